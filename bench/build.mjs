@@ -1,0 +1,37 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+/** A bench that cannot give a figure; the message is for the person who ran it. */
+export class BenchError extends Error {
+  name = 'BenchError'
+}
+
+/** Compiles the load generator when it is missing or older than its source; returns its path. */
+export function buildLoadGenerator() {
+  if (process.platform !== 'linux') throw new BenchError('this bench needs Linux: it uses epoll and /proc')
+  const source = path.join(root, 'bench', 'load.c')
+  const binary = path.join(root, 'bench', '.cache', 'load')
+  const modifiedMs = (file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  if (modifiedMs(binary) > modifiedMs(source)) return binary
+  mkdirSync(path.dirname(binary), { recursive: true })
+  const compiler = process.env.CC ?? 'cc'
+  try {
+    execFileSync(compiler, ['-O2', '-o', binary, source, '-lm'], { stdio: ['ignore', 'inherit', 'inherit'] })
+  } catch (cause) {
+    throw new BenchError(
+      `bench/load.c was not compiled with "${compiler}". Install a C compiler (Debian: apt install build-essential) or name one in CC.`,
+      { cause },
+    )
+  }
+  return binary
+}
+
+/** Brings dist/ up to date with src/. */
+export function buildProject() {
+  const { status } = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 2, 2] })
+  if (status !== 0) throw new BenchError('npm run build failed; the messages are above')
+}

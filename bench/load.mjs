@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process'
+import { BenchError } from './build.mjs'
+import { CPU, pinned } from './machine.mjs'
+
+const RAMP_MS = 1000
+
+/**
+ * @typedef {{name: string, connections: number, stream?: {chunks: number, intervalMs: number}}} Case
+ *   Closed loop on so many connections; `stream` is the shape of streamed answers.
+ * @typedef {{n: number, p50: number, p99: number, max: number}} Percentiles microseconds
+ * @typedef {{seconds: number, completed: number, chunks: number, errors: number, non2xx: number, truncated: number,
+ *   own_cpu_us: number, watched_cpu_us: number, latency: Percentiles, first_chunk: Percentiles, delay: Percentiles}} LoadResult
+ */
+
+/**
+ * Loads one candidate with one case (load.c) and reads the candidate's CPU clock around it.
+ * @returns {Promise<LoadResult>}
+ */
+export function runLoad(binary, candidate, { connections, stream }, seconds) {
+  const argv = pinned(CPU.driver, [
+    binary,
+    ...['--url', candidate.url],
+    ...['--body', stream ? candidate.bodyFile.stream : candidate.bodyFile.json],
+    ...['-H', `Authorization: ${candidate.authorization}`],
+    ...['--conns', String(connections)],
+    ...['--seconds', String(seconds)],
+    ...['--watch', String(candidate.pid)],
+    // Streams that start together also pause together; spread out they look like real clients.
+    ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(RAMP_MS)] : []),
+  ])
+  return new Promise((resolve, reject) => {
+    const child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
+    let output = ''
+    child.stdout.on('data', (data) => {
+      output += data
+    })
+    child.once('error', reject)
+    child.once('close', (code) => {
+      if (code === 0) resolve(JSON.parse(output))
+      else
+        reject(
+          new BenchError(`the load generator ended with ${code}. ${candidate.name} said:\n${candidate.child.output()}`),
+        )
+    })
+  })
+}
+
+/** Answers that were not what a client must get. */
+export const countBroken = (result) => result.errors + result.non2xx + result.truncated

@@ -1,0 +1,230 @@
+// CPU time per request and per streamed chunk of the gateway and of the bare proxy, taken in turns on one machine, so
+// that whatever else the machine does hits both alike.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
+import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
+import { countBroken, runLoad } from './load.mjs'
+import { busyCpuUs, describeMachine, processCpuUs, processMemoryMib } from './machine.mjs'
+import { withSession } from './session.mjs'
+import { figure, machineLine, median, table } from './tables.mjs'
+
+// Chunks of one stream come 2 ms apart, not 20: with 50 a second the timers of an idle process would be measured.
+const CASES = [
+  { name: 'json-1', connections: 1 },
+  { name: 'json-50', connections: 50 },
+  { name: 'json-200', connections: 200 },
+  { name: 'sse-1', connections: 1, stream: { chunks: 50, intervalMs: 2 } },
+  { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
+  { name: 'sse-200', connections: 200, stream: { chunks: 50, intervalMs: 20 } },
+]
+
+const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpSeconds: 3, budgetSeconds: 230 }
+const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 1.5, budgetSeconds: 58 }
+const REPEATS = 2
+/** Above this much work of other processes, in percent of one CPU, a run is taken again while time allows. */
+const DISTURBED_PCT = 20
+/** Lets the streams that a run cut off come to their end before the next run starts. */
+const PAUSE_MS = 150
+
+/**
+ * @typedef {{case: string, candidate: string, round: number, cpuUs: number, perSecond: number, p50Us: number,
+ *   p99Us: number, delayP50Us: number, delayP99Us: number, broken: number, foreignPct: number}} Run
+ *   cpuUs and perSecond count requests, or chunks of a stream. p50Us and p99Us are of the whole answer, or of a stream's
+ *   first chunk. The delay is that of a chunk from the upstream to the client.
+ */
+
+/** @returns {Promise<Run>} */
+async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
+  if (kase.stream) await mock.shape(kase.stream)
+  const busy = busyCpuUs()
+  const ours = processCpuUs(mock.pid)
+  const own = process.cpuUsage()
+  const result = await runLoad(loadBinary, candidate, kase, seconds)
+  const { user, system } = process.cpuUsage(own)
+  const known = result.watched_cpu_us + result.own_cpu_us + processCpuUs(mock.pid) - ours + user + system
+  const foreignUs = Math.max(0, busyCpuUs() - busy - known)
+  const units = kase.stream ? result.chunks : result.completed
+  const shown = kase.stream ? result.first_chunk : result.latency
+  return {
+    case: kase.name,
+    candidate: candidate.name,
+    round,
+    cpuUs: result.watched_cpu_us / units,
+    perSecond: units / result.seconds,
+    p50Us: shown.p50,
+    p99Us: shown.p99,
+    delayP50Us: result.delay.p50,
+    delayP99Us: result.delay.p99,
+    // A run without a single answer is as broken as one with a wrong answer.
+    broken: countBroken(result) + (units === 0 ? 1 : 0),
+    foreignPct: foreignUs / (result.seconds * 1e4),
+  }
+}
+
+/** The least disturbed of up to three tries; `mayRepeat` says whether there is time for another. */
+async function measureUndisturbed(mayRepeat, take) {
+  let best = await take()
+  for (let repeat = 0; repeat < REPEATS && best.foreignPct > DISTURBED_PCT && mayRepeat(); repeat++) {
+    const again = await take()
+    if (again.broken || again.foreignPct < best.foreignPct) best = again
+    if (again.broken) break
+  }
+  return best
+}
+
+/** The JIT settles on the paths that are measured, and a candidate that cannot do it at all is found out. */
+async function warmUp(bench, candidates, seconds) {
+  for (const candidate of candidates) {
+    await checkAnswer(bench.mock, candidate)
+    for (const kase of [CASES[1], CASES[4]]) {
+      const run = await measure(bench, candidate, kase, seconds, -1)
+      if (run.broken) throw new BenchError(brokenMessage(run, candidate))
+    }
+  }
+}
+
+const brokenMessage = (run, candidate) =>
+  `${run.candidate} failed ${run.broken} of its answers in ${run.case} (not 2xx, cut off, or connection lost). It said:\n${candidate.child.output()}`
+
+async function takeRounds(bench, candidates, plan, deadlineMs) {
+  const secondsOf = (kase) => (kase.stream ? plan.streamSeconds : plan.jsonSeconds)
+  const roundMs = CASES.reduce((sum, kase) => sum + candidates.length * (secondsOf(kase) * 1000 + PAUSE_MS), 0)
+  const runs = []
+  for (let round = 0; round < plan.rounds; round++) {
+    const roundsLeft = plan.rounds - round - 1
+    let leftMs = roundMs * (1 + roundsLeft)
+    for (const kase of CASES) {
+      const seconds = secondsOf(kase)
+      // Who goes first changes with the round, so that neither always follows the other.
+      const order = round % 2 ? [...candidates].reverse() : candidates
+      for (const candidate of order) {
+        leftMs -= seconds * 1000 + PAUSE_MS
+        const mayRepeat = () => performance.now() + leftMs + seconds * 1000 < deadlineMs
+        const run = await measureUndisturbed(mayRepeat, () => measure(bench, candidate, kase, seconds, round))
+        console.error(
+          `${round + 1}/${plan.rounds} ${run.case.padEnd(8)} ${run.candidate.padEnd(7)} ${figure(run.cpuUs, 1)} µs CPU, ${figure(run.perSecond)}/s, others ${figure(run.foreignPct)} %`,
+        )
+        runs.push(run)
+        if (run.broken) throw new BenchError(brokenMessage(run, candidate))
+        await sleep(PAUSE_MS)
+      }
+    }
+  }
+  return runs
+}
+
+/** Medians over the undisturbed runs of a case, or over all where every run was disturbed. */
+function summarise(runs) {
+  const undisturbed = (run) => run.foreignPct <= DISTURBED_PCT
+  return CASES.map((kase) => {
+    const of = (name) => {
+      const all = runs.filter((run) => run.case === kase.name && run.candidate === name)
+      const clean = all.filter(undisturbed)
+      const used = clean.length > 0 ? clean : all
+      const middle = (field) => median(used.map((run) => run[field]))
+      return {
+        cpuUs: middle('cpuUs'),
+        perSecond: middle('perSecond'),
+        p50Us: middle('p50Us'),
+        p99Us: middle('p99Us'),
+        delayP50Us: middle('delayP50Us'),
+        delayP99Us: middle('delayP99Us'),
+        runs: all.length,
+        undisturbedRuns: clean.length,
+      }
+    }
+    const bare = of('bare')
+    const gateway = of('gateway')
+    return { case: kase.name, streamed: kase.stream !== undefined, bare, gateway, ratio: gateway.cpuUs / bare.cpuUs }
+  })
+}
+
+function render(summary, machine, memory) {
+  const cleanRuns = ({ bare, gateway }) =>
+    `${bare.undisturbedRuns + gateway.undisturbedRuns}/${bare.runs + gateway.runs}`
+  const pair = (entry, field, digits) => [figure(entry.bare[field], digits), figure(entry.gateway[field], digits)]
+  const cpu = (entry) => [...pair(entry, 'cpuUs', 1), figure(entry.ratio, 2)]
+  const json = summary.filter((entry) => !entry.streamed)
+  const streams = summary.filter((entry) => entry.streamed)
+  return [
+    machineLine(machine),
+    '',
+    'Non-streamed answers, closed loop; each column: bare, gateway',
+    '',
+    table(
+      [
+        'case',
+        'CPU µs/request',
+        'gateway',
+        'ratio',
+        'requests/s',
+        'gateway',
+        'p50 µs',
+        'gateway',
+        'p99 µs',
+        'gateway',
+        'clean runs',
+      ],
+      json.map((entry) => [
+        entry.case,
+        ...cpu(entry),
+        ...pair(entry, 'perSecond'),
+        ...pair(entry, 'p50Us'),
+        ...pair(entry, 'p99Us'),
+        cleanRuns(entry),
+      ]),
+    ),
+    '',
+    'Streamed answers of 50 chunks; each column: bare, gateway',
+    '',
+    table(
+      [
+        'case',
+        'CPU µs/chunk',
+        'gateway',
+        'ratio',
+        'first chunk p50 µs',
+        'gateway',
+        'delay p50 µs',
+        'gateway',
+        'delay p99 µs',
+        'gateway',
+        'clean runs',
+      ],
+      streams.map((entry) => [
+        entry.case,
+        ...cpu(entry),
+        ...pair(entry, 'p50Us'),
+        ...pair(entry, 'delayP50Us'),
+        ...pair(entry, 'delayP99Us'),
+        cleanRuns(entry),
+      ]),
+    ),
+    '',
+    `Peak memory: bare ${figure(memory.bare)} MiB, gateway ${figure(memory.gateway)} MiB`,
+  ].join('\n')
+}
+
+/**
+ * `npm run bench`: prints the tables and returns everything that was measured.
+ * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean}} options
+ */
+export async function benchRequests({ quick, rounds, dataDir, noBuild }) {
+  const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
+  const loadBinary = buildLoadGenerator()
+  if (!noBuild) buildProject()
+  const machine = describeMachine(dataDir)
+  // What was asked for is done even when it takes longer; only repeats depend on the time that is left.
+  const deadlineMs = performance.now() + plan.budgetSeconds * 1000
+  return withSession({ dataDir }, async (session) => {
+    const mock = await startMock(session)
+    const bench = { loadBinary, mock }
+    const candidates = [await startBare(session, mock), await startGateway(session, mock)]
+    await warmUp(bench, candidates, plan.warmUpSeconds)
+    const runs = await takeRounds(bench, candidates, plan, deadlineMs)
+    const memory = Object.fromEntries(candidates.map(({ name, pid }) => [name, processMemoryMib(pid).peak]))
+    const summary = summarise(runs)
+    console.log(render(summary, machine, memory))
+    return { machine, plan, summary, memory, runs }
+  })
+}

@@ -1,0 +1,66 @@
+// npm run bench [-- MODE] [options]: the one way into every bench. `--help` lists them.
+import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { BenchError } from './build.mjs'
+
+const HELP = `usage: npm run bench [-- MODE] [options]
+
+modes
+  requests          gateway beside a bare proxy: CPU per request and chunk (default)
+  start             time to ready, start of the CLI, idle memory
+  ledger            durable commits: rows/s and CPU per row
+  profile           where the gateway spends its CPU at 50 connections
+
+options
+  --quick           fewer and shorter runs: requests takes 1 minute, not 4
+  --rounds N        interleaved rounds or repetitions
+  --data-dir DIR    where stores are made; a real disk, or durable commits look free
+                    (default: the system's temporary directory)
+  --out FILE        write every figure as JSON
+  --no-build        use dist/ as it is
+`
+
+const MODES = {
+  requests: async () => (await import('./requests.mjs')).benchRequests,
+  start: async () => (await import('./start.mjs')).benchStart,
+  ledger: async () => (await import('./ledger.mjs')).benchLedger,
+  profile: async () => (await import('./profile.mjs')).profileGateway,
+}
+
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h', default: false },
+  quick: { type: 'boolean', default: false },
+  rounds: { type: 'string' },
+  'data-dir': { type: 'string' },
+  out: { type: 'string' },
+  'no-build': { type: 'boolean', default: false },
+}
+
+function readArguments() {
+  try {
+    const { values, positionals } = parseArgs({ options: OPTIONS, allowPositionals: true })
+    const [mode = 'requests', ...rest] = positionals
+    const rounds = values.rounds === undefined ? undefined : Number(values.rounds)
+    if (!Object.hasOwn(MODES, mode) || rest.length > 0) throw new Error(`unknown mode ${positionals.join(' ')}`)
+    if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) throw new Error('--rounds takes 1, 2, 3 …')
+    return { ...values, mode, rounds, dataDir: values['data-dir'], noBuild: values['no-build'] }
+  } catch (error) {
+    console.error(`${error.message}\n\n${HELP}`)
+    process.exit(2)
+  }
+}
+
+const options = readArguments()
+if (options.help) {
+  console.log(HELP)
+  process.exit(0)
+}
+try {
+  const bench = await MODES[options.mode]()
+  const figures = await bench(options)
+  if (options.out) writeFileSync(options.out, `${JSON.stringify({ mode: options.mode, ...figures }, null, 1)}\n`)
+} catch (error) {
+  console.error(error instanceof BenchError ? `bench: ${error.message}` : error)
+  // Not just the exit code: an interrupted bench may still have a run under way.
+  process.exit(1)
+}

@@ -1,0 +1,34 @@
+export type ColourInput = {
+  /** Value of `--color`. */
+  flag: string | undefined
+  env: Record<string, string | undefined>
+  isTerminal: boolean
+}
+
+const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
+const isOff = (value: string): boolean => value === '0' || value === 'false'
+
+/**
+ * Whether to colour one stream. First that speaks wins: `--color always|never`, NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE,
+ * TERM=dumb, CLICOLOR=0, and then whether the stream is a terminal (no-color.org, bixense.com/clicolors).
+ */
+export function mayColour({ flag, env, isTerminal }: ColourInput): boolean {
+  if (flag === 'always') return true
+  if (flag === 'never' || isSet(env.NO_COLOR)) return false
+  if (isSet(env.FORCE_COLOR)) return !isOff(env.FORCE_COLOR)
+  if (isSet(env.CLICOLOR_FORCE)) return !isOff(env.CLICOLOR_FORCE)
+  if (env.TERM === 'dumb' || env.CLICOLOR === '0') return false
+  return isTerminal
+}
+
+export type Painter = { bold(text: string): string; red(text: string): string; dim(text: string): string }
+
+const PLAIN: Painter = { bold: (text) => text, red: (text) => text, dim: (text) => text }
+
+/** Loads chalk only when something is to be coloured; the decision is ours, chalk alone does not read NO_COLOR. */
+export async function createPainter(colour: boolean): Promise<Painter> {
+  if (!colour) return PLAIN
+  const { Chalk } = await import('chalk')
+  const chalk = new Chalk({ level: 1 })
+  return { bold: chalk.bold, red: chalk.red, dim: chalk.dim }
+}

@@ -1,0 +1,71 @@
+import { Command } from 'commander'
+import { configPath, editConfig, editCredentials } from '../../config-files.ts'
+import type { CliContext } from '../../context.ts'
+import { usageError } from '../../errors.ts'
+import { findKey, toKey } from '../../key.ts'
+import type { Settings } from '../../profile.ts'
+import { askSecret, mayPrompt } from '../../prompt.ts'
+import { readStdin } from '../../stdio.ts'
+import { toWhoami, WHOAMI_VIEW, type Whoami } from './whoami.ts'
+
+const KEY_BYTES = 4_096
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+export type LoginInput = { withToken: boolean }
+
+export function loginCommand(context: CliContext, run = login): Command {
+  return new Command('login')
+    .description(
+      'Check an API key with the gateway, then keep it in a file only you can read.\n' +
+        'The key comes from stdin (--with-token), --api-key-file, AIGW_API_KEY or a hidden prompt, never from a flag.',
+    )
+    .option('--with-token', 'read the key from stdin', false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  aigw login --base-url https://ai.example.com\n  aigw login -P work --base-url https://ai.example.com --with-token < key.txt',
+    )
+    .action((flags: LoginInput) => run(context, flags))
+}
+
+/** Saves profile and key only after GET /whoami has accepted the key; a key that is refused changes nothing. */
+export async function login(context: CliContext, { withToken }: LoginInput): Promise<void> {
+  const { io } = context
+  const settings = await context.settings()
+  const { baseUrl, profile } = settings
+  const { note } = context
+  const { origin, protocol, hostname } = new URL(baseUrl)
+  if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
+    await note(`warning: ${baseUrl} is not encrypted; the key can be read on the way`)
+  }
+  const key = await findNewKey(context, settings, { withToken })
+  const api = await context.api()
+  const { body, raw } = await api.send<Whoami>({ method: 'GET', path: 'whoami', key })
+  const whoami = toWhoami(body)
+
+  if (settings.dryRun) await note(`Would save profile '${profile}' for ${baseUrl}.`)
+  else {
+    // The key first: a profile without its key asks to sign in again, a key without its profile is merely unused.
+    await editCredentials(io.env, [{ path: ['keys', profile], value: { origin, key } }])
+    await editConfig(io.env, [
+      { path: ['current_profile'], value: profile },
+      { path: ['profiles', profile, 'base_url'], value: baseUrl },
+    ])
+    await note(
+      `Signed in to ${baseUrl} as ${whoami.user.name}; saved as profile '${profile}' in ${configPath(io.env)}.`,
+    )
+  }
+  await (await context.output()).one(whoami, WHOAMI_VIEW, raw)
+}
+
+async function findNewKey(context: CliContext, settings: Settings, { withToken }: LoginInput): Promise<string> {
+  const { io, globals, note } = context
+  if (withToken) return toKey((await readStdin(io, KEY_BYTES, 'the API key')).toString(), 'stdin')
+  const given = globals.apiKeyFile ?? (io.env.AIGW_API_KEY || io.env.AIGW_API_KEY_FILE)
+  const key = given ? await findKey(settings, io, note) : undefined
+  if (key !== undefined) return key
+  if (mayPrompt(settings, io)) return toKey(await askSecret(`API key for ${settings.baseUrl}:`, io), 'the answer')
+  throw usageError('no API key was given, and nobody can be asked here', [
+    'From a file:  aigw login --with-token < key.txt',
+    'Or set AIGW_API_KEY or AIGW_API_KEY_FILE.',
+  ])
+}

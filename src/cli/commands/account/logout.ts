@@ -1,0 +1,19 @@
+import { Command } from 'commander'
+import { editCredentials, loadConfigFiles } from '../../config-files.ts'
+import type { CliContext } from '../../context.ts'
+
+export function logoutCommand(context: CliContext, run = logout): Command {
+  return new Command('logout')
+    .description('Forget the stored key of the profile. The key itself stays valid at the gateway.')
+    .action(() => run(context))
+}
+
+/** Removes the key of the profile; without one there is nothing to do, and that is fine too. */
+export async function logout(context: CliContext): Promise<void> {
+  const { profile, dryRun } = await context.settings()
+  const { credentials } = await loadConfigFiles(context.io)
+  if (credentials[profile] === undefined) return context.note(`Profile '${profile}' has no stored key.`)
+  if (dryRun) return context.note(`Would forget the key of profile '${profile}'.`)
+  await editCredentials(context.io.env, [{ path: ['keys', profile], value: undefined }])
+  await context.note(`Forgot the key of profile '${profile}'.`)
+}

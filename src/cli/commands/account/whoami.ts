@@ -1,0 +1,34 @@
+import { Command } from 'commander'
+import type { z } from 'zod'
+import type { WhoamiResponse } from '../../../shared/wire/system.ts'
+import type { CliContext } from '../../context.ts'
+
+export type Whoami = z.infer<typeof WhoamiResponse>
+
+export const WHOAMI_VIEW = {
+  columns: [
+    { path: 'user.name', title: 'USER' },
+    { path: 'user.email', title: 'EMAIL' },
+    { path: 'user.role', title: 'ROLE' },
+    { path: 'tenant.name', title: 'TENANT' },
+    { path: 'api_key.name', title: 'KEY' },
+    { path: 'api_key.operator', title: 'OPERATOR' },
+  ],
+  idPath: 'user.id',
+}
+
+/** The resource without its `success` wrapper. */
+export const toWhoami = ({ user, tenant, api_key }: Whoami) => ({ user, tenant, api_key })
+
+export function whoamiCommand(context: CliContext, run = showWhoami): Command {
+  return new Command('whoami')
+    .description('Show user, tenant and key that requests are made with.')
+    .action(() => run(context))
+}
+
+/** GET /whoami. */
+export async function showWhoami(context: CliContext): Promise<void> {
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  const { body, raw } = await api.send<Whoami>({ method: 'GET', path: 'whoami' })
+  await output.one(toWhoami(body), WHOAMI_VIEW, raw)
+}

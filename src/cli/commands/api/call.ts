@@ -1,0 +1,174 @@
+import { readFile } from 'node:fs/promises'
+import { Command } from 'commander'
+import type { Api, ApiRequest, OpenAnswer } from '../../client.ts'
+import type { CliContext } from '../../context.ts'
+import { usageError } from '../../errors.ts'
+import { findAtPath } from '../../formats.ts'
+import { redirected, toHttpError } from '../../http-errors.ts'
+import { readStdin } from '../../stdio.ts'
+
+const BODY_BYTES = 67_108_864
+
+export type CallInput = {
+  method: string
+  path: string
+  /** JSON text, `@FILE` or `-`. */
+  data: string | undefined
+  fields: string[]
+  headers: string[]
+  paginate: boolean
+  include: boolean
+}
+
+const collect = (value: string, all: string[]): string[] => [...all, value]
+
+export function apiCommand(context: CliContext, run = call): Command {
+  return new Command('api')
+    .description('Call any route of the gateway with your key and print what it answers.')
+    .argument('<method>', 'GET, POST, PUT, DELETE')
+    .argument('<path>', 'below /api/external, or from the root when it begins with a slash')
+    .option('-d, --data <json>', "body: JSON, @FILE or '-' for stdin")
+    .option(
+      '-F, --form <key=value>',
+      'one member of a JSON body; true, false, null and numbers keep their type',
+      collect,
+      [],
+    )
+    .option('-H, --header <name:value>', 'one more header', collect, [])
+    .option('--paginate', 'fetch every page and print one list', false)
+    .option('--include', 'print status and headers first', false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  aigw api GET whoami\n  aigw api POST groups -F name=ops -F description="On call"\n  aigw api GET /openapi.json',
+    )
+    .action((method: string, path: string, flags: CallFlags) =>
+      run(context, {
+        method: method.toUpperCase(),
+        path,
+        data: flags.data,
+        fields: flags.form,
+        headers: flags.header,
+        paginate: flags.paginate,
+        include: flags.include,
+      }),
+    )
+}
+
+type CallFlags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
+
+/** Prints the body of any answer; a status from 300 on is also reported, with its exit code. */
+export async function call(context: CliContext, input: CallInput): Promise<void> {
+  const api = await context.api()
+  const request = await toRequest(context, input)
+  if (input.paginate) return printPages(context, api, request)
+  const answer = await api.open(request)
+  if (input.include) await printHead(context, answer)
+  await printBody(context, api, answer)
+}
+
+async function toRequest(context: CliContext, input: CallInput): Promise<ApiRequest> {
+  const { method, path, fields } = input
+  if (!/^[A-Z]+$/.test(method)) throw usageError(`'${method}' is no HTTP method`)
+  if (path.startsWith('//') || /^[a-z]+:/i.test(path)) {
+    throw usageError('give a path, not an address: the key is only sent to the gateway of the profile', [
+      'Other gateway?  --base-url URL',
+    ])
+  }
+  if (input.data !== undefined && fields.length > 0) throw usageError('--data and --form cannot be combined')
+  const headers = Object.fromEntries(input.headers.map(toHeader))
+  const json = input.data === undefined ? undefined : parseJson(await readData(context, input.data))
+  const body = fields.length > 0 ? Object.fromEntries(fields.map(toField)) : json
+  return { method, path, headers: { accept: '*/*', ...headers }, ...(body === undefined ? {} : { json: body }) }
+}
+
+async function readData({ io }: CliContext, data: string): Promise<string> {
+  if (data === '-') return (await readStdin(io, BODY_BYTES, 'the body')).toString()
+  if (!data.startsWith('@')) return data
+  return readFile(data.slice(1), 'utf8').catch((error: unknown) => {
+    throw usageError(`cannot read ${data.slice(1)} (${error instanceof Error ? error.message : error})`)
+  })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw usageError(`--data is not JSON (${error instanceof Error ? error.message : error})`)
+  }
+}
+
+function toHeader(text: string): [string, string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/.exec(text) ?? []
+  if (name === undefined || value === undefined) throw usageError(`'${text}' is no header`, ['Write NAME:VALUE.'])
+  if (name.toLowerCase() === 'authorization') throw usageError('the key is never a flag value', ['Use --api-key-file.'])
+  return [name.toLowerCase(), value]
+}
+
+function toField(text: string): [string, unknown] {
+  const at = text.indexOf('=')
+  if (at < 1) throw usageError(`'${text}' is no field`, ['Write KEY=VALUE.'])
+  const value = text.slice(at + 1)
+  return [text.slice(0, at), /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? JSON.parse(value) : value]
+}
+
+async function printHead(context: CliContext, { status, headers }: OpenAnswer): Promise<void> {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
+  await (await context.output()).text(`HTTP ${status}\n${lines.join('')}\n`)
+}
+
+async function printBody(context: CliContext, api: Api, answer: OpenAnswer): Promise<void> {
+  const [output, settings] = await Promise.all([context.output(), context.settings()])
+  const { status, requestId, headers } = answer
+  const wantsShape = settings.format !== undefined || settings.field !== undefined || settings.fields.length > 0
+  const isJson = /^application\/json\b/.test(headers['content-type'] ?? '')
+  if (status < 300 && !isJson) return printStream(context, answer)
+  const raw = await api.read(answer)
+  const value = isJson ? JSON.parse(raw.toString()) : undefined
+  if (value !== undefined && !settings.raw && (wantsShape || output.terminal)) await printShaped(context, value, raw)
+  else await output.bytes(raw)
+  if (status >= 300 && status < 400) throw redirected(api.baseUrl, headers.location)
+  if (status >= 300) throw toHttpError({ status, requestId, headers, raw })
+}
+
+/** Events, metrics and pages leave as they come; on a terminal without their control characters. */
+async function printStream(context: CliContext, { body }: OpenAnswer): Promise<void> {
+  const output = await context.output()
+  const decoder = new TextDecoder()
+  const write = output.textStream()
+  for await (const chunk of body) {
+    if (output.terminal) await write(decoder.decode(chunk, { stream: true }))
+    else await output.bytes(chunk)
+  }
+}
+
+/** JSON for people, or the format that was asked for, over columns found in the answer itself. */
+async function printShaped(context: CliContext, value: object, raw?: Buffer): Promise<void> {
+  const [{ createOutput }, settings] = await Promise.all([import('../../output.ts'), context.settings()])
+  const rows: object[] = Array.isArray(value) ? value : [value]
+  const paths = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const output = createOutput(context.io, { ...settings, format: settings.format ?? 'json' })
+  const view = { columns: paths.map((path) => ({ path })), idPath: 'id' }
+  await (Array.isArray(value) ? output.list(value, view, raw) : output.one(value, view, raw))
+}
+
+async function printPages(context: CliContext, api: Api, request: ApiRequest): Promise<void> {
+  if (request.method !== 'GET') throw usageError('--paginate is for GET')
+  const rows: object[] = []
+  for (let page = 1; ; page++) {
+    const { body } = await api.send({ ...request, query: { page } })
+    const list = findList(body)
+    if (list === undefined)
+      throw usageError('--paginate needs an answer that holds one list', [`Path:  ${request.path}`])
+    rows.push(...list)
+    const pages = findAtPath(body, 'pagination.pages') ?? findAtPath(body, 'data.pagination.pages')
+    if (typeof pages !== 'number' || page >= pages) break
+  }
+  await printShaped(context, rows)
+}
+
+function findList(body: object): object[] | undefined {
+  if (Array.isArray(body)) return body
+  const holder = findAtPath(body, 'data') ?? body
+  const lists = Object.values(holder).filter((value) => Array.isArray(value))
+  return lists.length === 1 ? lists[0] : undefined
+}

@@ -1,0 +1,139 @@
+import { FALLBACK_MODELS, MESSAGE_CONTENT_BYTES, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
+import type { FailoverTrigger } from '../../../shared/wire/chat.ts'
+import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
+import { getDuration } from '../../duration.ts'
+import { usageError } from '../../errors.ts'
+import type { ChatDefaults } from '../../profile.ts'
+
+/** The index name that means "no retrieval"; its type keeps it equal to the wire's. */
+const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
+
+export const TRIGGERS = [
+  'connection_error',
+  'server_error',
+  'rate_limit',
+  'timeout',
+] as const satisfies FailoverTrigger[]
+
+/** What the flags of `chat` said about the request. */
+export type ChatInput = {
+  models: string[]
+  fallbacks: string[]
+  chain: string | undefined
+  triggers: FailoverTrigger[]
+  index: string | undefined
+  rag: boolean
+  policy: string | undefined
+  /** `''` turns the shield on with its default policy, false turns it off, undefined leaves it to the gateway. */
+  shield: string | false | undefined
+  system: string | undefined
+  temperature: string | undefined
+  maxTokens: string | undefined
+  conversation: string | undefined
+  user: string | undefined
+}
+
+/** The parts of one prompt, in the order the model gets them. */
+export type PromptParts = { files: { name: string; text: string }[]; piped: string; words: string[] }
+
+type ChainEntry = { model: string; timeout_ms?: number; first_token_timeout_ms?: number }
+
+/** A code fence that the text itself cannot close. */
+function fenced({ name, text }: { name: string; text: string }): string {
+  const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${name}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`
+}
+
+/** Files first, then the piped text, then the words; parts are set apart by a blank line. Throws when too long. */
+export function toPrompt({ files, piped, words }: PromptParts): string {
+  const parts = [...files.map(fenced), piped.replace(/\n+$/, ''), words.join(' ')]
+  const prompt = parts.filter((part) => part.trim() !== '').join('\n\n')
+  const bytes = Buffer.byteLength(prompt)
+  if (bytes > MESSAGE_CONTENT_BYTES) {
+    throw usageError(`the prompt has ${bytes} bytes; at most ${MESSAGE_CONTENT_BYTES} are allowed`, [
+      'Put large documents into an index:  aigw indexes add INDEX FILE',
+    ])
+  }
+  return prompt
+}
+
+/** One entry of `--chain`: `A`, `A@8s` (whole attempt) or `A@8s/2s` (and first token). */
+export function toChainEntry(text: string): ChainEntry {
+  const [, model = '', whole, first] =
+    /^(.+?)(?:@(\d[\d.]*(?:ms|s|m|h))(?:\/(\d[\d.]*(?:ms|s|m|h)))?)?$/.exec(text) ?? []
+  return {
+    model: toModel(model),
+    ...(whole === undefined ? {} : { timeout_ms: getDuration(whole, '--chain') }),
+    ...(first === undefined ? {} : { first_token_timeout_ms: getDuration(first, '--chain') }),
+  }
+}
+
+function toModel(text: string): string {
+  if (/^[^/\s]+\/\S+$/.test(text)) return text
+  throw usageError(`'${text}' is not a model`, ['A model is written PROVIDER/MODEL, e.g. local/extract.'])
+}
+
+type ModelFields = { model?: string; models?: ChainEntry[]; fallback_models?: string[] }
+
+function toModels({ models, fallbacks, chain }: ChatInput, byDefault: string | undefined): ModelFields {
+  if (chain !== undefined) {
+    if (models.length + fallbacks.length > 0) throw usageError('--chain cannot be combined with --model or --fallback')
+    const entries = chain.split(',').filter((entry) => entry !== '')
+    if (entries.length === 0 || entries.length > MODELS_PER_CHAIN) {
+      throw usageError(`--chain takes 1 to ${MODELS_PER_CHAIN} models`)
+    }
+    return { models: entries.map((entry) => toChainEntry(entry.trim())) }
+  }
+  const [model = byDefault, ...others] = models.map(toModel)
+  if (model === undefined) {
+    throw usageError('no model given', [
+      'Try:      aigw chat -m local/extract "..."',
+      'Or set chat.model in your profile.',
+    ])
+  }
+  const following = [...others, ...fallbacks.map(toModel)]
+  if (following.length > FALLBACK_MODELS) throw usageError(`at most ${FALLBACK_MODELS} models may follow the first`)
+  return following.length === 0 ? { model } : { model, fallback_models: following }
+}
+
+function toNumber(text: string | undefined, flag: string): number | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (text.trim() !== '' && Number.isFinite(number)) return number
+  throw usageError(`${flag} must be a number, not '${text}'`)
+}
+
+/** The index to ask: flag, profile, or none; `none` is short for Zero-Knowledge. */
+export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
+  const index = flag ?? byDefault ?? NO_INDEX
+  return index === 'none' ? NO_INDEX : index
+}
+
+/** The body of POST /chat/completions; members that were not asked for are left to the gateway. */
+export function toChatRequest(input: ChatInput, prompt: string, defaults: ChatDefaults, stream: boolean) {
+  const temperature = toNumber(input.temperature, '--temperature')
+  const maxTokens = toNumber(input.maxTokens, '--max-tokens')
+  const policy = input.policy ?? defaults.policy
+  const { shield } = input
+  return {
+    prompt,
+    ...toModels(input, defaults.model),
+    index: toIndex(input.index, defaults.index),
+    ...(input.triggers.length === 0 ? {} : { redundancy: { on: input.triggers } }),
+    ...(input.rag ? {} : { use_rag: false }),
+    ...(policy === undefined ? {} : { smltp_policy: policy }),
+    ...(shield === undefined ? {} : { prompt_shield: toShield(shield) }),
+    ...(input.system === undefined ? {} : { system_message: input.system }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
+    ...(input.conversation === undefined ? {} : { conversation_id: input.conversation }),
+    ...(input.user === undefined ? {} : { user_id: input.user }),
+    stream,
+  }
+}
+
+function toShield(shield: string | false): { enabled: boolean; policy?: string } {
+  if (shield === false) return { enabled: false }
+  return shield === '' ? { enabled: true } : { enabled: true, policy: shield }
+}

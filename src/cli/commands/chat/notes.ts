@@ -1,0 +1,52 @@
+import type { ChatMetadata } from '../../../shared/wire/chat.ts'
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
+
+const REASONS: Record<string, string> = {
+  timeout: 'timed out',
+  server_error: 'failed',
+  rate_limit: 'is rate limited',
+  connection_error: 'could not be reached',
+}
+
+/** One line for each model that failed before another one answered. */
+export function failoverLines({ failover, served_model }: ChatMetadata): string[] {
+  const attempts = failover?.attempts ?? []
+  return attempts
+    .map(({ model, status, reason = '', latency_ms }, at) =>
+      status === 'failed'
+        ? `! ${model} ${REASONS[reason] ?? `failed (${reason})`} after ${seconds(latency_ms)}, ` +
+          `continuing with ${attempts[at + 1]?.model ?? served_model}`
+        : '',
+    )
+    .filter((line) => line !== '')
+}
+
+/** Says so when the answer is whole as delivered, but not all the model would have said. */
+export function finishLine(finishReason: string | undefined): string | undefined {
+  if (finishReason === 'length') return 'note: the answer was cut at the token limit; allow more with --max-tokens'
+  if (finishReason === 'content_filter') return 'note: the provider filtered a part of the answer'
+  return undefined
+}
+
+export const sourcesLine = ({ sources }: ChatMetadata): string =>
+  sources.length === 0
+    ? 'Sources: none'
+    : `Sources: ${sources.map(({ source, score }) => `${source} (${score.toFixed(2)})`).join(', ')}`
+
+export type UsageSeen = {
+  metadata: ChatMetadata
+  usage: { prompt_tokens: number; completion_tokens: number }
+  firstTokenMs?: number
+  totalMs: number
+}
+
+/** Model, tokens, times and conversation on one line. */
+export const usageLine = ({ metadata, usage, firstTokenMs, totalMs }: UsageSeen): string =>
+  [
+    metadata.served_model,
+    `${usage.prompt_tokens} in / ${usage.completion_tokens} out`,
+    ...(firstTokenMs === undefined ? [] : [`first token ${seconds(firstTokenMs)}`]),
+    `total ${seconds(totalMs)}`,
+    metadata.conversation_id,
+  ].join('  ')

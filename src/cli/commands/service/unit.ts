@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises'
+import { Command } from 'commander'
+import type { CliContext } from '../../context.ts'
+import { daemonPath } from '../../daemon-process.ts'
+import { packagePath } from '../../package.ts'
+
+/**
+ * What a unit of the user's own manager keeps. The rest of the system unit needs rights that manager does not have
+ * (users, namespaces, mounts), and systemd refuses to start a unit that asks for them.
+ */
+const USER_DIRECTIVES = new Set([
+  ...['Description', 'Documentation', 'StartLimitIntervalSec', 'StartLimitBurst'],
+  ...['Type', 'NotifyAccess', 'ExecStart', 'ExecReload', 'Environment', 'StateDirectory', 'StateDirectoryMode'],
+  ...['ConfigurationDirectory', 'ConfigurationDirectoryMode', 'Restart', 'RestartSec', 'RestartPreventExitStatus'],
+  ...['TimeoutStartSec', 'TimeoutStopSec', 'KillSignal', 'KillMode', 'UMask', 'NoNewPrivileges', 'LimitNOFILE'],
+])
+
+export function unitCommand(context: CliContext, run = printUnit): Command {
+  return new Command('unit')
+    .description('Print a systemd unit for this installation; nothing is written.')
+    .option('--user', 'for your own service manager instead of the system', false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  aigw service unit | sudo tee /etc/systemd/system/aigw.service\n' +
+        '  aigw service unit --user > ~/.config/systemd/user/aigw.service',
+    )
+    .action((flags: { user: boolean }) => run(context, flags))
+}
+
+/** A path as one word of a systemd command line (systemd.service, Command lines: quoting, `%` and `$`). */
+export function toUnitWord(path: string): string {
+  const literal = path.replaceAll('%', '%%').replaceAll('$', () => '$$')
+  return /^[\w/.+@:%-]+$/.test(literal) ? literal : `"${literal.replace(/["\\]/g, '\\$&')}"`
+}
+
+/** Reduces a system unit to what the user's service manager can run. */
+export function toUserUnit(unit: string): string {
+  const kept = unit.split('\n').filter((line) => {
+    const [, name] = /^([A-Za-z]+)=/.exec(line) ?? []
+    return name === undefined ? /^\[|^$/.test(line) : name === 'WantedBy' || USER_DIRECTIVES.has(name)
+  })
+  return kept
+    .map((line) => line.replace(/^WantedBy=.*/, 'WantedBy=default.target'))
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+}
+
+/** Fills in the paths of this node and this package, outside of comments. */
+export function toUnit(
+  template: string,
+  { node, daemon, user }: { node: string; daemon: string; user: boolean },
+): string {
+  const unit = template.replace(/^(?!#).*@(NODE|AIGWD)@.*$/gm, (line) =>
+    line.replaceAll('@NODE@', () => toUnitWord(node)).replaceAll('@AIGWD@', () => toUnitWord(daemon)),
+  )
+  return user ? toUserUnit(unit) : unit
+}
+
+export async function printUnit(context: CliContext, { user }: { user: boolean }): Promise<void> {
+  const template = await readFile(packagePath('deploy/aigw.service'), 'utf8')
+  const output = await context.output()
+  await output.text(toUnit(template, { node: process.execPath, daemon: daemonPath(), user }))
+}

@@ -1,0 +1,40 @@
+import { Argument, Command } from 'commander'
+import type { CliContext } from '../../context.ts'
+import { type CompletionNode, SHELLS, type Shell, toScript } from './scripts.ts'
+
+const INSTALL = `
+Install:
+  bash        aigw completion bash > ~/.local/share/bash-completion/completions/aigw
+  zsh         aigw completion zsh > "\${fpath[1]}/_aigw"
+  fish        aigw completion fish > ~/.config/fish/completions/aigw.fish
+  powershell  aigw completion powershell >> $PROFILE`
+
+export function completionCommand(context: CliContext, run = printCompletion): Command {
+  return new Command('completion')
+    .description('Print a completion script for your shell. It holds the whole tree, so completing starts no process.')
+    .addArgument(new Argument('<shell>', 'bash, zsh, fish or powershell').choices(SHELLS))
+    .addHelpText('after', INSTALL)
+    .action((shell: Shell) => run(context, shell))
+}
+
+export async function printCompletion(context: CliContext, shell: Shell): Promise<void> {
+  const { buildProgram } = await import('../../program.ts')
+  const program = await buildProgram(context, 'all')
+  await (await context.output()).text(toScript(shell, toNodes(program, [])))
+}
+
+/** The tree as a flat list of places, each with the words that may stand there. */
+export function toNodes(command: Command, path: string[]): CompletionNode[] {
+  const verbs = command.commands.map((child) => ({ word: child.name(), text: child.summary() }))
+  const flags = command.options.map((option) => ({
+    word: option.long ?? option.flags,
+    short: option.short,
+    text: option.description,
+    takesValue: option.required,
+    values: [...(option.argChoices ?? [])],
+  }))
+  const help = { word: '--help', short: '-h', text: 'show help', takesValue: false, values: [] }
+  const values = command.registeredArguments.flatMap((argument) => [...(argument.argChoices ?? [])])
+  const below = command.commands.flatMap((child) => toNodes(child, [...path, child.name()]))
+  return [{ path, verbs, values, flags: [...flags, help] }, ...below]
+}

@@ -1,0 +1,122 @@
+export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
+export type Shell = (typeof SHELLS)[number]
+
+export type CompletionNode = {
+  /** `['indexes', 'add']`; empty for the root. */
+  path: string[]
+  verbs: { word: string; text: string }[]
+  /** Choices of the command's own arguments. */
+  values: string[]
+  flags: { word: string; short: string | undefined; text: string; takesValue: boolean; values: string[] }[]
+}
+
+/** A script that completes commands, flags and their choices, and file names everywhere else. */
+export function toScript(shell: Shell, nodes: CompletionNode[]): string {
+  switch (shell) {
+    case 'bash':
+      return toBash(nodes)
+    case 'zsh':
+      // zsh runs bash's completion functions itself; the two answers can then not differ.
+      return `#compdef aigw\nautoload -U +X bashcompinit && bashcompinit\n${toBash(nodes)}`
+    case 'fish':
+      return toFish(nodes)
+    case 'powershell':
+      return toPowershell(nodes)
+  }
+}
+
+const wordsAt = ({ verbs, values }: CompletionNode): string[] => [...verbs.map(({ word }) => word), ...values]
+const singleQuoted = (text: string, escapedQuote: string): string => `'${text.replaceAll("'", () => escapedQuote)}'`
+
+const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
+  short === undefined ? [word] : [short, word]
+
+function toBash(nodes: CompletionNode[]): string {
+  const places = nodes.map(
+    (node) =>
+      `    '${node.path.join(' ')}') words='${wordsAt(node).join(' ')}' flags='${node.flags.map(({ word }) => word).join(' ')}' ;;`,
+  )
+  const paths = nodes.filter(({ path }) => path.length > 0).map(({ path }) => `'${path.join(' ')}'`)
+  const choices = new Map(
+    nodes.flatMap(({ flags }) =>
+      flags.filter(({ values }) => values.length > 0).map((flag) => [spellings(flag).join('|'), flag.values]),
+    ),
+  )
+  const choiceCases = [...choices].map(
+    ([word, values]) => `    ${word}) COMPREPLY=($(compgen -W '${values.join(' ')}' -- "$word")); return ;;`,
+  )
+  const valued = [
+    ...new Set(nodes.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).flatMap(spellings))),
+  ]
+  return `_aigw() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
+  local place='' next='' at words='' flags=''
+  COMPREPLY=()
+  case "$previous" in
+${choiceCases.join('\n')}
+    ${valued.join('|')}) return ;;
+  esac
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    next="\${place:+$place }\${COMP_WORDS[at]}"
+    case "$next" in
+      ${paths.join('|')}) place="$next" ;;
+    esac
+  done
+  case "$place" in
+${places.join('\n')}
+  esac
+  case "$word" in
+    -*) COMPREPLY=($(compgen -W "$flags" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
+  esac
+}
+complete -o default -F _aigw aigw
+`
+}
+
+function toFish(nodes: CompletionNode[]): string {
+  const quoted = (text: string) => singleQuoted(text.replaceAll('\\', '\\\\'), "\\'")
+  const conditionOf = ({ path, verbs }: CompletionNode): string => {
+    const [first, second] = path
+    if (first === undefined) return '__fish_use_subcommand'
+    const seen = `__fish_seen_subcommand_from ${first}`
+    if (second !== undefined) return `${seen}; and __fish_seen_subcommand_from ${second}`
+    if (verbs.length === 0) return seen
+    return `${seen}; and not __fish_seen_subcommand_from ${verbs.map(({ word }) => word).join(' ')}`
+  }
+  const lines = nodes.flatMap((node) => {
+    const start = `complete -c aigw -n ${quoted(conditionOf(node))}`
+    return [
+      ...node.verbs.map(({ word, text }) => `${start} -f -a ${word} -d ${quoted(text)}`),
+      ...node.values.map((value) => `${start} -f -a ${value}`),
+      ...node.flags.map(({ word, text, takesValue, values }) => {
+        const choices = values.length === 0 ? '' : ` -f -a ${quoted(values.join(' '))}`
+        return `${start} -l ${word.replace(/^--/, '')}${takesValue ? ' -r' : ''}${choices} -d ${quoted(text)}`
+      }),
+    ]
+  })
+  return `${lines.join('\n')}\n`
+}
+
+function toPowershell(nodes: CompletionNode[]): string {
+  const quoted = (text: string) => singleQuoted(text, "''")
+  const places = nodes.map((node) => {
+    const words = [...wordsAt(node), ...node.flags.map(({ word }) => word)].map(quoted)
+    return `    ${quoted(node.path.join(' '))} = @(${words.join(', ')})`
+  })
+  return `Register-ArgumentCompleter -Native -CommandName aigw -ScriptBlock {
+  param($word, $line, $position)
+  $places = @{
+${places.join('\n')}
+  }
+  $place = ''
+  foreach ($element in $line.CommandElements | Select-Object -Skip 1) {
+    $next = ("$place " + $element.ToString()).Trim()
+    if ($places.ContainsKey($next)) { $place = $next }
+  }
+  $places[$place] | Where-Object { $_ -like "$word*" } | ForEach-Object {
+    [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+  }
+}
+`
+}

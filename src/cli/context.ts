@@ -1,0 +1,79 @@
+import type { Clock } from '../shared/time.ts'
+import type { Api } from './client.ts'
+import type { GlobalFlags } from './globals.ts'
+import type { Output } from './output.ts'
+import type { Settings } from './profile.ts'
+
+/** The process as a command sees it; tests hand in their own. */
+export type Io = {
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean; fd?: number }
+  stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number }
+  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+  env: Record<string, string | undefined>
+  clock: Clock
+  /** Aborted by SIGINT, SIGTERM or a closed stdout; its reason says which. */
+  signal: AbortSignal
+}
+
+/** Passed to every command. Settings are read when first asked for: `help` and `completion` touch no file. */
+export type CliContext = {
+  io: Io
+  /** Set by the program before a command's action runs. */
+  globals: GlobalFlags
+  /** Throws a usage error for a configuration that does not hold. */
+  settings(): Promise<Settings>
+  api(): Promise<Api>
+  output(): Promise<Output>
+  /** One line on stderr for the person watching; nothing with `-q`. */
+  note(text: string): Promise<void>
+  /** Asks on the terminal; throws a usage error that names `--yes` where nobody can answer. */
+  confirm(question: string): Promise<void>
+  /** Ends what is still open, so that the program can. */
+  close(): Promise<void>
+  /** Set by a command that answers with somebody else's exit code. */
+  exitCode: number
+}
+
+/** A context whose parts load on first use and are then shared. */
+export function createContext(io: Io, { managesProfiles }: { managesProfiles: boolean }): CliContext {
+  let settings: Promise<Settings> | undefined
+  let api: Promise<Api> | undefined
+  let output: Promise<Output> | undefined
+  const context: CliContext = {
+    io,
+    globals: {},
+    exitCode: 0,
+    settings: () => {
+      settings ??= import('./profile.ts').then(({ loadSettings }) =>
+        loadSettings(context.globals, io, { mayBeNew: managesProfiles }),
+      )
+      return settings
+    },
+    api: () => {
+      api ??= Promise.all([import('./client.ts'), context.settings()]).then(([{ createApi }, known]) =>
+        createApi({ settings: known, io, note: context.note }),
+      )
+      return api
+    },
+    output: () => {
+      output ??= Promise.all([import('./output.ts'), context.settings()]).then(([{ createOutput }, known]) =>
+        createOutput(io, known),
+      )
+      return output
+    },
+    async note(text) {
+      if ((await context.settings()).quiet) return
+      const { forTerminal } = await import('./terminal-text.ts')
+      io.stderr.write(`${forTerminal(text)}\n`)
+    },
+    async close() {
+      const opened = await api?.catch(() => undefined)
+      opened?.close()
+    },
+    async confirm(question) {
+      const { assertConfirmed } = await import('./prompt.ts')
+      await assertConfirmed(question, await context.settings(), io)
+    },
+  }
+  return context
+}

@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import { createPainter, mayColour } from './colour.ts'
+import type { Io } from './context.ts'
+import { usageError } from './errors.ts'
+import { chooseColumns, chooseFields, toFieldLines, toIdLines, toJson, toTsv, type View } from './formats.ts'
+import type { Format } from './globals.ts'
+import type { Settings } from './profile.ts'
+import { writeTo } from './stdio.ts'
+import { forTerminal, terminalText } from './terminal-text.ts'
+
+/** The bytes of an API answer, for `--raw`; absent for what never came from the API. */
+export type RawBody = Uint8Array | undefined
+
+/** The one owner of stdout. Everything that is not data goes to stderr through `CliContext.note`. */
+export type Output = {
+  /** Whether stdout is a terminal, where text of others is made harmless first. */
+  terminal: boolean
+  list(rows: object[], view: View, raw?: RawBody): Promise<void>
+  one(row: object, view: View, raw?: RawBody): Promise<void>
+  /** Text that is data itself, such as a script or a unit file. */
+  text(text: string): Promise<void>
+  /** Starts a text that arrives in pieces: harmless on a terminal, exact everywhere else. */
+  textStream(): (chunk: string) => Promise<void>
+  /** Bytes exactly as they came, also on a terminal. */
+  bytes(bytes: Uint8Array): Promise<void>
+}
+
+type OutputSettings = Pick<Settings, 'format' | 'fields' | 'field' | 'raw' | 'headers' | 'color' | 'pager'>
+
+/** Output in the format that flags, environment and profile ask for. */
+export function createOutput(io: Io, settings: OutputSettings): Output {
+  const terminal = io.stdout.isTTY === true
+  const format: Format = settings.format ?? 'table'
+  const write = (data: string | Uint8Array) => writeTo(io.stdout, data)
+  const painter = () => createPainter(mayColour({ flag: settings.color, env: io.env, isTerminal: terminal }))
+
+  const show = async (value: object[] | object, view: View, raw: RawBody): Promise<void> => {
+    if (settings.raw) {
+      if (raw === undefined) throw usageError('--raw needs an answer of the API, and this command makes none')
+      return write(raw)
+    }
+    if (settings.field !== undefined) {
+      const lines = toFieldLines(value, settings.field)
+      return write(terminal ? forTerminal(lines) : lines)
+    }
+    const rows: object[] = Array.isArray(value) ? value : [value]
+    if (format === 'id') return write(toIdLines(rows, view))
+    const columns = chooseColumns(rows, view, settings.fields)
+    const chosen = settings.fields.length === 0 ? rows : rows.map((row) => chooseFields(row, columns))
+    const whole = Array.isArray(value) ? chosen : (chosen[0] ?? {})
+    if (format === 'json') return write(toJson(whole, { indent: 2, terminal }))
+    if (format === 'ndjson') return write(chosen.map((row) => toJson(row, { indent: 0, terminal })).join(''))
+    if (format === 'yaml') {
+      const { stringify } = await import('yaml')
+      const text = stringify(whole)
+      return write(terminal ? forTerminal(text) : text)
+    }
+    if (format === 'tsv' || !terminal) {
+      const text = toTsv(rows, columns, settings.headers)
+      return write(terminal ? forTerminal(text) : text)
+    }
+    const { toCard, toTable } = await import('./table.ts')
+    if (!Array.isArray(value)) return write(toCard(value, columns, await painter()))
+    if (rows.length === 0 && view.none !== undefined) return writeTo(io.stderr, `${view.none}\n`)
+    const width = io.stdout.columns ?? 80
+    const text = await toTable(rows, { columns, headers: settings.headers, width, painter: await painter() })
+    return text.split('\n').length > (io.stdout.rows ?? Number.POSITIVE_INFINITY) && settings.pager !== undefined
+      ? page(text, settings.pager, io)
+      : write(text)
+  }
+
+  return {
+    terminal,
+    list: show,
+    one: show,
+    text: (text) => write(terminal ? forTerminal(text) : text),
+    textStream() {
+      if (!terminal) return write
+      const filter = terminalText()
+      return async (chunk) => {
+        const shown = filter.push(chunk)
+        if (shown !== '') await write(shown)
+      }
+    },
+    bytes: write,
+  }
+}
+
+/** Shows a long table through the user's pager; a pager that is left early is no failure. */
+async function page(text: string, command: string, io: Io): Promise<void> {
+  const { spawn } = await import('node:child_process')
+  const pager = spawn(command, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...io.env } })
+  pager.stdin.on('error', () => {})
+  pager.stdin.end(text)
+  await once(pager, 'close')
+}

@@ -1,0 +1,137 @@
+import { Command, CommanderError, type Option } from 'commander'
+import { COMMAND_GROUPS, type Entry, findCommand, findEntry } from './command-table.ts'
+import { type CliContext, createContext, type Io } from './context.ts'
+import { type CliError, usageError } from './errors.ts'
+import { addGlobalOptions, findOperands, globalFlagsOf } from './globals.ts'
+import { packageVersion } from './package.ts'
+import { writeTo } from './stdio.ts'
+
+const HELP_FLAGS = new Set(['-h', '--help'])
+
+/** Which commands are loaded in full: all of them (completion), or those a line of words leads to. */
+type Selection = 'all' | string[]
+
+/** Builds the tree; commands outside the selection are stubs with a name and a summary. */
+export async function buildProgram(context: CliContext, selection: Selection): Promise<Command> {
+  const program = new Command('aigw')
+    .description('Talk to and run an aigw gateway.')
+    .usage('[flags] <command> [flags]')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand(false)
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureHelp({ subcommandTerm: (command) => command.name(), optionDescription: describeOption })
+    .hook('preAction', (_, leaf) => {
+      context.globals = globalFlagsOf(leaf)
+    })
+  program.optionsGroup('Global flags (before or after the command):')
+  addGlobalOptions(program, { shown: true })
+  program.addHelpText('after', '\nMore on one command:  aigw help <command>')
+  for (const { title, entries } of COMMAND_GROUPS) {
+    for (const command of await buildEntries(entries, context, program, selection)) {
+      program.addCommand(command.helpGroup(title))
+    }
+  }
+  return program
+}
+
+/** Choices and defaults as people write them; a flag that is off by default does not say so. */
+function describeOption({ description, argChoices, defaultValue }: Option): string {
+  const choices = argChoices === undefined ? '' : `: ${argChoices.join(', ')}`
+  const isWorthSaying = typeof defaultValue === 'string' || typeof defaultValue === 'number'
+  return `${description}${choices}${isWorthSaying ? ` (default ${defaultValue})` : ''}`
+}
+
+async function buildEntries(entries: Entry[], context: CliContext, parent: Command, selection: Selection) {
+  const chosen = selection === 'all' ? undefined : findEntry(entries, selection[0])
+  const below = selection === 'all' ? 'all' : selection.slice(1)
+  return Promise.all(
+    entries.map(async (entry) => {
+      const isChosen = selection === 'all' || entry === chosen
+      const command = await buildEntry(entry, context, parent, isChosen ? below : undefined)
+      return command.aliases(entry.aliases ?? []).summary(entry.summary)
+    }),
+  )
+}
+
+async function buildEntry(entry: Entry, context: CliContext, parent: Command, below: Selection | undefined) {
+  if (below === undefined) return new Command(entry.name)
+  if ('verbs' in entry) {
+    const group = new Command(entry.name).description(entry.summary).copyInheritedSettings(parent).helpCommand(false)
+    addGlobalOptions(group, { shown: false })
+    for (const verb of await buildEntries(entry.verbs, context, group, below)) group.addCommand(verb)
+    return group
+  }
+  const leaf = (await entry.load())(context).copyInheritedSettings(parent)
+  addGlobalOptions(leaf, { shown: false })
+  return leaf.addHelpText('after', '\nGlobal flags:  aigw --help')
+}
+
+/** `help indexes add` means `indexes add --help`; asking about a command that does not exist is a usage error. */
+function normalise(argv: string[], operands: string[]): string[] {
+  const [first, ...rest] = operands
+  if (first === 'help') return rest.length === 0 ? ['--help'] : isKnown(rest) ? [...rest, '--help'] : rest
+  return isKnown(operands) ? argv : argv.filter((word) => !HELP_FLAGS.has(word))
+}
+
+function isKnown([name, verb]: string[]): boolean {
+  if (name === undefined) return true
+  const entry = findCommand(name)
+  if (entry === undefined) return false
+  return verb === undefined || !('verbs' in entry) || findEntry(entry.verbs, verb) !== undefined
+}
+
+/** Runs `aigw <words>` and answers with the exit code. Everything it prints has been taken by the streams. */
+export async function runProgram(words: string[], io: Io): Promise<number> {
+  const argv = normalise(words, findOperands(words))
+  const operands = findOperands(argv)
+  const context = createContext(io, { managesProfiles: findCommand(operands[0])?.managesProfiles === true })
+  try {
+    let printed = ''
+    const program = await buildProgram(context, operands)
+    const configureOutput = (command: Command) => {
+      command.configureOutput({
+        writeOut: (text) => {
+          printed += text
+        },
+        writeErr: () => {},
+        getOutHelpWidth: () => io.stdout.columns ?? 80,
+        getErrHelpWidth: () => io.stdout.columns ?? 80,
+      })
+      command.commands.forEach(configureOutput)
+    }
+    configureOutput(program)
+    try {
+      // A bare `aigw` is a question; a bare `aigw indexes` is a mistake, since scripts would go on.
+      await program.parseAsync(operands.length === 0 ? [...argv, '--help'] : argv, { from: 'user' })
+    } catch (error) {
+      if (!(error instanceof CommanderError)) throw error
+      if (error.code === 'commander.help') throw missingVerb(operands)
+      if (error.exitCode !== 0) throw toUsageError(error, operands)
+      await writeTo(io.stdout, error.code === 'commander.version' ? `aigw ${printed}` : printed)
+    }
+    return context.exitCode
+  } catch (error) {
+    const { reportFailure } = await import('./failure.ts')
+    return await reportFailure(error, words, context)
+  } finally {
+    await context.close()
+  }
+}
+
+const missingVerb = (operands: string[]): Error =>
+  usageError(`'aigw ${operands[0]}' needs a subcommand`, [`See:  aigw ${operands[0]} --help`])
+
+/** commander's own message, in our form and with our exit code (it exits 1 for every mistake). */
+function toUsageError(error: CommanderError, operands: string[]): CliError {
+  const [what = '', ...more] = error.message.split('\n')
+  const known = isKnown(operands) ? operands.slice(0, operandsThatNameACommand(operands)) : []
+  const hints = more.map((line) => line.replace(/^\((.*)\)$/, '$1')).filter((line) => line !== '')
+  return usageError(what.replace(/^error: /, ''), [...hints, `See:  ${['aigw', ...known].join(' ')} --help`])
+}
+
+function operandsThatNameACommand([name]: string[]): number {
+  const entry = findCommand(name)
+  return entry !== undefined && 'verbs' in entry ? 2 : 1
+}

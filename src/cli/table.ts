@@ -1,0 +1,63 @@
+import type { Painter } from './colour.ts'
+import { type Column, findAtPath, titleOf, toTerminalCell } from './formats.ts'
+
+const BARE = {
+  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
+  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
+  ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '' },
+  middle: '  ',
+}
+const GAP = 2
+const SMALLEST_FLEXIBLE = 16
+
+export type TableOptions = { columns: Column[]; headers: boolean; width: number; painter: Painter }
+
+/** A list as aligned columns for a terminal of `width` cells; the flexible column takes what the others leave. */
+export async function toTable(rows: object[], { columns, headers, width, painter }: TableOptions): Promise<string> {
+  const { default: Table } = await import('cli-table3')
+  const titles = columns.map(titleOf)
+  const cellsOf = (row: object, shown: Column[]) => shown.map(({ path }) => toTerminalCell(findAtPath(row, path)))
+  const draw = (head: string[], body: string[][], colWidths: (number | null)[] = []) => {
+    const table = new Table({
+      chars: BARE,
+      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+      colWidths,
+    })
+    table.push(head, ...body)
+    return table.toString().split('\n')
+  }
+
+  // Titles are ASCII and padded to their column, so the first line tells the true width also over wide characters.
+  const fixed = columns.filter((column) => column.flexible !== true)
+  const [ruler = ''] = draw(
+    fixed.map(titleOf),
+    rows.map((row) => cellsOf(row, fixed)),
+  )
+  const left = Math.max(SMALLEST_FLEXIBLE, width - ruler.length - GAP)
+  const natural = draw(
+    titles,
+    rows.map((row) => cellsOf(row, columns)),
+  )
+  const overflows = (natural[0]?.length ?? 0) > width
+  const lines = overflows
+    ? draw(
+        titles,
+        rows.map((row) => cellsOf(row, columns)),
+        columns.map(({ flexible }) => (flexible ? left : null)),
+      )
+    : natural
+
+  const [head = '', ...body] = lines.map((line) => line.trimEnd())
+  return [...(headers ? [painter.bold(head)] : []), ...body].map((line) => `${line}\n`).join('')
+}
+
+/** One resource as `TITLE  value` lines for a terminal. */
+export function toCard(row: object, columns: Column[], painter: Painter): string {
+  const titles = columns.map(titleOf)
+  const width = Math.max(0, ...titles.map((title) => title.length)) + GAP
+  return columns
+    .map(
+      ({ path }, at) => `${painter.bold((titles[at] ?? '').padEnd(width))}${toTerminalCell(findAtPath(row, path))}\n`,
+    )
+    .join('')
+}

@@ -1,0 +1,49 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Io } from './context.ts'
+import type { Settings } from './profile.ts'
+import { forTerminal } from './terminal-text.ts'
+
+const SHOWN_BODY_BYTES = 65_536
+
+/** Hides API keys, signing secrets and bearer tokens in text that is about to be shown. */
+export const maskSecrets = (text: string): string =>
+  text.replace(/\b(sk-|whsec_)[A-Za-z0-9_-]{8,}/g, '$1***').replace(/\b(Bearer\s+)(?!sk-\*)[^\s"']+/gi, '$1***')
+
+/** What `-v` (one line each way) and `--debug` (headers and bodies) print on stderr. */
+export type Trace = {
+  request(method: string, url: URL, headers: Record<string, string>, body: Uint8Array | undefined): void
+  answer(status: number, headers: IncomingHttpHeaders, requestId: string | undefined, ms: number): void
+  answerBody(bytes: Uint8Array): void
+}
+
+export function createTrace({ settings, io }: { settings: Pick<Settings, 'verbose' | 'debug'>; io: Io }): Trace {
+  const shown = settings.verbose || settings.debug
+  const print = (mark: string, text: string) => {
+    const lines = maskSecrets(forTerminal(text)).split('\n')
+    io.stderr.write(lines.map((line) => `${mark} ${line}\n`).join(''))
+  }
+  const printHeaders = (mark: string, headers: Record<string, string | string[] | undefined>) => {
+    for (const [name, value] of Object.entries(headers)) print(mark, `${name}: ${value}`)
+  }
+  const printBody = (mark: string, bytes: Uint8Array) =>
+    print(
+      mark,
+      bytes.length > SHOWN_BODY_BYTES ? `(${bytes.length} bytes, not shown)` : Buffer.from(bytes).toString('utf8'),
+    )
+
+  return {
+    request(method, url, headers, body) {
+      if (shown) print('>', `${method} ${url.href}`)
+      if (!settings.debug) return
+      printHeaders('>', headers)
+      if (body !== undefined) printBody('>', body)
+    },
+    answer(status, headers, requestId, ms) {
+      if (shown) print('<', `${status} ${requestId ?? '(no request id)'} ${Math.round(ms)} ms`)
+      if (settings.debug) printHeaders('<', headers)
+    },
+    answerBody(bytes) {
+      if (settings.debug) printBody('<', bytes)
+    },
+  }
+}

@@ -1,0 +1,129 @@
+import type { ChatFrame, ChatMetadata, ChatResponse, FINISH_REASONS } from '../../shared/wire/chat.ts'
+import type { Reply, RequestContext } from '../http/route.ts'
+import { reply } from '../http/route.ts'
+import { type EventStream, SSE_DONE, sseFrame } from '../http/sse.ts'
+import type { ChatPart, TokenUsage } from '../providers/provider.ts'
+
+/** What is known of an answer before its first word. */
+export type Envelope = { id: string; created: number; model: string; metadata: ChatMetadata }
+
+/** How an answer that can be called one came to its end. */
+export type Finish = (typeof FINISH_REASONS)[number]
+
+/**
+ * One way to hand an answer to the client. `add` takes the parts as they come; `close` renders what remains and must leave
+ * only after the commit, so it is kept back until `send`.
+ */
+export type Answer = {
+  /** False when the client is slow: await `drained` before the next `add`. */
+  add(parts: readonly ChatPart[]): boolean
+  drained(signal: AbortSignal): Promise<void>
+  /** Renders the end of a good answer; returns everything the client will have received, for a later replay. */
+  close(finish: Finish, usage: TokenUsage): { contentType: string; body: string }
+  /** Sends what `close` rendered. */
+  send(): Reply | undefined
+  /** Ends an answer that broke after its first word. */
+  fail(error: { error: string; message: string; reason: string }): void
+}
+
+/** `stream: false`: one JSON body at the end. */
+export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
+  let content = ''
+  let body = ''
+  return {
+    add(parts) {
+      for (const part of parts) if (part.type === 'text') content += part.text
+      return true
+    },
+    drained: () => Promise.resolve(),
+    close(finish, { inputTokens, outputTokens }) {
+      body = JSON.stringify({
+        success: true,
+        id,
+        object: 'chat.completion',
+        created,
+        model,
+        choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: finish }],
+        usage: {
+          prompt_tokens: inputTokens,
+          completion_tokens: outputTokens,
+          total_tokens: inputTokens + outputTokens,
+          input_tokens: inputTokens,
+          output_tokens: outputTokens,
+        },
+        metadata,
+      } satisfies ChatResponse)
+      return { contentType: 'application/json', body }
+    },
+    send: () => reply(200, body),
+    // Nothing has left yet, so the error itself becomes the answer.
+    fail: () => {},
+  }
+}
+
+/** `stream: true`: metadata, chunks, usage, `[DONE]` (spec: Streaming). Keeps its transcript when it may be replayed. */
+export function streamedAnswer(
+  { id, created, model, metadata }: Envelope,
+  context: RequestContext,
+  keep: boolean,
+): Answer {
+  const head = sseFrame({
+    type: 'metadata',
+    data: { success: true, id, object: 'chat.completion', created, model, metadata },
+  } satisfies ChatFrame)
+  // Everything of a chunk but its delta is the same each time, so it is rendered once.
+  const beforeDelta =
+    `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +
+    `"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":`
+  const textChunk = (role: string, text: string) =>
+    `${beforeDelta}{${role}"content":${JSON.stringify(text)}},"finish_reason":null}]}}\n\n`
+  const lastChunk = (finish: Finish) => `${beforeDelta}{},"finish_reason":"${finish}"}]}}\n\n`
+
+  let stream: EventStream | undefined
+  let transcript = ''
+  let tail = ''
+
+  function write(frames: string): boolean {
+    if (keep) transcript += frames
+    stream ??= context.openStream()
+    return stream.write(frames)
+  }
+
+  return {
+    add(parts) {
+      let frames = ''
+      for (const part of parts) {
+        if (part.type !== 'text') continue
+        if (frames === '' && stream === undefined) frames = head + textChunk('"role":"assistant",', part.text)
+        else frames += textChunk('', part.text)
+      }
+      return frames === '' || write(frames)
+    },
+    drained: (signal) => stream?.drained(signal) ?? Promise.resolve(),
+    close(finish, { inputTokens, outputTokens }) {
+      const usage = sseFrame({
+        type: 'usage',
+        data: {
+          usage: {
+            prompt_tokens: inputTokens,
+            completion_tokens: outputTokens,
+            total_tokens: inputTokens + outputTokens,
+          },
+        },
+      } satisfies ChatFrame)
+      tail = (stream === undefined ? head : '') + lastChunk(finish) + usage + SSE_DONE
+      return { contentType: 'text/event-stream; charset=utf-8', body: transcript + tail }
+    },
+    send() {
+      stream ??= context.openStream()
+      stream.end(tail)
+      return undefined
+    },
+    fail(error) {
+      const frame = sseFrame({ type: 'error', data: { ...error, request_id: context.requestId } } satisfies ChatFrame)
+      const frames = stream === undefined ? head + frame : frame
+      stream ??= context.openStream()
+      stream.end(frames)
+    },
+  }
+}

@@ -1,0 +1,77 @@
+import { GatewayError } from '../../shared/errors.ts'
+import { RequestAborted } from '../http/server.ts'
+import { type ChatPart, type Outcome, ProviderError, type TokenUsage } from '../providers/provider.ts'
+import type { Answer, Finish } from './answer.ts'
+import type { OpenAnswer } from './complete.ts'
+
+/** How an answer ended, and what was said until then. Billing, receipts and finish_reason read `outcome`, nothing else. */
+export type Ending = {
+  outcome: Outcome
+  nativeFinishReason: string | null
+  /** As the provider counted, when it did. */
+  usage: TokenUsage | undefined
+  /** Text and reasoning of the answer, for our own count. */
+  generated: string
+  /** Why there is no good end. */
+  failure: unknown
+}
+
+/** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
+export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: AbortSignal): Promise<Ending> {
+  let generated = ''
+  try {
+    let batch = opened.firstBatch
+    for (;;) {
+      for (const part of batch) if (part.type !== 'end') generated += part.text
+      if (!answer.add(batch)) await answer.drained(signal)
+      const last = batch.at(-1)
+      if (last?.type === 'end') return toEnding(last, generated)
+      const step = await opened.rest.next()
+      if (step.done) throw new ProviderError('connection_error', 'the stream just ended', { outcome: 'truncated' })
+      batch = step.value
+    }
+  } catch (error) {
+    const failure = signal.aborted ? signal.reason : error
+    return { outcome: brokenOutcome(failure), nativeFinishReason: null, usage: undefined, generated, failure }
+  } finally {
+    // Lets go of the upstream when the client, not the provider, was the one to break off.
+    void opened.rest.return?.()
+  }
+}
+
+function toEnding(end: ChatPart & { type: 'end' }, generated: string): Ending {
+  const { outcome, nativeFinishReason, usage } = end
+  return { outcome, nativeFinishReason, usage, generated, failure: undefined }
+}
+
+function brokenOutcome(failure: unknown): Outcome {
+  if (failure instanceof RequestAborted) return failure.by === 'client' ? 'aborted' : 'error'
+  return failure instanceof ProviderError ? failure.outcome : 'error'
+}
+
+const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'length', filtered: 'content_filter' }
+
+/** The wire's finish_reason; undefined for an outcome that is no answer. */
+export const finishOf = (outcome: Outcome): Finish | undefined => FINISH[outcome]
+
+/** What the client is told when an answer breaks after its first word. */
+export function toErrorFrame(failure: unknown): { error: string; message: string; reason: string } {
+  if (failure instanceof RequestAborted) {
+    return { error: 'Service unavailable', message: 'The gateway is shutting down; ask again.', reason: 'shutdown' }
+  }
+  if (failure instanceof ProviderError) {
+    const message = `The answer is not complete: ${failure.message}. Ask again.`
+    return { error: 'Provider interrupted', message, reason: failure.reason }
+  }
+  const message = 'The answer is not complete: the gateway failed. Ask again.'
+  return { error: 'Internal server error', message, reason: 'internal_error' }
+}
+
+/** The same for an answer of which nothing has left yet, as the error that becomes the whole reply. */
+export function toRefusal(failure: unknown, modelId: string, latencyMs: number): unknown {
+  if (!(failure instanceof ProviderError)) return failure
+  return new GatewayError('ALL_MODELS_FAILED', `All 1 model attempt(s) failed (last: ${modelId} — ${failure.reason})`, {
+    cause: failure,
+    extra: { attempts: [{ model: modelId, status: 'failed', reason: failure.reason, latency_ms: latencyMs }] },
+  })
+}

@@ -1,0 +1,100 @@
+import { isoTime } from '../../shared/time.ts'
+import { CHAT_PATH } from '../../shared/wire/chat.ts'
+import type { UsageRecordRow } from '../db/tables.ts'
+import type { Reply, RequestContext } from '../http/route.ts'
+import { RequestAborted } from '../http/server.ts'
+import type { TokenUsage } from '../providers/provider.ts'
+import { countTokens } from '../usage/tokens.ts'
+import type { Admitted } from './admit.ts'
+import type { Answer } from './answer.ts'
+import type { OpenAnswer } from './complete.ts'
+import { type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
+import type { Grounded } from './ground-call.ts'
+import type { ReplaySlot } from './idempotency.ts'
+import type { ChatDeps } from './pipeline.ts'
+
+type Served = {
+  context: RequestContext
+  admitted: Admitted
+  grounded: Grounded
+  opened: OpenAnswer
+  answer: Answer
+  ending: Ending
+  startedMs: number
+  replay: ReplaySlot | undefined
+}
+
+/**
+ * One durable commit, and only then the last bytes to the client. Whatever was generated is billed, also when the answer
+ * broke or the client left; only a good answer is kept for replay.
+ * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
+ */
+export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
+  const { admitted, grounded, opened, answer, ending, replay } = served
+  const usage = ending.usage ?? estimate(grounded, ending)
+  const record = toUsageRecord(served, usage, deps)
+  const finish = finishOf(ending.outcome)
+  if (finish !== undefined) {
+    const kept = answer.close(finish, usage)
+    try {
+      await deps.ledger.commit(
+        replay ? { usage: record, idempotency: replay.toRow(record.request_id, kept) } : { usage: record },
+      )
+    } catch (error) {
+      answer.fail(toErrorFrame(error))
+      throw error
+    }
+    return answer.send()
+  }
+  if (!(ending.failure instanceof RequestAborted)) {
+    deps.log.warn(
+      { request_id: record.request_id, model: record.served_model, err: ending.failure },
+      'answer broke off',
+    )
+  }
+  await deps.ledger.commit({ usage: record })
+  answer.fail(toErrorFrame(ending.failure))
+  if (admitted.stream) return undefined
+  throw toRefusal(ending.failure, opened.attempt.modelId, record.latency_ms)
+}
+
+/** Our own count, for a provider that gave none: never free, and marked as an estimate. */
+function estimate({ call }: Grounded, { generated }: Ending): TokenUsage {
+  let inputTokens = countTokens(call.system)
+  for (const { content } of call.messages) inputTokens += countTokens(content)
+  return {
+    inputTokens,
+    outputTokens: countTokens(generated),
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    estimated: true,
+  }
+}
+
+function toUsageRecord(served: Served, usage: TokenUsage, { clock }: ChatDeps): UsageRecordRow {
+  const { context, admitted, opened, ending, startedMs } = served
+  return {
+    request_id: context.requestId,
+    tenant_id: admitted.caller.tenantId,
+    api_key_id: admitted.caller.keyId,
+    user_id: admitted.payerId,
+    created_at: isoTime(clock.now()),
+    route: CHAT_PATH,
+    streamed: admitted.stream ? 1 : 0,
+    requested_model: admitted.chain.attempts[0].modelId,
+    served_model: opened.attempt.modelId,
+    index_used: admitted.index.name,
+    outcome: ending.outcome,
+    native_finish_reason: ending.nativeFinishReason,
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cache_read_tokens: usage.cacheReadTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    tokens_estimated: usage.estimated ? 1 : 0,
+    attempts: opened.attempts.length,
+    latency_ms: Math.round(clock.monotonic() - startedMs),
+    first_token_ms: opened.firstTokenMs,
+  }
+}

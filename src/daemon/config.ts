@@ -1,0 +1,137 @@
+import { isAbsolute, join, resolve } from 'node:path'
+import { DRAIN_TIMEOUT_MS } from '../shared/spec-limits.ts'
+import { type FileSettings, parseBootstrapKey, parseConfigFile } from './config/file.ts'
+import { parseFlags } from './config/flags.ts'
+import { providersFromEnvironment } from './config/providers.ts'
+import { reasonOf } from './config/secret.ts'
+import { parseDatabaseUrl, parseListen, ValueFault } from './config/values.ts'
+import type { LogLevel } from './log.ts'
+
+/** The daemon's configuration after flags, environment and file are merged, checked and frozen (architecture §2). */
+export type Config = {
+  listen: { host: string; port: number }
+  /** Absolute. Holds the SQLite file, the lock and admin.key. */
+  dataDir: string
+  /** `sqlite` in the data directory, or a postgres:// URL. */
+  database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
+  /** The first administrator key, when the operator chose it. */
+  bootstrapKey: string | undefined
+  /** All but the built-in `local`, which needs no configuration. */
+  providers: readonly ProviderConfig[]
+  log: { level: LogLevel }
+  /** How long SIGTERM waits for running requests. */
+  drainTimeoutMs: number
+}
+
+export type ProviderConfig = {
+  /** The prefix of `<provider>/<model>`. */
+  name: string
+  kind: 'openai' | 'local'
+  baseUrl: string
+  apiKey: string | undefined
+  headers: Readonly<Record<string, string>>
+  /** Offered models by the upstream's own names; undefined = any name is passed on. */
+  models: readonly string[] | undefined
+}
+
+/** Where the configuration comes from. `readFile` answers the text of a file, or throws as node:fs does. */
+export type ConfigSources = {
+  argv: readonly string[]
+  env: Readonly<Record<string, string | undefined>>
+  readFile(path: string): string
+}
+
+/** Everything that is wrong with a configuration, one line for each fault; no line holds a secret. */
+export class ConfigFaults {
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    this.faults = faults
+  }
+}
+
+const DEFAULT_LISTEN = '127.0.0.1:8787'
+const SYSTEM_CONFIG_DIRECTORY = '/etc/aigw'
+const CONFIG_FILE = 'aigw.yaml'
+
+/**
+ * Merges flags, environment, file and defaults, in this order of weight, and checks all of them: a faulty value is
+ * reported even when a weightier source replaces it.
+ */
+export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
+  const { env } = sources
+  const { flags, faults } = parseFlags(sources.argv)
+  const file = readConfigFile(flags.config, sources)
+  faults.push(...file.faults)
+  const { settings } = file
+
+  const value = <T>(source: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
+    // A variable that is set to nothing is how compose files and shells say "not set".
+    if (text === undefined || text === '') return undefined
+    try {
+      return parse(text)
+    } catch (error) {
+      if (!(error instanceof ValueFault)) throw error
+      faults.push(`${source}: ${error.message}`)
+      return undefined
+    }
+  }
+  const listenFlag = value('--listen', flags.listen, parseListen)
+  const listenVariable = value('AIGW_LISTEN', env.AIGW_LISTEN, parseListen)
+  const databaseUrl = value('AIGW_DATABASE_URL', env.AIGW_DATABASE_URL, parseDatabaseUrl) ?? settings.database?.url
+  const bootstrapKey = value('AIGW_BOOTSTRAP_KEY', env.AIGW_BOOTSTRAP_KEY, parseBootstrapKey)
+  const fromEnvironment = providersFromEnvironment(env, settings.namedProviders)
+  faults.push(...fromEnvironment.faults)
+  const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
+  if (dataDir === undefined && file.faults.length === 0)
+    faults.push('data_dir: has no default without HOME; give --data-dir DIR or AIGW_DATA_DIR')
+
+  if (faults.length > 0 || dataDir === undefined) return new ConfigFaults(faults)
+  return deepFreeze<Config>({
+    listen: listenFlag ?? listenVariable ?? settings.listen ?? parseListen(DEFAULT_LISTEN),
+    dataDir: resolve(dataDir),
+    database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
+    bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
+    providers: [...settings.providers, ...fromEnvironment.providers],
+    log: { level: settings.log?.level ?? 'info' },
+    drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,
+  })
+}
+
+function readConfigFile(
+  flag: string | undefined,
+  sources: ConfigSources,
+): { settings: FileSettings; dataDir?: string | undefined; faults: string[] } {
+  const { env } = sources
+  const named = flag ?? (env.AIGW_CONFIG || undefined)
+  const directory = firstOf(env.CONFIGURATION_DIRECTORY) ?? SYSTEM_CONFIG_DIRECTORY
+  const path = resolve(named ?? join(directory, CONFIG_FILE))
+  let text: string
+  try {
+    text = sources.readFile(path)
+  } catch (error) {
+    const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    // Only a file that somebody named has to be there.
+    const faults = absent && named === undefined ? [] : [`${path}: cannot be read (${reasonOf(error)})`]
+    return { settings: { providers: [], namedProviders: [] }, faults }
+  }
+  const { settings, faults } = parseConfigFile(text, path, sources)
+  const dataDir = settings.data_dir === undefined ? undefined : resolve(path, '..', settings.data_dir)
+  return { settings, dataDir, faults }
+}
+
+function defaultDataDir(env: ConfigSources['env']): string | undefined {
+  const stateDirectory = firstOf(env.STATE_DIRECTORY)
+  if (stateDirectory !== undefined) return stateDirectory
+  // The XDG base directory specification says to ignore a relative path.
+  if (env.XDG_STATE_HOME && isAbsolute(env.XDG_STATE_HOME)) return join(env.XDG_STATE_HOME, 'aigw')
+  return env.HOME ? join(env.HOME, '.local', 'state', 'aigw') : undefined
+}
+
+/** systemd joins several directories with colons. */
+const firstOf = (directories: string | undefined): string | undefined => directories?.split(':')[0] || undefined
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const member of Object.values(value)) if (typeof member === 'object' && member !== null) deepFreeze(member)
+  return Object.freeze(value)
+}

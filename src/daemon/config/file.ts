@@ -1,0 +1,154 @@
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
+import { z } from 'zod'
+import { API_KEY_PATTERN } from '../../shared/ids.ts'
+import type { ConfigSources, ProviderConfig } from '../config.ts'
+import { providerEntry } from './providers.ts'
+import { resolveSecret, secretReference } from './secret.ts'
+import { section, valueFrom } from './section.ts'
+import { parseDatabaseUrl, parseDuration, parseListen, ValueFault } from './values.ts'
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
+
+/** What a configuration file says; a key it leaves out is undefined. */
+export type FileSettings = {
+  listen?: { host: string; port: number } | undefined
+  /** As written: relative paths start at the folder of the file. */
+  data_dir?: string | undefined
+  bootstrap_key?: string | undefined
+  database?: { url?: string | undefined } | null | undefined
+  log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
+  /** Milliseconds. */
+  drain_timeout?: number | undefined
+  providers: ProviderConfig[]
+  /** Names of all entries under `providers:`, also of those that are not `providers`. */
+  namedProviders: string[]
+}
+
+/**
+ * Reads the text of a configuration file. Every fault is one line: the file, the line where the parser knows it, the
+ * dotted key, what is wrong and what to do. Settings of faulty parts are left out.
+ */
+export function parseConfigFile(
+  text: string,
+  path: string,
+  sources: ConfigSources,
+): { settings: FileSettings; faults: string[] } {
+  const lines = new LineCounter()
+  // Pretty errors quote the source, which may hold secrets.
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const nothing: FileSettings = { providers: [], namedProviders: [] }
+  const notYaml = [...document.errors, ...document.warnings].map(
+    ({ message, pos }) =>
+      `${path}:${lines.linePos(pos[0]).line}: not valid YAML: ${withoutSource(message)}; texts with [ ] { } : or # need quotes`,
+  )
+  if (notYaml.length > 0) return { settings: nothing, faults: notYaml }
+
+  const content = toValue(document) ?? {}
+  if (content === TOO_MANY_ALIASES) return { settings: nothing, faults: [`${path}: repeats its aliases too often`] }
+  if (!isMapping(content)) return { settings: nothing, faults: [`${path}: must be a mapping of keys, such as listen:`] }
+  const { providers: entries = {}, ...rest } = content
+  const found: { line: number; fault: string }[] = []
+  const check = <T>(schema: z.ZodType<T>, value: unknown, at: string[]): T | undefined => {
+    const result = schema.safeParse(value)
+    if (result.success) return result.data
+    for (const issue of result.error.issues) {
+      const key = [...at, ...issue.path]
+      const line = lineOf(document, lines, key)
+      const place = line === undefined ? path : `${path}:${line}`
+      found.push({ line: line ?? 0, fault: `${place}: ${key.join('.')}: ${issue.message}` })
+    }
+    return undefined
+  }
+
+  const settings = check(rootSchema(sources, path), rest, [])
+  const providers: ProviderConfig[] = []
+  const named = check(
+    z.record(z.string(), z.unknown(), 'must be provider names, each with its settings'),
+    entries ?? {},
+    ['providers'],
+  )
+  for (const [name, entry] of Object.entries(named ?? {})) {
+    const provider = check<ProviderConfig | undefined>(providerEntry(name, entry, sources, path), entry ?? {}, [
+      'providers',
+      name,
+    ])
+    if (provider !== undefined) providers.push(provider)
+  }
+  const faults = found.sort((a, b) => a.line - b.line).map(({ fault }) => fault)
+  return { settings: { ...settings, providers, namedProviders: Object.keys(named ?? {}) }, faults }
+}
+
+function rootSchema(sources: ConfigSources, path: string) {
+  const text = (mustBe: string) => z.string({ error: `must be ${mustBe}` })
+  const secret = secretReference().transform(valueFrom((reference) => resolveSecret(reference, sources, path)))
+  return section(
+    {
+      listen: text('HOST:PORT in quotes, such as "127.0.0.1:8787"').transform(valueFrom(parseListen)).optional(),
+      data_dir: text('a directory').transform(valueFrom(checkPath)).optional(),
+      bootstrap_key: secret.transform(valueFrom(parseBootstrapKey)).optional(),
+      database: section(
+        { url: secret.transform(valueFrom(parseDatabaseUrl)).optional() },
+        'must hold url: postgres://…',
+      ).nullish(),
+      log: section(
+        { level: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` }).optional() },
+        'must hold level: info',
+      ).nullish(),
+      drain_timeout: text('a duration, such as 25s').transform(valueFrom(parseDuration)).optional(),
+      // Read on its own, so that one fault here does not hide those of a provider; named so that it can be suggested.
+      providers: z.undefined().optional(),
+    },
+    'must be a mapping of keys',
+  )
+}
+
+/** `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not repeat the key. */
+export function parseBootstrapKey(text: string): string {
+  if (!API_KEY_PATTERN.test(text)) {
+    throw new ValueFault('must be sk- and 64 characters 0-9a-f; make one with: echo "sk-$(openssl rand -hex 32)"')
+  }
+  return text
+}
+
+function checkPath(path: string): string {
+  if (path === '') throw new ValueFault('is empty; name a directory')
+  if (path.startsWith('~')) throw new ValueFault('~ is only known to shells; write the whole path')
+  return path
+}
+
+/** Some messages of the parser end with a piece of the file, which may be a secret. */
+const withoutSource = (message: string): string => message.replace(/:? *".*$/s, '')
+
+const TOO_MANY_ALIASES = Symbol()
+
+function toValue(document: Document): unknown {
+  try {
+    return document.toJS()
+  } catch (error) {
+    // The parser's guard against aliases of aliases that unfold without end.
+    if (error instanceof ReferenceError) return TOO_MANY_ALIASES
+    throw error
+  }
+}
+
+const isMapping = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The line of the deepest part of `key` that the file holds. */
+function lineOf(document: Document, lines: LineCounter, key: readonly PropertyKey[]): number | undefined {
+  let node: unknown = document.contents
+  let offset: number | undefined
+  for (const step of key) {
+    if (isAlias(node)) node = node.resolve(document)
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(step))
+      if (pair === undefined) break
+      if (isNode(pair.key)) offset = pair.key.range?.[0]
+      node = pair.value
+    } else if (isSeq(node)) {
+      node = node.items[Number(step)]
+      if (isNode(node)) offset = node.range?.[0]
+    }
+  }
+  return offset === undefined ? undefined : lines.linePos(offset).line
+}

@@ -1,0 +1,72 @@
+import { parseArgs } from 'node:util'
+import { suggestion } from './suggestion.ts'
+
+/** The daemon's command line. Values are as given; whether they can be used is decided when all sources are merged. */
+export type Flags = {
+  config: string | undefined
+  listen: string | undefined
+  dataDir: string | undefined
+  check: boolean
+  help: boolean
+  version: boolean
+}
+
+export const USAGE = `Usage: aigwd [options]
+
+Runs the aigw gateway.
+
+Options:
+  --config FILE       configuration file            AIGW_CONFIG    (/etc/aigw/aigw.yaml when it exists)
+  --listen HOST:PORT  address to serve on           AIGW_LISTEN    (127.0.0.1:8787; port 0 picks a free one)
+  --data-dir DIR      where state is kept           AIGW_DATA_DIR  (~/.local/state/aigw)
+  --check             check the configuration and exit: 0 when it is good, 78 when it is not
+  -h, --help          show this text
+  -V, --version       show the version
+`
+
+const OPTIONS = {
+  config: { type: 'string' },
+  listen: { type: 'string' },
+  'data-dir': { type: 'string' },
+  check: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'V' },
+} as const
+
+const isOption = (name: string): name is keyof typeof OPTIONS => Object.hasOwn(OPTIONS, name)
+
+/** Reads the command line and names every fault in it, not just the first. A flag given twice counts as last given. */
+export function parseFlags(argv: readonly string[]): { flags: Flags; faults: string[] } {
+  const { tokens } = parseArgs({ args: [...argv], options: OPTIONS, strict: false, tokens: true })
+  const faults: string[] = []
+  const values = new Map<string, string>()
+  let unknownAt = -2
+  for (const token of tokens) {
+    // The word behind an unknown option is most likely its value.
+    if (token.kind === 'positional' && token.index !== unknownAt + 1)
+      faults.push(`"${token.value}" is not expected; aigwd takes options only, see --help`)
+    if (token.kind !== 'option') continue
+    if (!isOption(token.name)) {
+      unknownAt = token.index
+      faults.push(`${token.rawName}: unknown option${suggestion(token.name, Object.keys(OPTIONS), '--')}; see --help`)
+    } else if (OPTIONS[token.name].type === 'boolean') {
+      if (token.value !== undefined) faults.push(`${token.rawName}: takes no value`)
+      values.set(token.name, '')
+    } else if (!token.value || (token.value.startsWith('-') && token.inlineValue === false)) {
+      faults.push(`${token.rawName}: needs a value; see --help`)
+    } else {
+      values.set(token.name, token.value)
+    }
+  }
+  return {
+    flags: {
+      config: values.get('config'),
+      listen: values.get('listen'),
+      dataDir: values.get('data-dir'),
+      check: values.has('check'),
+      help: values.has('help'),
+      version: values.has('version'),
+    },
+    faults,
+  }
+}

@@ -1,0 +1,91 @@
+import { dirname, join, resolve } from 'node:path'
+import { z } from 'zod'
+import type { ConfigSources } from '../config.ts'
+import { ValueFault } from './values.ts'
+
+// A check that does not abort would answer with its own message instead of that of the union.
+const Name = z.string().min(1, { abort: true })
+// Strict, because a fault repeats the name: somebody may have put the secret itself here.
+const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { abort: true })
+
+/** A secret in the file: the text itself, or where it is kept. `missing` is the fault of leaving it out. */
+export const secretReference = (missing?: string) =>
+  z.union(
+    [
+      z.string(),
+      z.strictObject({ env: VariableName }),
+      z.strictObject({ file: Name }),
+      z.strictObject({ credential: Name }),
+    ],
+    {
+      error: ({ input }) =>
+        input === undefined
+          ? missing
+          : 'must be a text in quotes, or one of {env: NAME}, {file: PATH}, {credential: NAME}',
+    },
+  )
+
+export type SecretReference = z.output<ReturnType<typeof secretReference>>
+
+/**
+ * The text a reference stands for, without the line end that editors leave. Paths are relative to the folder of the
+ * configuration file. Throws ValueFault.
+ */
+export function resolveSecret(
+  reference: SecretReference,
+  { env, readFile }: Pick<ConfigSources, 'env' | 'readFile'>,
+  configFile: string,
+): string {
+  const secret = lookUp(reference, env, readFile, configFile)
+  if (secret === '') throw new ValueFault('is empty; give it a value or remove the key')
+  return secret
+}
+
+function lookUp(
+  reference: SecretReference,
+  env: ConfigSources['env'],
+  readFile: ConfigSources['readFile'],
+  configFile: string,
+): string {
+  if (typeof reference === 'string') return reference
+  if ('env' in reference) {
+    const value = env[reference.env]
+    if (value === undefined)
+      throw new ValueFault(`environment variable ${reference.env} is not set; set it or use another form`)
+    return withoutLineEnd(value)
+  }
+  if ('file' in reference) return readSecret(readFile, resolve(dirname(configFile), reference.file))
+  const { credential } = reference
+  if (credential.includes('/') || credential === '.' || credential === '..') {
+    throw new ValueFault(`credential "${credential}" is a path; give only the name that LoadCredential= uses`)
+  }
+  const directory = env.CREDENTIALS_DIRECTORY
+  if (!directory) {
+    throw new ValueFault(
+      `credential ${credential} needs CREDENTIALS_DIRECTORY; run under systemd with LoadCredential=${credential}:PATH`,
+    )
+  }
+  return readSecret(readFile, join(directory, credential))
+}
+
+function readSecret(readFile: ConfigSources['readFile'], path: string): string {
+  try {
+    return withoutLineEnd(readFile(path))
+  } catch (error) {
+    throw new ValueFault(`cannot read ${path} (${reasonOf(error)})`)
+  }
+}
+
+const withoutLineEnd = (text: string): string => text.replace(/[\r\n]+$/, '')
+
+/** Why a file could not be read, in words. */
+export function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+  const words: Record<string, string> = {
+    ENOENT: 'it does not exist',
+    EACCES: 'this user may not read it',
+    EISDIR: 'it is a directory',
+    ENOTDIR: 'a part of its path is not a directory',
+  }
+  return words[code] ?? code
+}

@@ -1,0 +1,68 @@
+import { isIP, isIPv4 } from 'node:net'
+
+/** A value that cannot be used. The message says what is wrong and what to write instead, and never holds a secret. */
+export class ValueFault extends Error {
+  override name = 'ValueFault'
+}
+
+const LISTEN_EXAMPLE = 'write HOST:PORT, such as 127.0.0.1:8787, or [::1]:8787 for IPv6'
+
+/** `HOST:PORT` or `[IPv6]:PORT`; port 0 lets the system choose. Throws ValueFault. */
+export function parseListen(text: string): { host: string; port: number } {
+  if (/^\d+$/.test(text)) throw new ValueFault(`"${text}" names no host; write 127.0.0.1:${text}`)
+  if (text.startsWith(':')) {
+    throw new ValueFault(`"${text}" names no host; write 127.0.0.1${text}, or 0.0.0.0${text} for every IPv4 interface`)
+  }
+  const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]\s/]+)):(?<port>\d{1,5})$/.exec(text)
+  const host = match?.groups?.bracketed ?? match?.groups?.plain
+  const port = Number(match?.groups?.port)
+  if (host === undefined) throw new ValueFault(`"${text}" is not an address; ${LISTEN_EXAMPLE}`)
+  if (port > 65_535) throw new ValueFault(`port ${port} does not exist; use 0 to 65535`)
+  const bracketed = match?.groups?.bracketed !== undefined
+  if (bracketed && isIP(host) !== 6) throw new ValueFault(`"${host}" is not an IPv6 address; ${LISTEN_EXAMPLE}`)
+  if (/^[\d.]+$/.test(host) && !isIPv4(host))
+    throw new ValueFault(`"${host}" is not an IPv4 address; ${LISTEN_EXAMPLE}`)
+  return { host, port }
+}
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000 } as const
+
+/** `500ms`, `25s` or `2m` as milliseconds, from 0 to 10 minutes. Throws ValueFault. */
+export function parseDuration(text: string): number {
+  const match = /^(\d{1,9})(ms|s|m)$/.exec(text)
+  if (match === null) throw new ValueFault(`"${text}" is not a duration; write a number and ms, s or m, such as 25s`)
+  const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
+  if (ms > 10 * UNIT_MS.m) throw new ValueFault(`${text} is too long; use at most 10m`)
+  return ms
+}
+
+/** A postgres:// URL, as it was given. Throws ValueFault, which does not repeat the URL: it may hold a password. */
+export function parseDatabaseUrl(text: string): string {
+  if (!/^postgres(ql)?:\/\//.test(text)) {
+    throw new ValueFault(
+      'is not a PostgreSQL URL; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or leave it out for SQLite in the data directory',
+    )
+  }
+  if (!URL.canParse(text)) throw new ValueFault('is not a valid URL; percent-encode special characters in the password')
+  return text
+}
+
+/** An http(s) URL of a provider, without the slashes at its end. Throws ValueFault. */
+export function parseBaseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    throw new ValueFault('is not a URL; write it with its scheme, such as https://api.example.com/v1')
+  }
+  if (url.username !== '' || url.password !== '')
+    throw new ValueFault('holds a user or password; use api_key or headers')
+  if (url.search !== '' || url.hash !== '')
+    throw new ValueFault('holds a query or fragment; give only scheme, host and path')
+  return text.replace(/\/+$/, '')
+}
+
+/** A key that fits into an Authorization header. Throws ValueFault, which does not repeat the key. */
+export function parseApiKey(text: string): string {
+  if (!/^[\x21-\x7e]+$/.test(text))
+    throw new ValueFault('holds a space, a line end or another character that no key has')
+  return text
+}

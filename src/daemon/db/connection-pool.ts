@@ -1,0 +1,31 @@
+/** Lends a fixed set of connections, each to one borrower at a time, in the order they asked. */
+export type ConnectionPool<Connection> = {
+  acquire(): Promise<Connection>
+  release(connection: Connection): void
+  /** Takes every connection out of use, waiting for those that are lent, and returns them. Later borrowers are refused. */
+  drain(): Promise<Connection[]>
+}
+
+export function createConnectionPool<Connection>(connections: readonly Connection[]): ConnectionPool<Connection> {
+  const idle = [...connections]
+  const waiting: ((connection: Connection) => void)[] = []
+  let draining = false
+
+  function borrow(): Promise<Connection> {
+    const connection = idle.pop()
+    return connection === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(connection)
+  }
+
+  return {
+    acquire: () => (draining ? Promise.reject(new Error('the database is closed')) : borrow()),
+    release(connection) {
+      const next = waiting.shift()
+      if (next === undefined) idle.push(connection)
+      else next(connection)
+    },
+    drain() {
+      draining = true
+      return Promise.all(connections.map(borrow))
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Dialect, Kysely } from 'kysely'
+import type { Log } from '../log.ts'
+import { openPostgresDialect } from './postgres.ts'
+import { openSqliteDialect } from './sqlite.ts'
+import { sqlite3Driver } from './sqlite-driver.ts'
+import type { Tables } from './tables.ts'
+
+/** The store. A transaction is one too, so what takes a `Db` can run inside either. */
+export type Db = Kysely<Tables>
+
+export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'postgres'; url: string }
+
+export type StoreLog = Pick<Log, 'error'>
+
+/**
+ * Opens the store: `<dataDir>/aigw.db` (created when missing) or a PostgreSQL server, which must answer. Nothing is
+ * migrated. Close it with `db.destroy()`, which waits for running statements and transactions.
+ */
+export async function openDatabase(options: DatabaseOptions, { log }: { log?: StoreLog } = {}): Promise<Db> {
+  const dialect =
+    options.kind === 'sqlite' ? await openFile(options.dataDir) : await openPostgresDialect(options.url, log)
+  const db = new Kysely<Tables>({ dialect })
+  try {
+    // Kysely closes only what it has used, and the PostgreSQL pool connects on demand: a wrong URL shall show here.
+    await db.connection().execute(async () => undefined)
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+  return db
+}
+
+async function openFile(dataDir: string): Promise<Dialect> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  return openSqliteDialect(sqlite3Driver, join(dataDir, 'aigw.db'))
+}
+
+export { isMigrated, migrateDatabase, NewerSchemaError } from './migrate.ts'

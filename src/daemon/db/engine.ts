@@ -1,0 +1,32 @@
+import type { DialectAdapter } from 'kysely'
+
+/** A value that one of the two engines would change or refuse, so neither gets it. */
+export class UnstorableValueError extends Error {
+  override name = 'UnstorableValueError'
+}
+
+/** Which statement an engine needs to insert many rows at once; `sql` takes one parameter, made by `toParameter`. */
+export type BulkInsert = { sql: string; toParameter(rows: readonly Record<string, unknown>[]): string }
+
+/**
+ * What a failed write means: `row` is a row that will always be refused (a key that exists, a value that does not fit),
+ * `transient` may work when tried again and may even have been committed, `other` is a store that cannot be written.
+ */
+export type WriteFailure = 'row' | 'transient' | 'other'
+
+/** Where the two engines differ. Everything else is written once, as portable SQL. */
+export type Engine = {
+  name: 'sqlite' | 'postgres'
+  bulkInsert(table: string, columns: readonly string[], options: { ignoreConflicts: boolean }): BulkInsert
+  failureOf(error: unknown): WriteFailure
+}
+
+/** The adapter is the one part of a dialect that a transaction can reach as well, so the engine travels on it. */
+export type EngineAdapter = DialectAdapter & { readonly engine: Engine }
+
+/** The engine behind a database or a transaction that `openDatabase` made. */
+export function engineOf(db: { getExecutor(): { adapter: DialectAdapter } }): Engine {
+  const adapter = db.getExecutor().adapter
+  if (!('engine' in adapter)) throw new Error('not a database of openDatabase')
+  return (adapter as EngineAdapter).engine
+}

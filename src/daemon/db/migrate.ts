@@ -1,0 +1,89 @@
+import { type Kysely, type Migration, Migrator, sql } from 'kysely'
+import type { Db } from './database.ts'
+import { engineOf } from './engine.ts'
+import { accounts } from './migrations/0001-accounts.ts'
+import { usage } from './migrations/0002-usage.ts'
+import { knowledge } from './migrations/0003-knowledge.ts'
+
+/** How an engine spells what our tables need. */
+export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; integer: string; tableEnd: string }
+
+/** The statements of one migration. Once landed it is never edited: databases that ran it would not run it again. */
+export type MigrationStep = (dialect: MigrationDialect) => string[]
+
+const STEPS: Record<string, MigrationStep> = {
+  '0001-accounts': accounts,
+  '0002-usage': usage,
+  '0003-knowledge': knowledge,
+}
+
+const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
+  // STRICT: a column refuses values of another type, as PostgreSQL does.
+  sqlite: { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' },
+  // Text compares by code point on both engines, so lists have one order whatever the server's locale.
+  postgres: { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' },
+}
+
+/** The database was written by a newer aigwd. Nothing in it was touched. */
+export class NewerSchemaError extends Error {
+  override name = 'NewerSchemaError'
+
+  constructor(unknown: readonly string[]) {
+    super(
+      `The database has migrations this aigwd does not know: ${unknown.join(', ')}. ` +
+        'A newer aigwd has used it. Start that version again, or restore a backup made before the upgrade. Nothing was changed.',
+    )
+  }
+}
+
+/**
+ * Brings the schema up to date, all or nothing. Daemons that start together on one PostgreSQL take turns and all succeed.
+ * @throws NewerSchemaError before anything is written, when the database knows migrations that we do not.
+ */
+export async function migrateDatabase(db: Db): Promise<void> {
+  await refuseNewerSchema(db)
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrationsFor(db) } })
+  const { error } = await migrator.migrateToLatest()
+  if (error === undefined) return
+  // A newer daemon may have migrated between our look and our turn.
+  await refuseNewerSchema(db)
+  throw error
+}
+
+/** Whether every migration of this aigwd, and no other, has run. */
+export async function isMigrated(db: Db): Promise<boolean> {
+  const applied = await appliedMigrations(db)
+  return applied.length === Object.keys(STEPS).length && applied.every((name) => name in STEPS)
+}
+
+async function refuseNewerSchema(db: Db): Promise<void> {
+  const unknown = (await appliedMigrations(db)).filter((name) => !(name in STEPS))
+  if (unknown.length > 0) throw new NewerSchemaError(unknown)
+}
+
+async function appliedMigrations(db: Db): Promise<string[]> {
+  const catalogue =
+    engineOf(db).name === 'sqlite'
+      ? sql<{
+          found: number
+        }>`select count(*) as found from sqlite_schema where type = 'table' and name = 'kysely_migration'`
+      : sql<{ found: number }>`select count(*) as found from pg_class where oid = to_regclass('kysely_migration')`
+  const { rows: tables } = await catalogue.execute(db)
+  if (tables[0]?.found !== 1) return []
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
+function migrationsFor(db: Db): Record<string, Migration> {
+  const dialect = DIALECTS[engineOf(db).name]
+  return Object.fromEntries(
+    Object.entries(STEPS).map(([name, step]) => [
+      name,
+      {
+        async up(tx: Kysely<unknown>) {
+          for (const statement of step(dialect)) await sql.raw(statement).execute(tx)
+        },
+      },
+    ]),
+  )
+}

@@ -1,0 +1,40 @@
+import type { MigrationStep } from '../migrate.ts'
+
+/**
+ * Tenants, their users and API keys. Keys refer to (tenant_id, id) of their user, so no statement can tie a key of one
+ * tenant to a user of another. A tenant that still owns something cannot be deleted; a deleted user's keys go along.
+ */
+export const accounts: MigrationStep = ({ text, integer, tableEnd }) => [
+  `create table tenants (
+    id ${text} primary key,
+    name ${text} not null,
+    created_at ${text} not null
+  )${tableEnd}`,
+  `create table users (
+    id ${text} primary key,
+    tenant_id ${text} not null references tenants (id),
+    name ${text} not null,
+    email ${text} not null,
+    username ${text} not null,
+    role ${text} not null,
+    status ${integer} not null,
+    created_at ${text} not null,
+    updated_at ${text} not null,
+    unique (tenant_id, id),
+    unique (tenant_id, email),
+    unique (tenant_id, username)
+  )${tableEnd}`,
+  `create table api_keys (
+    id ${text} primary key,
+    tenant_id ${text} not null,
+    user_id ${text} not null,
+    name ${text} not null,
+    secret_hash ${text} not null unique,
+    is_operator ${integer} not null,
+    created_at ${text} not null,
+    expires_at ${text},
+    revoked_at ${text},
+    foreign key (tenant_id, user_id) references users (tenant_id, id) on delete cascade
+  )${tableEnd}`,
+  'create index api_keys_by_user on api_keys (tenant_id, user_id)',
+]

@@ -1,0 +1,74 @@
+import type { MigrationStep } from '../migrate.ts'
+
+/** Indexes, their documents, and passages with a full-text index that the database itself keeps in step. */
+export const knowledge: MigrationStep = (dialect) => {
+  const { text, integer, tableEnd } = dialect
+  return [
+    `create table indexes (
+      id ${text} primary key,
+      tenant_id ${text} not null references tenants (id),
+      name ${text} not null,
+      description ${text} not null,
+      created_by ${text} not null,
+      created_at ${text} not null,
+      updated_at ${text} not null,
+      unique (tenant_id, id),
+      unique (tenant_id, name)
+    )${tableEnd}`,
+    `create table documents (
+      id ${text} primary key,
+      tenant_id ${text} not null,
+      index_id ${text} not null,
+      source ${text} not null,
+      title ${text} not null,
+      content_hash ${text} not null,
+      created_at ${text} not null,
+      updated_at ${text} not null,
+      unique (tenant_id, index_id, id),
+      unique (tenant_id, index_id, source),
+      foreign key (tenant_id, index_id) references indexes (tenant_id, id) on delete cascade
+    )${tableEnd}`,
+    `create table passages (
+      id ${integer} primary key,
+      tenant_id ${text} not null,
+      index_id ${text} not null,
+      document_id ${text} not null,
+      position ${integer} not null,
+      headings ${text} not null,
+      body ${text} not null,
+      unique (tenant_id, index_id, document_id, position),
+      foreign key (tenant_id, index_id, document_id) references documents (tenant_id, index_id, id) on delete cascade
+    )${tableEnd}`,
+    ...(dialect.engine === 'sqlite' ? sqliteFullText : postgresFullText),
+  ]
+}
+
+// External content: the text is stored once, in passages. Deleting from such an index needs the old values, hence the triggers.
+const sqliteFullText = [
+  `create virtual table passages_fts using fts5 (
+    headings, body, content = 'passages', content_rowid = 'id', tokenize = 'porter unicode61 remove_diacritics 2'
+  )`,
+  `create trigger passages_inserted after insert on passages begin
+    insert into passages_fts (rowid, headings, body) values (new.id, new.headings, new.body);
+  end`,
+  `create trigger passages_deleted after delete on passages begin
+    insert into passages_fts (passages_fts, rowid, headings, body) values ('delete', old.id, old.headings, old.body);
+  end`,
+  `create trigger passages_updated after update on passages begin
+    insert into passages_fts (passages_fts, rowid, headings, body) values ('delete', old.id, old.headings, old.body);
+    insert into passages_fts (rowid, headings, body) values (new.id, new.headings, new.body);
+  end`,
+]
+
+// Left to itself, PostgreSQL takes README.md, a/b and a-b for one word each, skips <tags>, and in the C locale does not see
+// that U+200B (between words of scripts without spaces) is no letter. SQLite breaks words at all of them.
+const SIGNS = '/.-_:@#=&?%+~<>\\'
+const spaced = (column: string) => `translate(${column}, '${SIGNS}' || chr(8203), '${' '.repeat(SIGNS.length + 1)}')`
+
+const postgresFullText = [
+  `alter table passages add column tsv tsvector generated always as (
+    setweight(to_tsvector('english', ${spaced('headings')}), 'A') ||
+    setweight(to_tsvector('english', ${spaced('body')}), 'B')
+  ) stored`,
+  'create index passages_tsv on passages using gin (tsv)',
+]

@@ -1,0 +1,82 @@
+import { type Dialect, PostgresAdapter, PostgresDialect } from 'kysely'
+import type { CustomTypesConfig } from 'pg'
+import type { StoreLog } from './database.ts'
+import { type Engine, UnstorableValueError } from './engine.ts'
+
+const POOL_CONNECTIONS = 10
+const CONNECT_TIMEOUT_MS = 5_000
+const IDLE_TIMEOUT_MS = 30_000
+/** No statement of the daemon may run this long, and no transaction may sit idle this long while it holds locks. */
+const STATEMENT_TIMEOUT_MS = 30_000
+
+/** Object ids of int8 and of numeric, which is what sum() of an int8 column returns (pg_type). */
+const INT8 = 20
+const NUMERIC = 1700
+
+/** Kysely's dialect for a PostgreSQL server. Connections that break are logged and replaced, never thrown. */
+export async function openPostgresDialect(url: string, log: StoreLog | undefined): Promise<Dialect> {
+  // Loaded here, so that a daemon on SQLite does not pay for it.
+  const { default: pg } = await import('pg')
+  const types: CustomTypesConfig = {
+    getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+      oid === INT8 || oid === NUMERIC
+        ? toNumber
+        : pg.types.getTypeParser(oid, format)) as CustomTypesConfig['getTypeParser'],
+  }
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'aigwd',
+    max: POOL_CONNECTIONS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    keepAlive: true,
+    types,
+  })
+  // A connection that breaks while it is lent tells its client and not the pool, and an unheard `error` event would end
+  // the process. So every client is listened to, and the pool need not be.
+  pool.on('connect', (client) => {
+    client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
+  })
+  pool.on('error', () => undefined)
+  const dialect = new PostgresDialect({ pool })
+  return {
+    createDriver: () => dialect.createDriver(),
+    createAdapter: () => new PostgresEngineAdapter(),
+    createIntrospector: (db) => dialect.createIntrospector(db),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  }
+}
+
+class PostgresEngineAdapter extends PostgresAdapter {
+  readonly engine = postgresEngine
+}
+
+const postgresEngine: Engine = {
+  name: 'postgres',
+  bulkInsert(table, columns, { ignoreConflicts }) {
+    const names = columns.join(', ')
+    const conflict = ignoreConflicts ? ' on conflict do nothing' : ''
+    return {
+      // The table's own row type tells each column's type.
+      sql: `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json)${conflict}`,
+      toParameter: (rows) => JSON.stringify(rows),
+    }
+  },
+  failureOf(error) {
+    if (error instanceof UnstorableValueError) return 'row'
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Anything that is
+    // no SQLSTATE comes from the socket.
+    if (/^(22|23|54)...$/.test(code)) return 'row'
+    return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
+  },
+}
+
+/** Counts and sums come as text because they could exceed 2^53; ours do not, and a wrong number must not pass. */
+function toNumber(text: string): number {
+  const value = Number(text)
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new RangeError(`${text} does not fit a number`)
+  return value
+}

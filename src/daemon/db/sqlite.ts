@@ -1,0 +1,217 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type TransactionSettings,
+} from 'kysely'
+import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
+import type { Engine } from './engine.ts'
+import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-driver.ts'
+
+/** libuv has four threads by default. Three slow reads must leave one for the commit that every request waits for. */
+const READERS = 3
+/** Waiting time for a lock that another process holds, such as a backup. */
+const BUSY_TIMEOUT_MS = 5_000
+/** The write-ahead log is cut back to this size after a checkpoint, so one large import does not keep the disk. */
+const WAL_BYTES = 67_108_864
+
+// FULL: a commit is on the disk when it returns, also after a power cut. NORMAL would lose the last commits.
+const WRITER_SETUP = `
+  pragma busy_timeout = ${BUSY_TIMEOUT_MS};
+  pragma journal_mode = wal;
+  pragma synchronous = full;
+  pragma foreign_keys = on;
+  pragma journal_size_limit = ${WAL_BYTES};`
+const READER_SETUP = `pragma busy_timeout = ${BUSY_TIMEOUT_MS};`
+
+type Pools = { writer: ConnectionPool<SqliteConnection>; readers: ConnectionPool<SqliteConnection> }
+
+/**
+ * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside a
+ * transaction goes to a reader and never waits for a writer; everything else takes its turn on the one writer, which a
+ * transaction keeps until it ends. A transaction declared `read only` keeps a reader instead and sees one snapshot.
+ */
+export async function openSqliteDialect(driver: SqliteDriver, file: string): Promise<Dialect> {
+  const writer = await driver.open(file, 'write')
+  const readers: SqliteConnection[] = []
+  try {
+    await writer.exec(WRITER_SETUP)
+    for (let count = 0; count < READERS; count++) {
+      const reader = await driver.open(file, 'read')
+      readers.push(reader)
+      await reader.exec(READER_SETUP)
+    }
+  } catch (error) {
+    await Promise.allSettled([...readers, writer].map((connection) => connection.close()))
+    throw error
+  }
+  const pools = { writer: createConnectionPool([writer]), readers: createConnectionPool(readers) }
+  return {
+    createDriver: () => new SqliteKyselyDriver(pools),
+    createAdapter: () => new SqliteEngineAdapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  }
+}
+
+class SqliteEngineAdapter extends SqliteAdapter {
+  readonly engine = sqliteEngine
+  // Kysely's own adapter says no, but SQLite rolls back CREATE TABLE like anything else.
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
+}
+
+const sqliteEngine: Engine = {
+  name: 'sqlite',
+  bulkInsert(table, columns, { ignoreConflicts }) {
+    const values = columns.map((_, position) => `value->>'$[${position}]'`).join(', ')
+    // Without WHERE the parser would take ON CONFLICT for a join condition.
+    const conflict = ignoreConflicts ? ' where true on conflict do nothing' : ''
+    return {
+      sql: `insert into ${table} (${columns.join(', ')}) select ${values} from json_each(?)${conflict}`,
+      toParameter: (rows) => JSON.stringify(rows.map((row) => columns.map((column) => row[column]))),
+    }
+  },
+  failureOf(error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    // What has no code of SQLite's did not come from it: our own checks refused a value.
+    return !code.startsWith('SQLITE_') || ROW_FAULTS.has(code) ? 'row' : 'other'
+  },
+}
+
+const ROW_FAULTS: ReadonlySet<string> = new Set(['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'])
+
+class SqliteKyselyDriver {
+  readonly #pools: Pools
+
+  constructor(pools: Pools) {
+    this.#pools = pools
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    return new SqliteSession(this.#pools)
+  }
+
+  async releaseConnection(session: DatabaseConnection): Promise<void> {
+    ;(session as SqliteSession).end()
+  }
+
+  beginTransaction(session: DatabaseConnection, settings: TransactionSettings): Promise<void> {
+    return (session as SqliteSession).begin(settings.accessMode === 'read only')
+  }
+
+  commitTransaction(session: DatabaseConnection): Promise<void> {
+    return (session as SqliteSession).commit()
+  }
+
+  rollbackTransaction(session: DatabaseConnection): Promise<void> {
+    return (session as SqliteSession).rollback()
+  }
+
+  async destroy(): Promise<void> {
+    const [readers, writers] = await Promise.all([this.#pools.readers.drain(), this.#pools.writer.drain()])
+    // Readers first: the last connection to close writes the log back into the file, and a reader may not.
+    for (const connection of [...readers, ...writers]) await connection.close()
+  }
+}
+
+/** What Kysely takes for a connection: it borrows one per statement, or one for as long as a transaction lasts. */
+class SqliteSession implements DatabaseConnection {
+  readonly #pools: Pools
+  #transaction: { pool: ConnectionPool<SqliteConnection>; connection: SqliteConnection } | undefined
+
+  constructor(pools: Pools) {
+    this.#pools = pools
+  }
+
+  async begin(readOnly: boolean): Promise<void> {
+    const pool = readOnly ? this.#pools.readers : this.#pools.writer
+    const connection = await pool.acquire()
+    this.#transaction = { pool, connection }
+    // IMMEDIATE takes the file's write lock now: a deferred one could find it gone half-way and fail.
+    await connection.run(readOnly ? 'begin' : 'begin immediate', [])
+  }
+
+  async commit(): Promise<void> {
+    await this.#transaction?.connection.run('commit', [])
+  }
+
+  async rollback(): Promise<void> {
+    try {
+      await this.#transaction?.connection.run('rollback', [])
+    } catch (error) {
+      // A full disk or an I/O error has rolled back by itself; the caller shall see that error and not this one.
+      if (!(error instanceof Error && error.message.includes('no transaction is active'))) throw error
+    }
+  }
+
+  /** Gives the connection of a transaction back; safe to call when there is none. */
+  end(): void {
+    this.#transaction?.pool.release(this.#transaction.connection)
+    this.#transaction = undefined
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    const kind = kindOf(query)
+    if (this.#transaction !== undefined) return execute(this.#transaction.connection, kind, query)
+    const pool = kind === 'read' ? this.#pools.readers : this.#pools.writer
+    const connection = await pool.acquire()
+    try {
+      return await execute(connection, kind, query)
+    } finally {
+      pool.release(connection)
+    }
+  }
+
+  // biome-ignore lint/correctness/useYield: the interface asks for a generator
+  async *streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
+    throw new Error('streaming a query would keep a connection for as long as its reader likes; page by key instead')
+  }
+}
+
+/** `read` only reads; `change` counts the rows it changed; `other` may do anything and may return rows. */
+type QueryKind = 'read' | 'change' | 'other'
+
+function kindOf({ query, sql }: CompiledQuery): QueryKind {
+  switch (query.kind) {
+    case 'SelectQueryNode':
+      return 'read'
+    case 'InsertQueryNode':
+    case 'UpdateQueryNode':
+    case 'DeleteQueryNode':
+      return query.returning === undefined ? 'change' : 'other'
+    case 'RawNode':
+      if (/^\s*select\b/i.test(sql)) return 'read'
+      return /^\s*(insert|update|delete)\b/i.test(sql) && !/\breturning\b/i.test(sql) ? 'change' : 'other'
+    default:
+      return 'other'
+  }
+}
+
+async function execute<Row>(
+  connection: SqliteConnection,
+  kind: QueryKind,
+  { sql, parameters }: CompiledQuery,
+): Promise<QueryResult<Row>> {
+  const values = parameters.map(toSqliteValue)
+  if (kind === 'change') {
+    const { changes } = await connection.run(sql, values)
+    return { numAffectedRows: BigInt(changes), rows: [] }
+  }
+  const rows = (await connection.all(sql, values)) as Row[]
+  return kind === 'read' ? { rows } : { numAffectedRows: BigInt(rows.length), rows }
+}
+
+/** The library would bind a Date as a number, NaN as NULL, and PostgreSQL otherwise; what both understand is allowed. */
+function toSqliteValue(value: unknown): SqliteValue {
+  if (value === null || typeof value === 'string' || value instanceof Uint8Array) return value
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  throw new TypeError(`cannot bind a ${value === undefined ? 'missing value' : typeof value} as an SQL parameter`)
+}

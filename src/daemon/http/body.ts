@@ -1,0 +1,146 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../shared/errors.ts'
+import { JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+
+/** A body that is refused is still read up to here, so that the client sees the answer and not a reset. */
+const DISCARD_BYTES = 8 * 1024 * 1024
+
+/**
+ * Reads a whole body.
+ * @throws PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when it takes longer than REQUEST_TIMEOUT_MS, and
+ * INVALID_HTTP when the client stops half way.
+ */
+export function readBody(
+  request: Readable & Pick<IncomingMessage, 'headers'>,
+  limit: number,
+  clock: Clock,
+): Promise<Buffer> {
+  const declared = Number(request.headers['content-length'] ?? 0)
+  if (declared > limit) return Promise.reject(tooLarge(limit))
+  if (request.destroyed) return Promise.reject(cutShort())
+  return new Promise((resolve, reject) => {
+    let first: Buffer | undefined
+    let rest: Buffer[] | undefined
+    let bytes = 0
+    const timer = clock.after(REQUEST_TIMEOUT_MS, () =>
+      fail(new GatewayError('REQUEST_TIMEOUT', 'The body did not arrive in time; send the request again.')),
+    )
+    function fail(error: GatewayError): void {
+      timer.cancel()
+      request.off('data', onData).off('end', onEnd).off('close', onClose)
+      reject(error)
+    }
+    function onData(chunk: Buffer): void {
+      bytes += chunk.length
+      if (bytes > limit) fail(tooLarge(limit))
+      else if (first === undefined) first = chunk
+      else if (rest === undefined) rest = [first, chunk]
+      else rest.push(chunk)
+    }
+    function onEnd(): void {
+      timer.cancel()
+      request.off('close', onClose)
+      resolve(rest ? Buffer.concat(rest) : (first ?? Buffer.alloc(0)))
+    }
+    function onClose(): void {
+      fail(cutShort())
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onClose)
+  })
+}
+
+const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended before its body was complete.')
+
+const tooLarge = (limit: number) =>
+  new GatewayError('PAYLOAD_TOO_LARGE', `The body may have at most ${limit} bytes; send less.`)
+
+/**
+ * Throws away what is left of a refused request's body, within bounds. True when all of it has come, so that the
+ * connection may serve another request.
+ */
+export function discardBody(request: IncomingMessage, clock: Clock): Promise<boolean> {
+  if (request.complete || request.destroyed) return Promise.resolve(request.complete)
+  if (Number(request.headers['content-length'] ?? 0) > DISCARD_BYTES) return Promise.resolve(false)
+  return new Promise((resolve) => {
+    let bytes = 0
+    const timer = clock.after(REQUEST_TIMEOUT_MS, () => done(false))
+    function done(complete: boolean): void {
+      timer.cancel()
+      request.off('data', onData).off('end', onEnd).off('close', onEnd)
+      resolve(complete)
+    }
+    function onData(chunk: Buffer): void {
+      bytes += chunk.length
+      if (bytes > DISCARD_BYTES) done(false)
+    }
+    function onEnd(): void {
+      done(request.complete)
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onEnd).resume()
+  })
+}
+
+/**
+ * Bytes → checked value.
+ * @throws INVALID_JSON for bytes that are not JSON or nest too deep, VALIDATION_ERROR naming the first field at fault.
+ */
+export function parseBody(raw: Buffer, schema: z.ZodType): unknown {
+  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
+  let value: unknown
+  try {
+    value = JSON.parse(raw.toString())
+  } catch (cause) {
+    const reason = raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120)
+    throw new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
+  }
+  if (deeperThan(value, JSON_DEPTH)) {
+    throw new GatewayError('INVALID_JSON', `The body nests deeper than ${JSON_DEPTH} levels.`)
+  }
+  return check(value, schema)
+}
+
+/** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */
+export function parseQuery(search: string, schema: z.ZodType): unknown {
+  const values: Record<string, string> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (Object.hasOwn(values, name))
+      throw invalidField(name, `The parameter "${name}" was given more than once.`, value)
+    values[name] = value
+  }
+  return check(values, schema)
+}
+
+function check(value: unknown, schema: z.ZodType): unknown {
+  const result = schema.safeParse(value, { reportInput: true })
+  if (result.success) return result.data
+  throw toValidationError(result.error.issues[0] as z.core.$ZodIssue)
+}
+
+/** The first issue of a failed check, as the error a caller sees. */
+export function toValidationError(issue: z.core.$ZodIssue): GatewayError {
+  const field = issue.path.join('.')
+  const message = issue.message.endsWith('.') ? issue.message : `${issue.message}.`
+  if (field === '') return new GatewayError('VALIDATION_ERROR', message)
+  return invalidField(field, `${field}: ${message}`, issue.input)
+}
+
+/** JSON.parse itself is not recursive, but code that walks its result might be. */
+function deeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  for (const child of Array.isArray(value) ? value : Object.values(value)) {
+    if (typeof child === 'object' && child !== null && deeperThan(child, levels - 1)) return true
+  }
+  return false
+}
+
+/** @throws UNSUPPORTED_MEDIA_TYPE unless the Content-Type is JSON. */
+export function requireJson(request: IncomingMessage): void {
+  const type = request.headers['content-type']
+  if (type === 'application/json' || /^application\/json\s*(;|$)/i.test(type ?? '')) return
+  throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as JSON with "Content-Type: application/json".')
+}

@@ -1,0 +1,88 @@
+import { outlineOf, type Section, type TextFormat } from './markdown.ts'
+import { markdownUnits, proseUnits, type Unit } from './units.ts'
+
+/** A piece of a document that is found and quoted on its own. `headings` are those above it, joined by " > ". */
+export type Passage = { position: number; headings: string; body: string }
+export type ChunkedText = { title: string; passages: Iterable<Passage> }
+
+/** What a passage is meant to hold, in characters: a thought with its reasons, and eight of them fit a prompt. */
+export const PASSAGE_CHARS = 1_000
+/** The most of its neighbour's end that a passage repeats, so that no sentence loses what it refers to. */
+export const OVERLAP_CHARS = 200
+
+/**
+ * Cuts a document into passages at headings, paragraphs, lines or sentences, whichever comes first near PASSAGE_CHARS;
+ * none is longer than PASSAGE_CHARS + OVERLAP_CHARS, not counting the fences that a cut block of code gets. Lazy and
+ * linear, so a large document can be taken in pieces. Nothing is lost: what is not in a body is in the headings, or is
+ * the front matter of a Markdown file.
+ */
+export function chunkText(text: string, format: TextFormat): ChunkedText {
+  const lines = text
+    .replace(/^\uFEFF/, '')
+    .replace(/\r\n?/g, '\n')
+    // One by one: a pattern with a quantifier overflows the stack on millions of empty lines.
+    .replace(/(?<=\n\n\n)\n/g, '')
+  const { title, sections } = outlineOf(lines, format)
+  const unitsOf = format === 'markdown' ? markdownUnits : proseUnits
+  return { title, passages: passagesOf(lines, sections, unitsOf) }
+}
+
+type UnitsOf = (text: string, section: Section) => Iterable<Unit>
+
+function* passagesOf(text: string, sections: Iterable<Section>, unitsOf: UnitsOf): Generator<Passage> {
+  let position = 0
+  for (const section of sections) {
+    const headings = section.headings.join(' > ')
+    for (const units of fill(text, unitsOf(text, section))) {
+      const body = bodyOf(text, units)
+      if (body !== '') yield { position: position++, headings, body }
+    }
+  }
+}
+
+/** Gathers units into passages. */
+function* fill(text: string, source: Iterable<Unit>): Generator<Unit[]> {
+  let units: Unit[] = []
+  let fresh = 0 // units from here on are in no passage yet
+  function take(count: number): Unit[] {
+    const taken = units.slice(0, count)
+    const repeated = mayRepeat(text, taken.at(-1)) ? 1 : 0
+    units = units.slice(count - repeated)
+    fresh = repeated
+    return taken
+  }
+  for (const unit of source) {
+    while (units.length > fresh && unit.end - (units[fresh]?.start ?? 0) > PASSAGE_CHARS)
+      yield take(bestCut(units, fresh))
+    units.push(unit)
+  }
+  if (units.length > fresh) yield take(units.length)
+}
+
+/** Half a block of code explains nothing, and neither does an empty line. */
+function mayRepeat(text: string, unit: Unit | undefined): boolean {
+  if (unit === undefined || unit.code || unit.end - unit.start > OVERLAP_CHARS) return false
+  return text.slice(unit.start, unit.end).trim() !== ''
+}
+
+/** How many units the passage takes: up to the last paragraph that ends in its second half, else line, else all. */
+function bestCut(units: readonly Unit[], fresh: number): number {
+  const half = (units[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
+  for (const border of ['paragraph', 'line'] as const) {
+    for (let count = units.length; count > fresh; count--) {
+      const unit = units[count - 1]
+      if (unit === undefined || unit.end < half) break
+      if (unit.border === border) return count
+    }
+  }
+  return units.length
+}
+
+/** The text of the units as it stands, with fences where a block of code was cut. */
+function bodyOf(text: string, units: readonly Unit[]): string {
+  const first = units[0]
+  const last = units.at(-1)
+  const body = text.slice(first?.start, last?.end).trimEnd()
+  const opened = first?.code && !first.code.first ? `${first.code.fence}\n${body}` : body.trimStart()
+  return last?.code && !last.code.last ? `${opened}\n${last.code.fence}` : opened
+}

@@ -1,0 +1,154 @@
+import { isUtf8 } from 'node:buffer'
+import { setMaxListeners } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import {
+  type BusboyFileStream,
+  type BusboyHeaders,
+  type BusboyInstance,
+  Busboy as MultipartParser,
+} from '@fastify/busboy'
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../shared/errors.ts'
+import { TRAIN_FILE_BYTES, TRAIN_FILES, TRAIN_TEXT_BYTES } from '../../shared/spec-limits.ts'
+import { TextInputs } from '../../shared/wire/indexes.ts'
+
+/** A document that was received. Its bytes are read only when its turn comes: twenty files may be a gigabyte. */
+export type Upload = { name: string; type: string; read(): Promise<Buffer> }
+
+type Part = { field: string; fileName: string | undefined; type: string; path: string; bytes: number }
+
+/**
+ * Receives a multipart body into files in `directory`. Nothing is done with it before all of it has come, so a refused
+ * or broken upload has changed nothing.
+ * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE, VALIDATION_ERROR (malformed, too many, nothing sent), and the reason
+ * of `signal` when the client went away.
+ */
+export async function receiveUpload(
+  request: IncomingMessage,
+  directory: string,
+  signal: AbortSignal,
+): Promise<Upload[]> {
+  const parts = await receiveParts(request, directory, signal)
+  const uploads: Upload[] = []
+  for (const part of parts) {
+    if (part.field === 'text_inputs' && part.fileName === undefined) uploads.push(...(await readTextInputs(part)))
+    // A form field for files that was left empty is sent without a name and without content.
+    else if (part.fileName !== undefined && (part.fileName !== '' || part.bytes > 0)) {
+      uploads.push({ name: part.fileName, type: typeOf(part.fileName, part.type), read: () => readFile(part.path) })
+    }
+  }
+  if (uploads.length === 0) {
+    throw new GatewayError('VALIDATION_ERROR', 'Send at least one file, or "text_inputs" as a JSON string.')
+  }
+  return uploads
+}
+
+async function receiveParts(request: IncomingMessage, directory: string, signal: AbortSignal): Promise<Part[]> {
+  const parser = openParser(request)
+  const parts: Part[] = []
+  const saves: Promise<void>[] = []
+  const stop = new AbortController()
+  setMaxListeners(PARTS + 1, stop.signal)
+  const onAbort = () => stop.abort(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  try {
+    if (signal.aborted) throw signal.reason
+    await new Promise<void>((resolve, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason))
+      parser.on(
+        'file',
+        (field: string, stream: BusboyFileStream, fileName: string | undefined, _: string, type: string) => {
+          const part = { field, fileName, type, path: join(directory, String(parts.length)), bytes: 0 }
+          parts.push(part)
+          if (parts.filter((sent) => sent.fileName !== undefined).length > TRAIN_FILES) stop.abort(tooManyFiles())
+          stream.on('limit', () => stop.abort(fileTooLarge(part)))
+          // A broken body is reported by the parser itself.
+          stream.on('error', () => {})
+          saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
+        },
+      )
+      parser.on('partsLimit', () => stop.abort(tooManyFiles()))
+      parser.on('finish', resolve)
+      parser.on('error', (cause: unknown) => stop.abort(malformed(cause)))
+      request.pipe(parser)
+    })
+    await Promise.all(saves)
+    if (stop.signal.aborted) throw stop.signal.reason
+    return parts
+  } catch (error) {
+    request.unpipe(parser)
+    stop.abort(error)
+    await Promise.all(saves)
+    throw error
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+function openParser(request: IncomingMessage): BusboyInstance {
+  const { 'content-type': contentType = '' } = request.headers
+  if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', 'Send the documents as multipart/form-data.')
+  }
+  try {
+    return new MultipartParser({
+      headers: request.headers as BusboyHeaders,
+      // Every part is taken as bytes: what is a text is decided by us, and not by replacing what is none.
+      isPartAFile: () => true,
+      preservePath: true,
+      limits: { fileSize: TRAIN_FILE_BYTES, parts: PARTS, headerSize: 16_384, headerPairs: 32 },
+    })
+  } catch (cause) {
+    throw malformed(cause)
+  }
+}
+
+/** Parts that are neither files nor text_inputs are ignored, but not without end. */
+const PARTS = TRAIN_FILES + 20
+
+/** Clients fill the type in without looking, and the parser does when they do not; an extension tells more. */
+const typeOf = (fileName: string, type: string): string => (/\.[^./\\]+$/.test(fileName) ? '' : type)
+
+async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): Promise<void> {
+  const file = createWriteStream(part.path, { mode: 0o600 })
+  await pipeline(stream, file, { signal })
+  part.bytes = file.bytesWritten
+}
+
+async function readTextInputs(part: Part): Promise<Upload[]> {
+  if (part.bytes > TRAIN_TEXT_BYTES) {
+    throw new GatewayError('FILE_TOO_LARGE', `text_inputs may have at most ${TRAIN_TEXT_BYTES} bytes; send files.`)
+  }
+  const bytes = await readFile(part.path)
+  if (!isUtf8(bytes)) throw invalidField('text_inputs', 'text_inputs must be UTF-8.')
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString())
+  } catch (cause) {
+    throw invalidField('text_inputs', `text_inputs must be JSON: ${(cause as Error).message.slice(0, 120)}`)
+  }
+  const result = TextInputs.safeParse(value)
+  if (!result.success) {
+    const issue = result.error.issues[0] as z.core.$ZodIssue
+    throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
+  }
+  return result.data.map(({ name, type = 'text/plain', content }) => ({
+    name,
+    type: type.toLowerCase(),
+    // Half a surrogate pair would become U+FFFD on its way through a Buffer; as bytes that are no UTF-8 it is refused.
+    read: async () => (/\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)),
+  }))
+}
+
+const malformed = (cause: unknown) =>
+  new GatewayError('VALIDATION_ERROR', 'The body is not well-formed multipart/form-data.', { cause })
+const tooManyFiles = () => new GatewayError('VALIDATION_ERROR', `A request may bring at most ${TRAIN_FILES} files.`)
+const fileTooLarge = ({ fileName }: Part) =>
+  new GatewayError(
+    'FILE_TOO_LARGE',
+    `"${fileName ?? 'text_inputs'}" has more than ${TRAIN_FILE_BYTES} bytes; split it.`,
+  )

@@ -1,0 +1,62 @@
+import { countTokens } from '../../usage/tokens.ts'
+import { type ChatPart, type Provider, type ProviderCall, ProviderError } from '../provider.ts'
+import { answerTo } from './answer.ts'
+
+/**
+ * The built-in provider. Its one model, `extract`, answers with the best sentences of the retrieved passages and their
+ * sources, without any network; see architecture §2. Its count of tokens is the one that is billed.
+ */
+export function localProvider(): Provider {
+  return { name: 'local', models: ['extract'], chat: extract, async close() {} }
+}
+
+/** So many words leave together: few enough to be seen growing, enough not to cost a write each. */
+const WORDS_PER_BATCH = 8
+
+async function* extract(call: ProviderCall, signal: AbortSignal): AsyncGenerator<readonly ChatPart[]> {
+  stopIfAborted(signal)
+  const words = answerTo(call).match(/\s*\S+\s*$|\s*\S+/g) ?? []
+  const { kept, outputTokens } = cutAt(call.maxTokens, words)
+  const cut = kept.length < words.length
+  const end: ChatPart = {
+    type: 'end',
+    outcome: cut ? 'length' : 'complete',
+    nativeFinishReason: cut ? 'length' : 'stop',
+    usage: {
+      inputTokens: inputTokensOf(call),
+      outputTokens,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+      reasoningTokens: 0,
+      estimated: false,
+    },
+  }
+  const wordsPerBatch = call.stream ? WORDS_PER_BATCH : kept.length
+  for (let start = 0; start < kept.length; start += wordsPerBatch) {
+    stopIfAborted(signal)
+    const batch = kept.slice(start, start + wordsPerBatch)
+    const text: ChatPart[] = call.stream
+      ? batch.map((word) => ({ type: 'text', text: word }))
+      : [{ type: 'text', text: batch.join('') }]
+    yield start + wordsPerBatch >= kept.length ? [...text, end] : text
+  }
+}
+
+function stopIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new ProviderError('aborted', 'The request was aborted.', { cause: signal.reason })
+}
+
+/** Words are counted one by one, so that the sum never depends on where the answer was cut; the first is always kept. */
+function cutAt(maxTokens: number, words: readonly string[]): { kept: readonly string[]; outputTokens: number } {
+  let outputTokens = 0
+  for (const [at, word] of words.entries()) {
+    const tokens = countTokens(word)
+    if (at > 0 && outputTokens + tokens > maxTokens) return { kept: words.slice(0, at), outputTokens }
+    outputTokens += tokens
+  }
+  return { kept: words, outputTokens }
+}
+
+function inputTokensOf({ system, messages }: ProviderCall): number {
+  return messages.reduce((total, { content }) => total + countTokens(content), countTokens(system))
+}

@@ -1,0 +1,101 @@
+import type { FailoverTrigger } from '../../shared/wire/chat.ts'
+
+/**
+ * A passage of a knowledge base that the answer may rest on; `number` is how the prompt refers to it, `headings` are
+ * those above it, outermost first, joined by " > ".
+ */
+export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
+
+/** What a provider is asked to do. Everything is checked and clamped. */
+export type ProviderCall = {
+  /** The provider's own name of the model, without `<provider>/`. */
+  model: string
+  /** System prompt as the model shall see it, with the retrieved passages fenced inside; empty for none. */
+  system: string
+  messages: readonly { role: 'user' | 'assistant'; content: string }[]
+  /** Retrieved passages for `local/extract`, and null when the request does no retrieval. */
+  grounding: { index: string; passages: readonly GroundingPassage[] } | null
+  temperature: number
+  maxTokens: number
+  stream: boolean
+  /** Whole attempt, first part and silence between parts; milliseconds. */
+  timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
+}
+
+/**
+ * How a provider call ended; nothing else decides about billing, receipts, events or finish_reason (architecture §3).
+ * `complete` | `length` (token limit) | `filtered` (the provider held text back) are answers; `truncated` (ended without
+ * its terminal event) | `error` | `aborted` (the client left) are not.
+ */
+export type Outcome = 'complete' | 'length' | 'filtered' | 'truncated' | 'error' | 'aborted'
+
+/** Tokens as the provider counts them. Totals are OpenAI-inclusive: input holds the cached, output the reasoning ones. */
+export type TokenUsage = {
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  reasoningTokens: number
+  /** True when the provider gave no count and ours was used. */
+  estimated: boolean
+}
+
+/** One step of an answer. A finished answer ends with exactly one `end`. */
+export type ChatPart =
+  | { type: 'text'; text: string }
+  | { type: 'reasoning'; text: string }
+  | {
+      type: 'end'
+      outcome: 'complete' | 'length' | 'filtered'
+      nativeFinishReason: string
+      usage: TokenUsage | undefined
+    }
+
+export type Provider = {
+  name: string
+  /** Names it offers without `<provider>/`; undefined when it takes any (the upstream decides). */
+  models: readonly string[] | undefined
+  /**
+   * Starts the call and yields what the upstream said, in batches: all parts of one network read together. The first
+   * batch is yielded only at the commit point: it holds content (or the whole answer), so a caller that has not
+   * received a batch may still try another model. The last part of the last batch is `end`.
+   * @throws ProviderError for every other way to end.
+   */
+  chat(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]>
+  close(): Promise<void>
+}
+
+/** Why an attempt failed, for the failover chain: the four triggers, or reasons that are never retried elsewhere. */
+export type FailureReason = FailoverTrigger | 'bad_request' | 'context_length' | 'content_filter' | 'aborted'
+
+/** A provider call that did not end with an answer. `message` may be shown to the caller; bodies never are. */
+export class ProviderError extends Error {
+  override name = 'ProviderError'
+  readonly reason: FailureReason
+  /** `truncated` when the upstream ended without its terminal event, else `error` or `aborted`. */
+  readonly outcome: 'truncated' | 'error' | 'aborted'
+  /** HTTP status of the upstream, when there was one. */
+  readonly upstreamStatus: number | undefined
+  /** What the upstream's Retry-After asked for, in seconds. */
+  readonly retryAfterSeconds: number | undefined
+  /** Set for 401, 402, 403, 404 of an upstream: our configuration is at fault, so it is logged as an alarm. */
+  readonly alarm: boolean
+
+  constructor(
+    reason: FailureReason,
+    message: string,
+    options: ErrorOptions & {
+      outcome?: 'truncated' | 'error' | 'aborted'
+      upstreamStatus?: number
+      retryAfterSeconds?: number | undefined
+      alarm?: boolean
+    } = {},
+  ) {
+    super(message, options)
+    this.reason = reason
+    this.outcome = options.outcome ?? (reason === 'aborted' ? 'aborted' : 'error')
+    this.upstreamStatus = options.upstreamStatus
+    this.retryAfterSeconds = options.retryAfterSeconds
+    this.alarm = options.alarm ?? false
+  }
+}

@@ -1,0 +1,23 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Log } from './log.ts'
+
+const NOTIFY_TIMEOUT_MS = 5_000
+
+/**
+ * Tells systemd about a state, such as `READY=1` (sd_notify(3)); without NOTIFY_SOCKET, so outside of a `Type=notify`
+ * unit, it does nothing. Never throws: a daemon that cannot report must still serve. The socket takes datagrams, which
+ * Node cannot send to a path, so systemd's own program sends them.
+ */
+export async function notifySystemd(
+  states: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  log: Log,
+): Promise<void> {
+  if (!env.NOTIFY_SOCKET) return
+  try {
+    await promisify(execFile)('systemd-notify', [...states], { env: { ...env }, timeout: NOTIFY_TIMEOUT_MS })
+  } catch (error) {
+    log.warn({ states, error }, 'systemd was not told')
+  }
+}

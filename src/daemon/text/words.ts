@@ -1,0 +1,76 @@
+/** What counts as a word, for everything that compares texts: search terms, the built-in model, cutting into passages. */
+
+/** U+200B, the sign for "a word ends here" in scripts that write no spaces. It takes no room on a screen. */
+export const WORD_BORDER = '\u200b'
+
+// Scripts that are written without spaces between words.
+const UNSPACED_RUN =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー々]+/gu
+const WORD = /[\p{L}\p{N}\p{M}]+/gu
+
+const wordSegmenter = new Intl.Segmenter('und', { granularity: 'word' })
+/** One step of Intl.Segmenter costs as much as the text it was given is long, so it is given little at a time. */
+const SEGMENTER_CHARS = 256
+
+/** Sets the words of scripts without spaces apart by WORD_BORDER, so that a full-text engine sees them. */
+export function withWordBorders(text: string): string {
+  return text.replace(UNSPACED_RUN, (run) => {
+    const words: string[] = []
+    for (const piece of pieces(run)) {
+      for (const { segment } of wordSegmenter.segment(piece)) words.push(segment)
+    }
+    return WORD_BORDER + words.join(WORD_BORDER) + WORD_BORDER
+  })
+}
+
+/** Undoes `withWordBorders`. */
+export const withoutWordBorders = (text: string): string => text.replaceAll(WORD_BORDER, '')
+
+/** The words of a text in order, in lower case. They hold letters, digits and their marks, nothing else. */
+export function wordsOf(text: string): string[] {
+  return withWordBorders(text).toLowerCase().match(WORD) ?? []
+}
+
+/** The distinct words that carry meaning, in order; all distinct words when there are no others. */
+export function contentWords(text: string): string[] {
+  const words = new Set(wordsOf(text))
+  const meaningful = [...words].filter((word) => !STOP_WORDS.has(word))
+  return meaningful.length > 0 ? meaningful : [...words]
+}
+
+/**
+ * A form that the usual endings of an English word do not change: `installing`, `installed`, `installs` → `instal`.
+ * Deliberately light: it need not be a word, it only has to be the same for both texts.
+ */
+export function stem(word: string): string {
+  if (word.length < 4 || word.length > 40 || !/^[a-z]+$/.test(word)) return word
+  let base = word.replace(/(?:ies|ied)$/, 'y').replace(/(?<=[a-z]{3})(?:ing|ed|ers?|ly|ments?|ations?|ions?)$/, '')
+  base = base.replace(/(?<=[^s])s$/, '').replace(/(?<=[a-z]{2})e$/, '')
+  return base.replace(/([b-df-hj-np-tv-z])\1$/, '$1')
+}
+
+function* pieces(run: string): Generator<string> {
+  for (let start = 0; start < run.length; ) {
+    const end = characterBorder(run, start + SEGMENTER_CHARS)
+    yield run.slice(start, end)
+    start = end
+  }
+}
+
+/** The last index up to `index` that does not fall between the two halves of a character. */
+export function characterBorder(text: string, index: number): number {
+  if (index >= text.length) return text.length
+  const code = text.charCodeAt(index)
+  return code >= 0xdc00 && code <= 0xdfff && index > 0 ? index - 1 : index
+}
+
+const STOP_WORDS: ReadonlySet<string> = new Set(
+  (
+    'a about after again all also am an and any are as at be because been before being below between both but by can ' +
+    'could did do does doing during each few for from further had has have having he her here hers him his how ' +
+    'i if in into is it its itself just let many may me might more most much must my no nor not of off on once only or other ' +
+    'our out over own please same shall she should so some such tell than that the their them then there these they ' +
+    'this those through to too under until up us very want was we were what when where which while who whom whose why ' +
+    'will with would you your'
+  ).split(' '),
+)

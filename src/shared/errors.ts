@@ -1,0 +1,71 @@
+/**
+ * Every error the gateway can answer with. `status` is the HTTP status; structured bodies show the code, flat ones the
+ * label (spec: Errors). A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`.
+ */
+export const ERRORS = {
+  VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
+  INVALID_JSON: { status: 400, label: 'Invalid JSON' },
+  INVALID_HTTP: { status: 400, label: 'Invalid HTTP request' },
+  INDEX_REQUIRED: { status: 400, label: 'Index required' },
+  MODEL_REQUIRED: { status: 400, label: 'Model required' },
+  PROVIDER_REJECTED: { status: 400, label: 'Provider rejected the request' },
+  UNAUTHORIZED: { status: 401, label: 'Invalid API key' },
+  INSUFFICIENT_PERMISSIONS: { status: 403, label: 'Access denied' },
+  NOT_FOUND: { status: 404, label: 'Not found' },
+  INDEX_NOT_FOUND: { status: 404, label: 'Index not found' },
+  METHOD_NOT_ALLOWED: { status: 405, label: 'Method not allowed' },
+  REQUEST_TIMEOUT: { status: 408, label: 'Request timeout' },
+  INDEX_NAME_EXISTS: { status: 409, label: 'Index name already exists' },
+  PAYLOAD_TOO_LARGE: { status: 413, label: 'Request too large' },
+  FILE_TOO_LARGE: { status: 413, label: 'File too large' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, label: 'Unsupported media type' },
+  IDEMPOTENCY_KEY_REUSED: { status: 422, label: 'Idempotency key reused' },
+  RATE_LIMIT_EXCEEDED: { status: 429, label: 'Rate limit exceeded' },
+  HEADERS_TOO_LARGE: { status: 431, label: 'Request headers too large' },
+  INTERNAL_ERROR: { status: 500, label: 'Internal server error' },
+  ALL_MODELS_FAILED: { status: 502, label: 'All model attempts failed' },
+  ALL_MODELS_RATE_LIMITED: { status: 429, label: 'All model attempts failed' },
+  OVERLOADED: { status: 503, label: 'Service unavailable' },
+} as const satisfies Record<string, { status: number; label: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+export type GatewayErrorOptions = ErrorOptions & {
+  /** Structured bodies show it as `details`; `{field, value}` names the offending field in both shapes. */
+  details?: { field: string; value?: unknown }
+  /** Extra members of a flat body, such as `attempts` or `reset_time`. */
+  extra?: Record<string, unknown>
+  /** Sent as `Retry-After`, and as `retryAfter` in structured bodies. Whole seconds. */
+  retryAfterSeconds?: number | undefined
+  /** Sent as `Allow`: the methods that the path takes. */
+  allow?: string
+}
+
+/** A refusal that the caller is told about. Anything else that is thrown is a bug and becomes a bare 500. */
+export class GatewayError extends Error {
+  override name = 'GatewayError'
+  readonly code: ErrorCode
+  readonly details: { field: string; value?: unknown } | undefined
+  readonly extra: Record<string, unknown> | undefined
+  readonly retryAfterSeconds: number | undefined
+  readonly allow: string | undefined
+
+  /** @param publicMessage what, where and what to do; `options.cause` is for our log, never for the caller. */
+  constructor(code: ErrorCode, publicMessage: string, options: GatewayErrorOptions = {}) {
+    super(publicMessage, options)
+    this.code = code
+    this.details = options.details
+    this.extra = options.extra
+    this.retryAfterSeconds = options.retryAfterSeconds
+    this.allow = options.allow
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+}
+
+/** A 400 about one field: `Invalid <field>` in flat bodies, `VALIDATION_ERROR` with `details` in structured ones. */
+export function invalidField(field: string, publicMessage: string, value?: unknown): GatewayError {
+  return new GatewayError('VALIDATION_ERROR', publicMessage, { details: { field, value } })
+}

@@ -1,0 +1,24 @@
+import { randomBytes } from 'node:crypto'
+
+// One random part per process and a counter per id, so ids of one daemon sort by time and never collide.
+const processPart = randomBytes(5).toString('hex')
+let counter = randomBytes(3).readUIntBE(0, 3)
+
+/** 24 hex characters: 4 bytes of seconds, 5 of process, 3 of counter. Unique and time-ordered, but not secret. */
+export function newId(now: number = Date.now()): string {
+  counter = (counter + 1) & 0xffffff
+  const seconds = Math.floor(now / 1000) & 0xffffffff
+  return (seconds >>> 0).toString(16).padStart(8, '0') + processPart + counter.toString(16).padStart(6, '0')
+}
+
+/** `req-` and 24 hex characters. */
+export const newRequestId = (now?: number): string => `req-${newId(now)}`
+
+/** `conv-` and 24 hex characters. */
+export const newConversationId = (now?: number): string => `conv-${newId(now)}`
+
+/** An API key: `sk-` and 64 hex characters from the system's random source. */
+export const newApiKey = (): string => `sk-${randomBytes(32).toString('hex')}`
+
+export const API_KEY_PATTERN = /^sk-[0-9a-f]{64}$/
+export const OBJECT_ID_PATTERN = /^[0-9a-f]{24}$/

@@ -1,0 +1,25 @@
+/** A running timer; `cancel` is safe to call at any time, also after it fired. */
+export type Timer = { cancel(): void }
+
+/** Where time comes from. The daemon uses the system's; tests hand in one that they advance. */
+export type Clock = {
+  /** Milliseconds since 1970, UTC. */
+  now(): number
+  /** Milliseconds that never jump back; only differences mean something. */
+  monotonic(): number
+  /** Calls `run` once after `ms`. Never keeps the process alive. */
+  after(ms: number, run: () => void): Timer
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms)
+    timer.unref()
+    return { cancel: () => clearTimeout(timer) }
+  },
+}
+
+/** ISO 8601, UTC, with milliseconds. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString()

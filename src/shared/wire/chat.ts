@@ -1,0 +1,256 @@
+import { z } from 'zod'
+import {
+  ATTEMPT_TIMEOUT_MS,
+  CONVERSATION_ID_CHARS,
+  FALLBACK_MODELS,
+  FIRST_TOKEN_TIMEOUT_MS,
+  MAX_TOKENS_LIMIT,
+  MESSAGE_CONTENT_BYTES,
+  MESSAGES_PER_REQUEST,
+  MODELS_PER_CHAIN,
+  SOURCES_RETURNED,
+  TEMPERATURE_LIMIT,
+} from '../spec-limits.ts'
+import { optional } from './common.ts'
+
+export const CHAT_PATH = '/api/external/chat/completions'
+
+const clamp = (min: number, max: number) => (value: number) => Math.min(max, Math.max(min, value))
+
+const timeout = (name: string, bounds: { min: number; max: number }) =>
+  optional(
+    z
+      .number({ error: `${name} must be a number of milliseconds` })
+      .transform(clamp(bounds.min, bounds.max))
+      .meta({ description: `Milliseconds, clamped to ${bounds.min}-${bounds.max}` }),
+  )
+
+const ModelId = z
+  .string({ error: 'a model is written "<provider>/<model>"' })
+  .regex(/^[^/\s]+\/\S+$/, { error: 'a model is written "<provider>/<model>"' })
+  .meta({ example: 'local/extract' })
+
+export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
+export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
+
+const ChainEntry = z
+  .union(
+    [
+      ModelId,
+      z.object({
+        model: ModelId,
+        timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
+        first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
+      }),
+    ],
+    { error: 'each entry is "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}' },
+  )
+  .transform((entry) => (typeof entry === 'string' ? { model: entry } : entry))
+
+const distinct = (count: number, name: string) => ({
+  check: (entries: { model: string }[]) => new Set(entries.map((entry) => entry.model)).size <= count,
+  error: `${name} may name at most ${count} distinct models`,
+})
+const chainSize = distinct(MODELS_PER_CHAIN, 'models')
+const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
+
+export const Redundancy = z.object(
+  {
+    timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
+    first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
+    on: optional(
+      z.array(
+        z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }),
+        { error: 'redundancy.on must be an array of triggers' },
+      ),
+    ),
+  },
+  { error: 'redundancy must be an object {timeout_ms, first_token_timeout_ms, on}' },
+)
+
+export const ChatMessage = z.object(
+  {
+    role: z.enum(['system', 'user', 'assistant'], { error: 'role must be system, user or assistant' }),
+    content: z.string({ error: 'content must be a string' }),
+  },
+  { error: 'each message must be an object {role, content}' },
+)
+export type ChatMessage = z.infer<typeof ChatMessage>
+
+const text = (name: string) => z.string({ error: `${name} must be a string` })
+const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
+
+/** Body of POST /chat/completions (spec: same). Rules that span fields are in `chat/input.ts`. */
+export const ChatRequest = z
+  .object(
+    {
+      prompt: optional(
+        text('prompt')
+          .refine((value) => value.trim() !== '', { error: 'prompt must not be empty' })
+          .refine((value) => Buffer.byteLength(value) <= MESSAGE_CONTENT_BYTES, {
+            error: `prompt must be at most ${MESSAGE_CONTENT_BYTES} bytes`,
+          })
+          .meta({ description: 'Single-turn user message; send this or `messages`' }),
+      ),
+      messages: optional(
+        z
+          .array(ChatMessage, { error: 'messages must be an array of {role, content}' })
+          .min(1, { error: 'messages must not be empty' })
+          .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` })
+          .refine((list) => !list.some((message, at) => at > 0 && message.role === 'system'), {
+            error: 'a system message may only be the first entry, and only once',
+          }),
+      ),
+      system_message: optional(text('system_message')),
+      model: optional(ModelId),
+      models: optional(
+        z
+          .array(ChainEntry, { error: 'models must be an array' })
+          .min(1, { error: 'models must not be empty' })
+          .refine(chainSize.check, { error: chainSize.error }),
+      ),
+      fallback_models: optional(
+        z
+          .array(ChainEntry, { error: 'fallback_models must be an array' })
+          .refine(fallbackSize.check, { error: fallbackSize.error }),
+      ),
+      redundancy: optional(Redundancy),
+      index: optional(text('index').meta({ description: 'Knowledge base, or `Zero-Knowledge`', example: 'handbook' })),
+      use_rag: optional(flag('use_rag')),
+      smltp_policy: optional(text('smltp_policy')),
+      prompt_shield: optional(
+        z.object(
+          {
+            enabled: optional(flag('prompt_shield.enabled')),
+            policy: optional(text('prompt_shield.policy')),
+          },
+          { error: 'prompt_shield must be an object {enabled, policy}' },
+        ),
+      ),
+      temperature: optional(
+        z
+          .number({ error: 'temperature must be a number' })
+          .transform(clamp(0, TEMPERATURE_LIMIT))
+          .meta({ description: `Clamped to 0-${TEMPERATURE_LIMIT}` }),
+      ),
+      max_tokens: optional(
+        z
+          .int({ error: 'max_tokens must be a whole number' })
+          .min(1, { error: 'max_tokens must be at least 1' })
+          .transform(clamp(1, MAX_TOKENS_LIMIT))
+          .meta({ description: `Capped at ${MAX_TOKENS_LIMIT}` }),
+      ),
+      stream: optional(flag('stream')),
+      conversation_id: optional(
+        text('conversation_id')
+          .min(1, { error: 'conversation_id must not be empty' })
+          .max(CONVERSATION_ID_CHARS, {
+            error: `conversation_id may have at most ${CONVERSATION_ID_CHARS} characters`,
+          }),
+      ),
+      user_id: optional(
+        z
+          .string({ error: 'user_id must be 24 hexadecimal characters' })
+          .regex(/^[0-9a-f]{24}$/i, { error: 'user_id must be 24 hexadecimal characters' }),
+      ),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'ChatRequest' })
+export type ChatRequest = z.infer<typeof ChatRequest>
+
+export const Usage = z
+  .object({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+  })
+  .meta({ id: 'Usage' })
+
+export const FailoverAttempt = z.object({
+  model: z.string(),
+  status: z.enum(['failed', 'served']),
+  reason: z.string().optional().meta({ example: 'timeout' }),
+  latency_ms: z.int(),
+})
+export type FailoverAttempt = z.infer<typeof FailoverAttempt>
+
+export const ChatMetadata = z
+  .object({
+    conversation_id: z.string(),
+    index_used: z.string(),
+    smltp_policy_used: z.string(),
+    smltp_policy_source: z.string().meta({ example: 'request' }),
+    smltp_policy_hash: z.string().nullable(),
+    prompt_shield_policy: z.looseObject({}).nullable(),
+    served_model: z.string(),
+    requested_model: z.string(),
+    failover: z
+      .object({ occurred: z.boolean(), attempts: z.array(FailoverAttempt) })
+      .optional()
+      .meta({ description: 'Only when a chain of several models ran' }),
+    rag_enabled: z.boolean(),
+    documents_retrieved: z.int(),
+    sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
+  })
+  .meta({ id: 'ChatMetadata' })
+export type ChatMetadata = z.infer<typeof ChatMetadata>
+
+export const FINISH_REASONS = ['stop', 'length', 'content_filter'] as const
+
+/** 200 of POST /chat/completions without `stream`. */
+export const ChatResponse = z
+  .object({
+    success: z.literal(true),
+    id: z.string(),
+    object: z.literal('chat.completion'),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(
+      z.object({
+        index: z.int(),
+        message: z.object({ role: z.literal('assistant'), content: z.string() }),
+        finish_reason: z.enum(FINISH_REASONS),
+      }),
+    ),
+    usage: Usage,
+    metadata: ChatMetadata,
+  })
+  .meta({ id: 'ChatResponse' })
+export type ChatResponse = z.infer<typeof ChatResponse>
+
+/** One `data:` line of a streamed answer; the stream ends with `data: [DONE]`, or without it after an `error` frame. */
+export const ChatFrame = z
+  .discriminatedUnion('type', [
+    z.object({
+      type: z.literal('metadata'),
+      data: ChatResponse.pick({ success: true, id: true, object: true, created: true, model: true, metadata: true }),
+    }),
+    z.object({
+      type: z.literal('chunk'),
+      data: z.object({
+        id: z.string(),
+        object: z.literal('chat.completion.chunk'),
+        model: z.string(),
+        choices: z.array(
+          z.object({
+            index: z.int(),
+            delta: z.object({ role: z.literal('assistant').optional(), content: z.string().optional() }),
+            finish_reason: z.enum(FINISH_REASONS).nullable(),
+          }),
+        ),
+      }),
+    }),
+    z.object({
+      type: z.literal('usage'),
+      data: z.object({ usage: Usage.pick({ prompt_tokens: true, completion_tokens: true, total_tokens: true }) }),
+    }),
+    z.object({
+      type: z.literal('error'),
+      data: z.object({ error: z.string(), message: z.string(), reason: z.string(), request_id: z.string() }),
+    }),
+  ])
+  .meta({ id: 'ChatFrame' })
+export type ChatFrame = z.infer<typeof ChatFrame>

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
+import { optional, Pagination } from './common.ts'
+
+/** The reserved name that means "no retrieval" (spec: POST /chat/completions, `index`). */
+export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
+
+const required = (name: string) =>
+  z
+    .string({ error: `${name} must be a string` })
+    .refine((value) => value.trim() !== '', { error: `${name} is required` })
+
+/** Body of POST /indexes (named-endpoints §19). */
+export const CreateIndexRequest = z
+  .object(
+    { name: required('name'), description: optional(z.string({ error: 'description must be a string' }).max(2000)) },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateIndexRequest' })
+
+/** An index as administrators see it. */
+export const Index = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    type: z.enum(['general', 'personal', 'group']),
+    isActive: z.boolean(),
+    documentCount: z.int(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'Index' })
+export type Index = z.infer<typeof Index>
+
+export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
+
+const pageNumber = (name: string, max: number) =>
+  z.coerce
+    .number({ error: `${name} must be a whole number` })
+    .int({ error: `${name} must be a whole number` })
+    .transform((value) => Math.min(max, Math.max(1, value)))
+
+/** Query of GET /indexes/all; numbers arrive as text and are clamped (named-endpoints §1.3). */
+export const ListIndexesQuery = z.object({
+  page: pageNumber('page', 1_000_000).default(1),
+  limit: pageNumber('limit', PAGE_LIMIT.max).default(PAGE_LIMIT.large),
+  search: z.string().optional().meta({ description: 'A part of the name' }),
+})
+
+export const ListIndexesResponse = z.object({
+  success: z.literal(true),
+  indexes: z.array(Index),
+  pagination: Pagination,
+})
+
+/** GET /indexes: what this key may query; `id` equals the name that chat's `index` takes (named-endpoints §4). */
+export const DiscoverIndexesResponse = z.object({
+  success: z.literal(true),
+  indexes: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string(),
+      type: z.enum(['system', 'general', 'personal', 'group']),
+      description: z.string().optional(),
+    }),
+  ),
+  restrictions: z.object({ allowed_indexes: z.union([z.literal('all user indexes'), z.array(z.string())]) }),
+})
+
+/** The `text_inputs` part of POST /indexes/{indexName}/train, after JSON.parse. */
+export const TextInputs = z
+  .array(
+    z.object(
+      {
+        name: required('name'),
+        type: optional(z.string({ error: 'type must be a MIME type' })),
+        content: z.string({ error: 'content must be a string' }),
+        size: optional(z.number({ error: 'size must be a number of bytes' })),
+      },
+      { error: 'each entry must be an object {name, type, content}' },
+    ),
+    { error: 'text_inputs must be a JSON array of {name, type, content, size}' },
+  )
+  .max(TRAIN_TEXT_INPUTS, { error: `text_inputs may hold at most ${TRAIN_TEXT_INPUTS} entries` })
+
+export const TrainResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  request_id: z.string(),
+  results: z.object({
+    files_processed: z.int(),
+    documents_extracted: z.int(),
+    documents_indexed: z.int(),
+    total_vectors: z.int(),
+    total_chunks: z.int(),
+    index_name: z.string(),
+    namespace: z.string(),
+    documents: z.array(
+      z.object({
+        name: z.string(),
+        status: z.enum(['indexed', 'unchanged', 'failed']),
+        chunks: z.int(),
+        error: z.string().optional(),
+      }),
+    ),
+  }),
+})
+
+/** Query of GET /indexes/{indexName}/search; numbers arrive as text. */
+export const SearchQuery = z.object({
+  query: required('query'),
+  top_k: z.coerce
+    .number({ error: 'top_k must be a whole number' })
+    .int({ error: 'top_k must be a whole number' })
+    .min(SEARCH_TOP_K.min, { error: `top_k must be at least ${SEARCH_TOP_K.min}` })
+    .max(SEARCH_TOP_K.max, { error: `top_k must be at most ${SEARCH_TOP_K.max}` })
+    .default(SEARCH_TOP_K.default),
+  min_score: z.coerce
+    .number({ error: 'min_score must be a number' })
+    .min(0, { error: 'min_score must be at least 0' })
+    .max(1, { error: 'min_score must be at most 1' })
+    .default(0),
+})
+
+export const SearchResponse = z.object({
+  success: z.literal(true),
+  request_id: z.string(),
+  query: z.string(),
+  results: z.object({
+    matches: z.array(
+      z.object({
+        rank: z.int(),
+        score: z.number(),
+        source: z.string(),
+        content: z.string(),
+        metadata: z.object({
+          page: z.int().nullable(),
+          chunkIndex: z.int().nullable(),
+          title: z.string().nullable(),
+          documentId: z.string().nullable(),
+        }),
+      }),
+    ),
+    total: z.int(),
+    top_k: z.int(),
+  }),
+  index: z.object({ name: z.string(), namespace: z.string() }),
+})

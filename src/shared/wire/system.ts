@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+/** GET /health (named-endpoints §3). */
+export const HealthResponse = z.object({
+  success: z.boolean(),
+  status: z.enum(['healthy', 'unhealthy']),
+  timestamp: z.string(),
+  version: z.string().meta({ description: 'Version of this interface' }),
+})
+
+export const LivezResponse = z.object({ status: z.literal('ok') })
+
+export const ReadyzResponse = z.object({
+  status: z.enum(['ready', 'not ready']),
+  checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean() }),
+})
+
+/** GET /whoami: who the presented key speaks for. */
+export const WhoamiResponse = z.object({
+  success: z.literal(true),
+  user: z.object({ id: z.string(), name: z.string(), email: z.string(), role: z.string() }),
+  tenant: z.object({ id: z.string(), name: z.string() }),
+  api_key: z.object({ id: z.string(), name: z.string(), operator: z.boolean() }),
+})

@@ -1,0 +1,157 @@
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type FakeGateway, KEY, startFakeGateway } from '../fake-gateway.ts'
+import { type CliOptions, runCli } from '../run-cli.ts'
+
+let gateway: FakeGateway
+let home: string
+beforeEach(async () => {
+  gateway = await startFakeGateway()
+  home = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
+})
+afterEach(async () => {
+  await gateway.close()
+  await rm(home, { recursive: true })
+})
+
+const aigw = (words: string[], options: CliOptions = {}) =>
+  runCli(words, { ...options, env: { XDG_CONFIG_HOME: home, ...options.env } })
+const login = (words: string[] = []) =>
+  aigw(['login', '--with-token', '--base-url', gateway.url, ...words], { stdin: `${KEY}\n` })
+const credentials = () => readFile(join(home, 'aigw', 'credentials.yaml'), 'utf8').catch(() => undefined)
+const config = () => readFile(join(home, 'aigw', 'config.yaml'), 'utf8').catch(() => undefined)
+
+describe('signing in', () => {
+  test('keeps the key in a file of its own that only its owner may read', async () => {
+    const result = await login(['--field', 'user.name'])
+    expect(result).toMatchObject({ exitCode: 0, stdout: 'admin\n' })
+    expect(await credentials()).toContain(KEY)
+    expect((await stat(join(home, 'aigw', 'credentials.yaml'))).mode & 0o777).toBe(0o600)
+    expect(await config()).not.toContain(KEY)
+    expect(`${result.stdout}${result.stderr}`).not.toContain(KEY)
+    expect((await aigw(['whoami', '-o', 'id'])).stdout).toBe(`${'b'.repeat(24)}\n`)
+  })
+
+  test('saves nothing when the gateway does not know the key', async () => {
+    const { exitCode } = await aigw(['login', '--with-token', '--base-url', gateway.url], { stdin: 'sk-wrong' })
+    expect(exitCode).toBe(4)
+    expect([await credentials(), await config()]).toEqual([undefined, undefined])
+  })
+
+  test('saves nothing with --dry-run', async () => {
+    expect((await login(['--dry-run'])).exitCode).toBe(0)
+    expect(await credentials()).toBeUndefined()
+  })
+
+  test('takes the key from the environment or a file, and asks nobody where nobody can answer', async () => {
+    expect((await aigw(['login', '--base-url', gateway.url], { env: { AIGW_API_KEY: KEY } })).exitCode).toBe(0)
+    await writeFile(join(home, 'key'), KEY)
+    const fromFile = ['login', '--base-url', gateway.url, '--api-key-file', join(home, 'key')]
+    expect((await aigw(fromFile)).exitCode).toBe(0)
+    const { exitCode, stderr } = await aigw(['login', '--base-url', gateway.url])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('--with-token')
+  })
+
+  test('a stored key is not sent to another gateway, and the refusal says why', async () => {
+    await login()
+    const other = await startFakeGateway()
+    const { exitCode, stderr } = await aigw(['whoami', '--base-url', other.url])
+    expect(exitCode).toBe(4)
+    expect(stderr).toContain(`belongs to ${gateway.url} and is not sent to ${other.url}`)
+    expect(other.requests).toEqual([])
+    await other.close()
+  })
+
+  test('a redirect is not followed, so the key goes nowhere else', async () => {
+    await login()
+    const other = await startFakeGateway()
+    gateway.on('GET /api/external/whoami', (_, response) => {
+      response.writeHead(307, { location: `${other.url}/api/external/whoami` }).end()
+    })
+    const { exitCode, stderr } = await aigw(['whoami'])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`redirects to ${other.url}`)
+    expect(other.requests).toEqual([])
+    await other.close()
+  })
+
+  test('warns when others may read the keys', async () => {
+    await login()
+    await chmod(join(home, 'aigw', 'credentials.yaml'), 0o644)
+    expect((await aigw(['whoami'])).stderr).toContain('warning: others can read your keys; run: chmod 600')
+  })
+
+  test('logout forgets the key and keeps the profile; a second time changes nothing', async () => {
+    await login()
+    expect((await aigw(['logout'])).exitCode).toBe(0)
+    expect(await credentials()).not.toContain(KEY)
+    expect(await config()).toContain(gateway.url)
+    expect((await aigw(['whoami'])).exitCode).toBe(4)
+    expect((await aigw(['logout'])).exitCode).toBe(0)
+  })
+
+  test('a key command is run for its own gateway, and its failure shows no key', async () => {
+    await login()
+    await aigw(['logout'])
+    const path = join(home, 'aigw', 'config.yaml')
+    const withCommand = async (command: string) =>
+      writeFile(
+        path,
+        `current_profile: default\nprofiles:\n  default:\n    base_url: ${gateway.url}\n    key_command: ${command}\n`,
+      )
+    await withCommand(`echo ${KEY}`)
+    expect((await aigw(['whoami'])).exitCode).toBe(0)
+    await withCommand(`'echo ${KEY}; exit 3'`)
+    const failed = await aigw(['whoami'])
+    expect(failed.exitCode).toBe(4)
+    expect(failed.stderr).toContain('key_command failed (3)')
+    expect(failed.stderr).not.toContain(KEY)
+  })
+})
+
+describe('profiles', () => {
+  test('are listed, chosen, renamed with their key, and removed with it', async () => {
+    await login(['-P', 'one'])
+    await login(['-P', 'two'])
+    expect((await aigw(['profiles', 'list'])).stdout).toBe(
+      `name\tcurrent\tbase_url\tkey\none\tfalse\t${gateway.url}\tstored\ntwo\ttrue\t${gateway.url}\tstored\n`,
+    )
+    expect((await aigw(['profiles', 'use', 'one'])).exitCode).toBe(0)
+    expect((await aigw(['profiles', 'rename', 'one', 'main'])).exitCode).toBe(0)
+    expect((await aigw(['whoami'])).exitCode).toBe(0)
+    expect((await aigw(['profiles', 'rename', 'main', 'two'])).exitCode).toBe(6)
+    expect((await aigw(['profiles', 'use', 'nope'])).exitCode).toBe(3)
+    expect((await aigw(['profiles', 'remove', 'main', '--yes'])).exitCode).toBe(0)
+    expect(await config()).not.toContain('main')
+    expect(await credentials()).not.toContain('main')
+    expect((await aigw(['profiles', 'rm', 'main', '--yes'])).exitCode).toBe(3)
+    expect((await aigw(['profiles', 'rm', 'main', '--ignore-not-found'])).exitCode).toBe(0)
+  })
+
+  test('removing without --yes is refused where nobody can be asked', async () => {
+    await login()
+    const { exitCode, stderr } = await aigw(['profiles', 'remove', 'default'])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('--yes')
+    expect(await credentials()).toContain(KEY)
+  })
+
+  test('changing them keeps the comments and the other settings of the file', async () => {
+    await login(['-P', 'one'])
+    const path = join(home, 'aigw', 'config.yaml')
+    await writeFile(path, `# mine\noutput: yaml # I like it\n${await config()}`)
+    await aigw(['profiles', 'rename', 'one', 'two'])
+    expect(await config()).toContain('# mine\noutput: yaml # I like it\n')
+  })
+
+  test('a mistake in the file is named with its key, and profiles can still not be guessed', async () => {
+    await login()
+    await writeFile(join(home, 'aigw', 'config.yaml'), 'profiles:\n  work:\n    url: http://x\n')
+    const { exitCode, stderr } = await aigw(['whoami'])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('config.yaml: profiles.work.url is not a known setting')
+  })
+})

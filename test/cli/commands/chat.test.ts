@@ -1,0 +1,256 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Interrupted } from '../../../src/cli/errors.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+import {
+  chunkFrame,
+  ERROR_FRAME,
+  envelope,
+  type FakeGateway,
+  flatError,
+  json,
+  KEY,
+  METADATA,
+  metadataFrame,
+  startFakeGateway,
+  stream,
+  toEvents,
+  USAGE_FRAME,
+} from '../fake-gateway.ts'
+import { type CliOptions, captured, runCli } from '../run-cli.ts'
+
+const ROUTE = 'POST /api/external/chat/completions'
+
+let gateway: FakeGateway
+beforeEach(async () => {
+  gateway = await startFakeGateway()
+})
+afterEach(() => gateway.close())
+
+const chat = (words: string[], options: CliOptions = {}) =>
+  runCli(['chat', '-m', 'local/extract', '--no-stdin', ...words], {
+    ...options,
+    env: { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: KEY, ...options.env },
+  })
+
+describe('aigw chat', () => {
+  test('streams the text of the answer and one newline, and nothing else, to stdout', async () => {
+    const result = await chat(['How many?'])
+    expect(result).toEqual({ exitCode: 0, stdout: 'You have 28 days.\n', stderr: '' })
+    const [request] = gateway.requests
+    expect(request?.json).toEqual({
+      prompt: 'How many?',
+      model: 'local/extract',
+      index: 'Zero-Knowledge',
+      stream: true,
+    })
+    expect(request?.headers.authorization).toBe(`Bearer ${KEY}`)
+    expect(request?.headers['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test('gives a pipe the exact text of the model and a terminal a harmless one', async () => {
+    const hostile = 'a\x1b]0;owned\x07b\x9b2J'
+    const halves = [chunkFrame(hostile.slice(0, 5)), chunkFrame(hostile.slice(5), 'stop')]
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(), ...halves, USAGE_FRAME])))
+    expect((await chat(['hi'])).stdout).toBe(`${hostile}\n`)
+    expect((await chat(['hi'], { terminal: { stdout: true } })).stdout).toBe('ab\n')
+  })
+
+  test('exits 8 when the stream carries an error frame, and says that the text is a part', async () => {
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(), chunkFrame('You have'), ERROR_FRAME], { done: false })))
+    const { exitCode, stdout, stderr } = await chat(['hi'])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 8, stdout: 'You have' })
+    expect(stderr).toContain('error: the provider hung up (PROVIDER_INTERRUPTED)')
+    expect(stderr).toContain('only a part')
+    expect(stderr).toContain('req-9')
+  })
+
+  test.each([
+    ['text', []],
+    ['frames', ['-o', 'ndjson']],
+  ])('exits 8 when the stream just ends, shown as %s', async (_, flags) => {
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(), chunkFrame('You have', 'stop'), USAGE_FRAME], { done: false })))
+    expect((await chat(['hi', ...flags])).exitCode).toBe(8)
+  })
+
+  test('-o json prints the whole envelope and asks for no stream', async () => {
+    const { stdout } = await chat(['hi', '-o', 'json'])
+    expect(JSON.parse(stdout)).toEqual(envelope('You have 28 days.'))
+    expect(gateway.requests[0]?.json).toMatchObject({ stream: false })
+  })
+
+  test('--field prints one value of it, --raw its bytes', async () => {
+    expect((await chat(['hi', '--field', 'metadata.served_model'])).stdout).toBe('local/extract\n')
+    expect((await chat(['hi', '--raw'])).stdout).toBe(JSON.stringify(envelope('You have 28 days.')))
+  })
+
+  test('-o ndjson prints the frames as they were sent, one on a line', async () => {
+    const frames = [metadataFrame(), chunkFrame('Hi', 'stop'), USAGE_FRAME]
+    gateway.on(ROUTE, stream(toEvents(frames)))
+    const { stdout } = await chat(['hi', '-o', 'ndjson'])
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual(frames)
+  })
+
+  test('--no-stream waits for the whole answer and prints the same text', async () => {
+    expect((await chat(['hi', '--no-stream'])).stdout).toBe('You have 28 days.\n')
+    expect(gateway.requests[0]?.json).toMatchObject({ stream: false })
+  })
+
+  test('shows failover, sources and usage on stderr, and nothing of it with -q', async () => {
+    const failover = {
+      occurred: true,
+      attempts: [
+        { model: 'a/slow', status: 'failed', reason: 'timeout', latency_ms: 8_000 },
+        { model: 'local/extract', status: 'served', latency_ms: 300 },
+      ],
+    }
+    gateway.on(
+      ROUTE,
+      stream(toEvents([metadataFrame({ ...METADATA, failover }), chunkFrame('Hi', 'length'), USAGE_FRAME])),
+    )
+    const { stdout, stderr } = await chat(['hi', '-u', '--sources'])
+    expect(stdout).toBe('Hi\n')
+    expect(stderr).toContain('! a/slow timed out after 8.0s, continuing with local/extract\n')
+    expect(stderr).toContain('Sources: leave.md (0.91)\n')
+    expect(stderr).toMatch(/^local\/extract {2}412 in \/ 38 out {2}first token .*conv-1$/m)
+    expect(stderr).toContain('cut at the token limit')
+    expect((await chat(['hi', '-u', '--sources', '-q'])).stderr).toBe('')
+  })
+
+  test.each([
+    [400, 'Invalid messages', 2],
+    [401, 'Invalid API key', 4],
+    [403, 'Access denied', 5],
+    [404, 'Index not found', 3],
+    [422, 'Idempotency key reused', 2],
+    [429, 'Rate limit exceeded', 7],
+    [429, 'All model attempts failed', 8],
+    [502, 'All model attempts failed', 8],
+    [500, 'Internal server error', 1],
+  ])('a %i %s exits %i and shows the message and the request', async (status, label, exitCode) => {
+    gateway.on(ROUTE, flatError(status, label, 'What went wrong.', { reset_time: '2026-01-01T00:00:00.000Z' }))
+    const result = await chat(['hi', '--retries', '0'])
+    expect(result).toMatchObject({ exitCode, stdout: '' })
+    expect(result.stderr).toContain(`error: What went wrong. (${label})`)
+    expect(result.stderr).toContain('req-fake')
+  })
+
+  test('names every attempt of a chain that failed', async () => {
+    const attempts = [{ model: 'a/b', status: 'failed', reason: 'timeout', latency_ms: 900 }]
+    gateway.on(ROUTE, flatError(502, 'All model attempts failed', 'Nobody answered.', { attempts }))
+    expect((await chat(['hi'])).stderr).toContain('a/b:  timeout after 900 ms')
+  })
+
+  test('with -o json a failure is one JSON line on stderr', async () => {
+    gateway.on(ROUTE, flatError(429, 'Rate limit exceeded', 'Slow down.', { reset_time: '2026-01-01T00:00:00.000Z' }))
+    const { stderr } = await chat(['hi', '-o', 'json', '--retries', '0'])
+    expect(JSON.parse(stderr)).toEqual({
+      code: 'Rate limit exceeded',
+      message: 'Slow down. (Rate limit exceeded)',
+      http_status: 429,
+      request_id: 'req-fake',
+      exit_code: 7,
+      retryable: true,
+      hint: 'Try again after 2026-01-01T00:00:00.000Z.',
+    })
+  })
+
+  test('a connection that breaks before the answer is tried again under the same idempotency key', async () => {
+    gateway.on(
+      ROUTE,
+      (_, response) => void response.destroy(),
+      stream(toEvents([metadataFrame(), chunkFrame('Hi', 'stop'), USAGE_FRAME])),
+    )
+    expect(await chat(['hi'])).toMatchObject({ exitCode: 0, stdout: 'Hi\n' })
+    const keys = gateway.requests.map(({ headers }) => headers['idempotency-key'])
+    expect(keys).toHaveLength(2)
+    expect(new Set(keys).size).toBe(1)
+  })
+
+  test('--dry-run prints the request and sends nothing', async () => {
+    const { exitCode, stdout } = await chat(['hi', '--dry-run', '--json', '--idempotency-key', 'mine'])
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      method: 'POST',
+      url: `${gateway.url}/api/external/chat/completions`,
+      headers: { authorization: 'Bearer ***', 'idempotency-key': 'mine' },
+      body: { prompt: 'hi' },
+    })
+    expect(stdout).not.toContain(KEY)
+    expect(gateway.requests).toEqual([])
+  })
+
+  test('--debug shows the exchange and never the key', async () => {
+    gateway.on(ROUTE, json(200, { ...envelope('The key is sk-0123456789abcdef.') }))
+    const { stderr } = await chat(['hi', '--no-stream', '--debug'])
+    expect(stderr).toContain('> authorization: Bearer sk-***')
+    expect(stderr).toContain('< 200 req-fake')
+    expect(stderr).not.toContain(KEY)
+    expect(stderr).not.toContain('sk-0123456789abcdef')
+  })
+
+  test('--shield takes its policy only behind an equals sign, so it never swallows the prompt', async () => {
+    await chat(['--shield', 'hi'])
+    await chat(['--shield=strict', 'hi'])
+    await chat(['--no-shield', 'hi'])
+    expect(gateway.requests.map(({ json: body }) => body)).toMatchObject([
+      { prompt: 'hi', prompt_shield: { enabled: true } },
+      { prompt: 'hi', prompt_shield: { enabled: true, policy: 'strict' } },
+      { prompt: 'hi', prompt_shield: { enabled: false } },
+    ])
+  })
+
+  test('a value that looks like a global flag stays the value of its own flag', async () => {
+    await chat(['-s', '-v', 'hi'])
+    expect(gateway.requests[0]?.json).toMatchObject({ system_message: '-v' })
+  })
+
+  test('without a prompt on a terminal it says how to ask', async () => {
+    const { exitCode, stderr } = await chat([], { terminal: { stdin: true } })
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('no prompt given and stdout is not a terminal')
+  })
+
+  test('--timeout ends a stream that goes on for too long, and the answer counts as incomplete', async () => {
+    gateway.on(ROUTE, (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(toEvents([metadataFrame(), chunkFrame('You')], { done: false }))
+    })
+    const clock = createFakeClock()
+    const stdout = captured()
+    stdout.stream.once('drained', () => clock.advance(5_000))
+    const result = await chat(['hi', '--timeout', '5s'], { io: { clock, stdout: stdout.stream } })
+    expect({ exitCode: result.exitCode, stdout: stdout.text() }).toEqual({ exitCode: 8, stdout: 'You' })
+    expect(result.stderr).toContain('not complete in time')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a gateway that never begins to answer is given up after 60 s with exit 9', async () => {
+    const clock = createFakeClock()
+    gateway.on(ROUTE, () => clock.advance(60_000))
+    const result = await chat(['hi'], { io: { clock } })
+    expect(result.exitCode).toBe(9)
+    expect(result.stderr).toContain('within 60 s')
+    expect(gateway.requests).toHaveLength(1)
+  })
+
+  test('Ctrl-C aborts the request at the gateway and exits 130', async () => {
+    const abort = new AbortController()
+    const gone = new Promise<void>((resolve) => {
+      gateway.on(ROUTE, (_, response) => {
+        response.on('close', resolve)
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write(toEvents([metadataFrame(), chunkFrame('You')], { done: false }))
+        abort.abort(new Interrupted('SIGINT'))
+      })
+    })
+    const result = await chat(['hi'], { io: { signal: abort.signal } })
+    await gone
+    expect(result.exitCode).toBe(130)
+    expect(result.stderr).toBe('')
+  })
+})

@@ -1,0 +1,307 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { COMMAND_GROUPS, type Entry } from '../../src/cli/command-table.ts'
+import {
+  answer,
+  chunkFrame,
+  type FakeGateway,
+  KEY,
+  metadataFrame,
+  startFakeGateway,
+  stream,
+  toEvents,
+  USAGE_FRAME,
+} from './fake-gateway.ts'
+import { type InstalledCli, installCli } from './installed-cli.ts'
+import { runCli } from './run-cli.ts'
+
+const CHAT = 'POST /api/external/chat/completions'
+
+let cli: InstalledCli
+let gateway: FakeGateway
+beforeAll(async () => {
+  cli = await installCli()
+}, 60_000)
+afterAll(() => cli.remove())
+beforeEach(async () => {
+  gateway = await startFakeGateway()
+})
+afterEach(() => gateway.close())
+
+const env = (more: Record<string, string> = {}) => ({ AIGW_BASE_URL: gateway.url, ...more })
+
+/** A configuration of its own for each run, since some commands change it. */
+async function freshConfig(): Promise<string> {
+  const folder = await mkdtemp(join(cli.folder, 'config-'))
+  await mkdir(join(folder, 'aigw'))
+  const profiles = `profiles:\n  default: { base_url: ${gateway.url} }\n  old: { base_url: ${gateway.url} }\n`
+  await writeFile(join(folder, 'aigw/config.yaml'), `current_profile: default\n${profiles}`)
+  const keys = `keys:\n  default: { origin: ${gateway.url}, key: ${KEY} }\n`
+  await writeFile(join(folder, 'aigw/credentials.yaml'), keys, { mode: 0o600 })
+  return folder
+}
+
+type Sample = {
+  words: string[] /** What stdout holds: data in any format, a text of its own, or nothing. */
+  prints: 'data' | 'text' | 'nothing'
+}
+
+const SAMPLES: Record<string, Sample> = {
+  chat: { words: ['-m', 'local/extract', 'hi'], prints: 'text' },
+  'indexes create': { words: ['handbook'], prints: 'data' },
+  'indexes list': { words: [], prints: 'data' },
+  'indexes add': { words: ['handbook', join(import.meta.dirname, '../../docs')], prints: 'data' },
+  'indexes search': { words: ['handbook', 'leave'], prints: 'data' },
+  serve: { words: ['--check'], prints: 'nothing' },
+  health: { words: [], prints: 'data' },
+  'service unit': { words: [], prints: 'text' },
+  login: { words: [], prints: 'data' },
+  logout: { words: [], prints: 'nothing' },
+  whoami: { words: [], prints: 'data' },
+  'profiles list': { words: [], prints: 'data' },
+  'profiles use': { words: ['old'], prints: 'nothing' },
+  'profiles rename': { words: ['old', 'new'], prints: 'nothing' },
+  'profiles remove': { words: ['old', '--yes'], prints: 'nothing' },
+  api: { words: ['GET', 'whoami'], prints: 'data' },
+  completion: { words: ['bash'], prints: 'text' },
+  version: { words: [], prints: 'data' },
+  help: { words: ['chat'], prints: 'text' },
+}
+
+const pathsOf = (entries: Entry[], before = ''): string[] =>
+  entries.flatMap((entry) =>
+    'verbs' in entry ? pathsOf(entry.verbs, `${before}${entry.name} `) : `${before}${entry.name}`,
+  )
+const COMMANDS = pathsOf(COMMAND_GROUPS.flatMap((group) => group.entries))
+
+describe('every command', () => {
+  test('has a sample here', () => {
+    expect(Object.keys(SAMPLES).sort()).toEqual([...COMMANDS].sort())
+  })
+
+  beforeAll(() => writeFile(join(cli.folder, 'bin/aigwd.js'), 'process.exitCode = 0\n'))
+
+  describe.each(['table', 'json'])('with -o %s', (format) => {
+    test.each(COMMANDS)(
+      '%s writes the same into a pipe and a file, and ends quietly when nobody reads',
+      async (name) => {
+        const { words, prints } = SAMPLES[name] ?? { words: [], prints: 'nothing' }
+        const line = [...name.split(' '), ...words, '-o', format]
+        const runEnv = async () => env({ XDG_CONFIG_HOME: await freshConfig() })
+
+        const piped = await cli.run(line, { env: await runEnv() })
+        expect(piped.stderr).not.toContain('rror:')
+        expect(piped).toMatchObject({ exitCode: 0, signal: null })
+        if (prints === 'nothing') expect(piped.stdout).toBe('')
+        else expect(piped.stdout).toMatch(/\S/)
+        if (prints === 'data' && format === 'json') expect(() => JSON.parse(piped.stdout)).not.toThrow()
+        expect(piped.stdout).not.toContain('\x1b')
+
+        const path = join(cli.folder, `${name.replace(' ', '-')}-${format}.out`)
+        const file = await open(path, 'w')
+        await cli.run(line, { env: await runEnv(), stdio: ['ignore', file.fd, 'ignore'] })
+        await file.close()
+        expect(await readFile(path, 'utf8')).toBe(piped.stdout)
+
+        const closed = cli.start(line, { env: await runEnv() })
+        closed.child.stdout?.destroy()
+        expect(await closed.ended).toMatchObject({ exitCode: prints === 'nothing' ? 0 : 141, signal: null })
+        expect((await closed.ended).stderr).not.toContain('rror')
+      },
+    )
+  })
+})
+
+describe('every command on a terminal', () => {
+  // `serve` hands its own streams to the daemon, so it has none of its own to show.
+  test.each(COMMANDS.filter((name) => name !== 'serve'))('%s prints for people', async (name) => {
+    const { words, prints } = SAMPLES[name] ?? { words: [], prints: 'nothing' }
+    const result = await runCli([...name.split(' '), ...words], {
+      terminal: { stdin: true, stdout: true, stderr: true },
+      env: env({ XDG_CONFIG_HOME: await freshConfig(), AIGW_API_KEY: KEY, NO_COLOR: '1', CI: '1' }),
+    })
+    expect(result.exitCode).toBe(0)
+    expect(result.stdout === '').toBe(prints === 'nothing')
+    expect(`${result.stdout}${result.stderr}`).not.toMatch(/[\x00-\x08\x0b-\x1f]/)
+  })
+})
+
+describe('output', () => {
+  test('of several megabytes arrives whole in a pipe', async () => {
+    const long = 'All work and no play. '.repeat(200_000)
+    gateway.on(CHAT, answer(long))
+    const { exitCode, stdout } = await cli.run(['chat', '-m', 'a/b', 'hi'], { env: env() })
+    expect({ exitCode, length: stdout.length }).toEqual({ exitCode: 0, length: long.length + 1 })
+  })
+
+  test('a mistake exits 2, says what was probably meant and where to read more', async () => {
+    expect(await cli.run(['chta'], { env: env() })).toMatchObject({
+      exitCode: 2,
+      stdout: '',
+      stderr: "error: unknown command 'chta'\n  Did you mean chat?\n  See:  aigw --help\n",
+    })
+    expect((await cli.run(['indexes', 'list', '--limti', '3'], { env: env() })).stderr).toBe(
+      "error: unknown option '--limti'\n  Did you mean --limit?\n  See:  aigw indexes list --help\n",
+    )
+    const nested = await cli.run(['indexes', 'serach'], { env: env() })
+    expect(nested.stderr).toContain('Did you mean search?')
+    expect((await cli.run(['indexes'], { env: env() })).exitCode).toBe(2)
+  })
+
+  test('a mistake is a JSON line where JSON was asked for, on either side of the command', async () => {
+    for (const words of [
+      ['-o', 'json', 'chta'],
+      ['indexes', 'list', '--nope', '--json'],
+    ]) {
+      const { stderr } = await cli.run(words, { env: env() })
+      expect(JSON.parse(stderr)).toMatchObject({ code: 'USAGE', exit_code: 2, http_status: null, retryable: false })
+    }
+  })
+
+  test('global flags hold before and after the command, and the later one wins', async () => {
+    const before = await cli.run(['-o', 'tsv', '--fields', 'name', 'indexes', 'list'], { env: env() })
+    const after = await cli.run(['indexes', 'list', '-o', 'tsv', '--fields', 'name'], { env: env() })
+    expect(before.stdout).toBe('name\nhandbook\nfaq\n')
+    expect(after.stdout).toBe(before.stdout)
+    const both = await cli.run(['-o', 'json', 'indexes', '--no-headers', 'list', '-o', 'tsv', '--fields', 'name'], {
+      env: env(),
+    })
+    expect(both.stdout).toBe('handbook\nfaq\n')
+  })
+})
+
+describe('stdin', () => {
+  const prompts = () => gateway.requests.map(({ json }) => Reflect.get(Object(json), 'prompt'))
+
+  test('is the prompt, or comes before it', async () => {
+    await cli.run(['chat', '-m', 'a/b'], { env: env(), input: 'From a pipe\n' })
+    await cli.run(['chat', '-m', 'a/b', 'Why', 'this?'], { env: env(), input: 'From a pipe\n' })
+    expect(prompts()).toEqual(['From a pipe', 'From a pipe\n\nWhy this?'])
+  })
+
+  test('from a file is read, from /dev/null and with --no-stdin it is not', async () => {
+    const path = join(cli.folder, 'prompt.txt')
+    await writeFile(path, 'From a file')
+    const file = await open(path)
+    await cli.run(['chat', '-m', 'a/b', 'Why?'], { env: env(), stdio: [file.fd, 'pipe', 'pipe'] })
+    await file.close()
+    await cli.run(['chat', '-m', 'a/b', 'Why?'], { env: env() })
+    await cli.run(['chat', '-m', 'a/b', '--no-stdin', 'Why?'], { env: env(), input: 'ignored' })
+    expect(prompts()).toEqual(['From a file\n\nWhy?', 'Why?', 'Why?'])
+  })
+
+  test('may be one of the files, and may hold the key instead', async () => {
+    await cli.run(['chat', '-m', 'a/b', '-f', '-', 'Why?'], { env: env(), input: 'x' })
+    await cli.run(['chat', '-m', 'a/b', '--api-key-file', '-', 'Why?'], { env: env({ AIGW_API_KEY: '' }), input: KEY })
+    expect(prompts()).toEqual(['```stdin\nx\n```\n\nWhy?', 'Why?'])
+  })
+
+  test('without anything in it and no prompt is a mistake', async () => {
+    expect(await cli.run(['chat', '-m', 'a/b'], { env: env() })).toMatchObject({ exitCode: 2 })
+    expect(gateway.requests).toEqual([])
+  })
+})
+
+describe('signals', () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('%s while an answer streams ends the request and exits %i', async (name, exitCode) => {
+    const requestClosed = new Promise<void>((resolve) => {
+      gateway.on(CHAT, (_, response) => {
+        response.on('close', resolve)
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write(toEvents([metadataFrame(), chunkFrame('You have')], { done: false }))
+      })
+    })
+    const { child, ended } = cli.start(['chat', '-m', 'a/b', 'hi'], { env: env() })
+    if (child.stdout !== null) await once(child.stdout, 'data')
+    child.kill(name)
+    await requestClosed
+    expect(await ended).toEqual({ exitCode, signal: null, stdout: 'You have', stderr: '' })
+  })
+
+  test('a reader that leaves in the middle of an answer ends it with 141', async () => {
+    gateway.on(CHAT, (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(toEvents([metadataFrame(), chunkFrame('You have')], { done: false }))
+      const more = () => {
+        if (!response.destroyed)
+          response.write(toEvents([chunkFrame(' more')], { done: false }), () => setImmediate(more))
+      }
+      more()
+    })
+    const { child, ended } = cli.start(['chat', '-m', 'a/b', 'hi'], { env: env() })
+    child.stdout?.once('data', () => child.stdout?.destroy())
+    expect(await ended).toMatchObject({ exitCode: 141, signal: null, stderr: '' })
+  })
+
+  test('serve runs the daemon with its flags, passes each signal on once and takes over its exit code', async () => {
+    const daemon = `
+      let signals = 0
+      process.on('SIGTERM', () => { signals++; console.log('term', signals); if (signals === 2) process.exit(7) })
+      setInterval(() => {}, 1e9)
+      console.log(JSON.stringify(process.argv.slice(2)))`
+    await writeFile(join(cli.folder, 'bin/aigwd.js'), daemon)
+    const { child, ended } = cli.start(['serve', '--listen', '127.0.0.1:0', '--data-dir', '/tmp/x'])
+    if (child.stdout === null) throw new Error('no stdout')
+    await once(child.stdout, 'data')
+    child.kill('SIGTERM')
+    await once(child.stdout, 'data')
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({
+      exitCode: 7,
+      stdout: '["--listen","127.0.0.1:0","--data-dir","/tmp/x"]\nterm 1\nterm 2\n',
+    })
+  })
+
+  test('serve says that a signal killed the daemon', async () => {
+    await writeFile(join(cli.folder, 'bin/aigwd.js'), 'process.kill(process.pid, "SIGKILL")')
+    expect(await cli.run(['serve'])).toMatchObject({ exitCode: 137, signal: null })
+  })
+})
+
+describe('completion', () => {
+  test('for bash is a script that bash accepts and that completes commands, verbs, flags and choices', async () => {
+    const { stdout } = await cli.run(['completion', 'bash'])
+    const path = join(cli.folder, 'aigw.bash')
+    await writeFile(path, stdout)
+    const complete = async (line: string): Promise<string[]> => {
+      const words = line.split(' ')
+      const script = `source ${path}; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _aigw; printf '%s\\n' "\${COMPREPLY[@]}"`
+      const found = await promisify(execFile)('bash', ['-c', script])
+      return found.stdout.trimEnd().split('\n')
+    }
+    expect(await complete('aigw ch')).toEqual(['chat'])
+    expect(await complete('aigw indexes ')).toEqual(['create', 'list', 'add', 'search'])
+    expect(await complete('aigw -q indexes list --li')).toEqual(['--limit'])
+    expect(await complete('aigw whoami -o nd')).toEqual(['ndjson'])
+    expect(await complete('aigw whoami --output nd')).toEqual(['ndjson'])
+    expect(await complete('aigw completion po')).toEqual(['powershell'])
+  })
+
+  test.each(['zsh', 'fish', 'powershell'])('for %s names every command', async (shell) => {
+    const { exitCode, stdout } = await cli.run(['completion', shell])
+    expect(exitCode).toBe(0)
+    for (const name of COMMANDS.flatMap((path) => path.split(' '))) expect(stdout).toContain(name)
+  })
+})
+
+test('a stream without its end is a failure for a script as well', async () => {
+  gateway.on(CHAT, stream(toEvents([metadataFrame(), chunkFrame('You', 'stop'), USAGE_FRAME], { done: false })))
+  const script = `node ${join(cli.folder, 'bin/aigw.js')} chat -m a/b hi < /dev/null || echo "failed $?"`
+  const options = { env: { ...process.env, ...env(), AIGW_API_KEY: KEY, HOME: cli.folder } }
+  const { stdout } = await promisify(execFile)('sh', ['-c', script], options)
+  expect(stdout).toBe('Youfailed 8\n')
+})
+
+test('the configuration folder is not left behind by a login that fails', async () => {
+  const folder = await mkdtemp(join(cli.folder, 'config-'))
+  await cli.run(['login'], { env: env({ XDG_CONFIG_HOME: folder, AIGW_API_KEY: 'sk-wrong' }) })
+  await expect(readFile(join(folder, 'aigw/credentials.yaml'))).rejects.toMatchObject({ code: 'ENOENT' })
+  await rm(folder, { recursive: true })
+})

@@ -1,0 +1,47 @@
+import { PassThrough, Writable } from 'node:stream'
+import type { Io } from '../../src/cli/context.ts'
+import { runProgram } from '../../src/cli/program.ts'
+import { systemClock } from '../../src/shared/time.ts'
+
+export type CliResult = { exitCode: number; stdout: string; stderr: string }
+
+export type CliOptions = {
+  env?: Record<string, string>
+  /** Which streams are terminals. */
+  terminal?: { stdin?: boolean; stdout?: boolean; stderr?: boolean }
+  stdin?: string | Buffer
+  columns?: number
+  io?: Partial<Io>
+}
+
+/** A writable that remembers and emits `drained` after each write; `isTTY` and size make it a terminal. */
+export function captured({ isTTY = false, columns = 80 } = {}) {
+  const chunks: Buffer[] = []
+  const stream: Writable = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(Buffer.from(chunk))
+      done()
+      stream.emit('drained')
+    },
+  })
+  return { stream: Object.assign(stream, { isTTY, columns }), text: () => Buffer.concat(chunks).toString() }
+}
+
+/** Runs the program in this process, with streams that claim to be terminals where a test needs that. */
+export async function runCli(words: string[], options: CliOptions = {}): Promise<CliResult> {
+  const { terminal = {}, columns = 80 } = options
+  const stdout = captured({ isTTY: terminal.stdout === true, columns })
+  const stderr = captured({ isTTY: terminal.stderr === true })
+  const stdin = Object.assign(new PassThrough(), { isTTY: terminal.stdin === true })
+  stdin.end(options.stdin ?? '')
+  const exitCode = await runProgram(words, {
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env: { HOME: '/nonexistent', ...options.env },
+    clock: systemClock,
+    signal: new AbortController().signal,
+    ...options.io,
+  })
+  return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
+}

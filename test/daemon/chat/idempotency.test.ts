@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { describeEachEngine } from '../../engines.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+import { startGateway } from '../../harness.ts'
+import { chatJson, chatStream, hang, replyJson, replyRaw, replySteps } from '../../upstream.ts'
+
+const usage = { prompt_tokens: 3, completion_tokens: 2 }
+const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
+
+describeEachEngine('an Idempotency-Key', (engine) => {
+  test('repeated: the same bytes again, one upstream call, one bill, also after a restart', async () => {
+    const gateway = await startGateway({ engine })
+    const first = await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    expect(first.headers['idempotent-replayed']).toBeUndefined()
+    const second = await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    await gateway.restart()
+    const third = await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    for (const repeat of [second, third]) {
+      expect([repeat.status, repeat.text]).toEqual([200, first.text])
+      expect(repeat.headers['idempotent-replayed']).toBe('true')
+      expect(repeat.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
+    }
+    expect(gateway.upstream.requests).toHaveLength(1)
+    expect(await gateway.usage()).toHaveLength(1)
+  })
+
+  test('repeated on a stream: the same frames again', async () => {
+    const gateway = await startGateway({ engine })
+    gateway.upstream.script(replyRaw(chatStream(['a', 'b'], { usage })))
+    const first = await gateway.stream({ prompt: 'hi' }, withKey('k-1'))
+    const second = await gateway.stream({ prompt: 'hi' }, withKey('k-1'))
+    expect(second.text).toBe(first.text)
+    expect(second.headers['content-type']).toBe('text/event-stream; charset=utf-8')
+    expect(await gateway.usage()).toHaveLength(1)
+  })
+
+  test('while the first still runs: everyone gets its one answer', async () => {
+    const gateway = await startGateway({ engine })
+    let go = () => {}
+    const held = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    gateway.upstream.script(
+      replySteps([held, JSON.stringify(chatJson('once', { usage }))], { contentType: 'application/json' }),
+    )
+    const answers = Array.from({ length: 20 }, () => gateway.chat({ prompt: 'hi' }, withKey('k-1')))
+    await gateway.upstream.nextRequest()
+    go()
+    const texts = new Set((await Promise.all(answers)).map(({ text }) => text))
+    expect(texts.size).toBe(1)
+    expect(gateway.upstream.requests).toHaveLength(1)
+    expect(await gateway.usage()).toHaveLength(1)
+  })
+
+  test('with another body is 422, whether the first is done or running', async () => {
+    const gateway = await startGateway({ engine })
+    await gateway.chat({ prompt: 'hi' }, withKey('done'))
+    const { status, body } = await gateway.chat({ prompt: 'ho' }, withKey('done'))
+    expect([status, body.error]).toEqual([422, 'Idempotency key reused'])
+    gateway.upstream.script(hang)
+    const leave = new AbortController()
+    const running = gateway.chat({ prompt: 'hi' }, { ...withKey('running'), signal: leave.signal })
+    await gateway.upstream.nextRequest()
+    await gateway.upstream.nextRequest()
+    expect((await gateway.chat({ prompt: 'ho' }, withKey('running'))).status).toBe(422)
+    leave.abort()
+    await expect(running).rejects.toThrow()
+  })
+
+  test('whose first answer failed runs again', async () => {
+    const gateway = await startGateway({ engine })
+    gateway.upstream.script(
+      replyJson({}, { status: 500 }),
+      replySteps([chatStream(['a'], { finishReason: null, done: false })], { ending: 'close' }),
+      replyRaw(chatStream(['a', 'b'], { usage })),
+    )
+    expect((await gateway.chat({ prompt: 'hi', stream: true }, withKey('k-1'))).status).toBe(502)
+    expect((await gateway.stream({ prompt: 'hi' }, withKey('k-1'))).done).toBe(false)
+    expect((await gateway.stream({ prompt: 'hi' }, withKey('k-1'))).done).toBe(true)
+  })
+
+  test('is forgotten after 24 hours', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ engine, clock })
+    await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    clock.advance(24 * 3_600_000)
+    await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    expect(gateway.upstream.requests).toHaveLength(2)
+    expect((await gateway.chat({ prompt: 'hi' }, withKey('k-1'))).headers['idempotent-replayed']).toBe('true')
+  })
+
+  test.each(['', 'a b', 'x'.repeat(256), 'é'])('that is malformed (%j) is 400', async (key) => {
+    const gateway = await startGateway({ engine })
+    const { status, body } = await gateway.chat({ prompt: 'hi' }, withKey(key))
+    expect([status, body.error]).toEqual([400, 'Invalid Idempotency-Key'])
+  })
+})

@@ -1,0 +1,66 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { DataDirInUseError, lockDataDir } from '../../../src/daemon/db/data-dir-lock.ts'
+import { startTypescript, type TypescriptProcess } from '../../typescript-process.ts'
+
+let parent: string
+let dataDir: string
+const processes: TypescriptProcess[] = []
+
+beforeEach(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'aigw-lock-'))
+  dataDir = join(parent, 'data')
+})
+
+afterEach(async () => {
+  for (const other of processes.splice(0)) await other.kill()
+  await rm(parent, { recursive: true, force: true })
+})
+
+const startHolder = (): TypescriptProcess => {
+  const other = startTypescript(new URL('data-dir-holder.ts', import.meta.url), [dataDir])
+  processes.push(other)
+  return other
+}
+
+test('a second process is refused and told who holds the directory, since when and where it listens', async () => {
+  const holder = startHolder()
+  expect(await holder.line()).toBe('locked')
+  const refusal = await lockDataDir(dataDir).catch((error: unknown) => error)
+  expect(refusal).toBeInstanceOf(DataDirInUseError)
+  expect(String(refusal)).toContain(dataDir)
+  expect(String(refusal)).toContain(`process ${holder.child.pid} on `)
+  expect(String(refusal)).toMatch(/since \d{4}-\d\d-\d\dT[\d:.]+Z, listening on http:\/\/127\.0\.0\.1:8787/)
+})
+
+test('kill -9 of the holder frees the directory at once', async () => {
+  const holder = startHolder()
+  expect(await holder.line()).toBe('locked')
+  await holder.kill('SIGKILL')
+  const lock = await lockDataDir(dataDir)
+  await lock.release()
+})
+
+test('a process that cannot lock says why and leaves the lock with its holder', async () => {
+  const lock = await lockDataDir(dataDir)
+  for (let attempt = 0; attempt < 2; attempt++) {
+    expect(await startHolder().line()).toContain(`process ${process.pid} on `)
+  }
+  await lock.release()
+})
+
+test('a second daemon in the same process is refused as well', async () => {
+  const lock = await lockDataDir(dataDir)
+  await expect(lockDataDir(dataDir)).rejects.toThrow(DataDirInUseError)
+  await lock.release()
+})
+
+test('a released directory can be locked again, and names no holder meanwhile', async () => {
+  const first = await lockDataDir(dataDir)
+  await first.release()
+  expect(await readdir(dataDir)).toEqual(['aigwd.lock'])
+  const second = await lockDataDir(dataDir)
+  await second.release()
+})

@@ -1,0 +1,119 @@
+import fc from 'fast-check'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { UnstorableValueError } from '../../../src/daemon/db/engine.ts'
+import { insertRows } from '../../../src/daemon/db/insert-rows.ts'
+import type { UsageRecordRow } from '../../../src/daemon/db/tables.ts'
+import { describeEachEngine, type TestStore } from '../../engines.ts'
+import { usageRecord } from '../ledger/usage-record.ts'
+
+const HIGH_HALF = String.fromCharCode(0xd800)
+const LOW_HALF = String.fromCharCode(0xdc00)
+
+/** Every text that both engines can keep, with the characters that escaping gets wrong well represented. */
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', '')),
+  fc.string({
+    unit: fc.constantFrom('"', '\\', '\\u0000', '\\ud800', "'", '$1', '?', '\n', '\u2028', 'é', '😀', '1', 'null'),
+  }),
+)
+const whole = fc.oneof(fc.maxSafeInteger(), fc.integer(), fc.constantFrom(0, -0, 1))
+
+describeEachEngine('insertRows', (engine) => {
+  let store: TestStore
+  beforeEach(async () => {
+    store = await engine.open()
+  })
+  afterEach(() => store.close())
+
+  const stored = () => store.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute()
+
+  test('gives every text, whole number and null back as it was, however many rows go in at once', async () => {
+    const row = fc.record({
+      outcome: text,
+      native_finish_reason: fc.option(text),
+      input_tokens: whole,
+      first_token_ms: fc.option(whole),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { maxLength: 20 }), async (values) => {
+        await store.db.deleteFrom('usage_records').execute()
+        const rows = values.map((value, position) => usageRecord(`r${String(position).padStart(3, '0')}`, value))
+        expect(await insertRows(store.db, 'usage_records', rows)).toBe(rows.length)
+        // Both engines have no minus zero among whole numbers.
+        const plain = (value: number | null) => (value === null ? null : value + 0)
+        expect(await stored()).toEqual(
+          rows.map((r) => ({ ...r, input_tokens: plain(r.input_tokens), first_token_ms: plain(r.first_token_ms) })),
+        )
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('refuses what one of the engines could not keep, names the column, and writes nothing', async () => {
+    const refused: Partial<Record<keyof UsageRecordRow, unknown>>[] = [
+      { outcome: 'a\0b' },
+      { outcome: `${HIGH_HALF}x` },
+      { outcome: `x${LOW_HALF}` },
+      { outcome: true },
+      { outcome: undefined },
+      { input_tokens: 0.5 },
+      { input_tokens: Number.NaN },
+      { input_tokens: 2 ** 53 },
+      { input_tokens: 1n },
+    ]
+    for (const changes of refused) {
+      const rows = [usageRecord('good'), { ...usageRecord('bad'), ...changes } as UsageRecordRow]
+      const refusal = await insertRows(store.db, 'usage_records', rows).catch((error: unknown) => error)
+      expect(refusal).toBeInstanceOf(UnstorableValueError)
+      expect(String(refusal)).toContain(`usage_records.${Object.keys(changes)[0]}`)
+    }
+    expect(await stored()).toEqual([])
+  })
+
+  test('a column takes no value of another type', async () => {
+    const wrong: Partial<Record<keyof UsageRecordRow, unknown>> = { input_tokens: 'many' }
+    const rows = [{ ...usageRecord('bad'), ...wrong } as UsageRecordRow]
+    await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow()
+    expect(await stored()).toEqual([])
+  })
+
+  test('one row that exists refuses them all, or is left out when asked', async () => {
+    await insertRows(store.db, 'usage_records', [usageRecord('b', { input_tokens: 1 })])
+    const rows = ['a', 'b', 'c'].map((id) => usageRecord(id, { input_tokens: 2 }))
+    await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow(/unique/i)
+    expect(await stored()).toHaveLength(1)
+    expect(await insertRows(store.db, 'usage_records', rows, { onConflict: 'ignore' })).toBe(2)
+    expect((await stored()).map((row) => [row.request_id, row.input_tokens])).toEqual([
+      ['a', 2],
+      ['b', 1],
+      ['c', 2],
+    ])
+  })
+
+  test('takes part in a transaction', async () => {
+    const failing = store.db.transaction().execute(async (tx) => {
+      await insertRows(tx, 'usage_records', [usageRecord('a')])
+      throw new Error('stop')
+    })
+    await expect(failing).rejects.toThrow('stop')
+    expect(await stored()).toEqual([])
+  })
+
+  test('no rows are no statement', async () => {
+    expect(await insertRows(store.db, 'usage_records', [])).toBe(0)
+  })
+
+  test('text is ordered by code point, and counts and sums are numbers', async () => {
+    const models = ['b', 'B', 'a', 'é', 'z', '_', '1', '😀']
+    await insertRows(
+      store.db,
+      'usage_records',
+      models.map((served_model) => usageRecord(served_model, { served_model })),
+    )
+    const rows = await store.db.selectFrom('usage_records').select('served_model').orderBy('served_model').execute()
+    expect(rows.map((row) => row.served_model)).toEqual(['1', 'B', '_', 'a', 'b', 'z', 'é', '😀'])
+    const totals = sql`select count(*) as rows, sum(input_tokens) as tokens from usage_records`
+    expect((await totals.execute(store.db)).rows).toEqual([{ rows: 8, tokens: 96 }])
+  })
+})

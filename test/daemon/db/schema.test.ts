@@ -1,0 +1,143 @@
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { insertRows } from '../../../src/daemon/db/insert-rows.ts'
+import { describeEachEngine, type TestStore } from '../../engines.ts'
+
+const created_at = '2026-01-01T00:00:00.000Z'
+const at = { created_at, updated_at: created_at }
+
+describeEachEngine('the schema', (engine) => {
+  let store: TestStore
+  beforeEach(async () => {
+    store = await engine.open()
+    const { db } = store
+    for (const tenant_id of ['one', 'two']) {
+      await db.insertInto('tenants').values({ id: tenant_id, name: tenant_id, created_at }).execute()
+      await db.insertInto('users').values(user(tenant_id, 'ada')).execute()
+      const index = { id: `${tenant_id}-index`, tenant_id, name: 'handbook', description: '', created_by: 'ada', ...at }
+      await db.insertInto('indexes').values(index).execute()
+    }
+  })
+  afterEach(() => store.close())
+
+  const user = (tenant_id: string, name: string) => ({
+    id: `${tenant_id}-${name}`,
+    tenant_id,
+    name,
+    email: `${name}@example.org`,
+    username: name,
+    role: 'user',
+    status: 1,
+    ...at,
+  })
+  const key = (tenant_id: string, user_id: string, secret_hash: string) => ({
+    id: secret_hash,
+    tenant_id,
+    user_id,
+    name: 'k',
+    secret_hash,
+    is_operator: 0,
+    created_at,
+    expires_at: null,
+    revoked_at: null,
+  })
+  const document = (tenant_id: string, id: string, source: string) => ({
+    id,
+    tenant_id,
+    index_id: `${tenant_id}-index`,
+    source,
+    title: source,
+    content_hash: 'h',
+    ...at,
+  })
+  const passage = (id: number, document_id: string, headings: string, body: string) => ({
+    id,
+    tenant_id: 'one',
+    index_id: 'one-index',
+    document_id,
+    position: id,
+    headings,
+    body,
+  })
+  const found = async (word: string) => {
+    const query =
+      engine.name === 'sqlite'
+        ? sql<{ id: number }>`select rowid as id from passages_fts where passages_fts match ${word} order by rowid`
+        : sql<{ id: number }>`select id from passages where tsv @@ plainto_tsquery('english', ${word}) order by id`
+    return (await query.execute(store.db)).rows.map(({ id }) => id)
+  }
+
+  test('names are unique within a tenant, and free in another', async () => {
+    const { db } = store
+    await expect(
+      db
+        .insertInto('users')
+        .values({ ...user('one', 'ada'), id: 'x', username: 'x' })
+        .execute(),
+    ).rejects.toThrow(/unique/i)
+    await expect(
+      db
+        .insertInto('users')
+        .values({ ...user('one', 'ada'), id: 'x', email: 'x' })
+        .execute(),
+    ).rejects.toThrow(/unique/i)
+    await db
+      .insertInto('api_keys')
+      .values(key('one', 'one-ada', 'hash'))
+      .execute()
+    await expect(
+      db
+        .insertInto('api_keys')
+        .values({ ...key('two', 'two-ada', 'hash'), id: 'y' })
+        .execute(),
+    ).rejects.toThrow(/unique/i)
+  })
+
+  test('nothing of one tenant can be tied to something of another', async () => {
+    const { db } = store
+    await expect(
+      db
+        .insertInto('api_keys')
+        .values(key('two', 'one-ada', 'hash'))
+        .execute(),
+    ).rejects.toThrow(/foreign key/i)
+    await expect(
+      db
+        .insertInto('documents')
+        .values({ ...document('two', 'd', 's'), index_id: 'one-index' })
+        .execute(),
+    ).rejects.toThrow(/foreign key/i)
+  })
+
+  test('a user takes the keys along; a tenant that owns something stays', async () => {
+    const { db } = store
+    await db
+      .insertInto('api_keys')
+      .values(key('one', 'one-ada', 'hash'))
+      .execute()
+    await expect(db.deleteFrom('tenants').where('id', '=', 'one').execute()).rejects.toThrow(/foreign key/i)
+    await db.deleteFrom('users').where('id', '=', 'one-ada').execute()
+    expect(await db.selectFrom('api_keys').selectAll().execute()).toEqual([])
+  })
+
+  test('full-text search follows every insert, update and delete, also through a deleted index', async () => {
+    const { db } = store
+    await insertRows(db, 'documents', [document('one', 'd1', 'a.md'), document('one', 'd2', 'b.md')])
+    await insertRows(db, 'passages', [
+      passage(1, 'd1', 'Travel > Trains', 'Tickets are booked by the office.'),
+      passage(2, 'd2', 'Holidays', 'Booking a holiday needs no ticket.'),
+      passage(2 ** 40, 'd2', 'Holidays', 'Nothing to see here.'),
+    ])
+    expect(await found('book')).toEqual([1, 2])
+    expect(await found('train')).toEqual([1])
+    expect(await found('holiday')).toEqual([2, 2 ** 40])
+    await db.updateTable('passages').set({ body: 'Ask your manager.' }).where('id', '=', 2).execute()
+    expect(await found('book')).toEqual([1])
+    expect(await found('manager')).toEqual([2])
+    await db.deleteFrom('documents').where('id', '=', 'd2').execute()
+    expect(await found('holiday')).toEqual([])
+    await db.deleteFrom('indexes').where('id', '=', 'one-index').execute()
+    expect(await found('book')).toEqual([])
+    expect(await db.selectFrom('passages').selectAll().execute()).toEqual([])
+  })
+})

@@ -1,0 +1,313 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { type Method, type Route, reply, route } from '../../../src/daemon/http/route.ts'
+import { type ConnectionLimits, type HttpServer, startHttpServer } from '../../../src/daemon/http/server.ts'
+import type { Caller } from '../../../src/daemon/keys/caller.ts'
+import { GatewayError } from '../../../src/shared/errors.ts'
+import { systemClock } from '../../../src/shared/time.ts'
+
+const nobody: Caller = {
+  tenantId: 't',
+  keyId: 'k',
+  keyName: 'k',
+  userId: 'u',
+  userRole: 'user',
+  isAdmin: false,
+  isOperator: false,
+}
+const open: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+type Options = { limits?: Partial<ConnectionLimits>; more?: Route[]; bugs?: unknown[] }
+
+async function start({ limits = {}, more = [], bugs = [] }: Options = {}): Promise<HttpServer & { port: number }> {
+  const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'> = {
+    access: 'none',
+    errors: 'flat',
+    summary: '',
+    tags: [],
+    responses: {},
+  }
+  const routes: Route[] = [
+    route({ ...plain, method: 'GET', path: '/flat', handle: async () => reply(200, { ok: true }) }),
+    route({ ...plain, method: 'GET', path: '/admin', access: 'admin', handle: async () => reply(200, {}) }),
+    route({
+      ...plain,
+      method: 'GET',
+      path: '/operator',
+      access: 'operator',
+      errors: 'structured',
+      handle: async () => reply(200, {}),
+    }),
+    route({
+      ...plain,
+      method: 'POST',
+      path: '/things/{name}',
+      errors: 'structured',
+      body: z.object({ size: z.int({ error: 'size must be a whole number' }) }),
+      query: z.object({ q: z.string().optional() }),
+      handle: async ({ params, body, query }) => reply(201, { params, body, query }),
+    }),
+    route({
+      ...plain,
+      method: 'GET',
+      path: '/bug',
+      handle: async () => {
+        throw new TypeError('secret internals')
+      },
+    }),
+    route({
+      ...plain,
+      method: 'GET',
+      path: '/limited',
+      errors: 'structured',
+      handle: async () => {
+        throw new GatewayError('RATE_LIMIT_EXCEEDED', 'Slow down.', { retryAfterSeconds: 3 })
+      },
+    }),
+    ...more,
+  ]
+  const server = await startHttpServer({
+    routes,
+    clock: systemClock,
+    listen: { host: '127.0.0.1', port: 0 },
+    limits,
+    log: { debug() {}, info() {}, warn() {}, error: (facts) => void bugs.push(facts) },
+    authenticate(authorization) {
+      if (authorization === 'Bearer good') return nobody
+      throw new GatewayError('UNAUTHORIZED', 'No.')
+    },
+  })
+  open.push(() => server.close())
+  return Object.assign(server, { port: Number(new URL(server.url).port) })
+}
+
+/** Sends these bytes and gives all that comes back until the server closes the connection. */
+async function raw(port: number, bytes: string | Buffer, { end = false } = {}): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  const answer = collect(socket)
+  socket.write(bytes)
+  if (end) socket.end()
+  return answer
+}
+
+function collect(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    let text = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(text))
+  })
+}
+
+const close = 'Connection: close\r\n'
+const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${close}${headers}\r\n`
+const post = (path: string, body: string, headers = '') =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\n${close}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`
+
+function parse(answer: string) {
+  const [head = '', text = ''] = answer.split('\r\n\r\n')
+  const headers = Object.fromEntries(
+    head
+      .split('\r\n')
+      .slice(1)
+      .map((line) => line.toLowerCase().split(': ', 2) as [string, string]),
+  )
+  return { status: Number(head.split(' ')[1]), headers, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+describe('both error shapes', () => {
+  test('flat: success, error, message, request_id, and the id in the header too', async () => {
+    const { port } = await start()
+    const { status, headers, body } = parse(await raw(port, get('/nowhere')))
+    expect(status).toBe(404)
+    expect(body).toEqual({
+      success: false,
+      error: 'Not found',
+      message: expect.any(String),
+      request_id: headers['x-request-id'],
+    })
+    expect(headers['x-request-id']).toMatch(/^req-[0-9a-f]{24}$/)
+  })
+
+  test('structured: code, message, details {field, value}', async () => {
+    const { port } = await start()
+    const { status, body } = parse(await raw(port, post('/things/a', '{"size":"big"}')))
+    expect(status).toBe(400)
+    expect(body).toMatchObject({
+      success: false,
+      error: {
+        code: 'VALIDATION_ERROR',
+        message: 'size: size must be a whole number.',
+        details: { field: 'size', value: 'big' },
+      },
+    })
+  })
+
+  test('structured: retryAfter in seconds, and the Retry-After header', async () => {
+    const { port } = await start()
+    const { status, headers, body } = parse(await raw(port, get('/limited')))
+    expect(status).toBe(429)
+    expect(headers['retry-after']).toBe('3')
+    expect(body.error).toEqual({ code: 'RATE_LIMIT_EXCEEDED', message: 'Slow down.', retryAfter: 3 })
+  })
+
+  test('a bug is logged in full and answered as a bare 500', async () => {
+    const bugs: unknown[] = []
+    const { port } = await start({ bugs })
+    const answer = await raw(port, get('/bug'))
+    expect(parse(answer).status).toBe(500)
+    expect(answer).not.toContain('secret internals')
+    expect(bugs).toEqual([expect.objectContaining({ err: expect.any(TypeError), request_id: expect.any(String) })])
+  })
+})
+
+describe('who may call', () => {
+  test('no key and a wrong key are 401 with a challenge', async () => {
+    const { port } = await start()
+    for (const headers of ['', 'Authorization: Bearer bad\r\n']) {
+      const answer = parse(await raw(port, get('/admin', headers)))
+      expect([answer.status, answer.body.error, answer.headers['www-authenticate']]).toEqual([
+        401,
+        'Invalid API key',
+        'bearer',
+      ])
+    }
+  })
+
+  test('a key without the right is 403 in the shape of the route', async () => {
+    const { port } = await start()
+    const flat = parse(await raw(port, get('/admin', 'Authorization: Bearer good\r\n')))
+    expect([flat.status, flat.body.error]).toEqual([403, 'Access denied'])
+    const structured = parse(await raw(port, get('/operator', 'Authorization: Bearer good\r\n')))
+    expect([structured.status, structured.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
+  })
+
+  test('rights come before the body: an unauthorised upload is not parsed', async () => {
+    const secured = route({
+      method: 'POST',
+      path: '/secured',
+      access: 'admin',
+      errors: 'flat',
+      summary: '',
+      tags: [],
+      responses: {},
+      body: z.object({}),
+      handle: async () => reply(200, {}),
+    })
+    const { port } = await start({ more: [secured] })
+    expect(parse(await raw(port, post('/secured', 'not json'))).status).toBe(401)
+  })
+})
+
+describe('targets, methods and headers', () => {
+  test('parameters are decoded, and HEAD is GET without a body', async () => {
+    const { port } = await start()
+    expect(parse(await raw(port, post('/things/a%20b?q=1', '{"size":3}'))).body).toEqual({
+      params: { name: 'a b' },
+      body: { size: 3 },
+      query: { q: '1' },
+    })
+    const head = await raw(port, get('/flat').replace('GET', 'HEAD'))
+    expect(head).toMatch(/^HTTP\/1.1 200 /)
+    expect(head.split('\r\n\r\n')[1]).toBe('')
+  })
+
+  test('a known path with another method is 405 and names what it takes', async () => {
+    const { port } = await start()
+    const { status, headers } = parse(await raw(port, get('/flat').replace('GET', 'DELETE')))
+    expect([status, headers.allow]).toEqual([405, 'get'])
+  })
+
+  test('two routes cannot claim one method and path', async () => {
+    const twice = (method: Method) =>
+      route({
+        method,
+        path: '/flat',
+        access: 'none',
+        errors: 'flat',
+        summary: '',
+        tags: [],
+        responses: {},
+        handle: async () => reply(200, {}),
+      })
+    await expect(start({ more: [twice('GET')] })).rejects.toThrow('two routes claim GET /flat')
+  })
+
+  test.each([
+    ['an absolute target', 'GET http://x/flat HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+    ['a // target', get('//flat'), 400],
+    ['a * target', 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+    ['a broken escape', post('/things/%zz', '{"size":1}'), 400],
+    ['no Host', 'GET /flat HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['two Host headers', get('/flat', 'Host: y\r\n'), 400],
+    ['two Authorization headers', get('/flat', 'Authorization: a\r\nauthorization: b\r\n'), 400],
+    ['two Content-Type headers', post('/things/a', '{}', 'content-type: text/plain\r\n'), 400],
+    ['two Idempotency-Key headers', get('/flat', 'Idempotency-Key: a\r\nIDEMPOTENCY-KEY: b\r\n'), 400],
+    ['two Content-Length headers', post('/things/a', '{}', 'Content-Length: 2\r\n'), 400],
+    ['Content-Length and chunked', post('/things/a', '{}', 'Transfer-Encoding: chunked\r\n'), 400],
+    [
+      'chunked on HTTP/1.0',
+      'POST /things/a HTTP/1.0\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
+      400,
+    ],
+    ['101 headers', get('/flat', Array.from({ length: 99 }, (_, at) => `X-${at}: 1\r\n`).join('')), 431],
+    ['20 KiB of headers', get('/flat', `X-Long: ${'a'.repeat(20_000)}\r\n`), 431],
+    ['no HTTP at all', 'hello there\r\n\r\n', 400],
+    ['a TLS hello', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]), 400],
+    ['NUL bytes', Buffer.alloc(64), 400],
+    ['a query parameter given twice', post('/things/a?q=1&q=2', '{"size":1}'), 400],
+    ['a body that is not declared JSON', post('/things/a', '{}').replace('application/json', 'text/plain'), 415],
+    ['a body above 64 KiB', post('/things/a', JSON.stringify({ size: 1, x: 'x'.repeat(70_000) })), 413],
+  ])('%s is refused with a shaped body, and the next request is served', async (_what, bytes, status) => {
+    const { port } = await start()
+    const answer = parse(await raw(port, bytes, { end: true }))
+    expect(answer.status).toBe(status)
+    expect(answer.body.success).toBe(false)
+    expect(parse(await raw(port, get('/flat'))).status).toBe(200)
+  })
+
+  test('a chunked body above the limit is refused while it comes', async () => {
+    const { port } = await start()
+    const head = `POST /things/a HTTP/1.1\r\nHost: x\r\n${close}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const answer = await raw(port, `${head}20000\r\n${'x'.repeat(0x20000)}\r\n0\r\n\r\n`)
+    expect(parse(answer).status).toBe(413)
+  })
+
+  test('a connection survives a refused body and serves the next request', async () => {
+    const { port } = await start()
+    const refused = post('/things/a', '{"size":"x"}').replace(close, '')
+    const answer = await raw(port, refused + get('/flat'))
+    expect(answer.match(/HTTP\/1\.1 (\d+)/g)).toEqual(['HTTP/1.1 400', 'HTTP/1.1 200'])
+  })
+
+  test('100-continue is sent only to those whose body is wanted', async () => {
+    const { port } = await start()
+    const expecting = 'Expect: 100-continue\r\n'
+    expect(await raw(port, post('/things/a', '{"size":1}', expecting))).toMatch(
+      /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 201/,
+    )
+    const refused = await raw(port, post('/admin', '', expecting))
+    expect(refused).toMatch(/^HTTP\/1.1 405 /)
+  })
+})
+
+describe('slow clients', () => {
+  test('headers that do not arrive in time end the connection with 408', async () => {
+    const { port } = await start({ limits: { headersTimeoutMs: 50, checkEveryMs: 10 } })
+    expect(await raw(port, 'GET /flat HTTP/1.1\r\nHost: x\r\nX-Slow: ')).toMatch(/^HTTP\/1.1 408 /)
+  })
+
+  test('an idle connection is closed after the keep-alive time', async () => {
+    const { port } = await start({ limits: { keepAliveTimeoutMs: 20 } })
+    expect(await raw(port, get('/flat').replace(close, ''))).toMatch(/^HTTP\/1.1 200 /)
+  })
+})

@@ -1,0 +1,309 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { toIndexName } from '../../../src/daemon/knowledge/routes.ts'
+import { TRAIN_FILE_BYTES } from '../../../src/shared/spec-limits.ts'
+import { ChatResponse } from '../../../src/shared/wire/chat.ts'
+import {
+  CreateIndexResponse,
+  DiscoverIndexesResponse,
+  ListIndexesResponse,
+  SearchResponse,
+  TrainResponse,
+} from '../../../src/shared/wire/indexes.ts'
+import { describeEachEngine, sqliteEngine } from '../../engines.ts'
+import { sharedGateway, textOf } from '../../harness.ts'
+import { MULTIPART, multipart, type TestPart } from './multipart.ts'
+
+const BASE = '/api/external/indexes'
+
+// A temporary directory of our own: what other tests upload is none of our business.
+let ownTmp = ''
+beforeAll(async () => {
+  ownTmp = await mkdtemp(join(tmpdir(), 'aigw-routes-'))
+  vi.stubEnv('TMPDIR', ownTmp)
+})
+afterAll(async () => {
+  vi.unstubAllEnvs()
+  await rm(ownTmp, { recursive: true, force: true })
+})
+
+const uploadDirectories = async () => (await readdir(tmpdir())).filter((name) => name.startsWith('aigw-upload-')).sort()
+
+describeEachEngine('knowledge bases', (engine) => {
+  const shared = sharedGateway({ engine })
+  const call: (typeof shared.current)['call'] = (...args) => shared.current.call(...args)
+  const create = (name: string) => call('POST', BASE, { name, description: `About ${name}` })
+  const train = (name: string, parts: readonly TestPart[]) =>
+    call('POST', `${BASE}/${name}/train`, multipart(parts), { headers: MULTIPART })
+  const search = (name: string, query: Record<string, string>) =>
+    call('GET', `${BASE}/${name}/search?${new URLSearchParams(query)}`)
+
+  test('an index can be created, listed, discovered, trained and searched', async () => {
+    const created = await create('  My Handbook! ')
+    expect(created.status).toBe(201)
+    const { index } = CreateIndexResponse.parse(created.body)
+    expect(index).toMatchObject({ name: 'my-handbook', description: 'About   My Handbook! ', documentCount: 0 })
+
+    const answer = await train('my-handbook', [
+      { fileName: 'guide.md', content: '# Guide\n\n## Webhooks\n\nTwenty failures in a row disable an endpoint.' },
+      { fileName: 'größe.txt', type: 'text/plain', content: 'Ein Kolibri wiegt zwei Gramm.' },
+      {
+        field: 'text_inputs',
+        content: JSON.stringify([{ name: 'note', type: 'text/markdown', content: '# Note\n\nLunch is at noon.' }]),
+      },
+    ])
+    expect(answer.status).toBe(200)
+    const { results } = TrainResponse.parse(answer.body)
+    expect(results).toMatchObject({
+      files_processed: 3,
+      documents_indexed: 3,
+      total_chunks: 3,
+      index_name: 'my-handbook',
+    })
+    expect(results.documents.map(({ name, status }) => [name, status])).toEqual([
+      ['guide.md', 'indexed'],
+      ['größe.txt', 'indexed'],
+      ['note', 'indexed'],
+    ])
+
+    const found = SearchResponse.parse((await search('my-handbook', { query: 'Which failures disable it?' })).body)
+    expect(found.results.matches[0]).toMatchObject({
+      rank: 1,
+      source: 'guide.md',
+      content: 'Twenty failures in a row disable an endpoint.',
+      metadata: { title: 'Guide', chunkIndex: 0, page: null },
+    })
+    const [best] = found.results.matches
+    const above = await search('my-handbook', { query: 'failures', min_score: '1', top_k: '1' })
+    expect(above.body.results).toMatchObject({ matches: [], total: 0, top_k: 1 })
+    expect(best?.score).toBeLessThanOrEqual(1)
+
+    const listed = ListIndexesResponse.parse((await call('GET', `${BASE}/all?search=handb&limit=1`)).body)
+    expect(listed.indexes.map(({ name, documentCount }) => [name, documentCount])).toEqual([['my-handbook', 3]])
+    expect(listed.pagination).toEqual({ page: 1, limit: 1, total: 1, pages: 1 })
+    const discovered = DiscoverIndexesResponse.parse((await call('GET', BASE)).body)
+    expect(discovered.indexes.map(({ id, type }) => [id, type])).toEqual([
+      ['Zero-Knowledge', 'system'],
+      ['my-handbook', 'general'],
+    ])
+  })
+
+  test('chat answers from what was trained, streamed or not, and names its sources', async () => {
+    await create('for-chat')
+    const content = '# Guide\n\n## Webhooks\n\nTwenty failures in a row disable an endpoint. Nothing else does.'
+    await train('for-chat', [{ fileName: 'guide.md', content }])
+    const ask = { model: 'local/extract', index: 'for-chat', prompt: 'How many failures disable an endpoint?' }
+    const expected =
+      'The index "for-chat" says:\n\n"Twenty failures in a row disable an endpoint." [1]\n\nSources:\n[1] guide.md, Webhooks'
+
+    const { status, body } = await shared.current.chat(ask)
+    expect(status).toBe(200)
+    expect(body.choices[0]?.message.content).toBe(expected)
+    expect(body.metadata).toMatchObject({ rag_enabled: true, documents_retrieved: 1, index_used: 'for-chat' })
+    expect(ChatResponse.parse(body).metadata.sources.map(({ source }) => source)).toEqual(['guide.md'])
+    const { frames, done } = await shared.current.stream(ask)
+    expect([textOf(frames), done]).toEqual([expected, true])
+  })
+
+  test('a name exists once, however it is spelled', async () => {
+    await create('twice')
+    const again = await create(' TWICE? ')
+    expect(again.status).toBe(409)
+    expect(again.body.error).toMatchObject({ code: 'INDEX_NAME_EXISTS' })
+  })
+
+  test.each(['Zero-Knowledge', 'zero knowledge', 'ab', '字字字', 'x'.repeat(51)])('%s is no name', async (name) => {
+    const refused = await create(name)
+    expect(refused.status).toBe(400)
+    expect(refused.body.error).toMatchObject({ code: 'VALIDATION_ERROR', details: { field: 'name', value: name } })
+  })
+
+  test('what was trained once is unchanged the second time, and replaced when it changed', async () => {
+    await create('again')
+    const send = async (content: string) =>
+      (await train('again', [{ fileName: 'a.txt', content }])).body.results.documents[0].status
+    expect(await send('Zebras have stripes.')).toBe('indexed')
+    expect(await send('Zebras have stripes.')).toBe('unchanged')
+    expect(await send('Leopards have spots.')).toBe('indexed')
+    expect((await search('again', { query: 'zebras' })).body.results.total).toBe(0)
+    expect((await search('again', { query: 'leopards' })).body.results.total).toBe(1)
+  })
+
+  test('a document that cannot be read says why and does not stop the others', async () => {
+    await create('mixed')
+    const answer = await train('mixed', [
+      { fileName: 'good.md', content: 'Good text.' },
+      { fileName: 'a.pdf', type: 'application/pdf', content: '%PDF-1.7 …' },
+      { fileName: 'b.txt', content: Buffer.from([0xff, 0xfe, 0x41, 0x00]) },
+      { fileName: 'c.txt', content: 'before\0after' },
+      { fileName: 'd.txt', content: '' },
+      { fileName: 'e.txt', content: ' \n\t ' },
+      { fileName: 'f.exe', content: 'text?' },
+      { fileName: 'g.md', content: Buffer.from('PK\x03\x04 renamed') },
+      { fileName: 'docs/good.md', content: 'The same base name in a folder.' },
+      { fileName: 'good.md', content: 'The very same name.' },
+      {
+        field: 'text_inputs',
+        content:
+          '[{"name":"half","content":"a \\ud800 b"},{"name":"nul","content":"a \\u0000 b"},{"name":"ok","content":"fine"}]',
+      },
+    ])
+    expect(answer.status).toBe(200)
+    const { documents } = TrainResponse.parse(answer.body).results
+    const indexed = documents.filter(({ status }) => status === 'indexed').map(({ name }) => name)
+    expect(indexed).toEqual(['good.md', 'docs/good.md', 'ok'])
+    const reasons = Object.fromEntries(documents.flatMap(({ name, error }) => (error ? [[name, error]] : [])))
+    expect(reasons).toEqual({
+      'a.pdf': expect.stringContaining('PDF'),
+      'b.txt': expect.stringContaining('UTF-8'),
+      'c.txt': expect.stringContaining('NUL'),
+      'd.txt': expect.stringContaining('empty'),
+      'e.txt': expect.stringContaining('no words'),
+      'f.exe': expect.stringContaining('.exe'),
+      'g.md': expect.stringContaining('ZIP'),
+      'good.md': expect.stringContaining('same name'),
+      half: expect.stringContaining('UTF-8'),
+      nul: expect.stringContaining('NUL'),
+    })
+  })
+
+  test('when nothing can be read the answer is 400 with every reason', async () => {
+    await create('nothing')
+    const answer = await train('nothing', [
+      { fileName: 'a.pdf', content: '%PDF-' },
+      { fileName: 'b.txt', content: '' },
+    ])
+    expect(answer.status).toBe(400)
+    expect(answer.body).toMatchObject({ success: false, error: 'Invalid request' })
+    expect(answer.body.message).toMatch(/a\.pdf: .*PDF.*b\.txt: .*empty/)
+  })
+
+  test('an index that does not exist is 404, for training and for searching', async () => {
+    for (const answer of [await train('missing', []), await search('missing', { query: 'a' })]) {
+      expect([answer.status, answer.body.error]).toEqual([404, 'Index not found'])
+    }
+  })
+
+  test('a search without a query or with wrong numbers is 400', async () => {
+    await create('numbers')
+    for (const [query, field] of [
+      [{}, 'query'],
+      [{ query: ' ' }, 'query'],
+      [{ query: 'a', top_k: '51' }, 'top_k'],
+      [{ query: 'a', top_k: 'x' }, 'top_k'],
+      [{ query: 'a', min_score: '2' }, 'min_score'],
+    ] as const) {
+      const answer = await search('numbers', query)
+      expect([answer.status, answer.body.error]).toEqual([400, `Invalid ${field}`])
+    }
+  })
+})
+
+describe('uploads', () => {
+  const shared = sharedGateway({ engine: sqliteEngine })
+  const send = (body: Buffer | string, headers: Record<string, string> = MULTIPART) =>
+    shared.current.call('POST', `${BASE}/uploads/train`, body, { headers })
+  const good: TestPart = { fileName: 'good.txt', content: 'Good text.' }
+  const documentCount = async () =>
+    (await shared.current.call('GET', `${BASE}/all?search=uploads`)).body.indexes[0].documentCount
+
+  test('the index is there', async () => {
+    expect((await shared.current.call('POST', BASE, { name: 'uploads' })).status).toBe(201)
+  })
+
+  test.each<[string, Buffer | string, Record<string, string>, number, string]>([
+    ['JSON', '{}', { 'content-type': 'application/json' }, 415, 'Unsupported media type'],
+    ['no part', multipart([]), MULTIPART, 400, 'Invalid request'],
+    ['only an empty form field', multipart([{ fileName: '', content: '' }]), MULTIPART, 400, 'Invalid request'],
+    ['only unknown fields', multipart([{ field: 'x', content: 'y' }]), MULTIPART, 400, 'Invalid request'],
+    ['no boundary', multipart([good]), { 'content-type': 'multipart/form-data' }, 400, 'Invalid request'],
+    [
+      'another boundary',
+      multipart([good]),
+      { 'content-type': 'multipart/form-data; boundary=x' },
+      400,
+      'Invalid request',
+    ],
+    ['no end', multipart([good], { cut: true }), MULTIPART, 400, 'Invalid request'],
+    ['an end within the headers of a part', multipart([good]).subarray(0, 60), MULTIPART, 400, 'Invalid request'],
+    ['nothing', '', MULTIPART, 400, 'Invalid request'],
+    ['noise', 'noise\r\n\r\nnoise', MULTIPART, 400, 'Invalid request'],
+    ['21 files', multipart(Array.from({ length: 21 }, () => good)), MULTIPART, 400, 'Invalid request'],
+    [
+      '100 fields',
+      multipart(Array.from({ length: 100 }, () => ({ field: 'x', content: '' }))),
+      MULTIPART,
+      400,
+      'Invalid request',
+    ],
+    [
+      'text_inputs that are no JSON',
+      multipart([good, { field: 'text_inputs', content: '[' }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
+      'text_inputs of another shape',
+      multipart([good, { field: 'text_inputs', content: '[{}]' }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
+      'text_inputs in Latin-1',
+      multipart([{ field: 'text_inputs', content: Buffer.from('["\xe9"]', 'latin1') }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+  ])('with %s is refused and changes nothing', async (_, body, headers, status, error) => {
+    const before = await documentCount()
+    const answer = await send(body, headers)
+    expect([answer.status, answer.body.error]).toEqual([status, error])
+    expect(await documentCount()).toBe(before)
+    expect(await uploadDirectories()).toEqual([])
+  })
+
+  test('a file of more than 50 MB is 413, and the good one beside it is not indexed', async () => {
+    const answer = await send(
+      multipart([good, { fileName: 'large.txt', content: Buffer.alloc(TRAIN_FILE_BYTES + 1, 'a ') }]),
+    )
+    expect([answer.status, answer.body.error]).toEqual([413, 'File too large'])
+    expect(await documentCount()).toBe(0)
+    expect(await uploadDirectories()).toEqual([])
+  })
+
+  test('a client that goes away half-way leaves neither documents nor files behind', async () => {
+    const { hostname, port } = new URL(shared.current.url)
+    const body = multipart([good, { fileName: 'b.txt', content: 'x'.repeat(200_000) }])
+    const socket = connect(Number(port), hostname)
+    socket.write(
+      `POST ${BASE}/uploads/train HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${shared.current.adminKey}\r\n` +
+        `content-type: ${MULTIPART['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n`,
+    )
+    await new Promise<void>((resolve) => socket.write(body.subarray(0, body.length / 2), () => resolve()))
+    // The directory shows that the daemon is in the middle of receiving.
+    while ((await uploadDirectories()).length === 0) await new Promise((resolve) => setImmediate(resolve))
+    socket.destroy()
+    while ((await uploadDirectories()).length > 0) await new Promise((resolve) => setImmediate(resolve))
+    expect(await documentCount()).toBe(0)
+    expect(shared.current.log.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  test('text behind the closing boundary is ignored', async () => {
+    const answer = await send(Buffer.concat([multipart([good]), Buffer.from('epilogue '.repeat(50_000))]))
+    expect(answer.status).toBe(200)
+  })
+})
+
+test.each([
+  ['Handbook', 'handbook'],
+  ['  Two  Words ', 'two-words'],
+  ['Ünï-cödé 42', 'n-cd-42'],
+])('%s becomes %s', (name, normal) => {
+  expect(toIndexName(name)).toBe(normal)
+})

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll } from 'vitest'
+import type { Db } from '../../../src/daemon/db/database.ts'
+import { chunkText } from '../../../src/daemon/knowledge/chunking.ts'
+import { insertIndex, replaceDocument } from '../../../src/daemon/knowledge/store.ts'
+import type { TestEngine, TestStore } from '../../engines.ts'
+import { sharedResources } from '../../shared-resources.ts'
+
+export const NOW = '2026-01-01T00:00:00.000Z'
+
+/** One store for all tests of the enclosing `describe`, filled by `fill`. */
+export function sharedStore(engine: TestEngine, fill: (db: Db) => Promise<void>): { readonly db: Db } {
+  let store: TestStore | undefined
+  beforeAll(async () => {
+    store = await engine.open()
+    sharedResources.add(store)
+    await fill(store.db)
+  })
+  afterAll(async () => {
+    if (!store) return
+    sharedResources.delete(store)
+    await store.close()
+  })
+  return {
+    get db() {
+      if (!store) throw new Error('the shared store is there only while tests run')
+      return store.db
+    },
+  }
+}
+
+export async function insertTenant(db: Db, id: string): Promise<void> {
+  await db.insertInto('tenants').values({ id, name: id, created_at: NOW }).execute()
+}
+
+/** An index whose name is its id. */
+export function insertNamedIndex(db: Db, tenantId: string, id: string): Promise<void> {
+  const times = { created_at: NOW, updated_at: NOW }
+  return insertIndex(db, { id, tenant_id: tenantId, name: id, description: '', created_by: 'u', ...times })
+}
+
+/** Puts a Markdown text into an index, as a document named `source`. */
+export function train(db: Db, tenantId: string, indexId: string, source: string, text: string): Promise<void> {
+  const { title, passages } = chunkText(text, 'markdown')
+  const document = { source, title, contentHash: text, now: NOW }
+  return db.transaction().execute((tx) => replaceDocument(tx, { tenantId, indexId }, document, [...passages]))
+}

@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { sentenceEnds } from '../../../src/daemon/text/sentences.ts'
+import { contentWords, stem, withoutWordBorders, withWordBorders, wordsOf } from '../../../src/daemon/text/words.ts'
+
+test('words are lower case, without signs, and apart in scripts without spaces', () => {
+  expect(wordsOf('Don’t PANIC: v2.0 of README.md')).toEqual(['don', 't', 'panic', 'v2', '0', 'of', 'readme', 'md'])
+  expect(wordsOf('知識庫可以回答問題')).toEqual(['知識', '庫', '可以', '回答', '問題'])
+  expect(wordsOf('ประเทศไทยมีอากาศร้อน')).toContain('อากาศ')
+})
+
+test('a question is left with the words that carry meaning, or with all when there are no others', () => {
+  expect(contentWords('How do I install the gateway?')).toEqual(['install', 'gateway'])
+  expect(contentWords('Who are you?')).toEqual(['who', 'are', 'you'])
+})
+
+test.each([
+  ['install', 'installing', 'installed', 'installs', 'installer', 'installation'],
+  ['delivery', 'deliveries'],
+  ['key', 'keys'],
+  ['retry', 'retries', 'retried'],
+  ['disable', 'disables', 'disabled', 'disabling'],
+  ['stop', 'stops', 'stopped', 'stopping'],
+])('%s has one stem with its other forms', (...forms) => {
+  expect(new Set(forms.map(stem)).size).toBe(1)
+})
+
+test('stems keep different words apart', () => {
+  expect(new Set(['key', 'keep', 'index', 'user', 'role', 'group', 'node', 'note'].map(stem)).size).toBe(8)
+})
+
+test('borders can be taken out again without a trace', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.pre(!text.includes('\u200b'))
+      expect(withoutWordBorders(withWordBorders(text))).toBe(text)
+    }),
+  )
+})
+
+test('sentences lie side by side and none is longer than a thousand characters', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom('A b. ', '字。', 'x'.repeat(600), '\n', '? ', '👍'), { maxLength: 40 }),
+      (parts) => {
+        const text = parts.join('')
+        let start = 0
+        for (const end of sentenceEnds(text, 0, text.length)) {
+          expect(end).toBeGreaterThan(start)
+          expect(end - start).toBeLessThanOrEqual(1000)
+          start = end
+        }
+        expect(start).toBe(text.length)
+      },
+    ),
+  )
+})
+
+test('a megabyte of Chinese without a break is split into words in proportionate time', () => {
+  const started = performance.now()
+  expect(wordsOf('漢字'.repeat(500_000)).length).toBeGreaterThan(100_000)
+  // A segmenter that is given the whole text takes minutes.
+  expect(performance.now() - started).toBeLessThan(10_000)
+})

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { describe, inject } from 'vitest'
+import { type DatabaseOptions, type Db, migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
+
+/** A place for one store that nobody has opened. On SQLite it is empty, on PostgreSQL migrated or empty as asked. */
+export type TestPlace = {
+  options: DatabaseOptions
+  /** What the daemon takes as `AIGW_DATABASE_URL`; undefined for SQLite. */
+  databaseUrl: string | undefined
+  /** A fresh directory, on either engine, for whatever else a daemon keeps. */
+  dataDir: string
+  remove(): Promise<void>
+}
+
+export type TestStore = { db: Db; place: TestPlace; close(): Promise<void> }
+
+export type TestEngine = {
+  name: 'sqlite' | 'postgres'
+  /** Without `migrated` there is no schema yet. */
+  place(options?: { migrated?: boolean }): Promise<TestPlace>
+  /** A fresh, migrated and opened store; `close` removes it. */
+  open(): Promise<TestStore>
+}
+
+export const sqliteEngine: TestEngine = {
+  name: 'sqlite',
+  async place({ migrated = true } = {}) {
+    const dataDir = await newDirectory()
+    const options: DatabaseOptions = { kind: 'sqlite', dataDir }
+    if (migrated) {
+      const db = await openDatabase(options)
+      await migrateDatabase(db).finally(() => db.destroy())
+    }
+    return { options, databaseUrl: undefined, dataDir, remove: () => removeDirectory(dataDir) }
+  },
+  open: () => openStore(sqliteEngine),
+}
+
+export const postgresEngine: TestEngine = {
+  name: 'postgres',
+  async place({ migrated = true } = {}) {
+    const server = inject('postgresServer')
+    const name = `test_${randomUUID().replaceAll('-', '')}`
+    await administer(`create database ${name} template ${migrated ? inject('postgresTemplate') : 'template0'}`)
+    const dataDir = await newDirectory()
+    return {
+      options: { kind: 'postgres', url: `${server}/${name}` },
+      databaseUrl: `${server}/${name}`,
+      dataDir,
+      async remove() {
+        await administer(`drop database ${name} with (force)`)
+        await removeDirectory(dataDir)
+      },
+    }
+  },
+  open: () => openStore(postgresEngine),
+}
+
+export const engines: readonly TestEngine[] = [sqliteEngine, postgresEngine]
+
+/** Declares the same tests for every engine: what holds on one must hold on the other. */
+export function describeEachEngine(promise: string, tests: (engine: TestEngine) => void): void {
+  describe.each(engines.map((engine) => [engine.name, engine] as const))(`${promise} (%s)`, (_, engine) =>
+    tests(engine),
+  )
+}
+
+async function openStore(engine: TestEngine): Promise<TestStore> {
+  const place = await engine.place()
+  const db = await openDatabase(place.options)
+  return {
+    db,
+    place,
+    async close() {
+      await db.destroy()
+      await place.remove()
+    },
+  }
+}
+
+async function administer(statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: `${inject('postgresServer')}/postgres` })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+const newDirectory = (): Promise<string> => mkdtemp(join(tmpdir(), 'aigw-test-'))
+const removeDirectory = (path: string): Promise<void> => rm(path, { recursive: true, force: true })

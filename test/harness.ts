@@ -1,0 +1,253 @@
+import { Agent, request as send } from 'undici'
+import { afterAll, afterEach, beforeAll } from 'vitest'
+import { type App, startApp } from '../src/daemon/app.ts'
+import type { Config, ProviderConfig } from '../src/daemon/config.ts'
+import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
+import type { ConnectionLimits } from '../src/daemon/http/server.ts'
+import type { Log } from '../src/daemon/log.ts'
+import { newApiKey } from '../src/shared/ids.ts'
+import { type Clock, systemClock } from '../src/shared/time.ts'
+import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
+import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
+import { sharedResources } from './shared-resources.ts'
+import { chatJson, replyJson, startUpstream, type Upstream } from './upstream.ts'
+
+export type Answer = {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+  /** The JSON body; undefined when it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape, also wrong ones
+  body: any
+}
+
+/** A streamed answer after its end: the frames in order, and whether `[DONE]` closed it. */
+export type Streamed = { status: number; headers: Answer['headers']; frames: ChatFrame[]; done: boolean; text: string }
+
+export type CallOptions = {
+  key?: string | null
+  headers?: Record<string, string>
+  signal?: AbortSignal
+}
+
+export type LogLine = { level: 'debug' | 'info' | 'warn' | 'error'; facts: Record<string, unknown>; message: string }
+
+export type Gateway = {
+  app: App
+  url: string
+  adminKey: string
+  upstream: Upstream
+  config: Config
+  log: LogLine[]
+  call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>
+  /** POST /chat/completions with an `index` and a `model` unless the body names others; answered by `upstream`. */
+  chat(body: Record<string, unknown>, options?: CallOptions): Promise<Answer & { body: ChatResponse }>
+  stream(body: Record<string, unknown>, options?: CallOptions): Promise<Streamed>
+  /** The same as it comes: resolves with the head of the answer; reading the body is the test's. */
+  openStream(body: Record<string, unknown>, options?: CallOptions): Promise<AsyncIterator<Buffer>>
+  usage(): Promise<UsageRecordRow[]>
+  /** Closes the daemon and starts it again on the same store. */
+  restart(): Promise<void>
+  close(): Promise<void>
+}
+
+export type GatewayOptions = {
+  engine?: TestEngine
+  clock?: Clock
+  providers?: readonly ProviderConfig[]
+  limits?: Partial<ConnectionLimits>
+  drainTimeoutMs?: number
+}
+
+const running = new Set<Gateway>()
+
+// Whatever a test leaves behind is closed here, so that one failure does not become two.
+afterEach(async () => {
+  for (const gateway of [...running]) if (!sharedResources.has(gateway)) await gateway.close()
+})
+
+/** One gateway for all tests of the enclosing `describe`. */
+export function sharedGateway(options: GatewayOptions = {}): { readonly current: Gateway } {
+  let gateway: Gateway | undefined
+  beforeAll(async () => {
+    gateway = await startGateway(options)
+    sharedResources.add(gateway)
+  })
+  afterAll(async () => {
+    if (!gateway) return
+    sharedResources.delete(gateway)
+    await gateway.close()
+  })
+  return {
+    get current() {
+      if (!gateway) throw new Error('the shared gateway is there only while tests run')
+      return gateway
+    },
+  }
+}
+
+/**
+ * Starts the real daemon in this process on a free port, with its own store and a scripted upstream as provider `test`.
+ * It is closed after the test, and the test fails when a timer of the daemon is left.
+ */
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const { engine = sqliteEngine } = options
+  const place = await engine.place({ migrated: true })
+  const upstream = await startUpstream()
+  upstream.fallback(
+    replyJson(chatJson('Hello from the upstream.', { usage: { prompt_tokens: 11, completion_tokens: 5 } })),
+  )
+  const adminKey = newApiKey()
+  const clock = countingClock(options.clock ?? systemClock)
+  const log: LogLine[] = []
+  const config = testConfig(place, adminKey, upstream, options)
+  const deps = { clock, log: collectingLog(log), ...(options.limits && { limits: options.limits }) }
+  let app = await startApp(config, deps)
+  const agent = new Agent({ pipelining: 1, keepAliveTimeout: 60_000 })
+
+  async function exchange(method: string, path: string, body: unknown, { key, headers, signal }: CallOptions = {}) {
+    const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+    return send(gateway.url + path, {
+      method: method as 'GET',
+      dispatcher: agent,
+      ...(signal && { signal }),
+      headers: {
+        ...(key !== null && { authorization: `Bearer ${key ?? adminKey}` }),
+        ...(raw !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(raw !== undefined && { body: raw }),
+    })
+  }
+
+  let closed = false
+  const withDefaults = (body: Record<string, unknown>) => ({ index: 'Zero-Knowledge', model: 'test/any', ...body })
+  const chatPath = '/api/external/chat/completions'
+
+  const gateway: Gateway = {
+    get app() {
+      return app
+    },
+    get url() {
+      return app.url
+    },
+    adminKey,
+    upstream,
+    config,
+    log,
+    async call(method, path, body, callOptions) {
+      const response = await exchange(method, path, body, callOptions)
+      const text = await response.body.text()
+      return { status: response.statusCode, headers: response.headers, text, body: parse(text) }
+    },
+    chat: (body, callOptions) => gateway.call('POST', chatPath, withDefaults(body), callOptions),
+    async stream(body, callOptions) {
+      const response = await exchange('POST', chatPath, { ...withDefaults(body), stream: true }, callOptions)
+      const text = await response.body.text()
+      return { status: response.statusCode, headers: response.headers, text, ...toFrames(text) }
+    },
+    async openStream(body, callOptions) {
+      const response = await exchange('POST', chatPath, { ...withDefaults(body), stream: true }, callOptions)
+      return response.body[Symbol.asyncIterator]()
+    },
+    usage: () => app.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute(),
+    async restart() {
+      await app.close()
+      app = await startApp(config, deps)
+    },
+    async close() {
+      if (closed) return
+      closed = true
+      running.delete(gateway)
+      await agent.destroy()
+      await app.close()
+      await upstream.close()
+      await place.remove()
+      if (clock.outstanding > 0) throw new Error(`the daemon left ${clock.outstanding} timer(s) behind`)
+    },
+  }
+  running.add(gateway)
+  return gateway
+}
+
+function testConfig(place: TestPlace, bootstrapKey: string, upstream: Upstream, options: GatewayOptions): Config {
+  return {
+    listen: { host: '127.0.0.1', port: 0 },
+    dataDir: place.dataDir,
+    database: place.databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: place.databaseUrl },
+    bootstrapKey,
+    providers: [...(options.providers ?? []), upstreamProvider('test', upstream.url)],
+    log: { level: 'silent' },
+    drainTimeoutMs: options.drainTimeoutMs ?? 1000,
+  }
+}
+
+/** An OpenAI-compatible provider at this address. */
+export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): ProviderConfig => ({
+  name,
+  kind: 'openai',
+  baseUrl,
+  apiKey: 'sk-upstream-secret',
+  headers: {},
+  models,
+})
+
+/** Frames of an event stream. Fails on anything that is neither a frame nor `[DONE]`. */
+export function toFrames(text: string): { frames: ChatFrame[]; done: boolean } {
+  const frames: ChatFrame[] = []
+  let done = false
+  for (const event of text.split('\n\n')) {
+    if (event === '') continue
+    if (done || !event.startsWith('data: ')) throw new Error(`not a frame: ${event}`)
+    if (event === 'data: [DONE]') done = true
+    else frames.push(JSON.parse(event.slice('data: '.length)))
+  }
+  return { frames, done }
+}
+
+/** The text that the chunks of a stream add up to. */
+export function textOf(frames: readonly ChatFrame[]): string {
+  return frames
+    .flatMap((frame) => (frame.type === 'chunk' ? frame.data.choices : []))
+    .map((choice) => choice.delta.content ?? '')
+    .join('')
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function countingClock(clock: Clock): Clock & { readonly outstanding: number } {
+  const open = new Set<object>()
+  return {
+    now: clock.now,
+    monotonic: clock.monotonic,
+    after(ms, run) {
+      const token = {}
+      open.add(token)
+      const timer = clock.after(ms, () => {
+        open.delete(token)
+        run()
+      })
+      return {
+        cancel() {
+          open.delete(token)
+          timer.cancel()
+        },
+      }
+    },
+    get outstanding() {
+      return open.size
+    },
+  }
+}
+
+function collectingLog(lines: LogLine[]): Log {
+  const at = (level: LogLine['level']) => (facts: object, message: string) =>
+    void lines.push({ level, facts: { ...facts }, message })
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}

@@ -1,0 +1,42 @@
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { sharedResources } from './shared-resources.ts'
+
+/** Kinds of handle that a test may not leave open. */
+const WATCHED = ['TCPSocketWrap', 'TCPServerWrap', 'ProcessWrap', 'Timeout']
+
+let before: Record<string, number> = {}
+
+beforeAll(() => {
+  before = openHandles()
+})
+
+// Registered first, so these run after the hooks of the test file itself.
+afterEach(async () => {
+  if (sharedResources.size === 0) await expectNothingLeft()
+})
+afterAll(expectNothingLeft)
+
+async function expectNothingLeft(): Promise<void> {
+  // A closed handle is gone only some turns of the loop later.
+  for (let turn = 0; turn < 500 && Object.keys(leaked()).length > 0; turn++) {
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(leaked(), 'handles that were left open').toEqual({})
+}
+
+function openHandles(): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const kind of process.getActiveResourcesInfo()) {
+    if (WATCHED.includes(kind)) counts[kind] = (counts[kind] ?? 0) + 1
+  }
+  return counts
+}
+
+function leaked(): Record<string, number> {
+  const now = openHandles()
+  return Object.fromEntries(
+    Object.entries(now)
+      .map(([kind, count]) => [kind, count - (before[kind] ?? 0)] as const)
+      .filter(([, more]) => more > 0),
+  )
+}
