@@ -9,8 +9,8 @@ import { CPU, describeMachine, pinned, processMemoryMib } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
 
-const FULL = { daemonStarts: 9, commandRuns: 25, idleSeconds: 5 }
-const QUICK = { daemonStarts: 3, commandRuns: 9, idleSeconds: 3 }
+const FULL = { daemonStarts: 9, commandRuns: 25, idleSeconds: 12 }
+const QUICK = { daemonStarts: 3, commandRuns: 9, idleSeconds: 12 }
 
 /** How often /readyz is asked while it says no. */
 const POLL_MS = 2

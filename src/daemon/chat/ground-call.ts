@@ -14,16 +14,22 @@ export type Grounded = {
 /** Retrieves for the last user turn; nothing for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(admitted: Admitted, { db }: { db: Db }): Promise<Grounded> {
   const { conversation, index, useRag, temperature, maxTokens, stream, caller } = admitted
-  const plain = { messages: conversation.messages, temperature, maxTokens, stream }
+  const { system, messages } = conversation
   if (index.id === undefined || !useRag) {
-    const call = { ...plain, system: conversation.system, grounding: null }
+    const call = { system, messages, grounding: null, temperature, maxTokens, stream }
     return { call, ragEnabled: false, documentsRetrieved: 0, sources: [] }
   }
-  const question = retrievalQuery(conversation.messages)
+  const question = retrievalQuery(messages)
   const found = await ground({ index: { id: index.id, name: index.name }, question, tenantId: caller.tenantId }, { db })
-  const system = [conversation.system, found.promptText].filter((text) => text !== '').join('\n\n')
   return {
-    call: { ...plain, system, grounding: { index: index.name, passages: found.passages } },
+    call: {
+      system: system === '' ? found.promptText : `${system}\n\n${found.promptText}`,
+      messages,
+      grounding: { index: index.name, passages: found.passages },
+      temperature,
+      maxTokens,
+      stream,
+    },
     ragEnabled: true,
     documentsRetrieved: found.documentsRetrieved,
     sources: found.sources,

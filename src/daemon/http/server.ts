@@ -115,6 +115,7 @@ class Edge {
   readonly #options: HttpServerOptions
   readonly #router: Router
   readonly #running = new RunningExchanges()
+  readonly #connections = new WeakMap<Socket, AbortController>()
   #onIdle: (() => void) | undefined
 
   constructor(options: HttpServerOptions, router: Router) {
@@ -123,7 +124,7 @@ class Edge {
   }
 
   async handle(request: IncomingMessage, response: ServerResponse, awaitsContinue = false): Promise<void> {
-    const exchange = new Exchange(request, response, awaitsContinue)
+    const exchange = new Exchange(request, response, this.#connectionOf(request.socket), awaitsContinue)
     this.#running.add(exchange)
     let shape: ErrorShape = 'flat'
     try {
@@ -137,10 +138,22 @@ class Edge {
     } catch (error) {
       await this.#fail(exchange, error, shape)
     } finally {
-      exchange.finished()
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
     }
+  }
+
+  /**
+   * What is aborted when the client goes away. One for the connection: it carries one request after another, and a new
+   * AbortController for each would cost more than their authentication.
+   */
+  #connectionOf(socket: Socket): AbortController {
+    const known = this.#connections.get(socket)
+    if (known) return known
+    const connection = new AbortController()
+    this.#connections.set(socket, connection)
+    socket.once('close', () => connection.abort(new RequestAborted('client')))
+    return connection
   }
 
   /** Rights, body, handler: in the order of architecture §8. */
@@ -171,13 +184,14 @@ class Edge {
     // What is left of a refused body must be read first: closing on unread bytes resets the connection, and the client
     // may never see the answer.
     const reusable = request.complete || (!exchange.bodyHeldBack && (await discardBody(request, this.#options.clock)))
-    response.writeHead(status, {
+    const sent: Record<string, string | number> = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
       'x-request-id': exchange.requestId,
-      ...(!reusable || this.draining ? { connection: 'close' } : undefined),
-      ...headers,
-    })
+    }
+    if (!reusable || this.draining) sent.connection = 'close'
+    if (headers !== undefined) Object.assign(sent, headers)
+    response.writeHead(status, sent)
     response.end(text)
   }
 
@@ -261,6 +275,8 @@ function checkRights(route: Route, caller: Caller): void {
   }
 }
 
+const ignore = () => {}
+
 const NOBODY: Caller = Object.freeze({
   tenantId: '',
   keyId: '',
@@ -316,37 +332,24 @@ class Exchange implements RequestContext {
   rawBody: Buffer | undefined
   /** The client sent `Expect: 100-continue` and has not been told to go on. */
   bodyHeldBack: boolean
-  #controller: AbortController | undefined
-  #aborted: RequestAborted | undefined
-  #done = false
+  readonly #connection: AbortController
 
-  constructor(request: IncomingMessage, response: ServerResponse, bodyHeldBack: boolean) {
+  constructor(request: IncomingMessage, response: ServerResponse, connection: AbortController, bodyHeldBack: boolean) {
     this.request = request
     this.response = response
+    this.#connection = connection
     this.bodyHeldBack = bodyHeldBack
-    response.on('close', () => {
-      if (!this.#done && !response.writableFinished) this.abort(new RequestAborted('client'))
-    })
-    // A socket that breaks is seen through 'close'; without a listener the 'error' would end the process.
-    response.on('error', () => {})
-    request.on('error', () => {})
+    // A socket that breaks is seen through its 'close'; without a listener the 'error' would end the process.
+    response.on('error', ignore)
+    request.on('error', ignore)
   }
 
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController()
-      if (this.#aborted) this.#controller.abort(this.#aborted)
-    }
-    return this.#controller.signal
+    return this.#connection.signal
   }
 
   abort(reason: RequestAborted): void {
-    this.#aborted ??= reason
-    this.#controller?.abort(reason)
-  }
-
-  finished(): void {
-    this.#done = true
+    this.#connection.abort(reason)
   }
 
   continueBody(): void {
