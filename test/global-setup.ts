@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
+import { buildProject } from './built-project.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,13 +13,31 @@ declare module 'vitest' {
     postgresServer: string
     /** A migrated database on it that nobody is connected to. */
     postgresTemplate: string
+    /** A directory with bin/, dist/, deploy/, package.json and node_modules, built for this test run. */
+    builtProject: string
   }
 }
 
 const TEMPLATE = 'aigw_template'
 
-/** One real PostgreSQL for the whole test run, on a free loopback port and in a temporary directory. */
+/** What a whole test run shares: the built project and one real PostgreSQL. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const built = await buildProject()
+  project.provide('builtProject', built.directory)
+  try {
+    const stopPostgres = await startPostgres(project)
+    return async () => {
+      await stopPostgres()
+      await built.remove()
+    }
+  } catch (error) {
+    await built.remove()
+    throw error
+  }
+}
+
+/** One server on a free loopback port and in a temporary directory. */
+async function startPostgres(project: TestProject): Promise<() => Promise<void>> {
   const program = fileURLToPath(new URL('postgres-process.mjs', import.meta.url))
   // Detached, so that Ctrl-C reaches the tests and not the server; the end of its input stops it.
   const server = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'pipe'], detached: true })

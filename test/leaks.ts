@@ -1,8 +1,15 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { sharedResources } from './shared-resources.ts'
 
 /** Kinds of handle that a test may not leave open. */
 const WATCHED = ['TCPSocketWrap', 'TCPServerWrap', 'ProcessWrap', 'Timeout']
+
+// A temporary directory for each test file, so that what its tests leave there can be seen, and is removed anyway.
+const scratch = mkdtempSync(join(tmpdir(), 'aigw-worker-'))
+process.env.TMPDIR = scratch
 
 let before: Record<string, number> = {}
 
@@ -15,6 +22,11 @@ afterEach(async () => {
   if (sharedResources.size === 0) await expectNothingLeft()
 })
 afterAll(expectNothingLeft)
+afterAll(() => {
+  const left = readdirSync(scratch)
+  rmSync(scratch, { recursive: true })
+  expect(left, 'files that were left in the temporary directory').toEqual([])
+})
 
 async function expectNothingLeft(): Promise<void> {
   // A closed handle is gone only some turns of the loop later.

@@ -4,12 +4,13 @@ import { Readable } from 'node:stream'
 import { urlToHttpOptions } from 'node:url'
 import type { CliContext, Io } from './context.ts'
 import { CliError, EXIT } from './errors.ts'
-import { brokenAnswer, redirected, timedOut, toHttpError, unreachable } from './http-errors.ts'
-import { findKey, getKey } from './key.ts'
+import { brokenAnswer, notAGateway, redirected, timedOut, toHttpError, unfinished, unreachable } from './http-errors.ts'
+import { getKey } from './key.ts'
 import type { Settings } from './profile.ts'
 import { createTrace, type Trace } from './trace.ts'
 
-const DEFAULT_TIMEOUT_MS = 30_000
+/** For one call, where neither flag nor configuration say otherwise. */
+export const CALL_TIMEOUT_MS = 30_000
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
 /** A server that asks for more patience than this is left to the caller, who gets exit 7. */
@@ -25,14 +26,16 @@ export type ApiRequest = {
   json?: unknown
   upload?: UploadBody
   headers?: Record<string, string>
-  /** `required` when absent; probes go without a key. */
-  auth?: 'required' | 'optional' | 'none'
+  /** Probes go without a key. */
+  anonymous?: true
   /** Used instead of the configured key; `login` checks a key before it is saved. */
   key?: string
   /** Sending it twice does the same as once. GET always is. */
   repeatable?: boolean
-  /** Longest wait for the answer's first byte; null waits for ever. */
-  timeoutMs?: number | null
+  /** Longest wait for the answer's first byte and, with `read` and `send`, for its last. */
+  timeoutMs?: number
+  /** Tries after the first, where they differ from `--retries`. */
+  retries?: number
   /** Also ends a running answer, e.g. after `--timeout`. */
   signal?: AbortSignal
 }
@@ -42,15 +45,20 @@ export type OpenAnswer = {
   headers: http.IncomingHttpHeaders
   requestId: string | undefined
   body: http.IncomingMessage
+  timeoutMs: number
+  /** On the monotonic clock: when `timeoutMs` are over. */
+  endsAt: number
 }
 
-export type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string | undefined }
+type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string | undefined }
 
 export type Api = {
   baseUrl: string
   /** Any status, body unread. Throws exit 4 without a key, exit 9 when no answer comes. */
   open(request: ApiRequest): Promise<OpenAnswer>
-  /** The whole body of any status. */
+  /** The body as it comes. Throws exit 8 when it breaks off or, if `bounded`, takes longer than its request may. */
+  parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
+  /** The whole body of any status, in the time its request has. */
   read(answer: OpenAnswer): Promise<Buffer>
   /** The JSON of a 2xx answer; throws what any other status means (docs/cli.md, Exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
@@ -69,7 +77,7 @@ export class DryRun extends Error {
   }
 }
 
-export type ApiDeps = { settings: Settings; io: Io; note: CliContext['note'] }
+type ApiDeps = { settings: Settings; io: Io; note: CliContext['note'] }
 
 /** Calls to the one gateway of this run, over a kept-alive connection. Redirects are never followed. */
 export function createApi({ settings, io, note }: ApiDeps): Api {
@@ -77,12 +85,12 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
   const secure = baseUrl.startsWith('https:')
   const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true })
   const trace = createTrace({ settings, io })
-  let ownKey: Promise<string | undefined> | undefined
+  let ownKey: Promise<string> | undefined
 
   const keyFor = async (request: ApiRequest): Promise<string | undefined> => {
-    if (request.auth === 'none') return undefined
+    if (request.anonymous) return undefined
     if (request.key !== undefined) return request.key
-    ownKey ??= request.auth === 'optional' ? findKey(settings, io, note) : getKey(settings, io, note)
+    ownKey ??= getKey(settings, io, note)
     return ownKey
   }
 
@@ -90,14 +98,15 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
     const url = toUrl(baseUrl, request)
     if (settings.dryRun && request.method !== 'GET') throw new DryRun(describeRequest(url, request))
     const key = await keyFor(request)
-    for (let triesLeft = settings.retries; ; triesLeft--) {
+    const retries = request.retries ?? settings.retries
+    for (let triesLeft = retries; ; triesLeft--) {
       const outcome = await attempt(url, request, key, { agent, secure, io, trace, settings }).catch(
         (error: unknown) => {
           if (error instanceof CliError && triesLeft > 0 && error.retryable) return error
           throw error
         },
       )
-      const waitMs = waitBeforeRetry(outcome, request, settings.retries - triesLeft)
+      const waitMs = waitBeforeRetry(outcome, request, retries - triesLeft)
       if (triesLeft === 0 || waitMs === undefined) {
         if (outcome instanceof CliError) throw outcome
         return outcome
@@ -107,27 +116,40 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
     }
   }
 
-  const read = async (answer: OpenAnswer): Promise<Buffer> => {
-    const chunks: Buffer[] = []
-    let size = 0
+  async function* parts(answer: OpenAnswer, { bounded }: { bounded: boolean }): AsyncGenerator<Buffer> {
+    const { body, requestId, timeoutMs } = answer
+    const late = () => body.destroy(unfinished(timeoutMs, requestId))
+    const timer = bounded ? io.clock.after(answer.endsAt - io.clock.monotonic(), late) : undefined
+    const shown = trace.answerBody()
     try {
-      for await (const chunk of answer.body) {
-        chunks.push(chunk)
-        size += chunk.length
-        if (size > ANSWER_BYTES) throw new CliError(EXIT.error, `the answer is longer than ${ANSWER_BYTES} bytes`)
+      for await (const chunk of body) {
+        shown.push(chunk)
+        yield chunk
       }
     } catch (error) {
       if (error instanceof CliError || io.signal.aborted) throw error
-      throw brokenAnswer(error, answer.requestId)
+      throw brokenAnswer(error, requestId)
+    } finally {
+      timer?.cancel()
+      shown.end()
     }
-    const bytes = Buffer.concat(chunks)
-    trace.answerBody(bytes)
-    return bytes
+  }
+
+  const read = async (answer: OpenAnswer): Promise<Buffer> => {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of parts(answer, { bounded: true })) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > ANSWER_BYTES) throw new CliError(EXIT.error, `the answer is longer than ${ANSWER_BYTES} bytes`)
+    }
+    return Buffer.concat(chunks)
   }
 
   return {
     baseUrl,
     open,
+    parts,
     read,
     close: () => agent.destroy(),
     async send<Body extends object>(request: ApiRequest) {
@@ -141,21 +163,17 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
   }
 }
 
-// Types come from the wire schemas; the gateway is trusted to keep its own contract.
-function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
+/** The object or array that a body holds. Its type comes from the wire schemas: the gateway keeps its own contract. */
+export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
   try {
     const body = JSON.parse(raw.toString())
     if (typeof body === 'object' && body !== null) return body
   } catch {}
-  throw new CliError(EXIT.error, `${baseUrl} did not answer with JSON`, {
-    code: 'NOT_A_GATEWAY',
-    hints: ['Is this the address of an aigw gateway?  aigw health'],
-    requestId,
-  })
+  throw notAGateway(EXIT.error, `${baseUrl} did not answer with JSON`, { requestId })
 }
 
 /** The full address of a request. The path can only be a path: it never changes the host. */
-export function toUrl(baseUrl: string, { path, query = {} }: Pick<ApiRequest, 'path' | 'query'>): URL {
+function toUrl(baseUrl: string, { path, query = {} }: Pick<ApiRequest, 'path' | 'query'>): URL {
   const url = new URL(baseUrl)
   const [pathname = '', search = ''] = splitOnce(path, '?')
   url.pathname = `${url.pathname.replace(/\/$/, '')}${pathname.startsWith('/') ? '' : '/api/external/'}${pathname}`
@@ -194,7 +212,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
     ...(length === undefined ? {} : { 'content-length': String(length) }),
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
   }
-  const timeoutMs = request.timeoutMs === undefined ? (settings.timeoutMs ?? DEFAULT_TIMEOUT_MS) : request.timeoutMs
+  const timeoutMs = request.timeoutMs ?? settings.timeoutMs ?? CALL_TIMEOUT_MS
   const signal = request.signal === undefined ? io.signal : AbortSignal.any([io.signal, request.signal])
   const startedAt = io.clock.monotonic()
   trace.request(request.method, url, headers, body)
@@ -202,20 +220,18 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
   return new Promise((resolve, reject) => {
     const options = { ...urlToHttpOptions(url), method: request.method, headers, agent, signal }
     const sent = (secure ? https : http).request(options)
-    const timer =
-      timeoutMs === null
-        ? undefined
-        : io.clock.after(timeoutMs, () => sent.destroy(timedOut(settings.baseUrl, timeoutMs)))
+    const timer = io.clock.after(timeoutMs, () => sent.destroy(timedOut(settings.baseUrl, timeoutMs)))
     sent.once('response', (response) => {
-      timer?.cancel()
+      timer.cancel()
       const header = response.headers['x-request-id']
       const requestId = typeof header === 'string' ? header : undefined
       const status = response.statusCode ?? 0
       trace.answer(status, response.headers, requestId, io.clock.monotonic() - startedAt)
-      resolve({ status, headers: response.headers, requestId, body: response })
+      const { headers: answered } = response
+      resolve({ status, headers: answered, requestId, body: response, timeoutMs, endsAt: startedAt + timeoutMs })
     })
     sent.on('error', (error) => {
-      timer?.cancel()
+      timer.cancel()
       if (io.signal.aborted || error instanceof CliError) return reject(io.signal.aborted ? io.signal.reason : error)
       if (request.signal?.aborted) return reject(request.signal.reason)
       reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
@@ -224,6 +240,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
     // A refusal may arrive while the upload still runs; the response then decides, not the broken pipe.
     const source = Readable.from(request.upload.open(), { objectMode: false })
     source.on('error', (error) => sent.destroy(error))
+    sent.once('close', () => source.destroy())
     source.pipe(sent)
   })
 }

@@ -1,4 +1,4 @@
-export type ColourInput = {
+type ColourInput = {
   /** Value of `--color`. */
   flag: string | undefined
   env: Record<string, string | undefined>

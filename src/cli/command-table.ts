@@ -12,7 +12,7 @@ export type Entry = {
   managesProfiles?: true
 } & ({ load(): Promise<Factory> } | { verbs: Entry[] })
 
-export type Group = { title: string; entries: Entry[] }
+type Group = { title: string; entries: Entry[] }
 
 const indexes: Entry[] = [
   {

@@ -1,7 +1,7 @@
-import { mkdir, open, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { mkdir, open, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Io } from './context.ts'
-import { isErrno, usageError } from './errors.ts'
+import { isErrno, unreadable, unwritable, usageError } from './errors.ts'
 import type { ChatDefaults } from './profile.ts'
 
 export type ProfileEntry = {
@@ -24,6 +24,10 @@ export type ConfigFile = {
 
 /** Keys by profile; each may go only to the origin it was stored with. */
 export type Credentials = Record<string, { origin: string; key: string }>
+
+/** The entry of this name; never a member that every object has. */
+export const entryOf = <Entry>(entries: Record<string, Entry> | undefined, name: string): Entry | undefined =>
+  entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined
 
 const SYSTEM_CONFIG = '/etc/aigw/cli.yaml'
 
@@ -50,7 +54,7 @@ const members =
   (value, at) => {
     for (const [name, entry] of entriesOf(value, at)) {
       const path = at === '' ? name : `${at}.${name}`
-      const check = checks[name]
+      const check = entryOf(checks, name)
       if (check === undefined)
         throw new Error(`${path} is not a known setting (known: ${Object.keys(checks).join(', ')})`)
       check(entry, path)
@@ -75,7 +79,7 @@ const configFile = members({
 const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text })) })
 
 /** Folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
-export function configDir(env: Io['env']): string {
+function configDir(env: Io['env']): string {
   const base = env.XDG_CONFIG_HOME
   // The specification asks to ignore relative values.
   if (base?.startsWith('/')) return join(base, 'aigw')
@@ -106,7 +110,7 @@ export async function areCredentialsExposed(env: Io['env']): Promise<boolean> {
 async function readYaml<Content>(path: string, check: Check): Promise<Content | undefined> {
   const source = await readFile(path, 'utf8').catch((error: unknown) => {
     if (isErrno(error) && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined
-    throw usageError(`cannot read ${path} (${error instanceof Error ? error.message : error})`)
+    throw unreadable(path, error)
   })
   if (source === undefined) return undefined
   const { parse } = await import('yaml')
@@ -121,28 +125,38 @@ async function readYaml<Content>(path: string, check: Check): Promise<Content | 
 }
 
 /** One change to a YAML file: the value to put at a path, or undefined to remove what is there. */
-export type Edit = { path: string[]; value: unknown }
+type Edit = { path: string[]; value: unknown }
 
-/** Changes single values of the user's configuration; comments and everything else stay as they are. */
-export const editConfig = (env: Io['env'], edits: Edit[]): Promise<void> => editYaml(configPath(env), edits, 0o644)
+/**
+ * Changes single values of the user's configuration; comments and everything else stay as they are, also the mode of the
+ * file. Throws exit 1 when it cannot be written.
+ */
+export const editConfig = (env: Io['env'], edits: Edit[]): Promise<void> => editYaml(configPath(env), edits, undefined)
 
 /** The same for the keys; the file is readable by its owner only from its first byte on. */
 export const editCredentials = (env: Io['env'], edits: Edit[]): Promise<void> =>
   editYaml(credentialsPath(env), edits, 0o600)
 
-async function editYaml(path: string, edits: Edit[], mode: number): Promise<void> {
+async function editYaml(path: string, edits: Edit[], mode: number | undefined): Promise<void> {
   const { parseDocument } = await import('yaml')
   const source = await readFile(path, 'utf8').catch((error: unknown) => {
     if (isErrno(error) && error.code === 'ENOENT') return ''
-    throw error
+    throw unwritable(path, error)
   })
   const document = parseDocument(source)
   for (const { path: at, value } of edits) {
     if (value !== undefined) document.setIn(at, value)
     else if (document.hasIn(at)) document.deleteIn(at)
   }
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  await replaceFile(path, String(document), mode)
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    // A file that is a link into a folder of dotfiles stays one: what it leads to is replaced.
+    const target = await realpath(path).catch(() => path)
+    const found = await stat(target).catch(() => undefined)
+    await replaceFile(target, String(document), mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
+  } catch (error) {
+    throw unwritable(path, error)
+  }
 }
 
 /** Readers see the old file or the new one, never half of it, also after a crash. */
@@ -150,6 +164,8 @@ async function replaceFile(path: string, content: string, mode: number): Promise
   const draft = `${path}.${process.pid}.new`
   const file = await open(draft, 'wx', mode)
   try {
+    // The mode at opening is narrowed by the umask.
+    await file.chmod(mode)
     await file.writeFile(content)
     await file.sync()
     await file.close()

@@ -11,11 +11,21 @@ export type Io = {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
   env: Record<string, string | undefined>
   clock: Clock
+  /** Signals sent to this process, for a command that passes them on. */
+  signals: Signals
   /** Aborted by SIGINT, SIGTERM or a closed stdout; its reason says which. */
   signal: AbortSignal
 }
 
-/** Passed to every command. Settings are read when first asked for: `help` and `completion` touch no file. */
+type Signals = {
+  on(name: NodeJS.Signals, listener: (name: NodeJS.Signals) => void): unknown
+  off(name: NodeJS.Signals, listener: (name: NodeJS.Signals) => void): unknown
+}
+
+/**
+ * Passed to every command. Settings are read when first asked for, so what needs none (`help`, `completion`,
+ * `service unit`) works whatever the configuration says; `output`, `api` and `note` need them.
+ */
 export type CliContext = {
   io: Io
   /** Set by the program before a command's action runs. */

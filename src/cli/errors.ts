@@ -23,6 +23,8 @@ export type CliErrorOptions = ErrorOptions & {
   httpStatus?: number | undefined
   requestId?: string | undefined
   retryable?: boolean
+  /** Body of the refusal, as it came. */
+  answer?: Uint8Array
 }
 
 /** A failure the user is told about: one line what, then lines of why, where and what to type next. */
@@ -34,6 +36,7 @@ export class CliError extends Error {
   readonly httpStatus: number | undefined
   readonly requestId: string | undefined
   readonly retryable: boolean
+  readonly answer: Uint8Array | undefined
 
   constructor(exitCode: number, message: string, options: CliErrorOptions = {}) {
     super(message, options)
@@ -43,6 +46,7 @@ export class CliError extends Error {
     this.httpStatus = options.httpStatus
     this.requestId = options.requestId
     this.retryable = options.retryable ?? false
+    this.answer = options.answer
   }
 }
 
@@ -63,6 +67,23 @@ export class Interrupted extends Error {
 
 export const isErrno = (error: unknown): error is NodeJS.ErrnoException => error instanceof Error && 'code' in error
 
+/** Why a file operation failed, in words: `permission denied`. */
+const reasonOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message : String(error)
+  return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
+}
+
+/** A file that was named cannot be read; exit 2. */
+export const unreadable = (path: string, error: unknown): CliError =>
+  usageError(`cannot read ${path} (${reasonOf(error)})`)
+
+/** A file, or stdout itself, does not take what it is to hold; exit 1. */
+export const unwritable = (what: string, error: unknown): CliError =>
+  new CliError(EXIT.error, `cannot write ${what} (${reasonOf(error)})`, { code: 'NOT_WRITTEN', cause: error })
+
+/** Whether a stream refused what was written to it: a full disk, a terminal that is gone. */
+export const isFailedWrite = (error: unknown): boolean => isErrno(error) && error.syscall === 'write'
+
 export const isClosedPipe = (error: unknown): boolean =>
   isErrno(error) && (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED')
 
@@ -71,7 +92,7 @@ export function exitCodeOf(error: unknown): number {
   return isClosedPipe(error) ? EXIT.closedPipe : EXIT.error
 }
 
-/** The lines a person reads. A hint that ends in ':' introduces nothing, so hints are whole lines of their own. */
+/** The lines a person reads: what, then the hints as they are, then the request to ask about. */
 export function describeError(error: unknown): string[] {
   if (!(error instanceof CliError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -1,7 +1,16 @@
 import { DryRun } from './client.ts'
 import { createPainter, mayColour } from './colour.ts'
 import type { CliContext } from './context.ts'
-import { describeError, EXIT, errorAsJson, exitCodeOf, Interrupted, isClosedPipe } from './errors.ts'
+import {
+  describeError,
+  EXIT,
+  errorAsJson,
+  exitCodeOf,
+  Interrupted,
+  isClosedPipe,
+  isFailedWrite,
+  unwritable,
+} from './errors.ts'
 import { writeTo } from './stdio.ts'
 import { forTerminal } from './terminal-text.ts'
 
@@ -9,8 +18,9 @@ import { forTerminal } from './terminal-text.ts'
 export async function reportFailure(error: unknown, words: string[], context: CliContext): Promise<number> {
   const { io } = context
   // Whatever broke after the user stopped the program, or its reader left, is a consequence of that.
-  const cause: unknown = io.signal.aborted ? io.signal.reason : error
-  if (isClosedPipe(cause) || cause instanceof Interrupted) return exitCodeOf(cause)
+  const first: unknown = io.signal.aborted ? io.signal.reason : error
+  if (isClosedPipe(first) || first instanceof Interrupted) return exitCodeOf(first)
+  const cause = isFailedWrite(first) ? unwritable('the output', first) : first
   if (cause instanceof DryRun) {
     try {
       await (await context.output()).one(cause.request, DRY_RUN_VIEW)

@@ -10,23 +10,21 @@ export type Column = {
   flexible?: boolean
 }
 
-/** How a kind of resource is shown. */
-export type View = { columns: Column[]; idPath?: string; none?: string }
-
-export type Shape = { fields: string[]; headers: boolean }
+/** How a kind of resource is shown. `members` are the names a resource may have, where a command must know beforehand. */
+export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
 
 /** The value at a dotted path (`users.0.email`); undefined where there is none. */
 export function findAtPath(value: unknown, path: string): unknown {
   let current = value
   for (const segment of path.split('.')) {
     if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return undefined
-    current = Object.entries(current).find(([name]) => name === segment)?.[1]
+    current = Reflect.get(current, segment)
   }
   return current
 }
 
 /** A value as one piece of text: strings as they are, nothing for null, JSON for what has parts. */
-export function toText(value: unknown): string {
+function toText(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value === 'string') return value
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(',')
@@ -39,7 +37,8 @@ export function chooseColumns(rows: object[], view: View, fields: string[]): Col
   return fields.map((path) => {
     const known = view.columns.find((column) => column.path === path)
     if (known !== undefined) return known
-    if (rows.length > 0 && rows.every((row) => findAtPath(row, path) === undefined)) throw unknownField(path, rows)
+    if (rows.length > 0 && rows.every((row) => findAtPath(row, path) === undefined))
+      throw unknownField(path, namesIn(rows))
     return { path }
   })
 }
@@ -53,23 +52,32 @@ export function toFieldLines(value: object | object[], path: string): string {
   const rows = Array.isArray(value) && !/^\d+(\.|$)/.test(path) ? value : [value]
   const values = rows.map((row) => findAtPath(row, path))
   if (rows.length > 0 && values.every((found) => found === undefined)) {
-    throw unknownField(
-      path,
-      rows.flatMap((row) => (Array.isArray(row) ? row : [row])),
-    )
+    throw unknownField(path, namesIn(rows.flatMap((row) => (Array.isArray(row) ? row : [row]))))
   }
   return values.map((found) => `${toText(found)}\n`).join('')
 }
 
-function unknownField(path: string, rows: object[]): Error {
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+const namesIn = (rows: object[]): string[] => [...new Set(rows.flatMap((row) => Object.keys(row)))]
+
+/** Throws a usage error for a field that no resource of this view has; for commands that change something first. */
+export function assertMembers({ members }: View, paths: string[]): void {
+  const unknown = paths.find((path) => members?.includes(path.split('.')[0] ?? '') === false)
+  if (unknown !== undefined) throw unknownField(unknown, members ?? [])
+}
+
+function unknownField(path: string, names: string[]): Error {
   return usageError(`there is no field '${path}'`, [`Fields:  ${names.join(', ')}`])
+}
+
+/** Where the ids are. Throws a usage error for resources that have none. */
+export function getIdPath({ idPath }: View): string {
+  if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
+  return idPath
 }
 
 /** The id of each row on its own line. Throws a usage error for resources that have none. */
 export function toIdLines(rows: object[], view: View): string {
-  const { idPath } = view
-  if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
+  const idPath = getIdPath(view)
   return rows.map((row) => `${toText(findAtPath(row, idPath))}\n`).join('')
 }
 

@@ -56,7 +56,7 @@ const globalOptions = (): Option[] => [
 export function addGlobalOptions(command: Command, { shown }: { shown: boolean }): void {
   const own = new Set(command.options.flatMap((option) => [option.short, option.long]))
   for (const option of globalOptions()) {
-    // A command's own flag of the same name wins (`health --timeout` would be one).
+    // commander refuses two options of one name; what a command calls so itself is what its user means.
     if (own.has(option.long) || (option.short !== undefined && own.has(option.short))) continue
     command.addOption(option.hideHelp(!shown))
   }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { CliError, type CliErrorOptions, EXIT, isErrno } from './errors.ts'
 import { findAtPath } from './formats.ts'
 
-export type FailedAnswer = {
+type FailedAnswer = {
   status: number
   requestId: string | undefined
   raw: Uint8Array
@@ -41,12 +41,14 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
       httpStatus: status,
       requestId: textAt('request_id') ?? requestId,
       retryable: status === 429 || status >= 500,
-      hints: hintsFor(status, body, headers),
+      answer: raw,
+      hints: hintsFor(status, body, headers, `${label} ${text}`),
     },
   )
 }
 
-function parseBody(raw: Uint8Array): unknown {
+/** The JSON of a body; undefined when it is none. */
+export function parseBody(raw: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(raw).toString())
   } catch {
@@ -55,7 +57,7 @@ function parseBody(raw: Uint8Array): unknown {
   }
 }
 
-function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders): string[] {
+function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, text: string): string[] {
   const attempts = findAtPath(body, 'attempts')
   if (Array.isArray(attempts) && attempts.length > 0) {
     return attempts.map(
@@ -63,7 +65,10 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders): 
         `${findAtPath(attempt, 'model')}:  ${findAtPath(attempt, 'reason')} after ${findAtPath(attempt, 'latency_ms')} ms`,
     )
   }
-  if (status === 401) return ['Sign in again:  aigw login', 'Who am I?       aigw whoami']
+  if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
+  // A mistyped index is refused like one that the key may not use.
+  const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
+  if (isAboutIndex) return ['Which may it use?   aigw indexes list']
   if (status === 403) return ['What may this key do?  aigw whoami']
   if (status === 429) {
     const reset = findAtPath(body, 'reset_time')
@@ -88,9 +93,26 @@ const REASONS: Record<string, string> = {
 }
 const isTlsFault = (code: string): boolean => /^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
 
+/** The scheme is the wrong one: the other side speaks, but not what was expected. */
+function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | undefined {
+  const isPlain = /wrong version number|packet length too long|record layer/i.test(
+    error instanceof Error ? error.message : '',
+  )
+  if (!isPlain && !code.startsWith('HPE_')) return undefined
+  const reason = isPlain ? 'it does not speak TLS' : 'it does not speak HTTP'
+  const other = isPlain ? baseUrl.replace(/^https:/, 'http:') : baseUrl.replace(/^http:/, 'https:')
+  return new CliError(EXIT.unreachable, `cannot talk to ${baseUrl} (${reason})`, {
+    code: 'WRONG_SCHEME',
+    hints: [`Perhaps:  --base-url ${other}`],
+    cause: error,
+  })
+}
+
 /** No answer came. A refused connection is always worth another try, a broken one only when repeating is safe. */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {
   const code = (isErrno(error) ? error.code : undefined) ?? 'unknown'
+  const scheme = wrongScheme(baseUrl, error, code)
+  if (scheme !== undefined) return scheme
   const reason = REASONS[code] ?? (error instanceof Error && error.message !== '' ? error.message : code)
   const hints = isTlsFault(code)
     ? ['Own certificate authority?  set NODE_EXTRA_CA_CERTS=/path/to/ca.pem']
@@ -114,6 +136,23 @@ export function brokenAnswer(error: unknown, requestId: string | undefined): Cli
   const options: CliErrorOptions = { code: 'ANSWER_BROKEN', requestId, retryable: true, cause: error }
   return new CliError(EXIT.upstream, 'the connection broke in the middle of the answer', options)
 }
+
+/** An answer began and was not over when its time was. */
+export const unfinished = (timeoutMs: number, requestId: string | undefined): CliError =>
+  new CliError(EXIT.upstream, `the answer was not complete in time (${timeoutMs / 1000} s)`, {
+    code: 'TIMEOUT',
+    requestId,
+    retryable: true,
+    hints: ['Allow more time:  --timeout 2m'],
+  })
+
+/** Something answered, but not as a gateway does. */
+export const notAGateway = (exitCode: number, message: string, options: CliErrorOptions): CliError =>
+  new CliError(exitCode, message, {
+    code: 'NOT_A_GATEWAY',
+    hints: ['Is this the address of an aigw gateway?  aigw profiles list'],
+    ...options,
+  })
 
 /** A redirect is refused: following it could hand the key to another host. */
 export function redirected(baseUrl: string, location: string | undefined): CliError {

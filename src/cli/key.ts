@@ -2,11 +2,12 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { areCredentialsExposed, credentialsPath } from './config-files.ts'
 import type { CliContext, Io } from './context.ts'
-import { CliError, EXIT, usageError } from './errors.ts'
+import { CliError, EXIT, unreadable, usageError } from './errors.ts'
 import type { Settings } from './profile.ts'
 import { readStdin } from './stdio.ts'
 
-const KEY_BYTES = 4_096
+/** No key is longer. */
+export const KEY_BYTES = 4_096
 
 /** A key as it goes into a header: one line, visible ASCII. Throws a usage error that never shows it. */
 export function toKey(text: string, from: string): string {
@@ -55,7 +56,7 @@ async function readKeyFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw usageError(`cannot read the API key file ${path} (${error instanceof Error ? error.message : error})`)
+    throw unreadable(path, error)
   }
 }
 

@@ -19,8 +19,11 @@ export async function main(host: NodeJS.Process): Promise<number> {
     const text = `aigw ${packageVersion()}\n`
     const failure = await new Promise<Error | null | undefined>((resolve) => host.stdout.write(text, resolve))
     if (!failure) return 0
-    const { exitCodeOf } = await import('./errors.ts')
-    return exitCodeOf(failure)
+    const { describeError, exitCodeOf, isClosedPipe, unwritable } = await import('./errors.ts')
+    if (isClosedPipe(failure)) return exitCodeOf(failure)
+    const error = unwritable('the output', failure)
+    host.stderr.on('error', () => {}).write(`${describeError(error).join('\n')}\n`)
+    return exitCodeOf(error)
   }
 
   const [{ runProgram }, { Interrupted }, { systemClock }] = await Promise.all([
@@ -43,6 +46,7 @@ export async function main(host: NodeJS.Process): Promise<number> {
     stdout: host.stdout,
     env: host.env,
     clock: systemClock,
+    signals: host,
     signal: abort.signal,
   })
 }

@@ -2,19 +2,31 @@ import { once } from 'node:events'
 import { createPainter, mayColour } from './colour.ts'
 import type { Io } from './context.ts'
 import { usageError } from './errors.ts'
-import { chooseColumns, chooseFields, toFieldLines, toIdLines, toJson, toTsv, type View } from './formats.ts'
+import {
+  assertMembers,
+  chooseColumns,
+  chooseFields,
+  getIdPath,
+  toFieldLines,
+  toIdLines,
+  toJson,
+  toTsv,
+  type View,
+} from './formats.ts'
 import type { Format } from './globals.ts'
 import type { Settings } from './profile.ts'
 import { writeTo } from './stdio.ts'
 import { forTerminal, terminalText } from './terminal-text.ts'
 
 /** The bytes of an API answer, for `--raw`; absent for what never came from the API. */
-export type RawBody = Uint8Array | undefined
+type RawBody = Uint8Array | undefined
 
 /** The one owner of stdout. Everything that is not data goes to stderr through `CliContext.note`. */
 export type Output = {
   /** Whether stdout is a terminal, where text of others is made harmless first. */
   terminal: boolean
+  /** Throws the usage error that showing would throw; for commands that change something before they show it. */
+  assertShowable(view: View): void
   list(rows: object[], view: View, raw?: RawBody): Promise<void>
   one(row: object, view: View, raw?: RawBody): Promise<void>
   /** Text that is data itself, such as a script or a unit file. */
@@ -71,9 +83,15 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
 
   return {
     terminal,
+    assertShowable(view) {
+      if (settings.raw) return
+      if (settings.field !== undefined) assertMembers(view, [settings.field])
+      else if (format === 'id') getIdPath(view)
+      else assertMembers(view, settings.fields)
+    },
     list: show,
     one: show,
-    text: (text) => write(terminal ? forTerminal(text) : text),
+    text: (text) => printText(io, text),
     textStream() {
       if (!terminal) return write
       const filter = terminalText()
@@ -86,11 +104,19 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
   }
 }
 
-/** Shows a long table through the user's pager; a pager that is left early is no failure. */
+/** Text that is data itself, for commands that work without any settings. */
+export const printText = ({ stdout }: Pick<Io, 'stdout'>, text: string): Promise<void> =>
+  writeTo(stdout, stdout.isTTY === true ? forTerminal(text) : text)
+
+/** What a shell exits with when it finds the command, or may run it, not at all (POSIX, Exit Status for Commands). */
+const NOT_STARTED = new Set([126, 127])
+
+/** Shows a long table through the user's pager. One that is left early is no failure; one that does not start shows nothing. */
 async function page(text: string, command: string, io: Io): Promise<void> {
   const { spawn } = await import('node:child_process')
   const pager = spawn(command, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...io.env } })
   pager.stdin.on('error', () => {})
   pager.stdin.end(text)
-  await once(pager, 'close')
+  const [exitCode] = await once(pager, 'close')
+  if (NOT_STARTED.has(exitCode)) await writeTo(io.stdout, text)
 }

@@ -1,16 +1,16 @@
-import { type ConfigFile, type Credentials, loadConfigFiles, type ProfileEntry } from './config-files.ts'
+import { type ConfigFile, type Credentials, entryOf, loadConfigFiles, type ProfileEntry } from './config-files.ts'
 import type { Io } from './context.ts'
 import { getDuration } from './duration.ts'
 import { usageError } from './errors.ts'
 import { FORMATS, type Format, type GlobalFlags } from './globals.ts'
 
 export const DEFAULT_BASE_URL = 'http://127.0.0.1:8787'
-export const DEFAULT_PROFILE = 'default'
+const DEFAULT_PROFILE = 'default'
 const DEFAULT_RETRIES = 2
 const MOST_RETRIES = 10
 
 /** Where the key comes from; it is read only when a request needs it. */
-export type KeySource =
+type KeySource =
   | { kind: 'value'; value: string }
   | { kind: 'file'; path: string }
   | { kind: 'command'; command: string | string[] }
@@ -41,7 +41,10 @@ export type Settings = {
   color: string | undefined
   /** The pager's command line, when one was asked for. */
   pager: string | undefined
+  /** For one ordinary call: --timeout, else the configuration. */
   timeoutMs: number | undefined
+  /** --timeout alone. Answers of models and uploads take as long as they take unless this run says otherwise. */
+  timeoutFlagMs: number | undefined
   retries: number
 }
 
@@ -54,7 +57,7 @@ export type SettingsInput = {
 }
 
 /** The name that `login` and `profiles` act on when none is given: flag, environment, configuration, `default`. */
-export const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'credentials'>): string =>
+const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'credentials'>): string =>
   flags.profile ?? filled(env.AIGW_PROFILE) ?? user.current_profile ?? system.current_profile ?? DEFAULT_PROFILE
 
 /**
@@ -64,7 +67,7 @@ export const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 
 export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
   const { flags, env, user, system } = input
   const profile = profileNameOf(input)
-  const entry = mergeEntries(system.profiles?.[profile], user.profiles?.[profile])
+  const entry = mergeEntries(entryOf(system.profiles, profile), entryOf(user.profiles, profile))
   if (entry === undefined && profile !== DEFAULT_PROFILE && !mayBeNew) {
     const known = [...new Set([...Object.keys(user.profiles ?? {}), ...Object.keys(system.profiles ?? {})])]
     throw usageError(`there is no profile '${profile}'`, [
@@ -77,6 +80,7 @@ export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: 
   const baseUrl =
     givenUrl === undefined ? ownUrl : toBaseUrl(givenUrl, flags.baseUrl === undefined ? 'AIGW_BASE_URL' : '--base-url')
 
+  const timeoutFlagMs = toTimeout(flags.timeout, '--timeout')
   return {
     profile,
     baseUrl,
@@ -95,7 +99,8 @@ export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: 
     dryRun: flags.dryRun === true,
     color: flags.color ?? user.color ?? system.color,
     pager: flags.pager === false ? undefined : (filled(env.AIGW_PAGER) ?? filled(env.PAGER)),
-    timeoutMs: chooseTimeout(input),
+    timeoutMs: timeoutFlagMs ?? toTimeout(user.timeout ?? system.timeout, 'timeout in the configuration'),
+    timeoutFlagMs,
     retries: toRetries(flags.retries ?? user.retries ?? system.retries ?? DEFAULT_RETRIES),
   }
 }
@@ -137,7 +142,7 @@ function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry,
     const owner = new URL(ownUrl).origin
     return owner === origin ? { kind: 'command', command: entry.key_command } : bound(owner)
   }
-  const stored = credentials[profile]
+  const stored = entryOf(credentials, profile)
   if (stored === undefined) return { kind: 'none' }
   return stored.origin === origin ? { kind: 'value', value: stored.key } : bound(stored.origin)
 }
@@ -154,11 +159,10 @@ function chooseFormat({ flags, env, user, system }: SettingsInput): Format | und
   return format
 }
 
-function chooseTimeout({ flags, user, system }: SettingsInput): number | undefined {
-  const text = flags.timeout ?? user.timeout ?? system.timeout
+function toTimeout(text: string | undefined, from: string): number | undefined {
   if (text === undefined) return undefined
-  const timeoutMs = getDuration(text, flags.timeout === undefined ? 'timeout in the configuration' : '--timeout')
-  if (timeoutMs === 0) throw usageError('--timeout must be longer than nothing')
+  const timeoutMs = getDuration(text, from)
+  if (timeoutMs === 0) throw usageError(`${from} must be longer than nothing`)
   return timeoutMs
 }
 

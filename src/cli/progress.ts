@@ -27,7 +27,7 @@ export function createProgress(io: Io, settings: Settings): Progress {
   const timer: Timer = io.clock.after(PATIENCE_MS, async () => {
     const { default: ora } = await import('ora')
     // Ctrl-C stays ours: ora would otherwise take the terminal's input.
-    if (!ended) spinner = ora({ text, stream: io.stderr, discardStdin: false }).start()
+    if (!ended) spinner = ora({ text, stream: io.stderr, discardStdin: false, isEnabled: true }).start()
   })
   return {
     show(next) {

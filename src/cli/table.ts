@@ -10,7 +10,7 @@ const BARE = {
 const GAP = 2
 const SMALLEST_FLEXIBLE = 16
 
-export type TableOptions = { columns: Column[]; headers: boolean; width: number; painter: Painter }
+type TableOptions = { columns: Column[]; headers: boolean; width: number; painter: Painter }
 
 /** A list as aligned columns for a terminal of `width` cells; the flexible column takes what the others leave. */
 export async function toTable(rows: object[], { columns, headers, width, painter }: TableOptions): Promise<string> {

@@ -17,7 +17,7 @@ const ESCAPED_STRING_INTRODUCERS = new Set([']', 'P', 'X', '^', '_'])
 const STRING_ENDS = new Set([0x07, 0x9c, 0x18, 0x1a])
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/
 
-export type TerminalText = {
+type TerminalText = {
   /** The part of `chunk` that may be shown. A sequence cut by the chunk's border is still recognised. */
   push(chunk: string): string
 }

@@ -6,14 +6,15 @@ import { forTerminal } from './terminal-text.ts'
 const SHOWN_BODY_BYTES = 65_536
 
 /** Hides API keys, signing secrets and bearer tokens in text that is about to be shown. */
-export const maskSecrets = (text: string): string =>
+const maskSecrets = (text: string): string =>
   text.replace(/\b(sk-|whsec_)[A-Za-z0-9_-]{8,}/g, '$1***').replace(/\b(Bearer\s+)(?!sk-\*)[^\s"']+/gi, '$1***')
 
 /** What `-v` (one line each way) and `--debug` (headers and bodies) print on stderr. */
 export type Trace = {
   request(method: string, url: URL, headers: Record<string, string>, body: Uint8Array | undefined): void
   answer(status: number, headers: IncomingHttpHeaders, requestId: string | undefined, ms: number): void
-  answerBody(bytes: Uint8Array): void
+  /** Shows a body while it comes, line by line: what is masked may not be cut by the border of two chunks. */
+  answerBody(): { push(chunk: Uint8Array): void; end(): void }
 }
 
 export function createTrace({ settings, io }: { settings: Pick<Settings, 'verbose' | 'debug'>; io: Io }): Trace {
@@ -42,8 +43,20 @@ export function createTrace({ settings, io }: { settings: Pick<Settings, 'verbos
       if (shown) print('<', `${status} ${requestId ?? '(no request id)'} ${Math.round(ms)} ms`)
       if (settings.debug) printHeaders('<', headers)
     },
-    answerBody(bytes) {
-      if (settings.debug) printBody('<', bytes)
+    answerBody() {
+      if (!settings.debug) return { push: () => {}, end: () => {} }
+      let rest = Buffer.alloc(0)
+      return {
+        push(chunk) {
+          const bytes = Buffer.concat([rest, chunk])
+          const end = bytes.lastIndexOf('\n')
+          rest = bytes.subarray(end + 1)
+          if (end >= 0) printBody('<', bytes.subarray(0, end))
+        },
+        end() {
+          if (rest.length > 0) printBody('<', rest)
+        },
+      }
     },
   }
 }

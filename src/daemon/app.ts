@@ -1,11 +1,14 @@
-import { mkdir } from 'node:fs/promises'
+import { IDEMPOTENCY_PURGE_MS } from '../shared/spec-limits.ts'
 import type { Clock } from '../shared/time.ts'
+import { purgeExpired } from './chat/idempotency.ts'
 import { chatRoutes } from './chat/routes.ts'
 import type { Config } from './config.ts'
-import { lockDataDir } from './db/data-dir-lock.ts'
-import { type Db, isMigrated, migrateDatabase, openDatabase } from './db/database.ts'
+import { lockDataDir, makeDataDir } from './db/data-dir-lock.ts'
+import { type Db, migrateDatabase, openDatabase } from './db/database.ts'
+import { createStoreCheck } from './db/store-check.ts'
 import type { Route } from './http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from './http/server.ts'
+import { startSchedule } from './jobs/schedule.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { knowledgeRoutes } from './knowledge/routes.ts'
@@ -42,7 +45,7 @@ export async function startApp(config: Config, { clock, log, limits = {} }: AppD
   }
 
   try {
-    await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
+    await makeDataDir(config.dataDir)
     const lock = config.database.kind === 'sqlite' ? await lockDataDir(config.dataDir) : undefined
     if (lock) opened.push(() => lock.release())
 
@@ -64,17 +67,22 @@ export async function startApp(config: Config, { clock, log, limits = {} }: AppD
     opened.push(() => ledger.close())
     const providers = createProviderRegistry(config.providers, { clock, log, builtIn: [localProvider()] })
     opened.push(() => providers.close())
+    const jobs = startSchedule(
+      [{ name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) }],
+      { clock, log },
+    )
+    opened.push(() => jobs.stop())
     const authenticator = createAuthenticator({ db, clock })
 
     let server: HttpServer | undefined
     const routes: Route[] = [
       ...systemRoutes({
         clock,
-        checkStore: () => checkStore(db),
+        checkStore: createStoreCheck({ db, clock }),
         isDraining: () => server?.isDraining() ?? false,
         allRoutes: () => routes,
       }),
-      ...keyRoutes({ authenticator }),
+      ...keyRoutes(),
       ...chatRoutes({ db, providers, ledger, clock, log }),
       ...knowledgeRoutes({ db, clock, log }),
     ]
@@ -104,13 +112,5 @@ export async function startApp(config: Config, { clock, log, limits = {} }: AppD
   } catch (error) {
     await closeAll()
     throw error
-  }
-}
-
-async function checkStore(db: Db): Promise<{ store: boolean; migrations: boolean }> {
-  try {
-    return { store: true, migrations: await isMigrated(db) }
-  } catch {
-    return { store: false, migrations: false }
   }
 }

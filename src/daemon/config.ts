@@ -3,8 +3,8 @@ import { DRAIN_TIMEOUT_MS } from '../shared/spec-limits.ts'
 import { type FileSettings, parseBootstrapKey, parseConfigFile } from './config/file.ts'
 import { parseFlags } from './config/flags.ts'
 import { providersFromEnvironment } from './config/providers.ts'
-import { reasonOf } from './config/secret.ts'
-import { parseDatabaseUrl, parseListen, ValueFault } from './config/values.ts'
+import { readSecret, reasonOf } from './config/secret.ts'
+import { parseDatabaseUrl, parseDescriptor, parseListen, parseSwitch, ValueFault } from './config/values.ts'
 import type { LogLevel } from './log.ts'
 
 /** The daemon's configuration after flags, environment and file are merged, checked and frozen (architecture §2). */
@@ -21,6 +21,8 @@ export type Config = {
   log: { level: LogLevel }
   /** How long SIGTERM waits for running requests. */
   drainTimeoutMs: number
+  /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
+  parentPipe?: number | undefined
 }
 
 export type ProviderConfig = {
@@ -80,6 +82,10 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const listenVariable = value('AIGW_LISTEN', env.AIGW_LISTEN, parseListen)
   const databaseUrl = value('AIGW_DATABASE_URL', env.AIGW_DATABASE_URL, parseDatabaseUrl) ?? settings.database?.url
   const bootstrapKey = value('AIGW_BOOTSTRAP_KEY', env.AIGW_BOOTSTRAP_KEY, parseBootstrapKey)
+  const parentPipe = value('AIGW_PARENT_PIPE', env.AIGW_PARENT_PIPE, parseDescriptor)
+  // Features to come use these two; a mistake in them shall show now and not on the day of an upgrade.
+  value('AIGW_MASTER_KEY_FILE', env.AIGW_MASTER_KEY_FILE, (path) => readSecret(sources.readFile, resolve(path)))
+  value('WEBHOOKS_ALLOW_PRIVATE', env.WEBHOOKS_ALLOW_PRIVATE, parseSwitch)
   const fromEnvironment = providersFromEnvironment(env, settings.namedProviders)
   faults.push(...fromEnvironment.faults)
   const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
@@ -95,6 +101,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     providers: [...settings.providers, ...fromEnvironment.providers],
     log: { level: settings.log?.level ?? 'info' },
     drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,
+    parentPipe,
   })
 }
 

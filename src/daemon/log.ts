@@ -1,4 +1,6 @@
+import type { Writable } from 'node:stream'
 import pino from 'pino'
+import { isoTime } from '../shared/time.ts'
 
 /** What the slices log through: an object with the facts, and a message that names the event. */
 export type Log = {
@@ -10,8 +12,15 @@ export type Log = {
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** The daemon's own log: `flush` writes what is still held, for the moment before the process ends. */
-export type DaemonLog = Log & { fatal(facts: object, message: string): void; flush(): void }
+/** The daemon's own log. */
+export type DaemonLog = Log & {
+  fatal(facts: object, message: string): void
+  /** Resolves when every line so far is written or its reader is gone; with a reader that stands still, never. */
+  flush(): Promise<void>
+}
+
+/** Lines wait for a slow reader up to this many characters; what comes then is counted and dropped. */
+const BACKLOG_CHARS = 4_194_304
 
 // Secrets are looked for in the finished line, so that no depth of nesting and no error text can carry one past.
 // Only whole names count: `apiKeyId` and `secret_hash` are worth reading.
@@ -33,12 +42,11 @@ export function withoutSecrets(line: string): string {
 }
 
 /**
- * JSON lines on `fd` (stdout by default), one for each event: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`.
- * Secrets are left out. Writing never makes a request wait, and a reader that went away costs the log, not the service.
+ * JSON lines on `out`, one for each event and in order: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`. Secrets are
+ * left out. Neither a reader that is slow nor one that went away makes a request wait or costs more than the lines.
  */
-export function createLog(level: LogLevel, fd = 1): DaemonLog {
-  const destination = pino.destination({ fd, sync: false, minLength: 0 })
-  destination.on('error', () => {})
+export function createLog(level: LogLevel, out: Writable = process.stdout): DaemonLog {
+  const lines = createLineWriter(out)
   const logger = pino(
     {
       level,
@@ -48,7 +56,7 @@ export function createLog(level: LogLevel, fd = 1): DaemonLog {
       serializers: { error: pino.stdSerializers.errWithCause },
       hooks: { streamWrite: withoutSecrets },
     },
-    destination,
+    lines,
   )
   return {
     debug: (facts, message) => logger.debug(facts, message),
@@ -56,6 +64,47 @@ export function createLog(level: LogLevel, fd = 1): DaemonLog {
     warn: (facts, message) => logger.warn(facts, message),
     error: (facts, message) => logger.error(facts, message),
     fatal: (facts, message) => logger.fatal(facts, message),
-    flush: () => destination.flushSync(),
+    flush: lines.flush,
   }
 }
+
+// A stream, and not file writes on libuv's threads: a thread that is stuck in a pipe nobody reads cannot be given up, so
+// it would keep the process from ending, and the store from one of its threads.
+function createLineWriter(out: Writable): { write(line: string): void; flush(): Promise<void> } {
+  let turn = ''
+  let dropped = 0
+  out.on('error', () => {})
+
+  /** All lines of one turn of the event loop are one write. */
+  function send(): void {
+    const text = turn
+    turn = ''
+    try {
+      if (text !== '') out.write(text)
+    } catch {
+      // A file on a full disk throws here. The lines are lost, the service is not.
+    }
+  }
+
+  return {
+    write(line) {
+      if (out.writableLength + turn.length + line.length > BACKLOG_CHARS) {
+        dropped++
+        return
+      }
+      if (turn === '') setImmediate(send)
+      if (dropped > 0) turn += droppedLine(dropped)
+      dropped = 0
+      turn += line
+    },
+    flush() {
+      send()
+      return new Promise((resolve) => {
+        out.write('', () => resolve())
+      })
+    },
+  }
+}
+
+const droppedLine = (dropped: number): string =>
+  `${JSON.stringify({ level: 'warn', time: isoTime(Date.now()), dropped, msg: 'the reader of this log was too slow for some lines' })}\n`

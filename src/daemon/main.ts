@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { constants } from 'node:os'
 import { systemClock } from '../shared/time.ts'
 import type { App } from './app.ts'
@@ -10,6 +11,8 @@ import { notifySystemd } from './systemd.ts'
 const EXIT_FAILURE = 1
 /** EX_CONFIG of sysexits.h; the unit file tells systemd not to try again. */
 const EXIT_CONFIG = 78
+/** How long the end waits for a slow reader of the log. */
+const LOG_FLUSH_MS = 1_000
 
 /** The daemon as a program: environment → config → app, then signals until the end. */
 export async function runDaemon(): Promise<void> {
@@ -34,10 +37,11 @@ export async function runDaemon(): Promise<void> {
     exit(EXIT_FAILURE, log)
   })
   try {
+    const parentGone = config.parentPipe === undefined ? undefined : endOfPipe(config.parentPipe)
     // Loaded only now, so that --check and --help answer at once.
     const { startApp } = await import('./app.ts')
     const app = await startApp(config, { clock: systemClock, log })
-    stopOnSignals(app, log)
+    stopInTime(app, log, parentGone)
     log.info({ url: app.url, version: version(), pid: process.pid }, 'listening')
     await notifySystemd(['READY=1', `STATUS=Listening on ${app.url}`], process.env, log)
   } catch (error) {
@@ -47,31 +51,55 @@ export async function runDaemon(): Promise<void> {
   }
 }
 
-/** The first SIGTERM or SIGINT drains and ends with 0; the second ends at once with 128 + its number. */
-function stopOnSignals(app: App, log: DaemonLog): void {
+/**
+ * Drains and ends with 0 at the first SIGTERM, SIGINT or SIGHUP, or when the process that started us is gone. A second
+ * SIGTERM or SIGINT ends at once with 128 + its number.
+ */
+function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefined): void {
   let stopping = false
-  const stop = async (signal: NodeJS.Signals) => {
-    if (stopping) exit(128 + constants.signals[signal], log)
+  async function stop(cause: object): Promise<void> {
+    if (stopping) return
     stopping = true
-    log.info({ signal }, 'draining')
+    log.info(cause, 'draining')
     const told = notifySystemd(['STOPPING=1', 'STATUS=Draining'], process.env, log)
     try {
       await app.drain()
       await told
     } catch (error) {
       log.error({ error }, 'not stopped cleanly')
-      exit(EXIT_FAILURE, log)
+      return exit(EXIT_FAILURE, log)
     }
     log.info({}, 'stopped')
     exit(0, log)
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, (signal) => (stopping ? exit(128 + constants.signals[name], log) : stop({ signal })))
+  }
+  // When a terminal closes, its shell and the kernel both say so: the second time is no impatience.
+  process.on('SIGHUP', (signal) => stop({ signal }))
+  parentGone?.then(() => stop({ parent: 'gone' }))
 }
 
-function exit(code: number, log: DaemonLog): never {
-  log.flush()
-  process.exit(code)
+/** Resolves when nobody holds the other end of this pipe any more. @throws Error when it is no pipe. */
+function endOfPipe(fd: number): Promise<void> {
+  const pipe = openPipe(fd)
+  pipe.unref().resume()
+  pipe.on('error', () => {})
+  return new Promise((resolve) => pipe.once('close', () => resolve()))
+}
+
+function openPipe(fd: number): Socket {
+  try {
+    return new Socket({ fd, readable: true, writable: false })
+  } catch (error) {
+    throw new Error(`AIGW_PARENT_PIPE: descriptor ${fd} is not the end of a pipe.`, { cause: error })
+  }
+}
+
+/** Ends the process as soon as the log is written, or its reader has had LOG_FLUSH_MS. */
+function exit(code: number, log: DaemonLog): void {
+  setTimeout(() => process.exit(code), LOG_FLUSH_MS)
+  log.flush().then(() => process.exit(code))
 }
 
 /** One line for a person: what stopped us. */

@@ -1,11 +1,13 @@
 /**
  * Every error the gateway can answer with. `status` is the HTTP status; structured bodies show the code, flat ones the
- * label (spec: Errors). A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`.
+ * label (spec: Errors). A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An error with a `shape` has
+ * it on every route.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
   INVALID_JSON: { status: 400, label: 'Invalid JSON' },
   INVALID_HTTP: { status: 400, label: 'Invalid HTTP request' },
+  INVALID_INDEX_NAME: { status: 400, label: 'Invalid index name', shape: 'flat' },
   INDEX_REQUIRED: { status: 400, label: 'Index required' },
   MODEL_REQUIRED: { status: 400, label: 'Model required' },
   PROVIDER_REJECTED: { status: 400, label: 'Provider rejected the request' },
@@ -19,6 +21,7 @@ export const ERRORS = {
   PAYLOAD_TOO_LARGE: { status: 413, label: 'Request too large' },
   FILE_TOO_LARGE: { status: 413, label: 'File too large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, label: 'Unsupported media type' },
+  EXPECTATION_FAILED: { status: 417, label: 'Expectation failed' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, label: 'Idempotency key reused' },
   RATE_LIMIT_EXCEEDED: { status: 429, label: 'Rate limit exceeded' },
   HEADERS_TOO_LARGE: { status: 431, label: 'Request headers too large' },
@@ -26,7 +29,7 @@ export const ERRORS = {
   ALL_MODELS_FAILED: { status: 502, label: 'All model attempts failed' },
   ALL_MODELS_RATE_LIMITED: { status: 429, label: 'All model attempts failed' },
   OVERLOADED: { status: 503, label: 'Service unavailable' },
-} as const satisfies Record<string, { status: number; label: string }>
+} as const satisfies Record<string, { status: number; label: string; shape?: 'flat' }>
 
 export type ErrorCode = keyof typeof ERRORS
 

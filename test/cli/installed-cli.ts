@@ -1,13 +1,10 @@
-import { type ChildProcess, execFile, type StdioOptions, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, cp, mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { inject } from 'vitest'
 import { KEY } from './fake-gateway.ts'
-
-const project = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Ended = { exitCode: number | null; signal: string | null; stdout: string; stderr: string }
 export type Running = { child: ChildProcess; ended: Promise<Ended> }
@@ -18,28 +15,23 @@ export type InstalledCli = {
   /** Starts `node bin/aigw.js` as its own process; stdin is `/dev/null` unless there is input. */
   start(words: readonly string[], options?: StartOptions): Running
   run(words: readonly string[], options?: StartOptions): Promise<Ended>
+  /** Ends what still runs and removes the copy. */
   remove(): Promise<void>
 }
 
-/** What a user has: bin/, deploy/ and a freshly built dist/, away from whatever the checkout holds at this moment. */
+/** A copy of the built project for one test file, which may change it. */
 export async function installCli(): Promise<InstalledCli> {
   const folder = await mkdtemp(join(tmpdir(), 'aigw-installed-'))
-  await mkdir(join(folder, 'bin'))
-  await copyFile(join(project, 'bin/aigw.js'), join(folder, 'bin/aigw.js'))
-  await copyFile(join(project, 'package.json'), join(folder, 'package.json'))
-  await cp(join(project, 'deploy'), join(folder, 'deploy'), { recursive: true })
-  await symlink(join(project, 'node_modules'), join(folder, 'node_modules'))
-  const build = ['-p', join(project, 'tsconfig.build.json'), '--outDir', join(folder, 'dist')]
-  // The types of the whole tree are another check's business; here it only matters that the program is there.
-  await promisify(execFile)(join(project, 'node_modules/.bin/tsc'), build).catch(() =>
-    stat(join(folder, 'dist/cli/main.js')),
-  )
+  await cp(inject('builtProject'), folder, { recursive: true })
 
+  const running = new Set<ChildProcess>()
   const start = (words: readonly string[], { env = {}, stdio, input }: StartOptions = {}): Running => {
     const child = spawn(process.execPath, [join(folder, 'bin/aigw.js'), ...words], {
       env: { PATH: process.env.PATH ?? '', HOME: folder, AIGW_API_KEY: KEY, ...env },
       stdio: stdio ?? [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
+    running.add(child)
+    child.once('exit', () => running.delete(child))
     const text = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr'] as const) {
       child[name]?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -55,6 +47,10 @@ export async function installCli(): Promise<InstalledCli> {
     folder,
     start,
     run: (words, options) => start(words, options).ended,
-    remove: () => rm(folder, { recursive: true }),
+    async remove() {
+      // Only what a failed test left; a daemon that one of them started ends with it.
+      for (const child of running) child.kill('SIGKILL')
+      await rm(folder, { recursive: true })
+    },
   }
 }

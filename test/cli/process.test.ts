@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -18,6 +18,9 @@ import {
 } from './fake-gateway.ts'
 import { type InstalledCli, installCli } from './installed-cli.ts'
 import { runCli } from './run-cli.ts'
+
+/** Keeps a daemon of a test from outliving a test that fails. */
+const ENDS_WITH_PARENT = "new (await import('node:net')).Socket({ fd: 3 }).on('close', () => process.exit(9)).resume()"
 
 const CHAT = 'POST /api/external/chat/completions'
 
@@ -174,6 +177,23 @@ describe('output', () => {
   })
 })
 
+describe.runIf(process.platform === 'linux')('a full disk', () => {
+  test.each([
+    ['version', ['version']],
+    ['a list', ['indexes', 'list']],
+    ['help', ['--help']],
+    ['an answer', ['chat', '-m', 'a/b', 'hi']],
+  ])('that cannot take %s is said in words, and exits 1', async (_, words) => {
+    const full = await open('/dev/full', 'w')
+    const { exitCode, stderr } = await cli.run(words, { env: env(), stdio: ['ignore', full.fd, 'pipe'] })
+    await full.close()
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr: 'error: cannot write the output (no space left on device)\n',
+    })
+  })
+})
+
 describe('stdin', () => {
   const prompts = () => gateway.requests.map(({ json }) => Reflect.get(Object(json), 'prompt'))
 
@@ -243,6 +263,7 @@ describe('signals', () => {
   test('serve runs the daemon with its flags, passes each signal on once and takes over its exit code', async () => {
     const daemon = `
       let signals = 0
+      ${ENDS_WITH_PARENT}
       process.on('SIGTERM', () => { signals++; console.log('term', signals); if (signals === 2) process.exit(7) })
       setInterval(() => {}, 1e9)
       console.log(JSON.stringify(process.argv.slice(2)))`
@@ -259,35 +280,40 @@ describe('signals', () => {
     })
   })
 
+  test('serve hands SIGHUP on, so that closing the terminal drains the daemon', async () => {
+    await writeFile(
+      join(cli.folder, 'bin/aigwd.js'),
+      `${ENDS_WITH_PARENT}
+       process.on('SIGHUP', () => { console.log('drained'); process.exit(0) })
+       setInterval(() => {}, 1e9)
+       console.log('ready')`,
+    )
+    const { child, ended } = cli.start(['serve'])
+    if (child.stdout === null) throw new Error('no stdout')
+    await once(child.stdout, 'data')
+    child.kill('SIGHUP')
+    expect(await ended).toMatchObject({ exitCode: 0, stdout: 'ready\ndrained\n' })
+  })
+
+  test('the daemon sees the pipe of its parent close when serve is killed with -9', async () => {
+    await writeFile(
+      join(cli.folder, 'bin/aigwd.js'),
+      `const { Socket } = await import('node:net')
+       const pipe = new Socket({ fd: Number(process.env.AIGW_PARENT_PIPE) })
+       pipe.on('close', () => { console.log('alone'); process.exit(0) }).resume()
+       console.log('ready')`,
+    )
+    const { child, ended } = cli.start(['serve'])
+    if (child.stdout === null) throw new Error('no stdout')
+    await once(child.stdout, 'data')
+    child.kill('SIGKILL')
+    // The daemon holds the same stdout, so its end is the daemon's end.
+    expect(await ended).toMatchObject({ signal: 'SIGKILL', stdout: 'ready\nalone\n' })
+  })
+
   test('serve says that a signal killed the daemon', async () => {
     await writeFile(join(cli.folder, 'bin/aigwd.js'), 'process.kill(process.pid, "SIGKILL")')
     expect(await cli.run(['serve'])).toMatchObject({ exitCode: 137, signal: null })
-  })
-})
-
-describe('completion', () => {
-  test('for bash is a script that bash accepts and that completes commands, verbs, flags and choices', async () => {
-    const { stdout } = await cli.run(['completion', 'bash'])
-    const path = join(cli.folder, 'aigw.bash')
-    await writeFile(path, stdout)
-    const complete = async (line: string): Promise<string[]> => {
-      const words = line.split(' ')
-      const script = `source ${path}; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _aigw; printf '%s\\n' "\${COMPREPLY[@]}"`
-      const found = await promisify(execFile)('bash', ['-c', script])
-      return found.stdout.trimEnd().split('\n')
-    }
-    expect(await complete('aigw ch')).toEqual(['chat'])
-    expect(await complete('aigw indexes ')).toEqual(['create', 'list', 'add', 'search'])
-    expect(await complete('aigw -q indexes list --li')).toEqual(['--limit'])
-    expect(await complete('aigw whoami -o nd')).toEqual(['ndjson'])
-    expect(await complete('aigw whoami --output nd')).toEqual(['ndjson'])
-    expect(await complete('aigw completion po')).toEqual(['powershell'])
-  })
-
-  test.each(['zsh', 'fish', 'powershell'])('for %s names every command', async (shell) => {
-    const { exitCode, stdout } = await cli.run(['completion', shell])
-    expect(exitCode).toBe(0)
-    for (const name of COMMANDS.flatMap((path) => path.split(' '))) expect(stdout).toContain(name)
   })
 })
 
@@ -302,6 +328,6 @@ test('a stream without its end is a failure for a script as well', async () => {
 test('the configuration folder is not left behind by a login that fails', async () => {
   const folder = await mkdtemp(join(cli.folder, 'config-'))
   await cli.run(['login'], { env: env({ XDG_CONFIG_HOME: folder, AIGW_API_KEY: 'sk-wrong' }) })
-  await expect(readFile(join(folder, 'aigw/credentials.yaml'))).rejects.toMatchObject({ code: 'ENOENT' })
+  expect(await readdir(folder)).toEqual([])
   await rm(folder, { recursive: true })
 })

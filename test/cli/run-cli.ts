@@ -1,3 +1,5 @@
+import { EventEmitter } from 'node:events'
+import { clearLine, cursorTo, type Direction, moveCursor } from 'node:readline'
 import { PassThrough, Writable } from 'node:stream'
 import type { Io } from '../../src/cli/context.ts'
 import { runProgram } from '../../src/cli/program.ts'
@@ -11,11 +13,12 @@ export type CliOptions = {
   terminal?: { stdin?: boolean; stdout?: boolean; stderr?: boolean }
   stdin?: string | Buffer
   columns?: number
+  rows?: number
   io?: Partial<Io>
 }
 
 /** A writable that remembers and emits `drained` after each write; `isTTY` and size make it a terminal. */
-export function captured({ isTTY = false, columns = 80 } = {}) {
+export function captured({ isTTY = false, columns = 80, rows = 24 } = {}) {
   const chunks: Buffer[] = []
   const stream: Writable = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -24,13 +27,22 @@ export function captured({ isTTY = false, columns = 80 } = {}) {
       stream.emit('drained')
     },
   })
-  return { stream: Object.assign(stream, { isTTY, columns }), text: () => Buffer.concat(chunks).toString() }
+  // What a terminal can do and a plain stream cannot; a spinner needs it.
+  const cursor = {
+    cursorTo: (x: number) => cursorTo(stream, x),
+    moveCursor: (dx: number, dy: number) => moveCursor(stream, dx, dy),
+    clearLine: (direction: Direction) => clearLine(stream, direction),
+  }
+  return {
+    stream: Object.assign(stream, { isTTY, columns, rows }, isTTY ? cursor : {}),
+    text: () => Buffer.concat(chunks).toString(),
+  }
 }
 
 /** Runs the program in this process, with streams that claim to be terminals where a test needs that. */
 export async function runCli(words: string[], options: CliOptions = {}): Promise<CliResult> {
-  const { terminal = {}, columns = 80 } = options
-  const stdout = captured({ isTTY: terminal.stdout === true, columns })
+  const { terminal = {}, columns = 80, rows = 24 } = options
+  const stdout = captured({ isTTY: terminal.stdout === true, columns, rows })
   const stderr = captured({ isTTY: terminal.stderr === true })
   const stdin = Object.assign(new PassThrough(), { isTTY: terminal.stdin === true })
   stdin.end(options.stdin ?? '')
@@ -40,6 +52,7 @@ export async function runCli(words: string[], options: CliOptions = {}): Promise
     stderr: stderr.stream,
     env: { HOME: '/nonexistent', ...options.env },
     clock: systemClock,
+    signals: new EventEmitter(),
     signal: new AbortController().signal,
     ...options.io,
   })

@@ -132,14 +132,30 @@ describe('sources', () => {
     expect(good({ env })).toEqual(good({}))
   })
 
-  test('variables of features to come, and those of the command line client, are accepted', () => {
-    const env = {
-      AIGW_MASTER_KEY_FILE: '/k',
-      WEBHOOKS_ALLOW_PRIVATE: 'true',
-      AIGW_PROFILE: 'home',
-      ANTHROPIC_API_KEY: 'x',
-    }
-    expect(good({ env })).toEqual(good({}))
+  test('variables of the command line client, and of other programs, change nothing', () => {
+    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', ANTHROPIC_API_KEY: 'x' } })).toEqual(good({}))
+  })
+
+  test('AIGW_MASTER_KEY_FILE must name a file that can be read', () => {
+    const env = { AIGW_MASTER_KEY_FILE: '/run/secrets/master' }
+    expect(good({ env, files: { '/run/secrets/master': 'k' } })).toEqual(good({}))
+    expect(faults({ env })).toEqual(['AIGW_MASTER_KEY_FILE: cannot read /run/secrets/master (it does not exist)'])
+  })
+
+  test('WEBHOOKS_ALLOW_PRIVATE is true or false', () => {
+    for (const value of ['true', 'false', ''])
+      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual(good({}))
+    for (const value of ['1', 'yes', 'TRUE', ' true'])
+      expect(faults({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual([
+        `WEBHOOKS_ALLOW_PRIVATE: "${value}" is neither true nor false`,
+      ])
+  })
+
+  test('AIGW_PARENT_PIPE is the number of a descriptor', () => {
+    expect(good({ env: { AIGW_PARENT_PIPE: '3' } }).parentPipe).toBe(3)
+    expect(good({}).parentPipe).toBeUndefined()
+    for (const value of ['-1', 'three', '3.5', '/dev/fd/3'])
+      expect(faults({ env: { AIGW_PARENT_PIPE: value } })).toEqual([expect.stringMatching(/^AIGW_PARENT_PIPE: /)])
   })
 
   test('AIGW_BOOTSTRAP_KEY wins over bootstrap_key', () => {
@@ -408,6 +424,15 @@ describe('providers', () => {
       expect.stringMatching(/providers\.a\.kind: kind anthropic is not supported by this version/),
       expect.stringMatching(/providers\.google: kind google is not supported by this version/),
       expect.stringMatching(/providers\.b\.kind: "opnai" is not a kind of provider; did you mean "openai"\?/),
+    ])
+  })
+
+  test('prices, also those of a model, are refused with a reason until they are used', () => {
+    const text =
+      'providers: {a: {base_url: "http://h", prices: {m: 1}}, b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
+    expect(faults(yaml(text))).toEqual([
+      expect.stringMatching(/providers\.a\.prices: is not supported by this version; remove it$/),
+      expect.stringMatching(/providers\.b\.models\.0: must be the name of a model, or \{id: NAME\}$/),
     ])
   })
 

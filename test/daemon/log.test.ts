@@ -1,26 +1,54 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Readable, Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { createLog, type DaemonLog, type LogLevel, withoutSecrets } from '../../src/daemon/log.ts'
 
-async function logged(level: LogLevel, write: (log: DaemonLog) => void): Promise<Record<string, unknown>[]> {
-  const directory = await mkdtemp(join(tmpdir(), 'aigw-test-'))
-  const file = await open(join(directory, 'log'), 'w')
-  try {
-    const log = createLog(level, file.fd)
-    write(log)
-    log.flush()
-    const text = await readFile(join(directory, 'log'), 'utf8')
-    return text
+/** Takes what is written and holds it back while `hold` waits. */
+class Reader extends Writable {
+  text = ''
+  release: (() => void) | undefined
+  #holding = false
+
+  constructor() {
+    super({ decodeStrings: false })
+  }
+
+  hold(): void {
+    this.#holding = true
+  }
+
+  let(): void {
+    this.#holding = false
+    this.release?.()
+  }
+
+  override _write(chunk: string, _: string, done: () => void): void {
+    this.text += chunk
+    if (this.#holding) this.release = done
+    else done()
+  }
+
+  get lines(): Record<string, unknown>[] {
+    return this.text
       .split('\n')
       .filter(Boolean)
       .map((line) => JSON.parse(line))
-  } finally {
-    await file.close()
-    await rm(directory, { recursive: true })
   }
+}
+
+async function logged(level: LogLevel, write: (log: DaemonLog) => void): Promise<Record<string, unknown>[]> {
+  const reader = new Reader()
+  const log = createLog(level, reader)
+  write(log)
+  await log.flush()
+  return reader.lines
 }
 
 test('an event is one line of JSON with its level, time, facts and message', async () => {
@@ -70,4 +98,68 @@ test('a line without its secrets is still JSON', () => {
       expect(JSON.parse(withoutSecrets(line))).toMatchObject({ api_key: '[secret]', nested: { password: '[secret]' } })
     }),
   )
+})
+
+describe('a process that logs and ends', () => {
+  const LINES = 2_000
+  const program = fileURLToPath(new URL('log-program.ts', import.meta.url))
+  const loader = fileURLToPath(new URL('../typescript-loader.mjs', import.meta.url))
+  const started: ChildProcess[] = []
+  afterEach(() => {
+    for (const child of started.splice(0)) child.kill('SIGKILL')
+  })
+
+  function start(stdout: 'pipe' | number): ChildProcess {
+    const child = spawn(process.execPath, ['--import', loader, program, String(LINES)], {
+      stdio: ['pipe', stdout, 'inherit'],
+    })
+    started.push(child)
+    return child
+  }
+  const numbers = (written: string) =>
+    written
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line).number)
+  const inOrder = Array.from({ length: LINES }, (_, number) => number)
+
+  test('leaves every line in a pipe, in order', async () => {
+    const child = start('pipe')
+    child.stdin?.end()
+    expect(numbers(await text(child.stdout as Readable))).toEqual(inOrder)
+  })
+
+  test('leaves every line in a file, in order', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'aigw-test-'))
+    const file = await open(join(directory, 'log'), 'w')
+    const child = start(file.fd)
+    child.stdin?.end()
+    await once(child, 'exit')
+    await file.close()
+    expect(numbers(await readFile(join(directory, 'log'), 'utf8'))).toEqual(inOrder)
+    await rm(directory, { recursive: true })
+  })
+
+  test('ends when the reader of its log went away', async () => {
+    const child = start('pipe')
+    const gone = once(child.stdout ?? child, 'close')
+    child.stdout?.destroy()
+    await gone
+    child.stdin?.end()
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+})
+
+test('lines that a reader has no time for are dropped and counted, and the rest stays in order', async () => {
+  const reader = new Reader()
+  const log = createLog('info', reader)
+  const filler = 'x'.repeat(1_000_000)
+  reader.hold()
+  for (let number = 0; number < 10; number++) log.info({ number, filler }, 'long')
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(reader.writableLength).toBeLessThan(5_000_000)
+  reader.let()
+  log.info({ number: 10 }, 'short')
+  await log.flush()
+  expect(reader.lines.map(({ number, dropped }) => number ?? { dropped })).toEqual([0, 1, 2, 3, { dropped: 6 }, 10])
 })

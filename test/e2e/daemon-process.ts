@@ -1,44 +1,83 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import type { Readable } from 'node:stream'
+import { afterEach, inject } from 'vitest'
 
-const AIGWD = fileURLToPath(new URL('../../bin/aigwd.js', import.meta.url))
+export type LogLine = { level: string; msg: string } & Record<string, unknown>
+export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
 
 export type DaemonProcess = {
-  url: string
-  child: ChildProcess
-  /** Ends the process and resolves when it is gone. */
-  end(signal: NodeJS.Signals): Promise<void>
+  child: ChildProcessByStdio<null, Readable, Readable>
+  /** The next log line with this message; rejects with everything that was written when the daemon ends without it. */
+  logged(message: string): Promise<LogLine>
+  /** Where it listens, once it does; rejects as `logged` does. */
+  url(): Promise<string>
+  /** Resolves with how it ended. */
+  ended: Promise<Ended>
+  /** Sends the signal and resolves when it is gone. */
+  end(signal: NodeJS.Signals): Promise<Ended>
 }
 
-/** Runs the built daemon as its own process and resolves when it listens. @throws with its output when it does not. */
-export async function startDaemonProcess(
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Promise<DaemonProcess> {
-  const child = spawn(process.execPath, [AIGWD, '--listen', '127.0.0.1:0', ...args], {
-    env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+export type DaemonOptions = {
+  /** Beside PATH, HOME and CONFIGURATION_DIRECTORY, and in their place. */
+  env?: Record<string, string>
+  /** Working directory, HOME and where a configuration file is looked for, so that nothing of this machine applies. */
+  home?: string
+}
+
+const running = new Set<DaemonProcess>()
+
+/** Kills every daemon that still runs, as happens by itself after each test; for hooks that remove what they work in. */
+export async function endDaemons(): Promise<void> {
+  await Promise.all([...running].map((daemon) => daemon.end('SIGKILL')))
+}
+
+afterEach(endDaemons)
+
+/** Runs the built daemon as its own process; it also ends when this process does, however that ends. */
+export function runDaemon(args: readonly string[], { env, home = tmpdir() }: DaemonOptions = {}): DaemonProcess {
+  const child = spawn(process.execPath, [join(inject('builtProject'), 'bin/aigwd.js'), ...args], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, CONFIGURATION_DIRECTORY: home, AIGW_PARENT_PIPE: '3', ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  }) as ChildProcessByStdio<null, Readable, Readable>
+  const output = { stdout: '', stderr: '' }
+  child.stderr.on('data', (chunk) => {
+    output.stderr += chunk
   })
-  const exited = once(child, 'exit')
-  const output: string[] = []
-  child.stderr.on('data', (text) => output.push(String(text)))
-  const lines = createInterface({ input: child.stdout })
-  for await (const line of lines) {
-    output.push(line)
-    const entry: { msg?: string; url?: string } = line.startsWith('{') ? JSON.parse(line) : {}
-    if (entry.msg !== 'listening' || entry.url === undefined) continue
-    // Left unread, a full pipe would stop the daemon's log.
-    child.stdout.resume()
-    return {
-      url: entry.url,
-      child,
-      async end(signal) {
-        child.kill(signal)
-        await exited
-      },
-    }
+  const seen: LogLine[] = []
+  const waiting = new Set<() => void>()
+  createInterface(child.stdout).on('line', (line) => {
+    output.stdout += `${line}\n`
+    if (line.startsWith('{')) seen.push(JSON.parse(line))
+    for (const look of waiting) look()
+  })
+  const ended: Promise<Ended> = once(child, 'close').then(([code, signal]) => ({ code, signal, ...output }))
+  const daemon: DaemonProcess = {
+    child,
+    ended,
+    logged: (message) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const at = seen.findIndex(({ msg }) => msg === message)
+          if (at < 0) return
+          waiting.delete(look)
+          resolve(seen.splice(at, 1)[0] as LogLine)
+        }
+        waiting.add(look)
+        look()
+        ended.then(({ stdout, stderr }) => reject(new Error(`ended without "${message}":\n${stdout}${stderr}`)))
+      }),
+    url: async () => String((await daemon.logged('listening')).url),
+    end(signal) {
+      child.kill(signal)
+      return ended
+    },
   }
-  throw new Error(`the daemon did not start:\n${output.join('\n')}`)
+  running.add(daemon)
+  ended.then(() => running.delete(daemon))
+  return daemon
 }

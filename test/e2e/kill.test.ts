@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,13 +8,17 @@ import { openDatabase } from '../../src/daemon/db/database.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
 import { toFrames } from '../harness.ts'
 import { chatJson, chatStream, replyJson, replyRaw, startUpstream } from '../upstream.ts'
-import { startDaemonProcess } from './daemon-process.ts'
+import { runDaemon } from './daemon-process.ts'
 
 const KILLS = 20
 const CLIENTS = 16
+const REPEATS_PER_RESTART = 6
 const usage = { prompt_tokens: 5, completion_tokens: 3 }
 
-test('kill -9 under load, 20 times: every acknowledged request has exactly one usage row', {
+type Ask = { streamed: boolean; idempotencyKey: string | undefined }
+type Answered = Ask & { id: string; text: string }
+
+test('kill -9 under load, 20 times: every acknowledged request has exactly one usage row, and its answer is kept', {
   timeout: 240_000,
 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-kill-'))
@@ -24,56 +29,102 @@ test('kill -9 under load, 20 times: every acknowledged request has exactly one u
   const config = join(dataDir, 'aigw.yaml')
   await writeFile(config, `providers:\n  test:\n    kind: openai\n    base_url: ${upstream.url}\n    api_key: sk-x\n`)
   const key = newApiKey()
-  const acknowledged: string[] = []
+  const acknowledged: Answered[] = []
+  const start = () =>
+    runDaemon(['--listen', '127.0.0.1:0', '--config', config, '--data-dir', dataDir], {
+      env: { AIGW_BOOTSTRAP_KEY: key },
+    })
 
   for (let kill = 0; kill < KILLS; kill++) {
-    const daemon = await startDaemonProcess(['--config', config, '--data-dir', dataDir], { AIGW_BOOTSTRAP_KEY: key })
+    const daemon = start()
+    const url = await daemon.url()
     const agent = new Agent()
+    await expectReplays(url, key, agent, acknowledged)
+
     const enough = acknowledged.length + 40 + 7 * kill
-    let killed: Promise<void> | undefined
-    async function client(streamed: boolean): Promise<void> {
+    let killed: Promise<unknown> | undefined
+    async function client(at: number): Promise<void> {
       while (!killed) {
-        const id = await ask(daemon.url, key, agent, streamed).catch(() => undefined)
-        if (id === undefined) continue
-        acknowledged.push(id)
+        const asked: Ask = { streamed: at % 2 === 0, idempotencyKey: at % 4 < 2 ? randomUUID() : undefined }
+        const answered = await ask(url, key, agent, asked).catch((error: Error) => {
+          // Only the kill may fail a request.
+          if (!killed) throw error
+          return undefined
+        })
+        if (answered) acknowledged.push(answered)
         // The kill comes while the other clients are in the middle of their requests.
-        if (acknowledged.length === enough) killed = daemon.end('SIGKILL')
+        if (acknowledged.length >= enough) killed ??= daemon.end('SIGKILL')
       }
     }
-    await Promise.all(Array.from({ length: CLIENTS }, (_, at) => client(at % 2 === 0)))
+    await Promise.all(Array.from({ length: CLIENTS }, (_, at) => client(at)))
     await killed
     await agent.destroy()
   }
 
-  const db = await openDatabase({ kind: 'sqlite', dataDir })
-  const rows = await db
-    .selectFrom('usage_records')
-    .select(['request_id', 'input_tokens', 'output_tokens', 'outcome'])
-    .execute()
-  await db.destroy()
+  const rows = await usageRows(dataDir)
+  const calls = upstream.requests.length
+  const last = start()
+  const agent = new Agent()
+  await expectReplays(await last.url(), key, agent, acknowledged)
+  await agent.destroy()
+  expect(await last.end('SIGTERM')).toMatchObject({ code: 0 })
+  expect([await usageRows(dataDir), upstream.requests.length]).toEqual([rows, calls])
   await upstream.close()
   await rm(dataDir, { recursive: true })
 
-  expect(new Set(acknowledged).size).toBe(acknowledged.length)
+  const ids = acknowledged.map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
   const stored = new Map(rows.map((row) => [row.request_id, row]))
   expect(stored.size).toBe(rows.length)
-  expect(acknowledged.filter((id) => !stored.has(id))).toEqual([])
-  for (const id of acknowledged) {
-    expect(stored.get(id)).toMatchObject({ input_tokens: 5, output_tokens: 3, outcome: 'complete' })
-  }
+  expect(ids.filter((id) => !stored.has(id))).toEqual([])
+  for (const id of ids) expect(stored.get(id)).toMatchObject({ input_tokens: 5, output_tokens: 3, outcome: 'complete' })
+  expect(rows.length).toBeLessThanOrEqual(calls)
 })
 
-/** One chat; the request id when the whole answer arrived. */
-async function ask(url: string, key: string, agent: Agent, stream: boolean): Promise<string | undefined> {
+async function usageRows(dataDir: string) {
+  const db = await openDatabase({ kind: 'sqlite', dataDir })
+  return db
+    .selectFrom('usage_records')
+    .select(['request_id', 'input_tokens', 'output_tokens', 'outcome'])
+    .orderBy('request_id')
+    .execute()
+    .finally(() => db.destroy())
+}
+
+/** Asks again for the latest answers that had a key: the same bytes come back. */
+async function expectReplays(url: string, key: string, agent: Agent, acknowledged: readonly Answered[]): Promise<void> {
+  const keyed = acknowledged.filter(({ idempotencyKey }) => idempotencyKey !== undefined)
+  for (const answered of keyed.slice(-REPEATS_PER_RESTART)) {
+    const repeated = await send(url, key, agent, answered)
+    expect([repeated.status, repeated.replayed, repeated.text]).toEqual([200, 'true', answered.text])
+  }
+}
+
+/** One chat. @throws Error for any other answer than a whole 200. */
+async function ask(url: string, key: string, agent: Agent, asked: Ask): Promise<Answered> {
+  const { status, text } = await send(url, key, agent, asked)
+  if (status !== 200) throw new Error(`status ${status}: ${text}`)
+  const id = asked.streamed ? idOfStream(text) : JSON.parse(text).id
+  if (id === undefined) throw new Error(`the answer broke off: ${text}`)
+  return { ...asked, id, text }
+}
+
+async function send(url: string, key: string, agent: Agent, { streamed, idempotencyKey }: Ask) {
   const response = await request(`${url}/api/external/chat/completions`, {
     method: 'POST',
     dispatcher: agent,
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', stream }),
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify({ prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', stream: streamed }),
   })
   const text = await response.body.text()
-  if (response.statusCode !== 200) throw new Error(`status ${response.statusCode}: ${text}`)
-  if (!stream) return JSON.parse(text).id
+  return { status: response.statusCode, replayed: response.headers['idempotent-replayed'], text }
+}
+
+function idOfStream(text: string): string | undefined {
   const { frames, done } = toFrames(text)
   const first = frames[0]
   return done && first?.type === 'metadata' ? first.data.id : undefined

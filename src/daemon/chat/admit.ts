@@ -4,7 +4,7 @@ import { MAX_TOKENS_DEFAULT, TEMPERATURE_DEFAULT } from '../../shared/spec-limit
 import type { ChatRequest } from '../../shared/wire/chat.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { Db } from '../db/database.ts'
-import type { Caller } from '../keys/caller.ts'
+import type { Caller } from '../http/caller.ts'
 import { findIndexByName } from '../knowledge/store.ts'
 import { type AppliedPolicy, checkPromptShieldRequest, resolvePolicy } from '../policies/resolve.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'

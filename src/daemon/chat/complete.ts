@@ -60,7 +60,7 @@ function toProviderCall(call: Omit<ProviderCall, 'model' | 'timeouts'>, { model,
 
 function report({ modelId }: Attempt, error: ProviderError, log: Log): void {
   const facts = { model: modelId, reason: error.reason, upstream_status: error.upstreamStatus }
-  if (error.alarm) log.error({ ...facts, err: error }, 'provider refuses our credentials or does not know the model')
+  if (error.alarm) log.error({ ...facts, error }, 'provider refuses our credentials or does not know the model')
   else log.warn({ ...facts, detail: error.message }, 'model attempt failed')
 }
 

@@ -1,5 +1,6 @@
 import { GatewayError } from '../../shared/errors.ts'
-import { RequestAborted } from '../http/server.ts'
+import type { FailoverAttempt } from '../../shared/wire/chat.ts'
+import { RequestAborted } from '../http/request-aborted.ts'
 import { type ChatPart, type Outcome, ProviderError, type TokenUsage } from '../providers/provider.ts'
 import type { Answer, Finish } from './answer.ts'
 import type { OpenAnswer } from './complete.ts'
@@ -67,11 +68,12 @@ export function toErrorFrame(failure: unknown): { error: string; message: string
   return { error: 'Internal server error', message, reason: 'internal_error' }
 }
 
-/** The same for an answer of which nothing has left yet, as the error that becomes the whole reply. */
-export function toRefusal(failure: unknown, modelId: string, latencyMs: number): unknown {
+/** The same as the error of a reply: for an answer of which nothing has left, or for those who waited for its replay. */
+export function toRefusal(failure: unknown, { attempt, attempts }: OpenAnswer): unknown {
   if (!(failure instanceof ProviderError)) return failure
-  return new GatewayError('ALL_MODELS_FAILED', `All 1 model attempt(s) failed (last: ${modelId} — ${failure.reason})`, {
-    cause: failure,
-    extra: { attempts: [{ model: modelId, status: 'failed', reason: failure.reason, latency_ms: latencyMs }] },
-  })
+  const failed: FailoverAttempt[] = attempts.map((earlier) =>
+    earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,
+  )
+  const message = `All ${failed.length} model attempt(s) failed (last: ${attempt.modelId} — ${failure.reason})`
+  return new GatewayError('ALL_MODELS_FAILED', message, { cause: failure, extra: { attempts: failed } })
 }

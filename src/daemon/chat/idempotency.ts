@@ -1,15 +1,20 @@
 import { hash } from 'node:crypto'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS } from '../../shared/spec-limits.ts'
+import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_PURGE_ROWS } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import type { IdempotencyResultRow } from '../db/tables.ts'
+import { RequestAborted } from '../http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
-import { RequestAborted } from '../http/server.ts'
-import { deleteExpiredResult, findResult, type StoredResult } from './store.ts'
+import { deleteExpiredResults, deleteResult, findResult, type StoredResult } from './store.ts'
 
-/** Where an answer is kept for a later replay; its row joins the commit that bills the request. */
-export type ReplaySlot = { toRow(requestId: string, kept: { contentType: string; body: string }): IdempotencyResultRow }
+/** Where an answer is kept for a later replay. */
+export type ReplaySlot = {
+  /** The row that joins the commit which bills the request. */
+  toRow(requestId: string, kept: { contentType: string; body: string }): IdempotencyResultRow
+  /** There is no good answer: those who wait get this error too, and a later repeat runs again. */
+  broke(error: unknown): void
+}
 
 export type Idempotency = {
   /**
@@ -22,6 +27,12 @@ export type Idempotency = {
     route: string,
     produce: (replay: ReplaySlot | undefined) => Promise<Reply | undefined>,
   ): Promise<Reply | undefined>
+}
+
+/** Deletes stored answers whose time is over, a few at a time so that running requests do not wait for it. */
+export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
+  const now = isoTime(clock.now())
+  while ((await deleteExpiredResults(db, now, IDEMPOTENCY_PURGE_ROWS)) === IDEMPOTENCY_PURGE_ROWS);
 }
 
 /** What the first caller left for those who wait: an answer, the error it got, or nothing because it went away. */
@@ -40,17 +51,19 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }): Idem
     left: Left,
   ): Promise<Reply | undefined> {
     const scope = { tenantId: context.caller.tenantId, apiKeyId: context.caller.keyId, route, idempotencyKey: key }
-    await deleteExpiredResult(db, scope, isoTime(clock.now()))
     const known = await findResult(db, scope)
-    if (known) {
+    if (known && known.expires_at > isoTime(clock.now())) {
       left.stored = known
       return replayOf(known, fingerprint)
     }
+    if (known) await deleteResult(db, scope)
     let kept: StoredResult | undefined
     try {
       const answer = await produce({
+        broke: (error) => noteError(error, left),
         toRow(requestId, { contentType, body }) {
-          kept = { fingerprint, status: 200, content_type: contentType, body }
+          const expiresAt = isoTime(clock.now() + IDEMPOTENCY_HOURS * 3_600_000)
+          kept = { fingerprint, status: 200, content_type: contentType, body, expires_at: expiresAt }
           return {
             ...kept,
             tenant_id: scope.tenantId,
@@ -59,14 +72,13 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }): Idem
             idempotency_key: key,
             request_id: requestId,
             created_at: isoTime(clock.now()),
-            expires_at: isoTime(clock.now() + IDEMPOTENCY_HOURS * 3_600_000),
           }
         },
       })
       if (kept) left.stored = kept
       return answer
     } catch (error) {
-      if (error instanceof GatewayError) left.error = error
+      noteError(error, left)
       throw error
     }
   }
@@ -97,6 +109,10 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }): Idem
       }
     },
   }
+}
+
+function noteError(error: unknown, left: Left): void {
+  if (error instanceof GatewayError) left.error = error
 }
 
 function outsideSettled(left: Left): { promise: Promise<Left>; settle(): void } {

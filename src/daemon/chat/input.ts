@@ -30,6 +30,9 @@ export function toConversation(request: ChatRequest): Conversation {
     else if (system === undefined) system = content
     else throw invalidField('messages', '`system_message` cannot be combined with a system entry in `messages`.')
   }
+  if (!turns.some(({ role, content }) => role === 'user' && content.trim() !== '')) {
+    throw invalidField('messages', 'There must be a user message that is not empty.')
+  }
   return sized('messages', { system: system ?? '', messages: turns })
 }
 

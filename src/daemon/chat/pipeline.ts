@@ -27,12 +27,14 @@ export async function runChat(
   replay: ReplaySlot | undefined,
 ): Promise<Reply | undefined> {
   const startedMs = deps.clock.monotonic()
+  // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
+  const signal = replay ? context.shutdown : context.signal
   const admitted = await admit(request, context.caller, deps) // who pays; which models, index and policy
   const grounded = await groundCall(admitted, deps) // passages and sources, or none for Zero-Knowledge
-  const opened = await openAnswer(admitted.chain, grounded.call, context.signal, deps) // the first model to speak
+  const opened = await openAnswer(admitted.chain, grounded.call, signal, deps) // the first model to speak
   const envelope = toEnvelope(context.requestId, deps.clock.now(), admitted, grounded, opened)
   const answer = admitted.stream ? streamedAnswer(envelope, context, replay !== undefined) : wholeAnswer(envelope)
-  const ending = await readAnswer(opened, answer, context.signal) // passes the parts on until the answer ends
+  const ending = await readAnswer(opened, answer, signal) // passes the parts on until the answer ends
   return settle({ context, admitted, grounded, opened, answer, ending, startedMs, replay }, deps) // commit, last bytes
 }
 

@@ -1,8 +1,8 @@
 import { isoTime } from '../../shared/time.ts'
 import { CHAT_PATH } from '../../shared/wire/chat.ts'
 import type { UsageRecordRow } from '../db/tables.ts'
+import { RequestAborted } from '../http/request-aborted.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
-import { RequestAborted } from '../http/server.ts'
 import type { TokenUsage } from '../providers/provider.ts'
 import { countTokens } from '../usage/tokens.ts'
 import type { Admitted } from './admit.ts'
@@ -48,14 +48,16 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   }
   if (!(ending.failure instanceof RequestAborted)) {
     deps.log.warn(
-      { request_id: record.request_id, model: record.served_model, err: ending.failure },
+      { request_id: record.request_id, model: record.served_model, error: ending.failure },
       'answer broke off',
     )
   }
   await deps.ledger.commit({ usage: record })
+  const refusal = toRefusal(ending.failure, opened)
+  replay?.broke(refusal)
   answer.fail(toErrorFrame(ending.failure))
   if (admitted.stream) return undefined
-  throw toRefusal(ending.failure, opened.attempt.modelId, record.latency_ms)
+  throw refusal
 }
 
 /** Our own count, for a provider that gave none: never free, and marked as an estimate. */

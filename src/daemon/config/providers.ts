@@ -8,6 +8,7 @@ import { LATER_KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from './wel
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
+const LATER_KEYS = ['prices']
 /** Headers that belong to the connection or to the body we write. */
 const OUR_HEADERS = new Set(['connection', 'content-length', 'content-type', 'host', 'transfer-encoding', 'upgrade'])
 
@@ -41,9 +42,8 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     .string({ error: ({ input }) => (input === undefined ? noAddress(name) : 'must be a URL in quotes') })
     .transform(valueFrom(parseBaseUrl))
   const modelName = z.string().min(1, { abort: true })
-  const model = z.union([modelName, z.strictObject({ id: modelName })], {
-    error: 'must be the name of a model, or {id: NAME}',
-  })
+  const aModel = 'must be the name of a model, or {id: NAME}'
+  const model = z.union([modelName, section({ id: modelName }, aModel)], { error: aModel })
   const headers = z
     .record(z.string(), secret(), { error: 'must be header names, each with its value' })
     .transform(valueFrom(checkHeaders))
@@ -64,6 +64,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         .optional(),
     },
     'must be the settings of a provider, such as api_key',
+    LATER_KEYS,
   ).transform(
     (settings): ProviderConfig => ({
       name,

@@ -68,7 +68,8 @@ function lookUp(
   return readSecret(readFile, join(directory, credential))
 }
 
-function readSecret(readFile: ConfigSources['readFile'], path: string): string {
+/** The text of a file, without the line end that editors leave. Throws ValueFault, which names the file alone. */
+export function readSecret(readFile: ConfigSources['readFile'], path: string): string {
   try {
     return withoutLineEnd(readFile(path))
   } catch (error) {

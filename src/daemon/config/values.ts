@@ -36,6 +36,18 @@ export function parseDuration(text: string): number {
   return ms
 }
 
+/** `true` or `false`. Throws ValueFault. */
+export function parseSwitch(text: string): boolean {
+  if (text !== 'true' && text !== 'false') throw new ValueFault(`"${text}" is neither true nor false`)
+  return text === 'true'
+}
+
+/** The number of an open file. Throws ValueFault. */
+export function parseDescriptor(text: string): number {
+  if (!/^\d{1,6}$/.test(text)) throw new ValueFault(`"${text}" is not a file descriptor; write its number, such as 3`)
+  return Number(text)
+}
+
 /** A postgres:// URL, as it was given. Throws ValueFault, which does not repeat the URL: it may hold a password. */
 export function parseDatabaseUrl(text: string): string {
   if (!/^postgres(ql)?:\/\//.test(text)) {

@@ -30,6 +30,23 @@ export class DataDirInUseError extends Error {
 }
 
 /**
+ * Makes the data directory, readable by this user only, when it does not exist.
+ * @throws Error that names the directory and the reason.
+ */
+export async function makeDataDir(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const reason =
+      code === 'EEXIST' || code === 'ENOTDIR'
+        ? 'it, or a part of its path, is a file and not a directory'
+        : String(code ?? error)
+    throw new Error(`The data directory ${dataDir} cannot be made: ${reason}.`, { cause: error })
+  }
+}
+
+/**
  * Takes the data directory for this process, creating it when missing. The lock is the operating system's, on a file that
  * SQLite holds exclusively, so it ends with the process, however that ends.
  * @throws DataDirInUseError when another process, or another daemon of this one, has it.
@@ -38,7 +55,7 @@ export async function lockDataDir(
   dataDir: string,
   { clock = systemClock }: { clock?: Clock } = {},
 ): Promise<DataDirLock> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  await makeDataDir(dataDir)
   // Not in the locked file: POSIX drops a process's lock as soon as the process closes any handle of that file.
   const holderFile = join(dataDir, 'aigwd.holder.json')
   const connection = await sqlite3Driver.open(join(dataDir, 'aigwd.lock'), 'write')

@@ -53,11 +53,13 @@ export async function migrateDatabase(db: Db): Promise<void> {
 /** Whether every migration of this aigwd, and no other, has run. */
 export async function isMigrated(db: Db): Promise<boolean> {
   const applied = await appliedMigrations(db)
-  return applied.length === Object.keys(STEPS).length && applied.every((name) => name in STEPS)
+  return applied.length === Object.keys(STEPS).length && applied.every(isKnown)
 }
 
+const isKnown = (name: string): boolean => Object.hasOwn(STEPS, name)
+
 async function refuseNewerSchema(db: Db): Promise<void> {
-  const unknown = (await appliedMigrations(db)).filter((name) => !(name in STEPS))
+  const unknown = (await appliedMigrations(db)).filter((name) => !isKnown(name))
   if (unknown.length > 0) throw new NewerSchemaError(unknown)
 }
 

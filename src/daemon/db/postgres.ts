@@ -1,4 +1,5 @@
-import { type Dialect, PostgresAdapter, PostgresDialect } from 'kysely'
+import type { Socket } from 'node:net'
+import { type Dialect, PostgresAdapter, PostgresDriver, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import type { CustomTypesConfig } from 'pg'
 import type { StoreLog } from './database.ts'
 import { type Engine, UnstorableValueError } from './engine.ts'
@@ -8,13 +9,25 @@ const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
 /** No statement of the daemon may run this long, and no transaction may sit idle this long while it holds locks. */
 const STATEMENT_TIMEOUT_MS = 30_000
+// A server that still runs would have ended the statement by then, so the connection is given up.
+const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
 /** Object ids of int8 and of numeric, which is what sum() of an int8 column returns (pg_type). */
 const INT8 = 20
 const NUMERIC = 1700
 
-/** Kysely's dialect for a PostgreSQL server. Connections that break are logged and replaced, never thrown. */
-export async function openPostgresDialect(url: string, log: StoreLog | undefined): Promise<Dialect> {
+/** How long the server may be silent while a query waits for it, and while the store is being closed. */
+export type SilenceTimeouts = { runningMs: number; closingMs: number }
+
+/**
+ * Kysely's dialect for a PostgreSQL server. Connections that break, or are silent for too long, are logged and replaced,
+ * never thrown; the query that waits for one rejects.
+ */
+export async function openPostgresDialect(
+  url: string,
+  log: StoreLog | undefined,
+  silence: SilenceTimeouts = SILENCE_TIMEOUTS,
+): Promise<Dialect> {
   // Loaded here, so that a daemon on SQLite does not pay for it.
   const { default: pg } = await import('pg')
   const types: CustomTypesConfig = {
@@ -34,18 +47,31 @@ export async function openPostgresDialect(url: string, log: StoreLog | undefined
     keepAlive: true,
     types,
   })
+  const sockets = new Set<Socket>()
   // A connection that breaks while it is lent tells its client and not the pool, and an unheard `error` event would end
   // the process. So every client is listened to, and the pool need not be.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
+    // pg's own query_timeout would give the connection back to the pool with the lost query still on it, and the next
+    // query would wait behind that one. The socket's clock costs nothing per query, and it ends the connection.
+    const socket = client.connection.stream as Socket
+    socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
   })
   pool.on('error', () => undefined)
-  const dialect = new PostgresDialect({ pool })
+
+  class Driver extends PostgresDriver {
+    override async destroy(): Promise<void> {
+      for (const socket of sockets) socket.setTimeout(silence.closingMs)
+      await super.destroy()
+    }
+  }
   return {
-    createDriver: () => dialect.createDriver(),
+    createDriver: () => new Driver({ pool }),
     createAdapter: () => new PostgresEngineAdapter(),
-    createIntrospector: (db) => dialect.createIntrospector(db),
-    createQueryCompiler: () => dialect.createQueryCompiler(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
   }
 }
 

@@ -44,13 +44,15 @@ export type Tables = {
     id: string
     tenant_id: string
     index_id: string
-    /** File name or the given name; unique within its index. */
+    /** File name or the given name; unique within its index among what is published. */
     source: string
     title: string
     /** SHA-256 of the text, hex; an unchanged document is skipped. */
     content_hash: string
+    passage_count: number
+    /** Only what is `published` is searched. Before it is a `draft`, and once it is `discarded` it never comes back. */
+    state: 'draft' | 'published' | 'discarded'
     created_at: string
-    updated_at: string
   }
   passages: {
     /** Whole number, given by us in rising order, because FTS5 refers to passages by rowid. */

@@ -3,25 +3,27 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import { JSON_DEPTH, LINGER_MS, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 
-/** A body that is refused is still read up to here, so that the client sees the answer and not a reset. */
+/** So much of a refused body is read at most. */
 const DISCARD_BYTES = 8 * 1024 * 1024
 
 /**
  * Reads a whole body.
- * @throws PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when it takes longer than REQUEST_TIMEOUT_MS, and
- * INVALID_HTTP when the client stops half way.
+ * @throws PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when it takes longer than REQUEST_TIMEOUT_MS,
+ * INVALID_HTTP when the client stops half way, and the signal's reason when it is aborted.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
   limit: number,
   clock: Clock,
+  signal: AbortSignal,
 ): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > limit) return Promise.reject(tooLarge(limit))
   if (request.destroyed) return Promise.reject(cutShort())
+  if (signal.aborted) return Promise.reject(signal.reason)
   if (request.complete) {
     // All of it came with the headers, as nearly every request does: no listener and no timer is needed.
     const body: Buffer = request.read() ?? EMPTY
@@ -34,9 +36,13 @@ export function readBody(
     const timer = clock.after(REQUEST_TIMEOUT_MS, () =>
       fail(new GatewayError('REQUEST_TIMEOUT', 'The body did not arrive in time; send the request again.')),
     )
-    function fail(error: GatewayError): void {
+    function settle(): void {
       timer.cancel()
+      signal.removeEventListener('abort', onAbort)
       request.off('data', onData).off('end', onEnd).off('close', onClose)
+    }
+    function fail(error: unknown): void {
+      settle()
       reject(error)
     }
     function onData(chunk: Buffer): void {
@@ -47,13 +53,12 @@ export function readBody(
       else rest.push(chunk)
     }
     function onEnd(): void {
-      timer.cancel()
-      request.off('close', onClose)
+      settle()
       resolve(rest ? Buffer.concat(rest) : (first ?? EMPTY))
     }
-    function onClose(): void {
-      fail(cutShort())
-    }
+    const onClose = () => fail(cutShort())
+    const onAbort = () => fail(signal.reason)
+    signal.addEventListener('abort', onAbort)
     request.on('data', onData).on('end', onEnd).on('close', onClose)
   })
 }
@@ -65,29 +70,22 @@ const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended befor
 const tooLarge = (limit: number) =>
   new GatewayError('PAYLOAD_TOO_LARGE', `The body may have at most ${limit} bytes; send less.`)
 
-/**
- * Throws away what is left of a refused request's body, within bounds. True when all of it has come, so that the
- * connection may serve another request.
- */
-export function discardBody(request: IncomingMessage, clock: Clock): Promise<boolean> {
-  if (request.complete || request.destroyed) return Promise.resolve(request.complete)
-  if (Number(request.headers['content-length'] ?? 0) > DISCARD_BYTES) return Promise.resolve(false)
+/** Throws away what still comes of a refused request's body: all of it, DISCARD_BYTES or for LINGER_MS, what is first. */
+export function discardBody(request: IncomingMessage, clock: Clock): Promise<void> {
+  if (request.complete || request.destroyed) return Promise.resolve()
   return new Promise((resolve) => {
     let bytes = 0
-    const timer = clock.after(REQUEST_TIMEOUT_MS, () => done(false))
-    function done(complete: boolean): void {
+    const timer = clock.after(LINGER_MS, done)
+    function done(): void {
       timer.cancel()
-      request.off('data', onData).off('end', onEnd).off('close', onEnd)
-      resolve(complete)
+      request.off('data', onData).off('end', done).off('close', done)
+      resolve()
     }
     function onData(chunk: Buffer): void {
       bytes += chunk.length
-      if (bytes > DISCARD_BYTES) done(false)
+      if (bytes > DISCARD_BYTES) done()
     }
-    function onEnd(): void {
-      done(request.complete)
-    }
-    request.on('data', onData).on('end', onEnd).on('close', onEnd).resume()
+    request.on('data', onData).on('end', done).on('close', done).resume()
   })
 }
 

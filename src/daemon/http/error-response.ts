@@ -17,8 +17,8 @@ export function toErrorReply(
     onBug(error)
     known = new GatewayError('INTERNAL_ERROR', 'The gateway failed to handle this request. The details are in its log.')
   }
-  const { status } = ERRORS[known.code]
-  const body = shape === 'structured' ? structuredBody(known, requestId) : flatBody(known, requestId)
+  const { status, shape: ownShape = shape }: { status: number; shape?: ErrorShape } = ERRORS[known.code]
+  const body = ownShape === 'structured' ? structuredBody(known, requestId) : flatBody(known, requestId)
   return { status, body, headers: errorHeaders(known, status) }
 }
 

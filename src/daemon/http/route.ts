@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import { DEFAULT_BODY_BYTES } from '../../shared/spec-limits.ts'
-import type { Caller } from '../keys/caller.ts'
+import type { Caller } from './caller.ts'
 import type { EventStream } from './sse.ts'
 
 /** Who may call a route. Deny is the default: a route that names nothing does not compile. */
@@ -31,6 +31,8 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   response: ServerResponse
   /** Aborted when the client goes away before its answer is complete, or when the daemon gives up draining. */
   signal: AbortSignal
+  /** Aborted only when the daemon gives up draining: for work that must outlive its client. */
+  shutdown: AbortSignal
   /** Starts a text/event-stream answer; the handler then returns undefined. */
   openStream(headers?: Record<string, string>): EventStream
 }

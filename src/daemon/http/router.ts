@@ -76,8 +76,10 @@ function matchSegments(pattern: string[], segments: string[]): Record<string, st
 
 function decodeSegment(segment: string): string {
   try {
-    return decodeURIComponent(segment)
+    const decoded = decodeURIComponent(segment)
+    if (!decoded.includes('\0')) return decoded
   } catch {
-    throw new GatewayError('INVALID_HTTP', 'The path holds a broken percent-escape.')
+    // A broken escape and a NUL get the same answer.
   }
+  throw new GatewayError('INVALID_HTTP', 'The path holds a percent-escape that stands for no character.')
 }

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { STREAM_BUFFER_BYTES } from '../../shared/spec-limits.ts'
 
@@ -6,7 +5,7 @@ import { STREAM_BUFFER_BYTES } from '../../shared/spec-limits.ts'
 export type EventStream = {
   /** Sends whole frames at once. False when the client is so slow that the caller must await `drained` before more. */
   write(frames: string): boolean
-  /** Resolves when the client has read enough. @throws the signal's reason when it is aborted first. */
+  /** Resolves when the client has read enough, or is gone. @throws the signal's reason when it is aborted first. */
   drained(signal: AbortSignal): Promise<void>
   /** Sends the last frames and ends the answer. */
   end(frames: string): void
@@ -29,12 +28,25 @@ export function openEventStream(response: ServerResponse, headers: Record<string
   })
   return {
     write(frames) {
+      if (response.destroyed) return true
       response.write(frames)
       return response.writableLength <= STREAM_BUFFER_BYTES
     },
     async drained(signal) {
-      if (!response.writableNeedDrain) return
-      await once(response, 'drain', { signal })
+      if (!response.writableNeedDrain || response.destroyed) return
+      await new Promise<void>((resolve, reject) => {
+        const done = () => {
+          response.off('drain', done).off('close', done)
+          signal.removeEventListener('abort', aborted)
+          resolve()
+        }
+        const aborted = () => {
+          response.off('drain', done).off('close', done)
+          reject(signal.reason)
+        }
+        response.on('drain', done).on('close', done)
+        signal.addEventListener('abort', aborted, { once: true })
+      })
     },
     end(frames) {
       response.end(frames)

@@ -4,7 +4,8 @@ import { GatewayError } from '../../shared/errors.ts'
 import { KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
-import { findKeyOwner, type KeyOwner } from './store.ts'
+import type { Caller } from '../http/caller.ts'
+import { findKeyOwner } from './store.ts'
 
 const KEYS_CACHED = 10_000
 
@@ -13,16 +14,16 @@ export type Authenticator = {
    * `Authorization` header → whom the request speaks for. Answers at once for a key it looked up within KEY_CACHE_MS.
    * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired.
    */
-  authenticate(authorization: string | undefined): KeyOwner | Promise<KeyOwner>
+  authenticate(authorization: string | undefined): Caller | Promise<Caller>
 }
 
-type Cached = { owner: KeyOwner; expiresAtMs: number; lookedUpAtMs: number }
+type Cached = { caller: Caller; expiresAtMs: number; lookedUpAtMs: number }
 
 /** Looks keys up by their SHA-256 and remembers them for KEY_CACHE_MS, the published bound on a revocation's delay. */
 export function createAuthenticator({ db, clock }: { db: Db; clock: Clock }): Authenticator {
   const cache = new LRUCache<string, Cached>({ max: KEYS_CACHED })
 
-  async function lookUp(secretHash: string): Promise<KeyOwner> {
+  async function lookUp(secretHash: string): Promise<Caller> {
     const lookedUpAtMs = clock.now()
     const owner = await findKeyOwner(db, secretHash)
     if (!owner) {
@@ -30,8 +31,8 @@ export function createAuthenticator({ db, clock }: { db: Db; clock: Clock }): Au
       throw unauthorized('The API key is not known or was revoked.')
     }
     const expiresAtMs = owner.expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(owner.expiresAt)
-    cache.set(secretHash, { owner, expiresAtMs, lookedUpAtMs })
-    return unlessExpired(owner, expiresAtMs, clock.now())
+    cache.set(secretHash, { caller: owner.caller, expiresAtMs, lookedUpAtMs })
+    return unlessExpired(owner.caller, expiresAtMs, clock.now())
   }
 
   return {
@@ -39,7 +40,7 @@ export function createAuthenticator({ db, clock }: { db: Db; clock: Clock }): Au
       const secretHash = hash('sha256', bearerToken(authorization), 'hex')
       const known = cache.get(secretHash)
       const now = clock.now()
-      if (known && now - known.lookedUpAtMs < KEY_CACHE_MS) return unlessExpired(known.owner, known.expiresAtMs, now)
+      if (known && now - known.lookedUpAtMs < KEY_CACHE_MS) return unlessExpired(known.caller, known.expiresAtMs, now)
       return lookUp(secretHash)
     },
   }
@@ -53,9 +54,9 @@ function bearerToken(authorization: string | undefined): string {
   return token
 }
 
-function unlessExpired(owner: KeyOwner, expiresAtMs: number, now: number): KeyOwner {
+function unlessExpired(caller: Caller, expiresAtMs: number, now: number): Caller {
   if (now >= expiresAtMs) throw unauthorized('The API key has expired.')
-  return owner
+  return caller
 }
 
 const unauthorized = (message: string) => new GatewayError('UNAUTHORIZED', message)

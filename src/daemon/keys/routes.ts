@@ -1,9 +1,8 @@
 import { FlatError } from '../../shared/wire/common.ts'
 import { WhoamiResponse } from '../../shared/wire/system.ts'
 import { type Route, reply, route } from '../http/route.ts'
-import type { Authenticator } from './authenticate.ts'
 
-export function keyRoutes({ authenticator }: { authenticator: Authenticator }): Route[] {
+export function keyRoutes(): Route[] {
   return [
     route({
       method: 'GET',
@@ -16,13 +15,12 @@ export function keyRoutes({ authenticator }: { authenticator: Authenticator }): 
         200: { description: 'The owner of the key', schema: WhoamiResponse },
         401: { description: 'Key missing or invalid', schema: FlatError },
       },
-      async handle({ request }) {
-        const owner = await authenticator.authenticate(request.headers.authorization)
+      async handle({ caller }) {
         return reply(200, {
           success: true,
-          user: { id: owner.userId, name: owner.userName, email: owner.userEmail, role: owner.userRole },
-          tenant: { id: owner.tenantId, name: owner.tenantName },
-          api_key: { id: owner.keyId, name: owner.keyName, operator: owner.isOperator },
+          user: { id: caller.userId, name: caller.userName, email: caller.userEmail, role: caller.userRole },
+          tenant: { id: caller.tenantId, name: caller.tenantName },
+          api_key: { id: caller.keyId, name: caller.keyName, operator: caller.isOperator },
         })
       },
     }),

@@ -1,13 +1,8 @@
 import type { Db } from '../db/database.ts'
-import type { Caller } from './caller.ts'
+import type { Caller } from '../http/caller.ts'
 
-export type KeyOwner = Caller & {
-  userName: string
-  userEmail: string
-  tenantName: string
-  /** ISO 8601, or null for never. */
-  expiresAt: string | null
-}
+/** A caller, and until when. `expiresAt` is ISO 8601, or null for never. */
+export type KeyOwner = { caller: Caller; expiresAt: string | null }
 
 /**
  * The live key with this SHA-256 (hex) and whom it speaks for; undefined when it is unknown or revoked, or its owner is
@@ -24,19 +19,20 @@ export async function findKeyOwner(db: Db, secretHash: string): Promise<KeyOwner
     .where('k.revoked_at', 'is', null)
     .where('u.status', '=', 1)
     .executeTakeFirst()
-  return (
-    row && {
+  if (!row) return undefined
+  return {
+    caller: {
       tenantId: row.tenant_id,
+      tenantName: row.tenant_name,
       keyId: row.id,
       keyName: row.name,
       userId: row.user_id,
+      userName: row.user_name,
+      userEmail: row.email,
       userRole: row.role,
       isAdmin: row.role === 'admin',
       isOperator: row.is_operator === 1,
-      userName: row.user_name,
-      userEmail: row.email,
-      tenantName: row.tenant_name,
-      expiresAt: row.expires_at,
-    }
-  )
+    },
+    expiresAt: row.expires_at,
+  }
 }

@@ -3,7 +3,7 @@ import { markdownUnits, proseUnits, type Unit } from './units.ts'
 
 /** A piece of a document that is found and quoted on its own. `headings` are those above it, joined by " > ". */
 export type Passage = { position: number; headings: string; body: string }
-export type ChunkedText = { title: string; passages: Iterable<Passage> }
+type ChunkedText = { title: string; passages: Iterable<Passage> }
 
 /** What a passage is meant to hold, in characters: a thought with its reasons, and eight of them fit a prompt. */
 export const PASSAGE_CHARS = 1_000
@@ -17,11 +17,9 @@ export const OVERLAP_CHARS = 200
  * the front matter of a Markdown file.
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
-  const lines = text
-    .replace(/^\uFEFF/, '')
-    .replace(/\r\n?/g, '\n')
-    // One by one: a pattern with a quantifier overflows the stack on millions of empty lines.
-    .replace(/(?<=\n\n\n)\n/g, '')
+  let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
+  // One by one: a pattern with a quantifier overflows the stack on millions of empty lines.
+  if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const unitsOf = format === 'markdown' ? markdownUnits : proseUnits
   return { title, passages: passagesOf(lines, sections, unitsOf) }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { TextFormat } from './markdown.ts'
 
 /** A document before it is read. `type`: the MIME type that came with it, in lower case, or empty. */
-export type RawDocument = { name: string; type: string; bytes: Buffer }
+type RawDocument = { name: string; type: string; bytes: Buffer }
 export type DocumentText = { text: string; format: TextFormat }
 
 /** Why a document cannot be indexed, in words for the one who sent it. */

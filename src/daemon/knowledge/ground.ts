@@ -5,7 +5,7 @@ import type { GroundingPassage } from '../providers/provider.ts'
 import { contentWords } from '../text/words.ts'
 import { type Match, searchPassages } from './search.ts'
 
-export type Grounding = {
+type Grounding = {
   passages: GroundingPassage[]
   /** The best documents, at most SOURCES_RETURNED, each with the score of its best passage. */
   sources: { source: string; score: number }[]
@@ -15,8 +15,11 @@ export type Grounding = {
   promptText: string
 }
 
-/** Looks at what was found before a model sees it, and leaves out what it must not see. */
-export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | Promise<readonly Match[]>
+/**
+ * Looks at what was found before a model sees it, and leaves out what it must not see. No guard uses it yet: this is where
+ * the ones that screen passages are to come in.
+ */
+type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | Promise<readonly Match[]>
 
 const PASSAGES = 8
 const PASSAGES_CHARS = 8_000

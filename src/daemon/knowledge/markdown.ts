@@ -1,7 +1,9 @@
+import { endsFence, fenceOf } from '../text/code-fence.ts'
+
 export type TextFormat = 'text' | 'markdown'
 /** A stretch of text under one heading; `start` and `end` are indexes into the text. */
 export type Section = { headings: readonly string[]; start: number; end: number }
-export type Outline = { title: string; sections: Iterable<Section> }
+type Outline = { title: string; sections: Iterable<Section> }
 
 /** A longer line with a # in front is text: a heading is repeated on every passage below it. */
 const HEADING_CHARS = 200
@@ -38,7 +40,6 @@ type Heading = { level: number; title: string; titleStart: number; titleEnd: num
 
 const ATX = /^ {0,3}(#{1,6})(?:[ \t]+|$)/
 const SETEXT = /^ {0,3}(=+|-{2,})[ \t]*$/
-const FENCE = /^ {0,3}(`{3,}|~{3,})/
 
 function* headingsOf(text: string, from: number): Generator<Heading> {
   let fence: string | undefined
@@ -46,14 +47,14 @@ function* headingsOf(text: string, from: number): Generator<Heading> {
   let beforePrevious: Line | undefined
   for (const line of linesOf(text, from)) {
     const { content } = line
-    const mark = FENCE.exec(content)?.[1]
     if (fence !== undefined) {
-      if (mark?.startsWith(fence) && content.trim() === mark) fence = undefined
+      if (endsFence(content, fence)) fence = undefined
       previous = undefined
-    } else if (mark !== undefined) {
-      fence = mark
-      previous = undefined
-    } else {
+      continue
+    }
+    fence = fenceOf(content)
+    if (fence !== undefined) previous = undefined
+    else {
       const heading = atxHeading(line) ?? setextHeading(line, previous, beforePrevious)
       if (heading) yield heading
       beforePrevious = previous
@@ -130,8 +131,11 @@ function findFrontMatter(text: string): { title: string; end: number } | undefin
   }
 }
 
+/** Behind so many characters a heading is not the title of the whole, and not worth the search. */
+const TITLE_CHARS = 100_000
+
 function firstHeading(text: string, from: number): string {
-  for (const { title } of headingsOf(text, from)) return title
+  for (const { title } of headingsOf(text.slice(0, from + TITLE_CHARS), from)) return title
   return ''
 }
 

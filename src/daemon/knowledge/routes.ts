@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { z } from 'zod'
-import { GatewayError, invalidField } from '../../shared/errors.ts'
+import { z } from 'zod'
+import { GatewayError } from '../../shared/errors.ts'
 import { newId } from '../../shared/ids.ts'
+import { toIndexName } from '../../shared/index-name.ts'
 import { INDEX_NAME, SEARCH_CONTENT_CHARS } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import { FlatError, StructuredError } from '../../shared/wire/common.ts'
@@ -41,7 +42,10 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
       body: CreateIndexRequest,
       responses: {
         201: { description: 'The new index, usable at once', schema: CreateIndexResponse },
-        400: { description: 'The name cannot be used', schema: StructuredError },
+        400: {
+          description: 'A field is wrong; flat when it is the name',
+          schema: z.union([StructuredError, FlatError]),
+        },
         401: { description: 'Key missing or invalid', schema: StructuredError },
         403: { description: 'Not an administrator', schema: StructuredError },
         409: { description: 'The name exists', schema: StructuredError },
@@ -51,7 +55,7 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
         const index: IndexRow = {
           id: newId(clock.now()),
           tenant_id: caller.tenantId,
-          name: toIndexName(body.name),
+          name: usableName(body.name),
           description: body.description ?? '',
           created_by: caller.userId,
           created_at: now,
@@ -61,7 +65,7 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
         return reply(201, {
           success: true,
           message: 'Index created',
-          index: toIndex({ ...index, documentCount: 0 }),
+          index: toCreatedIndex({ ...index, documentCount: 0 }),
         } satisfies z.input<typeof CreateIndexResponse>)
       },
     }),
@@ -180,45 +184,50 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
   ]
 }
 
-/** As it is stored and called: lower case, `-` for spaces, other signs left out. @throws VALIDATION_ERROR */
-export function toIndexName(name: string): string {
-  const normal = name
-    .trim()
-    .toLowerCase()
-    .replace(/\s+/g, '-')
-    .replace(/[^a-z0-9-]/g, '')
+/** The name to store. @throws INVALID_INDEX_NAME */
+function usableName(name: string): string {
+  const normal = toIndexName(name)
   if (!INDEX_NAME.test(normal)) {
-    throw invalidField('name', 'name must leave 3 to 50 letters a-z, digits or "-" after normalisation.', name)
+    throw new GatewayError('INVALID_INDEX_NAME', 'name must leave 3 to 50 letters a-z, digits or "-".')
   }
-  if (normal === ZERO_KNOWLEDGE.toLowerCase()) {
-    throw invalidField(
-      'name',
-      `"${ZERO_KNOWLEDGE}" is reserved for answers without retrieval; choose another name.`,
-      name,
-    )
+  if (normal === toIndexName(ZERO_KNOWLEDGE)) {
+    throw new GatewayError('INVALID_INDEX_NAME', `"${ZERO_KNOWLEDGE}" is reserved for answers without retrieval.`)
   }
   return normal
 }
 
+/** What cannot be a name is not asked for: not every text can be sent to a database. @throws INDEX_NOT_FOUND */
 async function getIndex(db: Db, tenantId: string, name = ''): Promise<IndexRow> {
-  const index = await findIndexByName(db, tenantId, name)
+  const index = INDEX_NAME.test(name) ? await findIndexByName(db, tenantId, name) : undefined
   if (!index)
     throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
   return index
 }
 
-function toIndex(row: CountedIndex): Index {
+type CreatedIndex = z.input<typeof CreateIndexResponse>['index']
+
+function toCreatedIndex(row: CountedIndex): CreatedIndex {
   return {
     id: row.id,
     name: row.name,
+    sharedIndexName: row.name,
+    namespace: row.name,
     description: row.description,
     type: 'general',
-    isActive: true,
+    assignedUser: null,
+    assignedGroup: null,
     documentCount: row.documentCount,
     createdAt: row.created_at,
-    updatedAt: row.updated_at,
   }
 }
+
+const toIndex = (row: CountedIndex): Index => ({
+  ...toCreatedIndex(row),
+  userId: row.created_by,
+  isActive: true,
+  updatedAt: row.updated_at,
+  deletedAt: null,
+})
 
 const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
   documents.filter((document) => document.status === status).length

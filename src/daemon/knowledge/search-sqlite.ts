@@ -1,43 +1,51 @@
 import { sql } from 'kysely'
 import type { Ranking } from './search.ts'
 
-// FTS5's bm25() knows how often a word occurs over all tenants. Asked for one word at a time, that factor can be divided
-// out again and replaced by the one of this index, so no tenant's ranking tells anything about another's texts.
-// 2.2 is k1 + 1, the most that BM25 gives for one word; 1e-6 is FTS5's floor for words that are nearly everywhere.
-export const sqliteRanking: Ranking = (words, { tenantId, indexId }, limit) => {
+// FTS5's bm25() weighs a word by how rare it is over all tenants. Divided by what it would be if the passage were about
+// nothing else (which enormous column weights make of it), it is how much the passage is about the word, from 0 to 1, and
+// the rarity of the word in this index takes its place. The one thing that texts of others still move, and very little, is
+// the average length of a passage, which bm25() takes for the usual one.
+export const sqliteRanking: Ranking = ({ words, joined }, { tenantId, indexId }, limit) => {
   // Quoted, a word is a string to FTS5 and never an operator; a word holds no quotes (see wordsOf).
-  const hits = words.map(
-    (word, term) => sql`
-      select ${sql.lit(term)} as term, rowid as id, -bm25(passages_fts, 2.0, 1.0) as weight
-      from passages_fts where passages_fts match ${`"${word}"`}`,
-  )
+  const here = `index_id : "${indexId.replaceAll('"', '""')}"`
+  const matchOf = (word: string) => `${here} AND {headings body} : "${word}"`
+  const terms = [
+    ...words.map((word) => ({ match: matchOf(word), required: 1 })),
+    ...joined.map((word) => ({ match: matchOf(word), required: 0 })),
+  ]
+  // Starts with SELECT, which lets a reader take it; the terms are one parameter, so it is one statement for all queries.
   return sql`select * from (
-    with hit as materialized (${sql.join(hits, sql` union all `)}),
-    everywhere as (select count(*) as size from passages),
-    known as (
-      select term, max(1e-6, ln((size - count(*) + 0.5) / (count(*) + 0.5))) as idf
-      from hit, everywhere group by term
+    with term as materialized (
+      select key as id, value->>'match' as match, value->>'required' as required from json_each(${JSON.stringify(terms)})
+    ),
+    hit as materialized (
+      select term.id as term, passages_fts.rowid as id,
+        bm25(passages_fts, 0.0, 2.0, 1.0) / bm25(passages_fts, 0.0, 2e9, 1e9) as weight
+      from term cross join passages_fts where passages_fts match term.match
     ),
     here as materialized (
       select hit.term, hit.id, hit.weight from hit join passages on passages.id = hit.id
-      where passages.tenant_id = ${tenantId} and passages.index_id = ${indexId}
+        join documents on documents.tenant_id = passages.tenant_id and documents.index_id = passages.index_id
+          and documents.id = passages.document_id
+      where passages.tenant_id = ${tenantId} and passages.index_id = ${indexId} and documents.state = 'published'
     ),
     home as (
-      select count(*) as size from passages where tenant_id = ${tenantId} and index_id = ${indexId}
+      select coalesce(sum(passage_count), 0) as size from documents
+      where tenant_id = ${tenantId} and index_id = ${indexId} and state = 'published'
     ),
     found as (
       select here.term, ln(1 + (size - count(*) + 0.5) / (count(*) + 0.5)) as idf
       from here, home group by here.term
     ),
     whole as (
-      select (select coalesce(sum(idf), 0) from found)
-        + (${sql.lit(words.length)} - (select count(*) from found)) * ln(1 + (size + 0.5) / 0.5) as idf
-      from home
+      select coalesce(sum(coalesce(found.idf, ln(1 + (size + 0.5) / 0.5))), 0) as idf
+      from home, term left join found on found.term = term.id
+      where term.required or found.term is not null
     ),
     best as (
-      select here.id, min(1.0, sum(found.idf * here.weight / known.idf / 2.2) / whole.idf) as score
-      from here join found on found.term = here.term join known on known.term = here.term, whole
-      group by here.id order by score desc, here.id limit ${sql.lit(limit)}
+      select here.id, min(1.0, sum(found.idf * here.weight) / whole.idf) as score
+      from here join found on found.term = here.term, whole
+      group by here.id order by score desc, here.id limit ${limit}
     )
     select best.score, passages.id, passages.document_id, documents.source, documents.title, passages.position,
       passages.headings, passages.body

@@ -1,10 +1,10 @@
 import type { RawBuilder } from 'kysely'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
-import { contentWords, withoutWordBorders } from '../text/words.ts'
+import { contentWords, joinedWords, withoutWordBorders } from '../text/words.ts'
+import type { IndexKey } from './document-store.ts'
 import { postgresRanking } from './search-postgres.ts'
 import { sqliteRanking } from './search-sqlite.ts'
-import type { IndexKey } from './store.ts'
 
 /** A passage that shares words with the query, with where it stands. `score`: see `searchPassages`. */
 export type Match = {
@@ -20,11 +20,15 @@ export type Match = {
 
 type MatchRow = Omit<Match, 'passageId' | 'documentId'> & { id: number; document_id: string }
 
+/** What is looked for. `joined` are words that may stand for two of `words`; where they do not occur, nobody misses them. */
+type QueryTerms = { words: readonly string[]; joined: readonly string[] }
+
 /** The query for the best passages for these words, best first, with the columns of MatchRow. */
-export type Ranking = (words: readonly string[], key: IndexKey, limit: number) => RawBuilder<unknown>
+export type Ranking = (terms: QueryTerms, key: IndexKey, limit: number) => RawBuilder<unknown>
 
 /** More words make a query slow and no better. */
 const QUERY_WORDS = 32
+const JOINED_WORDS = 16
 
 /**
  * The passages of one index that fit the query best, best first. Any text is a query: it is taken as words, never as
@@ -42,10 +46,10 @@ export async function searchPassages(
   query: string,
   limit: number,
 ): Promise<Match[]> {
-  const words = queryWords(query)
-  if (words.length === 0) return []
+  const terms = queryTerms(query)
+  if (terms.words.length === 0) return []
   const ranking = engineOf(db).name === 'sqlite' ? sqliteRanking : postgresRanking
-  const { rows } = await ranking(words, { tenantId, indexId }, limit).execute(db)
+  const { rows } = await ranking(terms, { tenantId, indexId }, limit).execute(db)
   return (rows as MatchRow[]).map(({ id, document_id, ...row }) => ({
     ...row,
     passageId: id,
@@ -56,8 +60,10 @@ export async function searchPassages(
 }
 
 /** Of a long query the longest words, because they are the rarest. */
-export function queryWords(query: string): string[] {
-  const words = contentWords(query)
-  if (words.length <= QUERY_WORDS) return words
-  return words.sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS)
+export function queryTerms(query: string): QueryTerms {
+  const all = contentWords(query)
+  const words =
+    all.length <= QUERY_WORDS ? all : all.sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS)
+  const joined = [...joinedWords(query).keys()].filter((word) => !words.includes(word))
+  return { words, joined: joined.slice(0, JOINED_WORDS) }
 }

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { z } from 'zod'
-import { DOCUMENT_NAME_CHARS } from '../../shared/spec-limits.ts'
+import { DOCUMENT_NAME_CHARS, DOCUMENT_PASSAGES, UPLOAD_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { TrainResponse } from '../../shared/wire/indexes.ts'
 import type { Db } from '../db/database.ts'
 import { chunkText, type Passage } from './chunking.ts'
+import { findDocument, type IndexKey } from './document-store.ts'
 import { type DocumentText, readDocument, UnreadableDocument } from './document-text.ts'
-import { findDocument, type IndexKey, replaceDocument } from './store.ts'
+import { removeAbandoned, replaceDocument } from './replacement.ts'
 import type { Upload } from './upload.ts'
 
 export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
@@ -22,6 +23,7 @@ export async function trainIndex(
   { db, clock }: { db: Db; clock: Clock },
   signal: AbortSignal,
 ): Promise<TrainedDocument[]> {
+  await removeAbandoned(db, index.tenantId, isoTime(clock.now() - ABANDONED_MS))
   const documents: TrainedDocument[] = []
   const names = new Set<string>()
   for (const upload of uploads) {
@@ -30,7 +32,7 @@ export async function trainIndex(
     try {
       if (names.has(name)) throw new UnreadableDocument('Another document of this request has the same name.')
       names.add(name)
-      documents.push(await trainDocument({ ...upload, name }, index, { db, clock }))
+      documents.push(await trainDocument({ ...upload, name }, index, { db, clock }, signal))
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
       documents.push({ name, status: 'failed', chunks: 0, error: error.message })
@@ -43,6 +45,7 @@ async function trainDocument(
   upload: Upload,
   index: IndexKey,
   { db, clock }: { db: Db; clock: Clock },
+  signal: AbortSignal,
 ): Promise<TrainedDocument> {
   const { name } = upload
   if (name === '') throw new UnreadableDocument('The file has no name.')
@@ -53,13 +56,16 @@ async function trainDocument(
   const content = readDocument({ ...upload, bytes: await upload.read() })
   const contentHash = hashOf(content)
   const stored = await findDocument(db, index, name)
-  if (stored?.contentHash === contentHash) return { name, status: 'unchanged', chunks: stored.passages }
+  if (stored?.contentHash === contentHash) return { name, status: 'unchanged', chunks: stored.passageCount }
 
   const { title, passages } = await passagesOf(content)
   const document = { source: name, title: title || name, contentHash, now: isoTime(clock.now()) }
-  await db.transaction().execute((tx) => replaceDocument(tx, index, document, passages))
+  await replaceDocument(db, index, document, passages, signal)
   return { name, status: 'indexed', chunks: passages.length }
 }
+
+/** No document takes so long to be written; what is older and not published was left behind by a crash. */
+const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
 /** Raised when documents are cut in another way, so that the next training replaces what was cut the old way. */
 const CUT_VERSION = 1
@@ -69,11 +75,17 @@ const hashOf = ({ text, format }: DocumentText): string =>
 
 const PASSAGES_PER_TURN = 200
 
-/** Cutting a large file takes seconds of CPU; other requests get their turn in between. */
+/**
+ * Cutting a large file takes seconds of CPU; other requests get their turn in between.
+ * @throws UnreadableDocument above DOCUMENT_PASSAGES
+ */
 async function passagesOf({ text, format }: DocumentText): Promise<{ title: string; passages: Passage[] }> {
   const { title, passages } = chunkText(text, format)
   const all: Passage[] = []
   for (const passage of passages) {
+    if (all.length === DOCUMENT_PASSAGES) {
+      throw new UnreadableDocument(`The file has more than ${DOCUMENT_PASSAGES} passages; split it.`)
+    }
     all.push(passage)
     if (all.length % PASSAGES_PER_TURN === 0) await nextTurn()
   }

@@ -1,3 +1,4 @@
+import { endsFence, fenceOf } from '../text/code-fence.ts'
 import { sentenceEnds } from '../text/sentences.ts'
 import { linesOf, type Section } from './markdown.ts'
 
@@ -11,7 +12,6 @@ export type Unit = { start: number; end: number; border: 'sentence' | 'line' | '
 type CodePart = { fence: string; first: boolean; last: boolean }
 type Range = { start: number; end: number }
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})/
 /** Lines that stand for themselves and do not go on in the next: lists, tables, quotes, indented code. */
 const OWN_LINE = /^(?:\s*(?:[-*+]|\d{1,9}[.)])\s|\s*[|>]|\s{4})/
 
@@ -20,12 +20,12 @@ export function* markdownUnits(text: string, { start, end }: Section): Generator
   let fence: string | undefined
   let open = start // start of the prose or the code that is being read
   for (const line of linesOf(text, start, end)) {
-    const mark = FENCE.exec(line.content)?.[1]
-    if (fence === undefined && mark !== undefined) {
+    if (fence === undefined) {
+      fence = fenceOf(line.content)
+      if (fence === undefined) continue
       yield* proseUnits(text, { start: open, end: line.start })
       open = line.start
-      fence = mark
-    } else if (fence !== undefined && mark?.startsWith(fence) && line.content.trim() === mark) {
+    } else if (endsFence(line.content, fence)) {
       yield* codeUnits(text, { start: open, end: line.end }, fence)
       open = line.end
       fence = undefined

@@ -66,7 +66,7 @@ export function createLedger({ db, clock, log }: { db: Db; clock: Clock; log: Pi
       for (const { resolve } of batch) resolve()
     } catch (error) {
       const durationMs = Math.round(clock.monotonic() - startedAt)
-      log.error({ err: error, requests: batch.length, durationMs }, 'a ledger commit failed')
+      log.error({ error, requests: batch.length, durationMs }, 'a ledger commit failed')
       await settleFailed(batch, error)
     }
   }

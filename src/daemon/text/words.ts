@@ -1,7 +1,7 @@
 /** What counts as a word, for everything that compares texts: search terms, the built-in model, cutting into passages. */
 
 /** U+200B, the sign for "a word ends here" in scripts that write no spaces. It takes no room on a screen. */
-export const WORD_BORDER = '\u200b'
+const WORD_BORDER = '\u200b'
 
 // Scripts that are written without spaces between words.
 const UNSPACED_RUN =
@@ -37,6 +37,23 @@ export function contentWords(text: string): string[] {
   const meaningful = [...words].filter((word) => !STOP_WORDS.has(word))
   return meaningful.length > 0 ? meaningful : [...words]
 }
+
+/**
+ * Neighbours written as one word, in order, each with its two parts: "back up" → "backup", which is how another text may
+ * spell it. Two words without meaning of their own are not joined.
+ */
+export function joinedWords(text: string): Map<string, readonly [string, string]> {
+  const words = wordsOf(text)
+  const joined = new Map<string, readonly [string, string]>()
+  for (const [at, word] of words.entries()) {
+    const next = words[at + 1]
+    if (next === undefined || !JOINABLE.test(word) || !JOINABLE.test(next)) continue
+    if (!STOP_WORDS.has(word) || !STOP_WORDS.has(next)) joined.set(word + next, [word, next])
+  }
+  return joined
+}
+
+const JOINABLE = /^[a-z]{2,20}$/
 
 /**
  * A form that the usual endings of an English word do not change: `installing`, `installed`, `installs` → `instal`.

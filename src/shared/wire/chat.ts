@@ -7,11 +7,12 @@ import {
   MAX_TOKENS_LIMIT,
   MESSAGE_CONTENT_BYTES,
   MESSAGES_PER_REQUEST,
+  MODEL_ID_CHARS,
   MODELS_PER_CHAIN,
   SOURCES_RETURNED,
   TEMPERATURE_LIMIT,
 } from '../spec-limits.ts'
-import { optional } from './common.ts'
+import { optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
 
@@ -25,9 +26,9 @@ const timeout = (name: string, bounds: { min: number; max: number }) =>
       .meta({ description: `Milliseconds, clamped to ${bounds.min}-${bounds.max}` }),
   )
 
-const ModelId = z
-  .string({ error: 'a model is written "<provider>/<model>"' })
+const ModelId = storableText('a model')
   .regex(/^[^/\s]+\/\S+$/, { error: 'a model is written "<provider>/<model>"' })
+  .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
   .meta({ example: 'local/extract' })
 
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
@@ -54,7 +55,7 @@ const distinct = (count: number, name: string) => ({
 const chainSize = distinct(MODELS_PER_CHAIN, 'models')
 const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 
-export const Redundancy = z.object(
+const Redundancy = z.object(
   {
     timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
     first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
@@ -68,16 +69,16 @@ export const Redundancy = z.object(
   { error: 'redundancy must be an object {timeout_ms, first_token_timeout_ms, on}' },
 )
 
-export const ChatMessage = z.object(
+const ChatMessage = z.object(
   {
     role: z.enum(['system', 'user', 'assistant'], { error: 'role must be system, user or assistant' }),
     content: z.string({ error: 'content must be a string' }),
   },
   { error: 'each message must be an object {role, content}' },
 )
-export type ChatMessage = z.infer<typeof ChatMessage>
 
-const text = (name: string) => z.string({ error: `${name} must be a string` })
+/** What is said to a model is its own affair: any string. */
+const speech = (name: string) => z.string({ error: `${name} must be a string` })
 const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
 /** Body of POST /chat/completions (spec: same). Rules that span fields are in `chat/input.ts`. */
@@ -85,7 +86,7 @@ export const ChatRequest = z
   .object(
     {
       prompt: optional(
-        text('prompt')
+        speech('prompt')
           .refine((value) => value.trim() !== '', { error: 'prompt must not be empty' })
           .refine((value) => Buffer.byteLength(value) <= MESSAGE_CONTENT_BYTES, {
             error: `prompt must be at most ${MESSAGE_CONTENT_BYTES} bytes`,
@@ -101,7 +102,7 @@ export const ChatRequest = z
             error: 'a system message may only be the first entry, and only once',
           }),
       ),
-      system_message: optional(text('system_message')),
+      system_message: optional(speech('system_message')),
       model: optional(ModelId),
       models: optional(
         z
@@ -115,14 +116,16 @@ export const ChatRequest = z
           .refine(fallbackSize.check, { error: fallbackSize.error }),
       ),
       redundancy: optional(Redundancy),
-      index: optional(text('index').meta({ description: 'Knowledge base, or `Zero-Knowledge`', example: 'handbook' })),
+      index: optional(
+        storableText('index').meta({ description: 'Knowledge base, or `Zero-Knowledge`', example: 'handbook' }),
+      ),
       use_rag: optional(flag('use_rag')),
-      smltp_policy: optional(text('smltp_policy')),
+      smltp_policy: optional(storableText('smltp_policy')),
       prompt_shield: optional(
         z.object(
           {
             enabled: optional(flag('prompt_shield.enabled')),
-            policy: optional(text('prompt_shield.policy')),
+            policy: optional(storableText('prompt_shield.policy')),
           },
           { error: 'prompt_shield must be an object {enabled, policy}' },
         ),
@@ -135,14 +138,15 @@ export const ChatRequest = z
       ),
       max_tokens: optional(
         z
-          .int({ error: 'max_tokens must be a whole number' })
+          .number({ error: 'max_tokens must be a whole number' })
+          .refine(Number.isInteger, { error: 'max_tokens must be a whole number' })
           .min(1, { error: 'max_tokens must be at least 1' })
           .transform(clamp(1, MAX_TOKENS_LIMIT))
-          .meta({ description: `Capped at ${MAX_TOKENS_LIMIT}` }),
+          .meta({ description: `A whole number, capped at ${MAX_TOKENS_LIMIT}` }),
       ),
       stream: optional(flag('stream')),
       conversation_id: optional(
-        text('conversation_id')
+        storableText('conversation_id')
           .min(1, { error: 'conversation_id must not be empty' })
           .max(CONVERSATION_ID_CHARS, {
             error: `conversation_id may have at most ${CONVERSATION_ID_CHARS} characters`,

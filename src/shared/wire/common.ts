@@ -4,6 +4,18 @@ import { z } from 'zod'
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => (value === null ? undefined : value))
 
+// In a pattern with the u flag, a surrogate that is half of a pair is a character of its own.
+const UNSTORABLE = /[\0\p{Surrogate}]/u
+
+/**
+ * A string that may be stored or shown again. It holds no NUL and no half of a surrogate pair, which PostgreSQL refuses
+ * and SQLite would change.
+ */
+export const storableText = (name: string) =>
+  z
+    .string({ error: `${name} must be a string` })
+    .refine((value) => !UNSTORABLE.test(value), { error: `${name} must hold no NUL and no half of a surrogate pair` })
+
 /** Flat error body (spec: Errors, flat shape). */
 export const FlatError = z
   .looseObject({

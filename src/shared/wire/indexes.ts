@@ -1,19 +1,26 @@
 import { z } from 'zod'
 import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
-import { optional, Pagination } from './common.ts'
+import { optional, Pagination, storableText } from './common.ts'
 
 /** The reserved name that means "no retrieval" (spec: POST /chat/completions, `index`). */
 export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
 const required = (name: string) =>
-  z
-    .string({ error: `${name} must be a string` })
-    .refine((value) => value.trim() !== '', { error: `${name} is required` })
+  storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/** Body of POST /indexes (named-endpoints §19). */
+/** What we do not do yet is refused: ignored, it would leave open to everybody what was meant for one. */
+const notAssignable = (name: string) =>
+  z.null({ error: `${name} is not supported yet; every index is general` }).optional()
+
+/** Body of POST /indexes (named-endpoints §19). `region` and `cloud` are hints of the contract that mean nothing here. */
 export const CreateIndexRequest = z
   .object(
-    { name: required('name'), description: optional(z.string({ error: 'description must be a string' }).max(2000)) },
+    {
+      name: required('name'),
+      description: optional(storableText('description').max(2000)),
+      assignedUser: notAssignable('assignedUser'),
+      assignedGroup: notAssignable('assignedGroup'),
+    },
     { error: 'the body must be a JSON object' },
   )
   .meta({ id: 'CreateIndexRequest' })
@@ -23,17 +30,26 @@ export const Index = z
   .object({
     id: z.string(),
     name: z.string(),
+    sharedIndexName: z.string().meta({ description: 'The same as `name`' }),
+    namespace: z.string(),
     description: z.string(),
     type: z.enum(['general', 'personal', 'group']),
+    assignedUser: z.null(),
+    assignedGroup: z.null(),
+    userId: z.string().meta({ description: 'Who created it' }),
     isActive: z.boolean(),
     documentCount: z.int(),
     createdAt: z.string(),
     updatedAt: z.string(),
+    deletedAt: z.null(),
   })
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
 
-export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
+/** The new index, with what can have changed since left out (named-endpoints §19). */
+const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true, deletedAt: true })
+
+export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })
 
 const pageNumber = (name: string, max: number) =>
   z.coerce
@@ -41,11 +57,19 @@ const pageNumber = (name: string, max: number) =>
     .int({ error: `${name} must be a whole number` })
     .transform((value) => Math.min(max, Math.max(1, value)))
 
+/** A parameter of the contract that takes only the value which is the rule anyway: ignored, another would be a lie. */
+const onlyUsual = (name: string, usual: string) =>
+  z.literal(usual, { error: `${name} other than "${usual}" is not supported yet` }).optional()
+
 /** Query of GET /indexes/all; numbers arrive as text and are clamped (named-endpoints §1.3). */
 export const ListIndexesQuery = z.object({
   page: pageNumber('page', 1_000_000).default(1),
   limit: pageNumber('limit', PAGE_LIMIT.max).default(PAGE_LIMIT.large),
-  search: z.string().optional().meta({ description: 'A part of the name' }),
+  search: storableText('search').optional().meta({ description: 'A part of the name' }),
+  type: onlyUsual('type', 'general'),
+  status: onlyUsual('status', 'active'),
+  sortBy: onlyUsual('sortBy', 'createdAt'),
+  sortOrder: onlyUsual('sortOrder', 'desc'),
 })
 
 export const ListIndexesResponse = z.object({

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
@@ -17,6 +18,7 @@ function reading({ hasPrompt }: { hasPrompt: boolean }) {
     stderr: captured().stream,
     env: {},
     clock,
+    signals: new EventEmitter(),
     signal: abort.signal,
   }
   const text = readPiped(io, async (note) => void notes.push(note), { hasPrompt })

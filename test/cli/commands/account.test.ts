@@ -1,9 +1,10 @@
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type FakeGateway, KEY, startFakeGateway } from '../fake-gateway.ts'
-import { type CliOptions, runCli } from '../run-cli.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+import { type FakeGateway, flatError, KEY, startFakeGateway } from '../fake-gateway.ts'
+import { type CliOptions, captured, runCli } from '../run-cli.ts'
 
 let gateway: FakeGateway
 let home: string
@@ -112,7 +113,105 @@ describe('signing in', () => {
   })
 })
 
+describe('the address and the answer', () => {
+  test('an answer that begins and then stands still is given up when its time is over', async () => {
+    await login()
+    const clock = createFakeClock()
+    gateway.on('GET /api/external/whoami', (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write('{\n')
+    })
+    const stderr = captured()
+    // --debug tells that the beginning of the body is there.
+    stderr.stream.on('drained', () => {
+      if (stderr.text().endsWith('< {\n')) clock.advance(2_000)
+    })
+    const io = { clock, stderr: stderr.stream }
+    const { exitCode } = await aigw(['whoami', '--timeout', '2s', '--debug'], { io })
+    expect(exitCode).toBe(8)
+    expect(stderr.text()).toContain('not complete in time (2 s)')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('https to a gateway that speaks http says so, and not how OpenSSL puts it', async () => {
+    const { exitCode, stderr } = await aigw(['health', '--base-url', gateway.url.replace('http:', 'https:')])
+    expect(exitCode).toBe(9)
+    expect(stderr).toContain('it does not speak TLS')
+    expect(stderr).toContain(`--base-url ${gateway.url}`)
+    expect(stderr).not.toMatch(/SSL routines|Is it running/)
+  })
+
+  test('a refused key is not sent to ask who it is', async () => {
+    await login()
+    gateway.on('GET /api/external/whoami', flatError(401, 'Invalid API key', 'The API key is not valid.'))
+    const { stderr } = await aigw(['whoami'])
+    expect(stderr).toContain('aigw login')
+    expect(stderr).not.toContain('aigw whoami')
+  })
+})
+
+describe('files that cannot be written or read', () => {
+  test('a home that cannot be written is an error about that folder, after which no key is kept', async () => {
+    const options = { stdin: KEY, env: { XDG_CONFIG_HOME: '/dev/null' } }
+    const { exitCode, stderr } = await aigw(['login', '--with-token', '--base-url', gateway.url], options)
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^error: cannot write \/dev\/null\/aigw\/credentials.yaml \(not a directory\)\n/)
+    expect(stderr).not.toContain('bug')
+  })
+
+  test('signing in keeps a configuration that is a link a link, with its mode', async () => {
+    const dotfiles = join(home, 'dotfiles.yaml')
+    await writeFile(dotfiles, 'output: yaml\n', { mode: 0o600 })
+    await mkdir(join(home, 'aigw'))
+    await symlink(dotfiles, join(home, 'aigw', 'config.yaml'))
+    expect((await login()).exitCode).toBe(0)
+    expect((await lstat(join(home, 'aigw', 'config.yaml'))).isSymbolicLink()).toBe(true)
+    expect((await stat(dotfiles)).mode & 0o777).toBe(0o600)
+    expect(await readFile(dotfiles, 'utf8')).toContain(gateway.url)
+    expect(await readdir(home)).toEqual(['aigw', 'dotfiles.yaml'])
+  })
+
+  test('keys get a file that only its owner may read, also when it was open before', async () => {
+    await login()
+    await chmod(join(home, 'aigw', 'credentials.yaml'), 0o644)
+    await login(['-P', 'two'])
+    expect((await stat(join(home, 'aigw', 'credentials.yaml'))).mode & 0o777).toBe(0o600)
+  })
+
+  test.each([['completion bash'], ['service unit'], ['help']])(
+    '%s works without a readable configuration',
+    async (line) => {
+      await mkdir(join(home, 'aigw'))
+      await writeFile(join(home, 'aigw', 'config.yaml'), 'profiles: [')
+      const { exitCode, stdout } = await aigw(line.split(' '))
+      expect(exitCode).toBe(0)
+      expect(stdout).not.toBe('')
+    },
+  )
+})
+
 describe('profiles', () => {
+  test.each(['we ird/..', '', '-x', '__proto__'])('signing in creates none called %j', async (name) => {
+    expect((await login([`--profile=${name}`])).exitCode).toBe(2)
+    expect([await credentials(), await config()]).toEqual([undefined, undefined])
+  })
+
+  test.each(['constructor', 'toString', '__proto__'])(
+    'there is none called %s until somebody makes it',
+    async (name) => {
+      const { exitCode, stderr } = await aigw(['whoami', '-P', name])
+      expect(exitCode).toBe(2)
+      expect(stderr).toContain(`there is no profile '${name}'`)
+      expect((await aigw(['logout', '-P', name])).stderr).toContain('has no stored key')
+    },
+  )
+
+  test('a setting called like a member of every object is unknown too', async () => {
+    await mkdir(join(home, 'aigw'))
+    await writeFile(join(home, 'aigw', 'config.yaml'), 'constructor: 1\n')
+    expect((await aigw(['whoami'])).stderr).toContain('constructor is not a known setting')
+  })
+
   test('are listed, chosen, renamed with their key, and removed with it', async () => {
     await login(['-P', 'one'])
     await login(['-P', 'two'])

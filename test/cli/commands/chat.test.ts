@@ -1,7 +1,11 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Interrupted } from '../../../src/cli/errors.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import {
+  answer,
   chunkFrame,
   ERROR_FRAME,
   envelope,
@@ -227,6 +231,69 @@ describe('aigw chat', () => {
     expect({ exitCode: result.exitCode, stdout: stdout.text() }).toEqual({ exitCode: 8, stdout: 'You' })
     expect(result.stderr).toContain('not complete in time')
     expect(clock.pending).toBe(0)
+  })
+
+  test.each([
+    ['streamed', []],
+    ['whole', ['--no-stream']],
+  ])('a timeout in the configuration is for ordinary calls and cuts no %s answer', async (_, flags) => {
+    const home = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
+    await mkdir(join(home, 'aigw'))
+    await writeFile(join(home, 'aigw', 'config.yaml'), 'timeout: 2s\n')
+    const clock = createFakeClock()
+    gateway.on(ROUTE, async (request, response) => {
+      clock.advance(59_000)
+      await answer('A long story.')(request, response)
+    })
+    const result = await chat(['hi', ...flags], { io: { clock }, env: { XDG_CONFIG_HOME: home } })
+    expect(result).toMatchObject({ exitCode: 0, stdout: 'A long story.\n' })
+    await rm(home, { recursive: true })
+  })
+
+  test.each([
+    ['My Handbook!', 'my-handbook'],
+    ['zero-knowledge', 'Zero-Knowledge'],
+    ['none', 'Zero-Knowledge'],
+  ])('-i %s asks the index %s', async (flag, index) => {
+    await chat(['hi', '-i', flag])
+    expect(gateway.requests[0]?.json).toMatchObject({ index })
+  })
+
+  test.each([
+    ['--fields', 'nope'],
+    ['--field', 'nope.x'],
+  ])('%s with a field that no answer has is refused before anything is billed', async (...flags) => {
+    const { exitCode, stderr } = await chat(['hi', ...flags])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('Fields:  success, id,')
+    expect(gateway.requests).toEqual([])
+  })
+
+  test('an index that may not be used is met with the list of those that may', async () => {
+    gateway.on(ROUTE, flatError(403, 'Access denied', 'This index does not exist, or this key may not use it.'))
+    expect((await chat(['hi', '-i', 'handbok'])).stderr).toContain('aigw indexes list')
+  })
+
+  test('--debug shows a streamed answer line by line as it comes, with every key masked', async () => {
+    const secret = 'sk-0123456789abcdef'
+    const events = toEvents([metadataFrame(), chunkFrame(`The key is ${secret}.`, 'stop'), USAGE_FRAME])
+    const cut = events.indexOf(secret) + 6
+    const trace = captured()
+    gateway.on(ROUTE, (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(events.slice(0, cut))
+      // The rest follows once the first half was read, so that the border of two chunks cuts the key.
+      trace.stream.on('drained', () => {
+        if (trace.text().includes('< data: {"type":"metadata"')) response.end(events.slice(cut))
+      })
+    })
+    const { exitCode } = await chat(['hi', '--debug'], { io: { stderr: trace.stream } })
+    expect(exitCode).toBe(0)
+    const stderr = trace.text()
+    expect(stderr).toContain('< data: {"type":"metadata"')
+    expect(stderr).toContain('The key is sk-***.')
+    expect(stderr).toContain('< data: [DONE]')
+    expect(stderr).not.toContain(secret.slice(0, 8))
   })
 
   test('a gateway that never begins to answer is given up after 60 s with exit 9', async () => {

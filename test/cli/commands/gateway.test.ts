@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -7,7 +8,7 @@ import { toUnit, toUnitWord } from '../../../src/cli/commands/service/unit.ts'
 import type { Clock } from '../../../src/shared/time.ts'
 import { createFakeClock, type FakeClock } from '../../fake-clock.ts'
 import { type FakeGateway, flatError, json, KEY, startFakeGateway } from '../fake-gateway.ts'
-import { type CliOptions, runCli } from '../run-cli.ts'
+import { type CliOptions, captured, runCli } from '../run-cli.ts'
 
 let gateway: FakeGateway
 beforeEach(async () => {
@@ -49,8 +50,48 @@ describe('aigw health', () => {
   test('--wait gives up when its time is over', async () => {
     gateway.on('GET /readyz', NOT_READY)
     const clock = withoutPauses(createFakeClock())
-    expect((await aigw(['health', '--ready', '--wait', '1s'], { io: { clock } })).exitCode).toBe(10)
+    expect((await aigw(['health', '--ready', '--wait', '1.1s'], { io: { clock } })).exitCode).toBe(10)
     expect(gateway.requests).toHaveLength(6)
+  })
+
+  test('--wait is over in time also when the gateway takes the call and never answers', async () => {
+    const clock = createFakeClock()
+    const asked: number[] = []
+    gateway.on('GET /readyz', () => {
+      asked.push(clock.monotonic())
+      clock.advance(2_000)
+    })
+    const { exitCode, stderr } = await aigw(['health', '--ready', '--wait', '2s'], { io: { clock } })
+    expect({ exitCode, asked, elapsed: clock.monotonic() }).toEqual({ exitCode: 9, asked: [0], elapsed: 2_000 })
+    expect(stderr).toContain('within 2 s')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('--wait leaves the repeating to itself', async () => {
+    gateway.on('GET /readyz', (_, response) => void response.destroy())
+    const clock = withoutPauses(createFakeClock())
+    expect((await aigw(['health', '--ready', '--wait', '1.1s'], { io: { clock } })).exitCode).toBe(9)
+    expect(gateway.requests).toHaveLength(6)
+  })
+
+  test.each([
+    ['a page', (_: unknown, response: ServerResponse) => void response.writeHead(200).end('<html>Welcome</html>')],
+    ['some other JSON', json(200, { hello: 'world' })],
+    ['an empty body', json(200, null)],
+  ])('%s with status 200 is no healthy gateway', async (_, script) => {
+    gateway.on('GET /api/external/health', script)
+    gateway.on('GET /livez', script)
+    gateway.on('GET /readyz', script)
+    for (const flags of [[], ['--live'], ['--ready']]) {
+      const { exitCode, stderr } = await aigw(['health', '-o', 'json', ...flags])
+      expect(exitCode).toBe(10)
+      expect(JSON.parse(stderr)).toMatchObject({ code: 'NOT_A_GATEWAY', exit_code: 10, http_status: 200 })
+    }
+  })
+
+  test('a gateway that says it is not healthy exits 10, whatever its status line', async () => {
+    gateway.on('GET /api/external/health', json(200, { success: false, status: 'unhealthy' }))
+    expect((await aigw(['health'])).exitCode).toBe(10)
   })
 
   test('exits 9 when nobody listens', async () => {
@@ -71,7 +112,7 @@ function withoutPauses(clock: FakeClock): Clock {
     now: clock.now,
     monotonic: clock.monotonic,
     after(ms, run) {
-      if (ms > 200) return clock.after(ms, run)
+      if (ms !== 200) return clock.after(ms, run)
       queueMicrotask(() => {
         clock.advance(ms)
         run()
@@ -119,6 +160,51 @@ describe('aigw api', () => {
   test.each(['https://evil.example.com/x', '//evil.example.com/x'])('refuses the address %s', async (path) => {
     expect((await aigw(['api', 'GET', path])).exitCode).toBe(2)
     expect(gateway.requests).toEqual([])
+  })
+
+  test('an answer without a body is one, also when it says it holds JSON', async () => {
+    gateway.on('HEAD /livez', json(200, { status: 'ok' }))
+    for (const terminal of [{}, { stdout: true }]) {
+      expect(await aigw(['api', 'HEAD', '/livez'], { terminal })).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+    }
+    gateway.on('GET /api/external/none', (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end()
+    })
+    expect((await aigw(['api', 'GET', 'none', '-o', 'json'])).exitCode).toBe(0)
+  })
+
+  test('a body that is not the JSON it says it is goes into a pipe as it is, and has no other format', async () => {
+    gateway.on('GET /api/external/odd', (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"a":')
+    })
+    expect(await aigw(['api', 'GET', 'odd'])).toEqual({ exitCode: 0, stdout: '{"a":', stderr: '' })
+    const shaped = await aigw(['api', 'GET', 'odd', '-o', 'yaml'])
+    expect(shaped).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(shaped.stderr).toContain('did not answer with JSON')
+  })
+
+  test.each(['text/event-stream', 'application/json'])('a %s answer that breaks off exits 8', async (type) => {
+    gateway.on('GET /api/external/events', (_, response) => {
+      response.writeHead(200, { 'content-type': type, 'content-length': '100' })
+      response.write('data: 1\n\n', () => response.destroy())
+    })
+    const { exitCode, stderr } = await aigw(['api', 'GET', 'events'])
+    expect(exitCode).toBe(8)
+    expect(stderr).toContain('broke in the middle of the answer')
+  })
+
+  test('--timeout also bounds an answer that goes on for ever', async () => {
+    gateway.on('GET /api/external/events', (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: 1\n\n')
+    })
+    const clock = createFakeClock()
+    const stdout = captured()
+    stdout.stream.once('drained', () => clock.advance(5_000))
+    const words = ['api', 'GET', 'events', '--timeout', '5s']
+    const { exitCode, stderr } = await aigw(words, { io: { clock, stdout: stdout.stream } })
+    expect({ exitCode, stdout: stdout.text() }).toEqual({ exitCode: 8, stdout: 'data: 1\n\n' })
+    expect(stderr).toContain('not complete in time')
   })
 
   test('takes no key as a flag value', async () => {

@@ -1,6 +1,3 @@
-import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type FakeGateway,
@@ -9,26 +6,17 @@ import {
   json,
   KEY,
   MATCH,
-  readMultipart,
   searchResult,
   startFakeGateway,
   structuredError,
-  trainResult,
 } from '../fake-gateway.ts'
 import { type CliOptions, runCli } from '../run-cli.ts'
 
-const TRAIN = 'POST /api/external/indexes/handbook/train'
-
 let gateway: FakeGateway
-let folder: string
 beforeEach(async () => {
   gateway = await startFakeGateway()
-  folder = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
 })
-afterEach(async () => {
-  await gateway.close()
-  await rm(folder, { recursive: true })
-})
+afterEach(() => gateway.close())
 
 const indexes = (words: string[], options: CliOptions = {}) =>
   runCli(['indexes', ...words], { ...options, env: { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: KEY } })
@@ -47,6 +35,15 @@ describe('aigw indexes create', () => {
     expect(JSON.parse(stdout)).toEqual(indexNamed('handbook'))
     expect(gateway.requests[0]?.json).toEqual({ name: 'handbook', description: 'About us' })
     expect((await indexes(['create', 'handbook', '-o', 'id'])).stdout).toBe(`${'1'.repeat(24)}\n`)
+  })
+
+  test.each([
+    ['--fields', 'nope'],
+    ['--fields', 'name,nope'],
+    ['--field', 'nope'],
+  ])('%s %s is refused before anything is created', async (...flags) => {
+    expect((await indexes(['create', 'handbook', ...flags])).exitCode).toBe(2)
+    expect(gateway.requests).toEqual([])
   })
 
   test('a taken name exits 6 and says what to do', async () => {
@@ -69,6 +66,28 @@ describe('aigw indexes create', () => {
     expect((await indexes([...strict, '-d', 'New'])).exitCode).toBe(6)
     expect((await indexes([...strict, '-d', 'All about us'])).exitCode).toBe(0)
     expect((await indexes(strict)).exitCode).toBe(0)
+  })
+})
+
+describe('the name of an index', () => {
+  test.each(['My Handbook!', ' my   handbook ', 'MY-HANDBOOK'])(
+    '%j is found again by --if-not-exists, however often',
+    async (name) => {
+      gateway.on('POST /api/external/indexes', structuredError(409, 'INDEX_NAME_EXISTS', 'Taken.'))
+      gateway.on('GET /api/external/indexes/all', page(1, ['my-handbook'], 1, 1))
+      for (let run = 0; run < 2; run++) {
+        expect((await indexes(['create', name, '--if-not-exists', '--field', 'name'])).stdout).toBe('my-handbook\n')
+      }
+      expect(gateway.requests[1]?.path).toContain('search=my-handbook')
+    },
+  )
+
+  test('is what the gateway makes of it, for search as well', async () => {
+    expect((await indexes(['search', 'Hand_book', 'leave'])).exitCode).toBe(0)
+    expect(gateway.requests[0]?.path).toContain('/indexes/handbook/search')
+    const { exitCode, stderr } = await indexes(['search', '!?', 'leave'])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain("'!?' is no name for an index")
   })
 })
 
@@ -105,6 +124,12 @@ describe('aigw indexes list', () => {
     const { exitCode, stdout, stderr } = await indexes(['list', '-o', 'id'])
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'handbook\n' })
     expect(stderr).toContain('not an administrator')
+    const more = ['handbook', 'faq', 'hand-over'].map((name) => ({ id: name, name, type: 'general' }))
+    gateway.on('GET /api/external/indexes', json(200, { success: true, indexes: more, restrictions: {} }))
+    expect((await indexes(['list', '-o', 'id', '--search', 'HAND'])).stdout).toBe('handbook\nhand-over\n')
+    const limited = await indexes(['list', '-o', 'id', '--limit', '2'])
+    expect(limited.stdout).toBe('handbook\nfaq\n')
+    expect(limited.stderr).toContain('showing 2 of 3')
   })
 })
 
@@ -123,90 +148,5 @@ describe('aigw indexes search', () => {
     gateway.on('GET /api/external/indexes/nope/search', flatError(404, 'Index not found', 'There is no index nope.'))
     expect((await indexes(['search', 'nope', 'x'])).exitCode).toBe(3)
     expect((await indexes(['search', 'handbook', 'x', '-k', '51'])).exitCode).toBe(2)
-  })
-})
-
-describe('aigw indexes add', () => {
-  test('sends text and Markdown with the way to them as their name, and tells what it left out', async () => {
-    const docs = join(folder, 'docs')
-    await mkdir(join(docs, 'a'), { recursive: true })
-    await writeFile(join(docs, 'a', 'README.md'), '# One é')
-    await writeFile(join(docs, 'b.txt'), 'Two')
-    await writeFile(join(docs, 'empty.md'), '')
-    await writeFile(join(docs, 'photo.jpg'), 'x')
-    await writeFile(join(docs, '.secret.md'), 'x')
-    await writeFile(join(docs, 'huge.md'), '')
-    await truncate(join(docs, 'huge.md'), 52_428_801)
-    await symlink('/etc/hostname', join(docs, 'link.md'))
-    const { exitCode, stdout, stderr } = await indexes(['add', 'handbook', docs, '--fields', 'name,status'])
-    expect({ exitCode, stdout }).toEqual({
-      exitCode: 0,
-      stdout: 'name\tstatus\ndocs/a/README.md\tindexed\ndocs/b.txt\tindexed\n',
-    })
-    for (const reason of ['empty', 'not a text or Markdown file', 'hidden', 'larger than 50 MB', 'a symbolic link']) {
-      expect(stderr).toContain(`: ${reason}\n`)
-    }
-    expect(stderr).toContain('handbook: 2 added (4 passages), 5 skipped.')
-    const [request] = gateway.requests
-    const files = request === undefined ? [] : await readMultipart(request)
-    expect(files.map(({ field, name, type, content }) => [field, name, type, content.toString()])).toEqual([
-      ['files', 'docs/a/README.md', 'text/markdown', '# One é'],
-      ['files', 'docs/b.txt', 'text/plain', 'Two'],
-    ])
-    expect(request?.headers['content-length']).toBe(String(request?.body.length))
-  })
-
-  test('sends at most 20 files in one request and loses none', async () => {
-    const names = Array.from({ length: 45 }, (_, at) => `file-${String(at).padStart(2, '0')}.md`)
-    await Promise.all(names.map((name) => writeFile(join(folder, name), name)))
-    const { stdout } = await indexes(['add', 'handbook', ...names.map((name) => join(folder, name)), '--field', 'name'])
-    expect(stdout.trimEnd().split('\n')).toEqual(names)
-    const counts = await Promise.all(gateway.requests.map(async (request) => (await readMultipart(request)).length))
-    expect(counts).toEqual([20, 20, 5])
-  })
-
-  test('keeps every character of a file name', async () => {
-    const name = 'a "quoted" naïve 日本.md'
-    await writeFile(join(folder, name), 'x')
-    await indexes(['add', 'handbook', join(folder, name)])
-    const [request] = gateway.requests
-    const [file] = request === undefined ? [] : await readMultipart(request)
-    expect(file?.name).toBe(name.replaceAll('"', '%22'))
-  })
-
-  test('takes a document from stdin under the name it is given', async () => {
-    await indexes(['add', 'handbook', '-', '--name', 'notes.txt'], { stdin: 'From a pipe' })
-    const [request] = gateway.requests
-    const [file] = request === undefined ? [] : await readMultipart(request)
-    expect([file?.name, file?.type, file?.content.toString()]).toEqual(['notes.txt', 'text/plain', 'From a pipe'])
-  })
-
-  test('exits 1 when the gateway could not take a document, after showing all of them', async () => {
-    await writeFile(join(folder, 'bad.md'), 'x')
-    const documents = [{ name: 'bad.md', status: 'failed', chunks: 0, error: 'not UTF-8' }]
-    gateway.on(TRAIN, json(200, trainResult(documents)))
-    const { exitCode, stdout, stderr } = await indexes(['add', 'handbook', join(folder, 'bad.md')])
-    expect(exitCode).toBe(1)
-    expect(stdout).toContain('bad.md\tfailed\t0\tnot UTF-8')
-    expect(stderr).toContain('error: 1 of 1 documents could not be added')
-  })
-
-  test('sends nothing when a path does not exist, when nothing is left, or with --strict when a file is left out', async () => {
-    await writeFile(join(folder, 'a.md'), 'x')
-    await writeFile(join(folder, 'b.pdf'), 'x')
-    for (const words of [[join(folder, 'nope.md')], [join(folder, 'b.pdf')], [folder, '--strict']]) {
-      expect((await indexes(['add', 'handbook', ...words])).exitCode).toBe(2)
-    }
-    expect(gateway.requests).toEqual([])
-  })
-
-  test('a refusal in the middle shows what was added before it', async () => {
-    const names = Array.from({ length: 21 }, (_, at) => join(folder, `${String(at).padStart(2, '0')}.md`))
-    await Promise.all(names.map((name) => writeFile(name, name)))
-    const first = Array.from({ length: 20 }, (_, at) => ({ name: `${at}`, status: 'indexed', chunks: 1 }))
-    gateway.on(TRAIN, json(200, trainResult(first)), flatError(413, 'File too large', 'Too large.'))
-    const { exitCode, stdout } = await indexes(['add', 'handbook', folder, '--field', 'name'])
-    expect(exitCode).toBe(2)
-    expect(stdout.trimEnd().split('\n')).toHaveLength(20)
   })
 })

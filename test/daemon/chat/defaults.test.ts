@@ -17,6 +17,7 @@ describe('what a chat request becomes on its way to the model', () => {
     ['temperature null is the default', { temperature: null }, { temperature: 0.7 }],
     ['max_tokens defaults to 1000', {}, { max_tokens: 1000 }],
     ['max_tokens is capped at 4000', { max_tokens: 100_000 }, { max_tokens: 4000 }],
+    ['max_tokens far above is capped too', { max_tokens: 1e16 }, { max_tokens: 4000 }],
     ['max_tokens 1 stays', { max_tokens: 1 }, { max_tokens: 1 }],
     ['the model loses its provider prefix only', { model: 'test/meta-llama/llama-3' }, { model: 'meta-llama/llama-3' }],
     ['`models` overrides `model`', { models: ['test/b'] }, { model: 'b' }],
@@ -57,6 +58,16 @@ describe('what a chat request becomes on its way to the model', () => {
     const { headers, rawBody } = await gateway.current.upstream.nextRequest()
     expect(headers.authorization).toBe('Bearer sk-upstream-secret')
     expect(JSON.stringify(headers) + rawBody).not.toContain(gateway.current.adminKey)
+  })
+
+  test('conversation_id is generated when absent, and a requested policy is named as such', async () => {
+    const { body } = await gateway.current.chat({ prompt: 'hi', smltp_policy: 'public' })
+    expect(body.metadata).toMatchObject({
+      conversation_id: expect.stringMatching(/^conv-[0-9a-f]{24}$/),
+      smltp_policy_used: 'public',
+      smltp_policy_source: 'request',
+    })
+    await gateway.current.upstream.nextRequest()
   })
 
   test('gateway fields are consumed, not forwarded', async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { purgeExpired } from '../../../src/daemon/chat/idempotency.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock } from '../../fake-clock.ts'
-import { startGateway } from '../../harness.ts'
+import { startGateway, textOf } from '../../harness.ts'
 import { chatJson, chatStream, hang, replyJson, replyRaw, replySteps } from '../../upstream.ts'
 
 const usage = { prompt_tokens: 3, completion_tokens: 2 }
@@ -79,6 +80,46 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect((await gateway.stream({ prompt: 'hi' }, withKey('k-1'))).done).toBe(true)
   })
 
+  test('of a client that leaves: the answer is brought to its end, billed once, and there for the next try', async () => {
+    const gateway = await startGateway({ engine })
+    let go = () => {}
+    const held = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    const start = chatStream(['one '], { finishReason: null, done: false })
+    gateway.upstream.script(replySteps([start, held, chatStream(['two'], { usage })]))
+    const leave = new AbortController()
+    const answer = await gateway.openStream({ prompt: 'hi', stream: true }, { ...withKey('k-1'), signal: leave.signal })
+    await answer.next()
+    leave.abort()
+    const again = gateway.stream({ prompt: 'hi' }, withKey('k-1'))
+    go()
+    const { frames, done, headers } = await again
+    expect([textOf(frames), done, headers['idempotent-replayed']]).toEqual(['one two', true, 'true'])
+    expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'complete' })])
+    expect(gateway.upstream.requests).toHaveLength(1)
+  })
+
+  test('whose stream breaks: everyone who waited gets the failure, and nobody asked upstream again', async () => {
+    const gateway = await startGateway({ engine })
+    let cut = () => {}
+    const held = new Promise<void>((resolve) => {
+      cut = resolve
+    })
+    const start = chatStream(['one '], { finishReason: null, done: false })
+    gateway.upstream.script(replySteps([start, held], { ending: 'close' }))
+    const first = gateway.stream({ prompt: 'hi' }, withKey('k-1'))
+    await gateway.upstream.nextRequest()
+    const waiting = Array.from({ length: 3 }, () => gateway.chat({ prompt: 'hi', stream: true }, withKey('k-1')))
+    cut()
+    expect((await first).done).toBe(false)
+    // Those who came too late to wait would have found the upstream's default answer.
+    const answers = await Promise.all(waiting)
+    const refused = answers.filter(({ status }) => status === 502)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(gateway.upstream.requests.length).toBe(1 + (refused.length < answers.length ? 1 : 0))
+  })
+
   test('is forgotten after 24 hours', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ engine, clock })
@@ -87,6 +128,19 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
     expect(gateway.upstream.requests).toHaveLength(2)
     expect((await gateway.chat({ prompt: 'hi' }, withKey('k-1'))).headers['idempotent-replayed']).toBe('true')
+  })
+
+  test('that has expired is deleted by the next purge', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ engine, clock })
+    await gateway.chat({ prompt: 'hi' }, withKey('old'))
+    clock.advance(24 * 3_600_000 - 1)
+    await purgeExpired({ db: gateway.app.db, clock })
+    expect(await gateway.app.db.selectFrom('idempotency_results').selectAll().execute()).toHaveLength(1)
+    clock.advance(1)
+    await purgeExpired({ db: gateway.app.db, clock })
+    expect(await gateway.app.db.selectFrom('idempotency_results').selectAll().execute()).toEqual([])
+    expect(await gateway.usage()).toHaveLength(1)
   })
 
   test.each(['', 'a b', 'x'.repeat(256), 'é'])('that is malformed (%j) is 400', async (key) => {

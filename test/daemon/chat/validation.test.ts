@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { MESSAGE_CONTENT_BYTES } from '../../../src/shared/spec-limits.ts'
+import { describeEachEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
 
 const user = (content: unknown) => ({ role: 'user', content })
@@ -53,6 +54,11 @@ const REFUSALS: [rule: string, body: unknown, status: number, error: string][] =
     400,
     'Invalid messages',
   ],
+  ['a conversation needs a user turn', { messages: [{ role: 'assistant', content: 'hi' }] }, 400, 'Invalid messages'],
+  ['a user turn needs content', { messages: [user(' ')] }, 400, 'Invalid messages'],
+  ['a model with a NUL', { prompt: 'hi', model: 'test/a\u0000b' }, 400, 'Invalid model'],
+  ['a model of 257 characters', { prompt: 'hi', model: `test/${'a'.repeat(252)}` }, 400, 'Invalid model'],
+  ['an index with a NUL', { prompt: 'hi', index: 'a\u0000' }, 400, 'Invalid index'],
   ['system_message must be a string', { prompt: 'hi', system_message: {} }, 400, 'Invalid system_message'],
   ['model is required', { prompt: 'hi', model: undefined }, 400, 'Model required'],
   ['model must be a string', { prompt: 'hi', model: 1 }, 400, 'Invalid model'],
@@ -129,8 +135,8 @@ const REFUSALS: [rule: string, body: unknown, status: number, error: string][] =
   ['a body above 1 MiB', { prompt: 'x'.repeat(1_100_000) }, 413, 'Request too large'],
 ]
 
-describe('POST /chat/completions refuses what breaks a rule of the contract', () => {
-  const gateway = sharedGateway()
+describeEachEngine('POST /chat/completions refuses what breaks a rule of the contract', (engine) => {
+  const gateway = sharedGateway({ engine })
 
   test.each(REFUSALS)('%s', async (_rule, body, status, error) => {
     const raw = typeof body === 'string' || Buffer.isBuffer(body)

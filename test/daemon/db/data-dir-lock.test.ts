@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -63,4 +63,11 @@ test('a released directory can be locked again, and names no holder meanwhile', 
   expect(await readdir(dataDir)).toEqual(['aigwd.lock'])
   const second = await lockDataDir(dataDir)
   await second.release()
+})
+
+test.each(['data', 'data/below'])('a file where the directory %s should be is named as what it is', async (path) => {
+  await writeFile(dataDir, '')
+  await expect(lockDataDir(join(parent, path))).rejects.toThrow(
+    `${join(parent, path)} cannot be made: it, or a part of its path, is a file and not a directory`,
+  )
 })

@@ -27,10 +27,8 @@ const open = async (place: TestPlace): Promise<Db> => {
   return db
 }
 
-const nameNewerMigration = (db: Db) =>
-  sql`insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '2999-01-01T00:00:00.000Z')`.execute(
-    db,
-  )
+const nameNewerMigration = (db: Db, name = '9999-from-the-future') =>
+  sql`insert into kysely_migration (name, timestamp) values (${name}, '2999-01-01T00:00:00.000Z')`.execute(db)
 
 describeEachEngine('migrations', (engine) => {
   test('an empty database is not ready until it is migrated, and migrating again changes nothing', async () => {
@@ -52,14 +50,17 @@ describeEachEngine('migrations', (engine) => {
     for (const db of daemons) expect(await isMigrated(db)).toBe(true)
   })
 
-  test('a database that knows a newer migration is refused by name, and is not ready', async () => {
-    const db = await open(keep(await engine.place()))
-    await nameNewerMigration(db)
-    const refusal = await migrateDatabase(db).catch((error: unknown) => error)
-    expect(refusal).toBeInstanceOf(NewerSchemaError)
-    expect(String(refusal)).toContain('9999-from-the-future')
-    expect(await isMigrated(db)).toBe(false)
-  })
+  test.each(['9999-from-the-future', 'toString', '__proto__'])(
+    'a database that knows the newer migration %s is refused by name, and is not ready',
+    async (name) => {
+      const db = await open(keep(await engine.place()))
+      await nameNewerMigration(db, name)
+      const refusal = await migrateDatabase(db).catch((error: unknown) => error)
+      expect(refusal).toBeInstanceOf(NewerSchemaError)
+      expect(String(refusal)).toContain(name)
+      expect(await isMigrated(db)).toBe(false)
+    },
+  )
 
   test('a newer database that lacks one of our migrations is still left alone', async () => {
     const db = await open(keep(await engine.place({ migrated: false })))

@@ -48,7 +48,9 @@ describeEachEngine('the schema', (engine) => {
     source,
     title: source,
     content_hash: 'h',
-    ...at,
+    passage_count: 1,
+    state: 'published' as const,
+    created_at,
   })
   const passage = (id: number, document_id: string, headings: string, body: string) => ({
     id,

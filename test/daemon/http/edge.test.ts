@@ -2,29 +2,33 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { NOBODY } from '../../../src/daemon/http/caller.ts'
 import { type Method, type Route, reply, route } from '../../../src/daemon/http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from '../../../src/daemon/http/server.ts'
-import type { Caller } from '../../../src/daemon/keys/caller.ts'
 import { GatewayError } from '../../../src/shared/errors.ts'
-import { systemClock } from '../../../src/shared/time.ts'
+import { type Clock, systemClock } from '../../../src/shared/time.ts'
+import { createFakeClock } from '../../fake-clock.ts'
 
-const nobody: Caller = {
-  tenantId: 't',
-  keyId: 'k',
-  keyName: 'k',
-  userId: 'u',
-  userRole: 'user',
-  isAdmin: false,
-  isOperator: false,
-}
 const open: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-type Options = { limits?: Partial<ConnectionLimits>; more?: Route[]; bugs?: unknown[] }
+type Options = {
+  clock?: Clock
+  onAuthenticate?: () => void
+  limits?: Partial<ConnectionLimits>
+  more?: Route[]
+  bugs?: unknown[]
+}
 
-async function start({ limits = {}, more = [], bugs = [] }: Options = {}): Promise<HttpServer & { port: number }> {
+async function start({
+  clock = systemClock,
+  onAuthenticate,
+  limits = {},
+  more = [],
+  bugs = [],
+}: Options = {}): Promise<HttpServer & { port: number }> {
   const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'> = {
     access: 'none',
     errors: 'flat',
@@ -73,12 +77,13 @@ async function start({ limits = {}, more = [], bugs = [] }: Options = {}): Promi
   ]
   const server = await startHttpServer({
     routes,
-    clock: systemClock,
+    clock,
     listen: { host: '127.0.0.1', port: 0 },
     limits,
     log: { debug() {}, info() {}, warn() {}, error: (facts) => void bugs.push(facts) },
     authenticate(authorization) {
-      if (authorization === 'Bearer good') return nobody
+      onAuthenticate?.()
+      if (authorization === 'Bearer good') return NOBODY
       throw new GatewayError('UNAUTHORIZED', 'No.')
     },
   })
@@ -166,7 +171,7 @@ describe('both error shapes', () => {
     const answer = await raw(port, get('/bug'))
     expect(parse(answer).status).toBe(500)
     expect(answer).not.toContain('secret internals')
-    expect(bugs).toEqual([expect.objectContaining({ err: expect.any(TypeError), request_id: expect.any(String) })])
+    expect(bugs).toEqual([expect.objectContaining({ error: expect.any(TypeError), request_id: expect.any(String) })])
   })
 })
 
@@ -300,7 +305,167 @@ describe('targets, methods and headers', () => {
   })
 })
 
+describe('refusals leave at once', () => {
+  test('a 401 does not wait for a body that never comes', async () => {
+    const { port } = await start()
+    const socket = connect(port, '127.0.0.1')
+    socket.write(
+      'POST /secured-by-nobody HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n',
+    )
+    const [first] = await once(socket, 'data')
+    expect(String(first)).toMatch(/^HTTP\/1\.1 404 [\s\S]*"success":false/)
+    socket.destroy()
+  })
+
+  test('a good request that garbage follows is still answered, and then the connection ends', async () => {
+    const started = gate()
+    const held = gate()
+    const slow = route({
+      method: 'GET',
+      path: '/slow',
+      access: 'none',
+      errors: 'flat',
+      summary: '',
+      tags: [],
+      responses: {},
+      async handle() {
+        started.open()
+        await held.opened
+        return reply(200, { slow: true })
+      },
+    })
+    const { port } = await start({ more: [slow] })
+    const answer = raw(port, `${get('/slow').replace(close, '')}garbage\r\n\r\n`)
+    await started.opened
+    held.open()
+    expect(parse(await answer).body).toEqual({ slow: true })
+  })
+
+  test('an expectation that nobody meets and a tunnel are refused in shape', async () => {
+    const { port } = await start()
+    expect(parse(await raw(port, get('/flat', 'Expect: miracles\r\n'))).status).toBe(417)
+    const connectAnswer = parse(await raw(port, 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))
+    expect([connectAnswer.status, connectAnswer.body.success]).toEqual([405, false])
+  })
+
+  test('more requests than may run at once get 503 with Retry-After; probes are still answered', async () => {
+    const held = gate()
+    const started = gate()
+    const slow = route({
+      method: 'GET',
+      path: '/slow',
+      access: 'key',
+      errors: 'flat',
+      summary: '',
+      tags: [],
+      responses: {},
+      async handle() {
+        started.open()
+        await held.opened
+        return reply(200, {})
+      },
+    })
+    const { port } = await start({ more: [slow], limits: { runningMax: 1 } })
+    const authorised = get('/slow', 'Authorization: Bearer good\r\n')
+    const running = raw(port, authorised)
+    await started.opened
+    const refused = parse(await raw(port, authorised))
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
+    expect(parse(await raw(port, get('/flat'))).status).toBe(200)
+    held.open()
+    expect(parse(await running).status).toBe(200)
+  })
+})
+
+describe('draining', () => {
+  test('does not wait for a client that sends half a body', async () => {
+    const clock = createFakeClock()
+    const reading = gate()
+    const half = route({
+      method: 'POST',
+      path: '/half',
+      access: 'key',
+      errors: 'flat',
+      summary: '',
+      tags: [],
+      responses: {},
+      body: z.object({}),
+      handle: async () => reply(200, {}),
+    })
+    const server = await start({ clock, more: [half], onAuthenticate: reading.open })
+    const socket = connect(server.port, '127.0.0.1')
+    socket.write(post('/half', '{"size":1}', 'Authorization: Bearer good\r\n').slice(0, -3))
+    await reading.opened
+    const drained = server.drain(2000)
+    clock.advance(2000)
+    await drained
+    socket.destroy()
+  })
+})
+
+function gate(): { opened: Promise<void>; open(): void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open: () => open() }
+}
+
 describe('slow clients', () => {
+  test('a client that reads nothing is cut after the quiet time', async () => {
+    const gone = gate()
+    const endless = route({
+      method: 'GET',
+      path: '/endless',
+      access: 'none',
+      errors: 'flat',
+      summary: '',
+      tags: [],
+      responses: {},
+      async handle(context) {
+        const { signal } = context
+        signal.addEventListener('abort', gone.open)
+        const stream = context.openStream()
+        while (!signal.aborted) if (!stream.write('x'.repeat(65_536))) await stream.drained(signal)
+        return undefined
+      },
+    })
+    const { port } = await start({ more: [endless], limits: { quietMs: 50 } })
+    const socket = connect(port, '127.0.0.1')
+    socket.write(get('/endless'))
+    socket.pause()
+    await gone.opened
+    const received = collect(socket)
+    socket.resume()
+    expect(await received).toMatch(/x{65536}/)
+  })
+
+  test('an upload that stops is cut after the quiet time, one whose handler works long is not', async () => {
+    const worked = gate()
+    const upload = route({
+      method: 'POST',
+      path: '/upload',
+      access: 'none',
+      errors: 'flat',
+      summary: '',
+      tags: [],
+      responses: {},
+      bodyLimit: 'unread',
+      async handle({ request }) {
+        for await (const _ of request);
+        await worked.opened
+        return reply(200, {})
+      },
+    })
+    const { port } = await start({ more: [upload], limits: { quietMs: 50 } })
+    expect(await raw(port, post('/upload', 'half of it').slice(0, -2))).toBe('')
+    const answer = raw(port, post('/upload', 'all of it'))
+    // The other connection is cut for its silence, so the quiet time is over for this one too.
+    await raw(port, post('/upload', 'half of it').slice(0, -2))
+    worked.open()
+    expect(parse(await answer).status).toBe(200)
+  })
+
   test('headers that do not arrive in time end the connection with 408', async () => {
     const { port } = await start({ limits: { headersTimeoutMs: 50, checkEveryMs: 10 } })
     expect(await raw(port, 'GET /flat HTTP/1.1\r\nHost: x\r\nX-Slow: ')).toMatch(/^HTTP\/1.1 408 /)

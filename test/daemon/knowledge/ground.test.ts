@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { ground, passagesPrompt, retrievalQuery } from '../../../src/daemon/knowledge/ground.ts'
+import { replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
+import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
 import { describeEachEngine } from '../../engines.ts'
-import { insertNamedIndex, insertTenant, sharedStore, train } from './trained-store.ts'
+import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
 
 describeEachEngine('grounding', (engine) => {
   const store = sharedStore(engine, async (db) => {
@@ -20,9 +22,17 @@ describeEachEngine('grounding', (engine) => {
       db,
       'a',
       'zoo',
-      'long.md',
-      Array.from({ length: 20 }, (_, at) => `# Part ${at}\n\n${'walrus '.repeat(130)}`).join('\n\n'),
+      'pelicans.md',
+      '# Pelicans\n\nRed pelicans catch forty fish every day, many of them red.',
     )
+    // As long as passages get, so that eight of them are more than a prompt may hold.
+    const long = Array.from({ length: 20 }, (_, position) => ({
+      position,
+      headings: `Part ${position}`,
+      body: 'walrus '.repeat(170),
+    }))
+    const document = { source: 'long.md', title: '', contentHash: '', now: NOW }
+    await replaceDocument(db, { tenantId: 'a', indexId: 'zoo' }, document, long, new AbortController().signal)
   })
   const index = { id: 'zoo', name: 'zoo' }
   const ask = (question: string) => ground({ index, question, tenantId: 'a' }, { db: store.db })
@@ -48,8 +58,16 @@ describeEachEngine('grounding', (engine) => {
 
   test('keeps to its budget of characters', async () => {
     const { passages } = await ask('walrus')
-    expect(passages.length).toBeGreaterThan(1)
-    expect(passages.reduce((chars, { text }) => chars + text.length, 0)).toBeLessThanOrEqual(8_000)
+    // 1,190 characters each: a seventh would go beyond 8,000.
+    expect(passages).toHaveLength(6)
+  })
+
+  test('leaves out what fits far worse than the best', async () => {
+    const question = 'How many fish do red pelicans catch every day?'
+    const found = await searchPassages(store.db, 'a', 'zoo', question, 8)
+    const { passages } = await ask(question)
+    expect(found.length).toBe(6)
+    expect(passages.map(({ source }) => source)).toEqual(['pelicans.md'])
   })
 
   test('what screening leaves out reaches neither the model nor the sources', async () => {

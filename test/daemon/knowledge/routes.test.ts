@@ -3,8 +3,8 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { toIndexName } from '../../../src/daemon/knowledge/routes.ts'
-import { TRAIN_FILE_BYTES } from '../../../src/shared/spec-limits.ts'
+import { findUnpublished, insertDraft, insertPassages } from '../../../src/daemon/knowledge/document-store.ts'
+import { DOCUMENT_PASSAGES, TRAIN_FILE_BYTES } from '../../../src/shared/spec-limits.ts'
 import { ChatResponse } from '../../../src/shared/wire/chat.ts'
 import {
   CreateIndexResponse,
@@ -45,7 +45,18 @@ describeEachEngine('knowledge bases', (engine) => {
     const created = await create('  My Handbook! ')
     expect(created.status).toBe(201)
     const { index } = CreateIndexResponse.parse(created.body)
-    expect(index).toMatchObject({ name: 'my-handbook', description: 'About   My Handbook! ', documentCount: 0 })
+    expect(index).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{24}$/),
+      name: 'my-handbook',
+      sharedIndexName: 'my-handbook',
+      namespace: 'my-handbook',
+      description: 'About   My Handbook! ',
+      type: 'general',
+      assignedUser: null,
+      assignedGroup: null,
+      documentCount: 0,
+      createdAt: expect.stringMatching(/Z$/),
+    })
 
     const answer = await train('my-handbook', [
       { fileName: 'guide.md', content: '# Guide\n\n## Webhooks\n\nTwenty failures in a row disable an endpoint.' },
@@ -82,7 +93,10 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(best?.score).toBeLessThanOrEqual(1)
 
     const listed = ListIndexesResponse.parse((await call('GET', `${BASE}/all?search=handb&limit=1`)).body)
-    expect(listed.indexes.map(({ name, documentCount }) => [name, documentCount])).toEqual([['my-handbook', 3]])
+    const { body: me } = await call('GET', '/api/external/whoami')
+    expect(listed.indexes).toEqual([
+      { ...index, documentCount: 3, userId: me.user.id, isActive: true, updatedAt: index.createdAt, deletedAt: null },
+    ])
     expect(listed.pagination).toEqual({ page: 1, limit: 1, total: 1, pages: 1 })
     const discovered = DiscoverIndexesResponse.parse((await call('GET', BASE)).body)
     expect(discovered.indexes.map(({ id, type }) => [id, type])).toEqual([
@@ -116,9 +130,48 @@ describeEachEngine('knowledge bases', (engine) => {
   })
 
   test.each(['Zero-Knowledge', 'zero knowledge', 'ab', '字字字', 'x'.repeat(51)])('%s is no name', async (name) => {
-    const refused = await create(name)
+    const { status, body, headers } = await create(name)
+    expect({ status, body }).toEqual({
+      status: 400,
+      body: {
+        success: false,
+        error: 'Invalid index name',
+        message: expect.any(String),
+        request_id: headers['x-request-id'],
+      },
+    })
+  })
+
+  test.each([
+    ['name', {}],
+    ['name', { name: 7 }],
+    ['name', { name: '  ' }],
+    ['assignedUser', { name: 'mine', assignedUser: 'f'.repeat(24) }],
+    ['assignedGroup', { name: 'ours', assignedGroup: 'f'.repeat(24) }],
+  ])('a wrong or unsupported %s is 400 and creates nothing', async (field, body) => {
+    const refused = await call('POST', BASE, body)
     expect(refused.status).toBe(400)
-    expect(refused.body.error).toMatchObject({ code: 'VALIDATION_ERROR', details: { field: 'name', value: name } })
+    expect(refused.body.error).toMatchObject({ code: 'VALIDATION_ERROR', details: { field } })
+    expect((await search('mine', { query: 'a' })).status).toBe(404)
+  })
+
+  test('an index assigned to nobody is what it says', async () => {
+    expect((await call('POST', BASE, { name: 'nobodys', assignedUser: null, assignedGroup: null })).status).toBe(201)
+  })
+
+  test.each(['type=personal', 'type=group', 'status=deleted', 'status=all', 'sortBy=name', 'sortOrder=asc'])(
+    'a list with %s, which it cannot give, is refused and not given otherwise',
+    async (parameter) => {
+      const refused = await call('GET', `${BASE}/all?${parameter}`)
+      expect(refused.status).toBe(400)
+      const [field] = parameter.split('=')
+      expect(refused.body.error).toMatchObject({ code: 'VALIDATION_ERROR', details: { field } })
+    },
+  )
+
+  test('a list with the parameters it is made by is given', async () => {
+    const usual = 'type=general&status=active&sortBy=createdAt&sortOrder=desc'
+    expect((await call('GET', `${BASE}/all?${usual}`)).status).toBe(200)
   })
 
   test('what was trained once is unchanged the second time, and replaced when it changed', async () => {
@@ -170,6 +223,40 @@ describeEachEngine('knowledge bases', (engine) => {
     })
   })
 
+  test('what a crash left behind is gone after the next training, and what is being written is not', async () => {
+    const { id: indexId } = (await create('crashed')).body.index
+    const { db } = shared.current.app
+    const { tenant_id: tenantId } = await db
+      .selectFrom('indexes')
+      .selectAll()
+      .where('id', '=', indexId)
+      .executeTakeFirstOrThrow()
+    const draft = (source: string, now: string) =>
+      insertDraft(db, { tenantId, indexId }, { source, title: '', contentHash: '', passageCount: 9, now })
+    const left = await draft('left.md', '2026-01-01T00:00:00.000Z')
+    const passage = { position: 0, headings: '', body: 'Half of it.' }
+    await db.transaction().execute((tx) => insertPassages(tx, left, [passage]))
+    const running = await draft('running.md', new Date().toISOString())
+    await train('crashed', [{ fileName: 'a.txt', content: 'Whole.' }])
+    const { documentId } = running
+    expect(await findUnpublished(db, tenantId, '9999')).toEqual([{ tenantId, indexId, documentId }])
+    expect((await search('crashed', { query: 'half' })).body.results.total).toBe(0)
+  })
+
+  test('a document of too many passages fails, and another beside it does not', async () => {
+    await create('too-many')
+    const answer = await train('too-many', [
+      { fileName: 'many.md', content: '# a\nb\n'.repeat(DOCUMENT_PASSAGES + 1) },
+      { fileName: 'good.md', content: 'Good text.' },
+    ])
+    expect(answer.status).toBe(200)
+    expect(answer.body.results.documents).toEqual([
+      { name: 'many.md', status: 'failed', chunks: 0, error: expect.stringContaining(`${DOCUMENT_PASSAGES} passages`) },
+      { name: 'good.md', status: 'indexed', chunks: 1 },
+    ])
+    expect((await search('too-many', { query: 'b' })).body.results.total).toBe(0)
+  })
+
   test('when nothing can be read the answer is 400 with every reason', async () => {
     await create('nothing')
     const answer = await train('nothing', [
@@ -182,8 +269,10 @@ describeEachEngine('knowledge bases', (engine) => {
   })
 
   test('an index that does not exist is 404, for training and for searching', async () => {
-    for (const answer of [await train('missing', []), await search('missing', { query: 'a' })]) {
-      expect([answer.status, answer.body.error]).toEqual([404, 'Index not found'])
+    for (const name of ['missing', 'Not%20A%20Name', '%F0%9F%90%BC', 'x'.repeat(2000)]) {
+      for (const answer of [await train(name, []), await search(name, { query: 'a' })]) {
+        expect([answer.status, answer.body.error]).toEqual([404, 'Index not found'])
+      }
     }
   })
 
@@ -298,12 +387,4 @@ describe('uploads', () => {
     const answer = await send(Buffer.concat([multipart([good]), Buffer.from('epilogue '.repeat(50_000))]))
     expect(answer.status).toBe(200)
   })
-})
-
-test.each([
-  ['Handbook', 'handbook'],
-  ['  Two  Words ', 'two-words'],
-  ['Ünï-cödé 42', 'n-cd-42'],
-])('%s becomes %s', (name, normal) => {
-  expect(toIndexName(name)).toBe(normal)
 })

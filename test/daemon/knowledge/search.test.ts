@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { queryWords, searchPassages } from '../../../src/daemon/knowledge/search.ts'
+import { queryTerms, searchPassages } from '../../../src/daemon/knowledge/search.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { insertNamedIndex, insertTenant, sharedStore, train } from './trained-store.ts'
 
@@ -44,12 +44,49 @@ describeEachEngine('searching passages', (engine) => {
     expect(await searchPassages(store.db, 'b', 'a-one', 'webhooks', 10)).toEqual([])
   })
 
-  test('the texts of other tenants do not move the scores of this one', async () => {
-    const before = await search('disabled webhooks')
-    await train(store.db, 'b', 'b-one', 'more.md', 'disabled disabled disabled')
-    const after = await search('disabled webhooks')
-    expect(after.map((match) => match.passageId)).toEqual(before.map((match) => match.passageId))
-    for (const [at, match] of after.entries()) expect(match.score).toBeCloseTo(before[at]?.score ?? 0, 1)
+  test('how rare a word is elsewhere does not move the scores', async () => {
+    const own = await engine.open()
+    try {
+      const texts = ['Pandas eat bamboo.', 'Otters eat fish.', 'Pandas sleep a lot.', 'Zebras never sleep.']
+      for (const tenant of ['a', 'b']) {
+        await insertTenant(own.db, tenant)
+        await insertNamedIndex(own.db, tenant, `${tenant}-one`)
+      }
+      for (const [at, text] of texts.entries()) await train(own.db, 'a', 'a-one', `${at}.md`, text)
+      const scores = async () =>
+        (await searchPassages(own.db, 'a', 'a-one', 'Do pandas sleep?', 10)).map(({ source, score }) => ({
+          source,
+          score,
+        }))
+      const before = await scores()
+      // As long as ours are, so that the usual length of a passage stays the same.
+      for (let at = 0; at < 52; at++) {
+        const text = (texts[at % 4] ?? '').replace(/\w+(?=\W)/, 'pandas').replace(/\w+(?=\.$)/, 'pandas')
+        await train(own.db, 'b', 'b-one', `${at}.md`, text)
+      }
+      const after = await scores()
+      expect(before).toHaveLength(3)
+      expect(after.map(({ source }) => source)).toEqual(before.map(({ source }) => source))
+      for (const [at, { score }] of after.entries()) expect(score).toBeCloseTo(before[at]?.score ?? 0, 3)
+    } finally {
+      await own.close()
+    }
+  })
+
+  test('what is written apart finds what is written together, and costs nothing where it does not occur', async () => {
+    await train(store.db, 'a', 'a-two', 'operations.md', '# Backup\n\nCopy the folder while the daemon runs.')
+    const found = await searchPassages(store.db, 'a', 'a-two', 'How do I back up?', 10)
+    expect(found.map(({ source }) => source)).toEqual(['operations.md'])
+    expect(queryTerms('endpoint requests')).toEqual({ words: ['endpoint', 'requests'], joined: ['endpointrequests'] })
+    const [two] = await search('endpoint requests per minute', 1)
+    const [turned] = await search('minute per requests endpoint', 1)
+    expect(two?.score).toBeCloseTo(turned?.score ?? 0, 6)
+  })
+
+  test('a word that others use a thousand times is found in a small index as before', async () => {
+    await train(store.db, 'b', 'b-one', 'many.md', Array.from({ length: 1000 }, () => '# b\n\nc').join('\n\n'))
+    await train(store.db, 'a', 'a-two', 'b.md', 'Plan b is the better one.')
+    expect((await searchPassages(store.db, 'a', 'a-two', 'b', 10)).map(({ source }) => source)).toEqual(['b.md'])
   })
 
   test.each([
@@ -126,8 +163,11 @@ describeEachEngine('searching passages', (engine) => {
   })
 
   test('a query of a quarter megabyte is cut down to its longest words', async () => {
-    const words = queryWords(`${'ab '.repeat(1000)}${Array.from({ length: 20_000 }, (_, at) => `word${at}`).join(' ')}`)
+    const { words, joined } = queryTerms(
+      `${'ab '.repeat(1000)}${Array.from({ length: 20_000 }, (_, at) => `word${at}`).join(' ')}`,
+    )
     expect(words).toHaveLength(32)
+    expect(joined.length).toBeLessThanOrEqual(16)
     expect(await search(`${'disabled endpoint '.repeat(15_000)}`)).not.toEqual([])
   })
 })

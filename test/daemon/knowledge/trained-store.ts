@@ -1,7 +1,8 @@
 import { afterAll, beforeAll } from 'vitest'
 import type { Db } from '../../../src/daemon/db/database.ts'
 import { chunkText } from '../../../src/daemon/knowledge/chunking.ts'
-import { insertIndex, replaceDocument } from '../../../src/daemon/knowledge/store.ts'
+import { replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
+import { insertIndex } from '../../../src/daemon/knowledge/store.ts'
 import type { TestEngine, TestStore } from '../../engines.ts'
 import { sharedResources } from '../../shared-resources.ts'
 
@@ -42,5 +43,5 @@ export function insertNamedIndex(db: Db, tenantId: string, id: string): Promise<
 export function train(db: Db, tenantId: string, indexId: string, source: string, text: string): Promise<void> {
   const { title, passages } = chunkText(text, 'markdown')
   const document = { source, title, contentHash: text, now: NOW }
-  return db.transaction().execute((tx) => replaceDocument(tx, { tenantId, indexId }, document, [...passages]))
+  return replaceDocument(db, { tenantId, indexId }, document, [...passages], new AbortController().signal)
 }

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { sentenceEnds } from '../../../src/daemon/text/sentences.ts'
-import { contentWords, stem, withoutWordBorders, withWordBorders, wordsOf } from '../../../src/daemon/text/words.ts'
+import {
+  contentWords,
+  joinedWords,
+  stem,
+  withoutWordBorders,
+  withWordBorders,
+  wordsOf,
+} from '../../../src/daemon/text/words.ts'
 
 test('words are lower case, without signs, and apart in scripts without spaces', () => {
   expect(wordsOf('Don’t PANIC: v2.0 of README.md')).toEqual(['don', 't', 'panic', 'v2', '0', 'of', 'readme', 'md'])
@@ -12,6 +19,15 @@ test('words are lower case, without signs, and apart in scripts without spaces',
 test('a question is left with the words that carry meaning, or with all when there are no others', () => {
   expect(contentWords('How do I install the gateway?')).toEqual(['install', 'gateway'])
   expect(contentWords('Who are you?')).toEqual(['who', 'are', 'you'])
+})
+
+test('neighbours are also one word each, but for two that mean nothing', () => {
+  const joined = [...joinedWords('How do I back-up the data base? 知識 x2')]
+  expect(joined).toEqual([
+    ['backup', ['back', 'up']],
+    ['thedata', ['the', 'data']],
+    ['database', ['data', 'base']],
+  ])
 })
 
 test.each([

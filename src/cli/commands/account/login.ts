@@ -2,13 +2,13 @@ import { Command } from 'commander'
 import { configPath, editConfig, editCredentials } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { findKey, toKey } from '../../key.ts'
+import { findKey, KEY_BYTES, toKey } from '../../key.ts'
 import type { Settings } from '../../profile.ts'
 import { askSecret, mayPrompt } from '../../prompt.ts'
 import { readStdin } from '../../stdio.ts'
+import { assertProfileName } from '../profiles/names.ts'
 import { toWhoami, WHOAMI_VIEW, type Whoami } from './whoami.ts'
 
-const KEY_BYTES = 4_096
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 export type LoginInput = { withToken: boolean }
@@ -32,11 +32,14 @@ export async function login(context: CliContext, { withToken }: LoginInput): Pro
   const { io } = context
   const settings = await context.settings()
   const { baseUrl, profile } = settings
+  assertProfileName(profile)
   const { note } = context
   const { origin, protocol, hostname } = new URL(baseUrl)
   if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
     await note(`warning: ${baseUrl} is not encrypted; the key can be read on the way`)
   }
+  const output = await context.output()
+  output.assertShowable(WHOAMI_VIEW)
   const key = await findNewKey(context, settings, { withToken })
   const api = await context.api()
   const { body, raw } = await api.send<Whoami>({ method: 'GET', path: 'whoami', key })
@@ -54,7 +57,7 @@ export async function login(context: CliContext, { withToken }: LoginInput): Pro
       `Signed in to ${baseUrl} as ${whoami.user.name}; saved as profile '${profile}' in ${configPath(io.env)}.`,
     )
   }
-  await (await context.output()).one(whoami, WHOAMI_VIEW, raw)
+  await output.one(whoami, WHOAMI_VIEW, raw)
 }
 
 async function findNewKey(context: CliContext, settings: Settings, { withToken }: LoginInput): Promise<string> {

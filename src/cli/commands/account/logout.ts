@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { editCredentials, loadConfigFiles } from '../../config-files.ts'
+import { editCredentials, entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
 
 export function logoutCommand(context: CliContext, run = logout): Command {
@@ -12,7 +12,7 @@ export function logoutCommand(context: CliContext, run = logout): Command {
 export async function logout(context: CliContext): Promise<void> {
   const { profile, dryRun } = await context.settings()
   const { credentials } = await loadConfigFiles(context.io)
-  if (credentials[profile] === undefined) return context.note(`Profile '${profile}' has no stored key.`)
+  if (entryOf(credentials, profile) === undefined) return context.note(`Profile '${profile}' has no stored key.`)
   if (dryRun) return context.note(`Would forget the key of profile '${profile}'.`)
   await editCredentials(context.io.env, [{ path: ['keys', profile], value: undefined }])
   await context.note(`Forgot the key of profile '${profile}'.`)

@@ -15,6 +15,7 @@ export const WHOAMI_VIEW = {
     { path: 'api_key.operator', title: 'OPERATOR' },
   ],
   idPath: 'user.id',
+  members: ['user', 'tenant', 'api_key'],
 }
 
 /** The resource without its `success` wrapper. */

@@ -1,13 +1,16 @@
 import { readFile } from 'node:fs/promises'
-import { Command } from 'commander'
-import type { Api, ApiRequest, OpenAnswer } from '../../client.ts'
+import { Command, Option } from 'commander'
+import { type Api, type ApiRequest, type OpenAnswer, parseAnswer } from '../../client.ts'
 import type { CliContext } from '../../context.ts'
-import { usageError } from '../../errors.ts'
+import { unreadable, usageError } from '../../errors.ts'
 import { findAtPath } from '../../formats.ts'
 import { redirected, toHttpError } from '../../http-errors.ts'
+import { repeatable } from '../../repeatable.ts'
 import { readStdin } from '../../stdio.ts'
 
 const BODY_BYTES = 67_108_864
+
+const TYPED = 'true, false, null and numbers'
 
 export type CallInput = {
   method: string
@@ -20,21 +23,14 @@ export type CallInput = {
   include: boolean
 }
 
-const collect = (value: string, all: string[]): string[] => [...all, value]
-
 export function apiCommand(context: CliContext, run = call): Command {
   return new Command('api')
     .description('Call any route of the gateway with your key and print what it answers.')
     .argument('<method>', 'GET, POST, PUT, DELETE')
     .argument('<path>', 'below /api/external, or from the root when it begins with a slash')
     .option('-d, --data <json>', "body: JSON, @FILE or '-' for stdin")
-    .option(
-      '-F, --form <key=value>',
-      'one member of a JSON body; true, false, null and numbers keep their type',
-      collect,
-      [],
-    )
-    .option('-H, --header <name:value>', 'one more header', collect, [])
+    .addOption(repeatable(new Option('-F, --form <key=value>', `one member of a JSON body; ${TYPED} keep their type`)))
+    .addOption(repeatable(new Option('-H, --header <name:value>', 'one more header')))
     .option('--paginate', 'fetch every page and print one list', false)
     .option('--include', 'print status and headers first', false)
     .addHelpText(
@@ -85,7 +81,7 @@ async function readData({ io }: CliContext, data: string): Promise<string> {
   if (data === '-') return (await readStdin(io, BODY_BYTES, 'the body')).toString()
   if (!data.startsWith('@')) return data
   return readFile(data.slice(1), 'utf8').catch((error: unknown) => {
-    throw usageError(`cannot read ${data.slice(1)} (${error instanceof Error ? error.message : error})`)
+    throw unreadable(data.slice(1), error)
   })
 }
 
@@ -121,21 +117,22 @@ async function printBody(context: CliContext, api: Api, answer: OpenAnswer): Pro
   const { status, requestId, headers } = answer
   const wantsShape = settings.format !== undefined || settings.field !== undefined || settings.fields.length > 0
   const isJson = /^application\/json\b/.test(headers['content-type'] ?? '')
-  if (status < 300 && !isJson) return printStream(context, answer)
+  if (status < 300 && !isJson) return printStream(context, api, answer)
   const raw = await api.read(answer)
-  const value = isJson ? JSON.parse(raw.toString()) : undefined
-  if (value !== undefined && !settings.raw && (wantsShape || output.terminal)) await printShaped(context, value, raw)
-  else await output.bytes(raw)
+  const mayShape = isJson && raw.length > 0 && !settings.raw && (wantsShape || output.terminal)
+  if (mayShape) await printShaped(context, parseAnswer(raw, api.baseUrl, requestId), raw)
+  else if (settings.raw || !output.terminal) await output.bytes(raw)
+  else await output.text(raw.toString())
   if (status >= 300 && status < 400) throw redirected(api.baseUrl, headers.location)
   if (status >= 300) throw toHttpError({ status, requestId, headers, raw })
 }
 
 /** Events, metrics and pages leave as they come; on a terminal without their control characters. */
-async function printStream(context: CliContext, { body }: OpenAnswer): Promise<void> {
-  const output = await context.output()
+async function printStream(context: CliContext, api: Api, answer: OpenAnswer): Promise<void> {
+  const [output, { timeoutFlagMs }] = await Promise.all([context.output(), context.settings()])
   const decoder = new TextDecoder()
   const write = output.textStream()
-  for await (const chunk of body) {
+  for await (const chunk of api.parts(answer, { bounded: timeoutFlagMs !== undefined })) {
     if (output.terminal) await write(decoder.decode(chunk, { stream: true }))
     else await output.bytes(chunk)
   }

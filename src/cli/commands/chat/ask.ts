@@ -5,7 +5,8 @@ import type { ApiRequest, OpenAnswer } from '../../client.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { toJson } from '../../formats.ts'
-import { redirected, timedOut, toHttpError } from '../../http-errors.ts'
+import { redirected, timedOut, toHttpError, unfinished } from '../../http-errors.ts'
+import { createProgress, type Progress } from '../../progress.ts'
 import { incomplete, readFrames } from './frames.ts'
 import { failoverLines, finishLine, sourcesLine, usageLine } from './notes.ts'
 
@@ -13,6 +14,17 @@ import { failoverLines, finishLine, sourcesLine, usageLine } from './notes.ts'
 const FIRST_FRAME_TIMEOUT_MS = 60_000
 /** The longest a gateway may try for one answer: every model of a chain at its slowest. */
 const WHOLE_ANSWER_TIMEOUT_MS = ATTEMPT_TIMEOUT_MS.max * MODELS_PER_CHAIN
+
+const MEMBERS: Record<keyof ChatResponse, true> = {
+  success: true,
+  id: true,
+  object: true,
+  created: true,
+  model: true,
+  choices: true,
+  usage: true,
+  metadata: true,
+}
 
 const VIEW = {
   columns: [
@@ -22,10 +34,13 @@ const VIEW = {
     { path: 'choices.0.message.content', title: 'ANSWER' },
   ],
   idPath: 'id',
+  members: Object.keys(MEMBERS),
 }
 
 export type Ask = {
   body: { stream: boolean; index: string }
+  /** Whom the answer is waited for, for the person who watches. */
+  model: string
   /** How the answer is shown: text as it comes, raw frames, or the finished envelope in some format. */
   show: 'text' | 'frames' | 'envelope'
   idempotencyKey: string | undefined
@@ -34,16 +49,20 @@ export type Ask = {
 }
 
 /** One question on its way; `begun` once a part of its answer was received. */
-type Run = { begun: boolean; elapsed(): number }
+type Run = { begun: boolean; elapsed(): number; progress: Progress }
 
 /** Puts one question to the gateway and prints the answer; throws when no complete answer came. */
 export async function ask(context: CliContext, input: Ask): Promise<void> {
   const { io } = context
-  const [api, settings] = await Promise.all([context.api(), context.settings()])
+  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
+  // An answer is billed, so a field that it cannot have is refused before.
+  if (input.show === 'envelope') output.assertShowable(VIEW)
   if (settings.verbose) await context.note(`index: ${input.body.index}`)
   const startedAt = io.clock.monotonic()
-  const run: Run = { begun: false, elapsed: () => io.clock.monotonic() - startedAt }
-  const limit = answerLimit(context, api.baseUrl, settings.timeoutMs)
+  const progress = createProgress(io, settings)
+  const run: Run = { begun: false, elapsed: () => io.clock.monotonic() - startedAt, progress }
+  const { timeoutFlagMs } = settings
+  const limit = answerLimit(context, api.baseUrl, timeoutFlagMs)
   const request: ApiRequest = {
     method: 'POST',
     path: 'chat/completions',
@@ -54,18 +73,18 @@ export async function ask(context: CliContext, input: Ask): Promise<void> {
       'idempotency-key': input.idempotencyKey ?? randomUUID(),
     },
     repeatable: true,
-    timeoutMs: settings.timeoutMs ?? (input.body.stream ? FIRST_FRAME_TIMEOUT_MS : WHOLE_ANSWER_TIMEOUT_MS),
+    timeoutMs: timeoutFlagMs ?? (input.body.stream ? FIRST_FRAME_TIMEOUT_MS : WHOLE_ANSWER_TIMEOUT_MS),
     signal: limit.signal,
   }
+  progress.show(`Waiting for ${input.model}`)
   try {
     if (input.body.stream) await showStream(context, await api.open(request), input, run)
     else await showWhole(context, request, input, run)
   } catch (error) {
     if (!limit.signal.aborted || io.signal.aborted) throw error
-    throw run.begun
-      ? incomplete('the answer was not complete in time (--timeout)', undefined, 'TIMEOUT')
-      : limit.signal.reason
+    throw run.begun && timeoutFlagMs !== undefined ? unfinished(timeoutFlagMs, undefined) : limit.signal.reason
   } finally {
+    progress.end()
     limit.end()
   }
 }
@@ -82,7 +101,7 @@ function answerLimit({ io }: CliContext, baseUrl: string, timeoutMs: number | un
 
 async function showWhole(context: CliContext, request: ApiRequest, input: Ask, run: Run): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
-  const { body, raw } = await api.send<ChatResponse>(request)
+  const { body, raw } = await api.send<ChatResponse>(request).finally(run.progress.end)
   if (input.show === 'envelope') await output.one(body, VIEW, raw)
   else {
     const write = output.textStream()
@@ -107,8 +126,9 @@ async function showStream(context: CliContext, answer: OpenAnswer, input: Ask, r
   const seen: Seen = {}
   let lastChar = '\n'
   try {
-    for await (const { frame, json } of readFrames(answer.body, requestId)) {
+    for await (const { frame, json } of readFrames(api.parts(answer, { bounded: false }), requestId)) {
       run.begun = true
+      run.progress.end()
       if (input.show === 'frames') await output.text(json.includes('\n') ? toJson(frame, ONE_LINE) : `${json}\n`)
       if (frame.type === 'metadata') {
         seen.metadata = frame.data.metadata

@@ -3,8 +3,9 @@ import { basename } from 'node:path'
 import { Command, Option } from 'commander'
 import type { FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { CliContext } from '../../context.ts'
-import { usageError } from '../../errors.ts'
+import { unreadable, usageError } from '../../errors.ts'
 import type { Settings } from '../../profile.ts'
+import { repeatable } from '../../repeatable.ts'
 import { type Ask, ask } from './ask.ts'
 import { type PromptParts, TRIGGERS, toChatRequest, toPrompt } from './input.ts'
 import { isStdinPiped, readPiped, toUtf8 } from './stdin.ts'
@@ -45,15 +46,12 @@ class ChatCommand extends Command {
   }
 }
 
-const collect = (option: Option): Option =>
-  option.default([]).argParser((value: string, all: string[]) => [...all, value])
-
 export function chatCommand(context: CliContext, run = chat): Command {
   return new ChatCommand('chat')
     .description('Ask a model. The prompt is what you type, what is piped in, or both.')
     .argument('[prompt...]', 'the question')
-    .addOption(collect(new Option('-m, --model <provider/model>', 'model; repeat it to build a failover chain')))
-    .addOption(collect(new Option('--fallback <provider/model>', 'model to go on with when the one before fails')))
+    .addOption(repeatable(new Option('-m, --model <provider/model>', 'model; repeat it to build a failover chain')))
+    .addOption(repeatable(new Option('--fallback <provider/model>', 'model to go on with when the one before fails')))
     .option('--chain <a,b,c>', 'failover chain; A@8s or A@8s/2s bounds an attempt and its first token')
     .addOption(
       new Option('--on <trigger>', 'what counts as a failure, repeatable')
@@ -69,7 +67,7 @@ export function chatCommand(context: CliContext, run = chat): Command {
     .option('-s, --system <text|@file>', 'system prompt')
     .option('-t, --temperature <n>', '0 to 2')
     .option('--max-tokens <n>', 'longest answer')
-    .addOption(collect(new Option('-f, --file <path>', "add a text file to the prompt, '-' for stdin; repeatable")))
+    .addOption(repeatable(new Option('-f, --file <path>', "add a text file to the prompt, '-' for stdin; repeatable")))
     .option('--conversation <id>', 'conversation to go on with')
     .option('--user <id>', 'user to bill (administrators)')
     .option('--no-stream', 'wait for the whole answer')
@@ -116,7 +114,8 @@ export async function chat(context: CliContext, words: string[], flags: ChatFlag
     stream,
   )
   const { usage = false, sources = false, idempotencyKey } = flags
-  await ask(context, { body, show, usage, sources, idempotencyKey })
+  const asked = body.model ?? body.models?.[0]?.model ?? 'an answer'
+  await ask(context, { body, model: asked, show, usage, sources, idempotencyKey })
 }
 
 /** Text is for people and pipes; every other format shows the envelope, and ndjson the frames. */
@@ -147,7 +146,7 @@ const readSystem = async (text: string): Promise<string> => (text.startsWith('@'
 
 async function readText(path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
-    throw usageError(`cannot read ${path} (${error instanceof Error ? error.message : error})`)
+    throw unreadable(path, error)
   })
   return toUtf8(bytes, path)
 }

@@ -4,6 +4,7 @@ import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import { getDuration } from '../../duration.ts'
 import { usageError } from '../../errors.ts'
 import type { ChatDefaults } from '../../profile.ts'
+import { getIndexName } from '../indexes/name.ts'
 
 /** The index name that means "no retrieval"; its type keeps it equal to the wire's. */
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
@@ -104,10 +105,11 @@ function toNumber(text: string | undefined, flag: string): number | undefined {
   throw usageError(`${flag} must be a number, not '${text}'`)
 }
 
-/** The index to ask: flag, profile, or none; `none` is short for Zero-Knowledge. */
+/** The index to ask, as the gateway calls it: flag, profile, or none; `none` is short for Zero-Knowledge. */
 export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
   const index = flag ?? byDefault ?? NO_INDEX
-  return index === 'none' ? NO_INDEX : index
+  const meansNone = index === 'none' || index.toLowerCase() === NO_INDEX.toLowerCase()
+  return meansNone ? NO_INDEX : getIndexName(index)
 }
 
 /** The body of POST /chat/completions; members that were not asked for are left to the gateway. */

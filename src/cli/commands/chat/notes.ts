@@ -34,7 +34,7 @@ export const sourcesLine = ({ sources }: ChatMetadata): string =>
     ? 'Sources: none'
     : `Sources: ${sources.map(({ source, score }) => `${source} (${score.toFixed(2)})`).join(', ')}`
 
-export type UsageSeen = {
+type UsageSeen = {
   metadata: ChatMetadata
   usage: { prompt_tokens: number; completion_tokens: number }
   firstTokenMs?: number

@@ -1,13 +1,20 @@
 import { Command, Option } from 'commander'
-import { type Api, pause } from '../../client.ts'
+import { type Api, CALL_TIMEOUT_MS, pause } from '../../client.ts'
 import type { CliContext } from '../../context.ts'
 import { getDuration } from '../../duration.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { findAtPath } from '../../formats.ts'
+import { notAGateway, parseBody } from '../../http-errors.ts'
+import { createProgress } from '../../progress.ts'
 
 export type HealthInput = { probe: 'health' | 'live' | 'ready'; waitMs: number }
 
-const PATHS = { health: 'health', live: '/livez', ready: '/readyz' } as const
+/** Where to ask, and the one answer that means well (spec: health; the probes of the root). */
+const PROBES = {
+  health: { path: 'health', status: 'healthy' },
+  live: { path: '/livez', status: 'ok' },
+  ready: { path: '/readyz', status: 'ready' },
+} as const
 const POLL_MS = 200
 const VIEW = { columns: [{ path: 'status' }, { path: 'base_url', title: 'ADDRESS' }] }
 
@@ -32,39 +39,51 @@ type Finding = { well: boolean; status: number; body: object; raw: Buffer }
 /** Asks once, or until `waitMs` have passed; throws exit 10 or, when nobody answers, exit 9. */
 export async function checkHealth(context: CliContext, { probe, waitMs }: HealthInput): Promise<void> {
   const { io } = context
-  const [api, output] = await Promise.all([context.api(), context.output()])
+  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
+  const callMs = settings.timeoutMs ?? CALL_TIMEOUT_MS
   const deadline = io.clock.monotonic() + waitMs
-  for (;;) {
-    const finding = await ask(api, PATHS[probe]).catch((error: unknown) => {
-      if (error instanceof CliError && error.exitCode === EXIT.unreachable) return error
-      throw error
-    })
-    if (!(finding instanceof CliError) && finding.well) {
-      return output.one({ ...finding.body, base_url: api.baseUrl }, VIEW, finding.raw)
-    }
-    const leftMs = deadline - io.clock.monotonic()
-    if (leftMs <= 0) throw finding instanceof CliError ? finding : notWell(api.baseUrl, finding)
-    await pause(Math.min(POLL_MS, leftMs), io)
-  }
-}
-
-async function ask(api: Api, path: string): Promise<Finding> {
-  const answer = await api.open({ method: 'GET', path, auth: 'none' })
-  const raw = await api.read(answer)
-  return { well: answer.status === 200, status: answer.status, body: toObject(raw), raw }
-}
-
-// A proxy may answer for a gateway that is down, with anything.
-function toObject(raw: Buffer): object {
+  const progress = createProgress(io, settings)
+  progress.show(`Waiting for ${api.baseUrl}`)
   try {
-    const body: unknown = JSON.parse(raw.toString())
-    return typeof body === 'object' && body !== null ? body : {}
-  } catch {
-    return {}
+    for (let leftMs = waitMs; ; leftMs = deadline - io.clock.monotonic()) {
+      // While waiting, this loop does the repeating, and no single question may outlast the wait.
+      const limits = waitMs === 0 ? {} : { timeoutMs: Math.min(callMs, leftMs), retries: 0 }
+      const finding = await ask(api, probe, limits).catch((error: unknown) => {
+        if (error instanceof CliError && (error.exitCode === EXIT.unreachable || error.exitCode === EXIT.upstream)) {
+          return error
+        }
+        throw error
+      })
+      if (!(finding instanceof CliError) && finding.well) {
+        progress.end()
+        return await output.one({ ...finding.body, base_url: api.baseUrl }, VIEW, finding.raw)
+      }
+      if (deadline - io.clock.monotonic() <= POLL_MS) {
+        throw finding instanceof CliError ? finding : notWell(api.baseUrl, finding)
+      }
+      await pause(POLL_MS, io)
+    }
+  } finally {
+    progress.end()
   }
+}
+
+async function ask(api: Api, probe: HealthInput['probe'], limits: { timeoutMs?: number; retries?: number }) {
+  const { path, status: expected } = PROBES[probe]
+  const answer = await api.open({ method: 'GET', path, anonymous: true, ...limits })
+  const raw = await api.read(answer)
+  // A proxy may answer for a gateway that is down, with anything.
+  const parsed = parseBody(raw)
+  const body = typeof parsed === 'object' && parsed !== null ? parsed : {}
+  const well = answer.status === 200 && findAtPath(body, 'status') === expected
+  return { well, status: answer.status, body, raw } satisfies Finding
 }
 
 function notWell(baseUrl: string, { status, body }: Finding): CliError {
+  if (status === 200 && typeof findAtPath(body, 'status') !== 'string') {
+    const message = `${baseUrl} answered, but not as a gateway does`
+    return notAGateway(EXIT.checkFailed, message, { httpStatus: status, retryable: true })
+  }
   const checks = findAtPath(body, 'checks')
   const failing = Object.entries(typeof checks === 'object' && checks !== null ? checks : {}).filter(
     ([, well]) => well !== true,

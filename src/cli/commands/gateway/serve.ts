@@ -24,5 +24,5 @@ export const toDaemonArgs = ({ config, listen, dataDir, check }: ServeInput): st
 ]
 
 export async function serve(context: CliContext, input: ServeInput): Promise<void> {
-  context.exitCode = await runDaemon(toDaemonArgs(input), process)
+  context.exitCode = await runDaemon(toDaemonArgs(input), context.io)
 }

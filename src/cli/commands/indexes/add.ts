@@ -4,10 +4,21 @@ import { TRAIN_FILE_BYTES } from '../../../shared/spec-limits.ts'
 import type { TrainResponse } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
+import { findAtPath } from '../../formats.ts'
+import { parseBody } from '../../http-errors.ts'
 import { createProgress } from '../../progress.ts'
 import { readStdin } from '../../stdio.ts'
-import { collectDocuments, type Document, type Skipped, toBatches } from './documents.ts'
+import {
+  collectDocuments,
+  type Document,
+  distinctDocuments,
+  type Skipped,
+  TAKEN,
+  toBatches,
+  typeOf,
+} from './documents.ts'
 import { toMultipart } from './multipart.ts'
+import { getIndexName, indexPath } from './name.ts'
 
 export type AddInput = { index: string; paths: string[]; stdinName: string; strict: boolean }
 
@@ -23,54 +34,50 @@ const VIEW = {
     { path: 'error', flexible: true },
   ],
   idPath: 'name',
+  members: ['name', 'status', 'chunks', 'error'],
   none: 'Nothing was added.',
 }
 
 export function addCommand(context: CliContext, run = addDocuments): Command {
   return new Command('add')
-    .description('Add text and Markdown files (.txt .md .markdown) to a knowledge base; folders are read in full.')
+    .description(`Add text and Markdown files to a knowledge base; folders are read in full. ${TAKEN}`)
     .argument('<index>', 'knowledge base')
     .argument('<path...>', "files and folders, '-' for stdin")
     .option('--name <name>', 'name of what comes on stdin', 'stdin.md')
-    .option('--strict', 'send nothing when a file would be skipped', false)
+    .option('--strict', 'send nothing when something in a folder would be skipped', false)
     .addHelpText(
       'after',
       '\nExit code 1 when some documents could not be added; adding the same again changes nothing.',
     )
     .action((index: string, paths: string[], flags: { name: string; strict: boolean }) =>
-      run(context, { index, paths, stdinName: flags.name, strict: flags.strict }),
+      run(context, { index: getIndexName(index), paths, stdinName: flags.name, strict: flags.strict }),
     )
 }
 
-type Results = z.infer<typeof TrainResponse>['results']
+type Outcome = z.infer<typeof TrainResponse>['results']['documents'][number]
 
 /** Sends every document, prints what became of each, and throws exit 1 when some failed. */
 export async function addDocuments(context: CliContext, { index, paths, stdinName, strict }: AddInput): Promise<void> {
   const { io } = context
-  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
-  const { documents, skipped } = await collectDocuments(paths.filter((path) => path !== '-'))
-  if (paths.includes('-')) documents.push(await readDocument(context, stdinName))
+  const [output, settings] = await Promise.all([context.output(), context.settings()])
+  output.assertShowable(VIEW)
+  const { documents: found, skipped } = await collectDocuments(paths.filter((path) => path !== '-'))
+  if (paths.includes('-')) found.push(await readDocument(context, stdinName))
+  const documents = distinctDocuments(found)
   await noteSkipped(context, skipped)
   if (documents.length === 0 || (strict && skipped.length > 0)) {
     throw usageError(documents.length === 0 ? 'there is nothing to add' : 'some files would be skipped (--strict)', [
-      'Text and Markdown are taken:  .txt .md .markdown',
+      TAKEN,
     ])
   }
 
   const progress = createProgress(io, settings)
-  const added: Results['documents'] = []
+  const added: Outcome[] = []
   try {
     for (const batch of toBatches(documents)) {
       progress.show(`Adding ${added.length + batch.length} of ${documents.length} documents to ${index}`)
-      const { body, raw } = await api.send<z.infer<typeof TrainResponse>>({
-        method: 'POST',
-        path: `indexes/${encodeURIComponent(index)}/train`,
-        upload: toMultipart(batch),
-        timeoutMs: settings.timeoutMs ?? TRAIN_TIMEOUT_MS,
-        // The gateway recognises a document it has already, by its content.
-        repeatable: true,
-      })
-      added.push(...body.results.documents)
+      const { outcomes, raw } = await train(context, index, batch)
+      added.push(...outcomes)
       if (settings.raw) await output.list(added, VIEW, raw)
     }
   } finally {
@@ -87,13 +94,38 @@ export async function addDocuments(context: CliContext, { index, paths, stdinNam
   }
 }
 
+async function train(context: CliContext, index: string, batch: Document[]) {
+  const [api, { timeoutFlagMs }] = await Promise.all([context.api(), context.settings()])
+  try {
+    const { body, raw } = await api.send<z.infer<typeof TrainResponse>>({
+      method: 'POST',
+      path: indexPath(index, 'train'),
+      upload: toMultipart(batch),
+      timeoutMs: timeoutFlagMs ?? TRAIN_TIMEOUT_MS,
+      // The gateway recognises a document it has already, by its content.
+      repeatable: true,
+    })
+    return { outcomes: body.results.documents, raw }
+  } catch (error) {
+    const outcomes = error instanceof CliError && error.httpStatus === 400 ? outcomesIn(error.answer) : undefined
+    if (outcomes === undefined) throw error
+    return outcomes
+  }
+}
+
+/** The gateway refuses a request of which it could read no document, and says in the refusal what became of each. */
+function outcomesIn(raw: Uint8Array = new Uint8Array()): { outcomes: Outcome[]; raw: Uint8Array } | undefined {
+  const documents = findAtPath(parseBody(raw), 'documents')
+  return Array.isArray(documents) ? { outcomes: documents, raw } : undefined
+}
+
 async function readDocument({ io }: CliContext, name: string): Promise<Document> {
   const bytes = await readStdin(io, TRAIN_FILE_BYTES, 'the document')
   if (bytes.length === 0) throw usageError('stdin is empty')
-  const type = name.endsWith('.txt') ? 'text/plain' : 'text/markdown'
   return {
     name,
-    type,
+    path: 'stdin',
+    type: typeOf(name) ?? 'text/markdown',
     size: bytes.length,
     async *read() {
       yield bytes
@@ -107,7 +139,7 @@ async function noteSkipped(context: CliContext, skipped: Skipped[]): Promise<voi
   if (more > 0) await context.note(`skipped ${more} more`)
 }
 
-function summary(index: string, added: Results['documents'], skipped: Skipped[]): string {
+function summary(index: string, added: Outcome[], skipped: Skipped[]): string {
   const count = (status: string) => added.filter((document) => document.status === status).length
   const passages = added.reduce((sum, document) => sum + (document.status === 'indexed' ? document.chunks : 0), 0)
   const parts = [`${count('indexed')} added (${passages} passages)`]

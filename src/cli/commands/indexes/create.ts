@@ -4,6 +4,7 @@ import type { CreateIndexResponse, Index } from '../../../shared/wire/indexes.ts
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { findIndex } from './list.ts'
+import { getIndexName } from './name.ts'
 import { INDEX_VIEW } from './view.ts'
 
 export type CreateIndexInput = { name: string; description: string | undefined; ifNotExists: boolean; strict: boolean }
@@ -23,6 +24,7 @@ export function createCommand(context: CliContext, run = createIndex): Command {
 /** POST /indexes. Throws exit 6 for a name that is taken, unless `ifNotExists`. */
 export async function createIndex(context: CliContext, input: CreateIndexInput): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
+  output.assertShowable(INDEX_VIEW)
   const { name, description } = input
   const json = { name, ...(description === undefined ? {} : { description }) }
   try {
@@ -31,7 +33,7 @@ export async function createIndex(context: CliContext, input: CreateIndexInput):
     await output.one(body.index, INDEX_VIEW, raw)
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.conflict) throw error
-    if (!input.ifNotExists) throw alreadyExists(name, error)
+    if (!input.ifNotExists) throw alreadyExists(getIndexName(name), error)
     const existing = await findIndex(context, name)
     if (existing === undefined) throw error
     await noteDifference(context, existing, input)

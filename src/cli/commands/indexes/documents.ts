@@ -1,76 +1,121 @@
 import { lstat, open, readdir, stat } from 'node:fs/promises'
-import { basename, extname, join, posix } from 'node:path'
+import { extname, join, relative, resolve, sep } from 'node:path'
 import { TRAIN_FILE_BYTES, TRAIN_FILES } from '../../../shared/spec-limits.ts'
-import { isErrno, usageError } from '../../errors.ts'
+import { CliError, unreadable, usageError } from '../../errors.ts'
 
-/** One document to be sent; `name` is what sources and search results will show. */
-export type Document = { name: string; type: string; size: number; read(): AsyncIterable<Uint8Array> }
+/** One document to be sent; `name` is what sources and search results will show, `path` says which file it is. */
+export type Document = { name: string; path: string; type: string; size: number; read(): AsyncIterable<Uint8Array> }
 
 export type Skipped = { path: string; reason: string }
 
-const TYPES: Record<string, string> = { '.txt': 'text/plain', '.md': 'text/markdown', '.markdown': 'text/markdown' }
+// The gateway reads the same endings.
+const TYPES: Record<string, string> = {
+  '.txt': 'text/plain',
+  '.text': 'text/plain',
+  '.md': 'text/markdown',
+  '.markdown': 'text/markdown',
+  '.mdown': 'text/markdown',
+}
+/** What to tell people who named something else. */
+export const TAKEN = `Text and Markdown are taken:  ${Object.keys(TYPES).join(' ')}`
 /** Small enough to be sent within one request's time limit on a slow line. A larger file goes alone. */
 const BATCH_BYTES = 8_388_608
+const REFUSED_SHOWN = 10
 
-export type Collected = { documents: Document[]; skipped: Skipped[] }
+type Collected = { documents: Document[]; skipped: Skipped[] }
+type Found = { size: number; isFile(): boolean }
 
 /**
- * The text and Markdown files that the arguments name, folders in full. Hidden entries and links inside folders are
- * left out. Throws a usage error for an argument that does not exist.
+ * The text and Markdown files that the arguments name, folders in full. Inside folders, what cannot be taken is left out,
+ * and so are hidden entries and links. Throws a usage error for an argument that cannot be taken itself.
  */
 export async function collectDocuments(paths: string[]): Promise<Collected> {
   const collected: Collected = { documents: [], skipped: [] }
+  const refused: string[] = []
   for (const path of paths) {
     const found = await stat(path).catch((error: unknown) => {
-      const reason = isErrno(error) && error.code === 'ENOENT' ? 'there is no such file' : String(error)
-      throw usageError(`cannot add ${path}: ${reason}`)
+      throw unreadable(path, error)
     })
-    const name = basename(path === '.' || path === '..' ? join(process.cwd(), path) : path)
-    if (found.isDirectory()) await collectFolder(path, name, collected)
-    else collectFile(path, name, found, collected)
+    if (found.isDirectory()) await collectFolder(path, collected)
+    else {
+      const taken = toDocument(path, found)
+      if (typeof taken === 'string') refused.push(`${path}: ${taken}`)
+      else collected.documents.push(taken)
+    }
+  }
+  if (refused.length > 0) {
+    throw usageError(`cannot add ${refused.length} of the files that were named`, [
+      ...refused.slice(0, REFUSED_SHOWN),
+      TAKEN,
+    ])
   }
   return collected
 }
 
-async function collectFolder(folder: string, prefix: string, collected: Collected): Promise<void> {
+async function collectFolder(folder: string, collected: Collected): Promise<void> {
   const names = await readdir(folder).catch((error: unknown) => {
-    throw usageError(`cannot read the folder ${folder} (${error instanceof Error ? error.message : error})`)
+    throw unreadable(folder, error)
   })
   for (const entry of names.sort()) {
     const path = join(folder, entry)
-    // Documents of one folder may share a file name, so the way to them is a part of their name.
-    const name = posix.join(prefix, entry)
-    const found = await lstat(path)
-    if (entry.startsWith('.')) collected.skipped.push({ path, reason: 'hidden' })
-    else if (found.isSymbolicLink()) collected.skipped.push({ path, reason: 'a symbolic link' })
-    else if (found.isDirectory()) await collectFolder(path, name, collected)
-    else collectFile(path, name, found, collected)
+    const found = await lstat(path).catch((error: unknown) => {
+      throw unreadable(path, error)
+    })
+    const skip = (reason: string) => void collected.skipped.push({ path, reason })
+    if (entry.startsWith('.')) skip('hidden')
+    else if (found.isSymbolicLink()) skip('a symbolic link')
+    else if (found.isDirectory()) await collectFolder(path, collected)
+    else {
+      const taken = toDocument(path, found)
+      if (typeof taken === 'string') skip(taken)
+      else collected.documents.push(taken)
+    }
   }
 }
 
-function collectFile(
-  path: string,
-  name: string,
-  found: { size: number; isFile(): boolean },
-  collected: Collected,
-): void {
-  const type = TYPES[extname(path).toLowerCase()]
-  const { size } = found
-  const reason = reasonToSkip(type, found)
-  if (reason !== undefined) collected.skipped.push({ path, reason })
-  else if (type !== undefined) collected.documents.push({ name, type, size, read: () => readExactly(path, size) })
-}
-
-function reasonToSkip(type: string | undefined, file: { size: number; isFile(): boolean }): string | undefined {
+/** The document in a file, or the reason why it is none. */
+function toDocument(path: string, file: Found): Document | string {
+  const type = typeOf(path)
+  const { size } = file
   if (!file.isFile()) return 'not a regular file'
   if (type === undefined) return 'not a text or Markdown file'
-  if (file.size === 0) return 'empty'
-  return file.size > TRAIN_FILE_BYTES ? `larger than ${TRAIN_FILE_BYTES / 1024 / 1024} MB` : undefined
+  if (size === 0) return 'empty'
+  if (size > TRAIN_FILE_BYTES) return `larger than ${TRAIN_FILE_BYTES / 1024 / 1024} MB`
+  return { name: toDocumentName(path), path: resolve(path), type, size, read: () => readExactly(path, size) }
+}
+
+/** The MIME type that the ending of a file name stands for. */
+export const typeOf = (name: string): string | undefined => TYPES[extname(name).toLowerCase()]
+
+/**
+ * The way to a file from the current folder, however it was written, so that files of one name in different folders stay
+ * apart and adding a file again replaces it. What leads out of the folder is left out.
+ */
+const toDocumentName = (path: string): string =>
+  relative('.', path)
+    .split(sep)
+    .filter((part) => part !== '..')
+    .join('/')
+
+/** Each file once. Throws a usage error when two documents would have one name: one would replace the other. */
+export function distinctDocuments(documents: Document[]): Document[] {
+  const byName = new Map<string, Document>()
+  for (const document of documents) {
+    const { name, path } = document
+    const other = byName.get(name)
+    if (other !== undefined && other.path !== path) {
+      throw usageError(`two documents would be called '${name}'`, [other.path, path, 'Add them from another folder.'])
+    }
+    byName.set(name, document)
+  }
+  return [...byName.values()]
 }
 
 /** The announced number of bytes; a file that shrinks meanwhile is an error, not a shorter document. */
 async function* readExactly(path: string, size: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path)
+  const file = await open(path).catch((error: unknown) => {
+    throw unreadable(path, error)
+  })
   try {
     let left = size
     for await (const chunk of file.createReadStream({ end: size - 1, autoClose: false })) {
@@ -79,6 +124,8 @@ async function* readExactly(path: string, size: number): AsyncGenerator<Uint8Arr
       yield bytes
     }
     if (left > 0) throw usageError(`${path} became shorter while it was sent`)
+  } catch (error) {
+    throw error instanceof CliError ? error : unreadable(path, error)
   } finally {
     await file.close()
   }

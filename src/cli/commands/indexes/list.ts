@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import type { z } from 'zod'
+import { toIndexName } from '../../../shared/index-name.ts'
 import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
 import type { DiscoverIndexesResponse, Index, ListIndexesResponse } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
@@ -47,7 +48,7 @@ export async function listIndexes(context: CliContext, { search, limit, all }: L
     }
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.forbidden) throw error
-    return listQueryable(context)
+    return listQueryable(context, search, wanted)
   }
   if (!settings.raw) await output.list(rows, INDEX_VIEW)
 }
@@ -57,18 +58,21 @@ const QUERYABLE_VIEW = {
   idPath: 'id',
 }
 
-async function listQueryable(context: CliContext): Promise<void> {
+async function listQueryable(context: CliContext, search: string | undefined, wanted: number): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { body, raw } = await api.send<z.infer<typeof DiscoverIndexesResponse>>({ method: 'GET', path: 'indexes' })
   await context.note('note: this key is not an administrator; showing the indexes it may query')
-  await output.list(body.indexes, QUERYABLE_VIEW, raw)
+  // This route takes no parameters: all of its few names come at once.
+  const sought = search?.trim().toLowerCase() ?? ''
+  const found = body.indexes.filter(({ name }) => name.toLowerCase().includes(sought))
+  await output.list(found.slice(0, wanted), QUERYABLE_VIEW, raw)
+  if (found.length > wanted) await context.note(`note: showing ${wanted} of ${found.length}; add --all`)
 }
 
 /** The index of exactly this name, or undefined. */
 export async function findIndex(context: CliContext, name: string): Promise<Index | undefined> {
   const api = await context.api()
-  // The gateway normalises names the same way (spec: indexes), so `My Docs` finds `my-docs`.
-  const normalised = name.trim().toLowerCase().replace(/\s+/g, '-')
+  const normalised = toIndexName(name)
   for (let page = 1; ; page++) {
     const query = { page, limit: PAGE_LIMIT.max, search: normalised }
     const { body } = await api.send<ListPage>({ method: 'GET', path: 'indexes/all', query })

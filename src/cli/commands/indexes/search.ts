@@ -4,6 +4,8 @@ import { SEARCH_TOP_K } from '../../../shared/spec-limits.ts'
 import type { SearchResponse } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
+import { createProgress } from '../../progress.ts'
+import { getIndexName, indexPath } from './name.ts'
 
 export type SearchInput = { index: string; query: string; topK: number }
 
@@ -20,7 +22,7 @@ export function searchCommand(context: CliContext, run = searchIndex): Command {
     .argument('<query...>', 'what to look for')
     .option('-k, --top-k <n>', 'how many passages', String(SEARCH_TOP_K.default))
     .action((index: string, words: string[], flags: { topK: string }) =>
-      run(context, { index, query: words.join(' '), topK: toTopK(flags.topK) }),
+      run(context, { index: getIndexName(index), query: words.join(' '), topK: toTopK(flags.topK) }),
     )
 }
 
@@ -32,10 +34,11 @@ function toTopK(text: string): number {
 
 /** GET /indexes/{name}/search; no match is an empty list, not a failure. */
 export async function searchIndex(context: CliContext, { index, query, topK }: SearchInput): Promise<void> {
-  const [api, output] = await Promise.all([context.api(), context.output()])
-  const path = `indexes/${encodeURIComponent(index)}/search`
-  const request = { method: 'GET', path, query: { query, top_k: topK } }
-  const { body, raw } = await api.send<z.infer<typeof SearchResponse>>(request)
+  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
+  const request = { method: 'GET', path: indexPath(index, 'search'), query: { query, top_k: topK } }
+  const progress = createProgress(context.io, settings)
+  progress.show(`Searching ${index}`)
+  const { body, raw } = await api.send<z.infer<typeof SearchResponse>>(request).finally(progress.end)
   const rounded = body.results.matches.map((match) => ({ ...match, score: Number(match.score.toFixed(4)) }))
   await output.list(rounded, VIEW, raw)
 }

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
-import { loadConfigFiles } from '../../config-files.ts'
+import { entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
 import { DEFAULT_BASE_URL } from '../../profile.ts'
 
-export const PROFILE_VIEW = {
+const PROFILE_VIEW = {
   columns: [{ path: 'name' }, { path: 'current' }, { path: 'base_url', title: 'ADDRESS' }, { path: 'key' }],
   idPath: 'name',
   none: 'No profiles yet. Create one:  aigw login --base-url URL',
@@ -26,7 +26,7 @@ export async function listProfiles(context: CliContext): Promise<void> {
         name,
         current: name === settings.profile,
         base_url: entries[name]?.base_url ?? DEFAULT_BASE_URL,
-        key: command ?? (credentials[name] === undefined ? 'none' : 'stored'),
+        key: command ?? (entryOf(credentials, name) === undefined ? 'none' : 'stored'),
       }
     })
   await output.list(rows, PROFILE_VIEW)

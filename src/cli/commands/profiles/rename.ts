@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { editConfig, editCredentials, loadConfigFiles } from '../../config-files.ts'
+import { editConfig, editCredentials, entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { assertProfile, assertProfileName } from './names.ts'
@@ -27,7 +27,7 @@ export async function renameProfile(
   }
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would rename profile '${name}' to '${newName}'.`)
-  const key = credentials[name]
+  const key = entryOf(credentials, name)
   // The key is known under both names until the profile has moved, so stopping half way loses nothing.
   if (key !== undefined) await editCredentials(io.env, [{ path: ['keys', newName], value: key }])
   await editConfig(io.env, [

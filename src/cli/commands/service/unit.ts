@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { daemonPath } from '../../daemon-process.ts'
+import { printText } from '../../output.ts'
 import { packagePath } from '../../package.ts'
 
 /**
@@ -58,6 +59,5 @@ export function toUnit(
 
 export async function printUnit(context: CliContext, { user }: { user: boolean }): Promise<void> {
   const template = await readFile(packagePath('deploy/aigw.service'), 'utf8')
-  const output = await context.output()
-  await output.text(toUnit(template, { node: process.execPath, daemon: daemonPath(), user }))
+  await printText(context.io, toUnit(template, { node: process.execPath, daemon: daemonPath(), user }))
 }

@@ -1,5 +1,6 @@
 import { Argument, Command } from 'commander'
 import type { CliContext } from '../../context.ts'
+import { printText } from '../../output.ts'
 import { type CompletionNode, SHELLS, type Shell, toScript } from './scripts.ts'
 
 const INSTALL = `
@@ -20,12 +21,16 @@ export function completionCommand(context: CliContext, run = printCompletion): C
 export async function printCompletion(context: CliContext, shell: Shell): Promise<void> {
   const { buildProgram } = await import('../../program.ts')
   const program = await buildProgram(context, 'all')
-  await (await context.output()).text(toScript(shell, toNodes(program, [])))
+  await printText(context.io, toScript(shell, toNodes(program, [])))
 }
 
-/** The tree as a flat list of places, each with the words that may stand there. */
-export function toNodes(command: Command, path: string[]): CompletionNode[] {
-  const verbs = command.commands.map((child) => ({ word: child.name(), text: child.summary() }))
+/** The tree as a flat list of places, by every name that leads there, each with the words that may follow. */
+function toNodes(command: Command, path: string[]): CompletionNode[] {
+  const verbs = command.commands.map((child) => ({
+    word: child.name(),
+    aliases: child.aliases(),
+    text: child.summary(),
+  }))
   const flags = command.options.map((option) => ({
     word: option.long ?? option.flags,
     short: option.short,
@@ -35,6 +40,8 @@ export function toNodes(command: Command, path: string[]): CompletionNode[] {
   }))
   const help = { word: '--help', short: '-h', text: 'show help', takesValue: false, values: [] }
   const values = command.registeredArguments.flatMap((argument) => [...(argument.argChoices ?? [])])
-  const below = command.commands.flatMap((child) => toNodes(child, [...path, child.name()]))
+  const below = command.commands.flatMap((child) =>
+    [child.name(), ...child.aliases()].flatMap((name) => toNodes(child, [...path, name])),
+  )
   return [{ path, verbs, values, flags: [...flags, help] }, ...below]
 }

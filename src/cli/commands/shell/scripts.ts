@@ -2,9 +2,10 @@ export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 export type Shell = (typeof SHELLS)[number]
 
 export type CompletionNode = {
-  /** `['indexes', 'add']`; empty for the root. */
+  /** `['indexes', 'add']` or `['index', 'add']`; empty for the root. */
   path: string[]
-  verbs: { word: string; text: string }[]
+  /** Aliases are understood, not offered. */
+  verbs: { word: string; aliases: string[]; text: string }[]
   /** Choices of the command's own arguments. */
   values: string[]
   flags: { word: string; short: string | undefined; text: string; takesValue: boolean; values: string[] }[]
@@ -31,19 +32,21 @@ const singleQuoted = (text: string, escapedQuote: string): string => `'${text.re
 const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
   short === undefined ? [word] : [short, word]
 
+/** The flags with choices, by all their spellings, each once. */
+function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
+  const flags = nodes.flatMap((node) => node.flags.filter(({ values }) => values.length > 0))
+  return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])
+}
+
 function toBash(nodes: CompletionNode[]): string {
   const places = nodes.map(
     (node) =>
       `    '${node.path.join(' ')}') words='${wordsAt(node).join(' ')}' flags='${node.flags.map(({ word }) => word).join(' ')}' ;;`,
   )
   const paths = nodes.filter(({ path }) => path.length > 0).map(({ path }) => `'${path.join(' ')}'`)
-  const choices = new Map(
-    nodes.flatMap(({ flags }) =>
-      flags.filter(({ values }) => values.length > 0).map((flag) => [spellings(flag).join('|'), flag.values]),
-    ),
-  )
-  const choiceCases = [...choices].map(
-    ([word, values]) => `    ${word}) COMPREPLY=($(compgen -W '${values.join(' ')}' -- "$word")); return ;;`,
+  const choiceCases = choicesIn(nodes).map(
+    ([words, values]) =>
+      `    ${words.join('|')}) COMPREPLY=($(compgen -W '${values.join(' ')}' -- "$word")); return ;;`,
   )
   const valued = [
     ...new Set(nodes.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).flatMap(spellings))),
@@ -82,16 +85,18 @@ function toFish(nodes: CompletionNode[]): string {
     const seen = `__fish_seen_subcommand_from ${first}`
     if (second !== undefined) return `${seen}; and __fish_seen_subcommand_from ${second}`
     if (verbs.length === 0) return seen
-    return `${seen}; and not __fish_seen_subcommand_from ${verbs.map(({ word }) => word).join(' ')}`
+    const chosen = verbs.flatMap(({ word, aliases }) => [word, ...aliases])
+    return `${seen}; and not __fish_seen_subcommand_from ${chosen.join(' ')}`
   }
   const lines = nodes.flatMap((node) => {
     const start = `complete -c aigw -n ${quoted(conditionOf(node))}`
     return [
       ...node.verbs.map(({ word, text }) => `${start} -f -a ${word} -d ${quoted(text)}`),
       ...node.values.map((value) => `${start} -f -a ${value}`),
-      ...node.flags.map(({ word, text, takesValue, values }) => {
+      ...node.flags.map(({ word, short, text, takesValue, values }) => {
         const choices = values.length === 0 ? '' : ` -f -a ${quoted(values.join(' '))}`
-        return `${start} -l ${word.replace(/^--/, '')}${takesValue ? ' -r' : ''}${choices} -d ${quoted(text)}`
+        const letter = short === undefined ? '' : ` -s ${short.slice(1)}`
+        return `${start}${letter} -l ${word.replace(/^--/, '')}${takesValue ? ' -r' : ''}${choices} -d ${quoted(text)}`
       }),
     ]
   })
@@ -104,17 +109,26 @@ function toPowershell(nodes: CompletionNode[]): string {
     const words = [...wordsAt(node), ...node.flags.map(({ word }) => word)].map(quoted)
     return `    ${quoted(node.path.join(' '))} = @(${words.join(', ')})`
   })
+  const choices = choicesIn(nodes).flatMap(([words, values]) =>
+    words.map((word) => `    ${quoted(word)} = @(${values.map(quoted).join(', ')})`),
+  )
   return `Register-ArgumentCompleter -Native -CommandName aigw -ScriptBlock {
   param($word, $line, $position)
   $places = @{
 ${places.join('\n')}
   }
+  $choices = @{
+${choices.join('\n')}
+  }
+  $words = @($line.CommandElements | Select-Object -Skip 1 | ForEach-Object { $_.ToString() })
   $place = ''
-  foreach ($element in $line.CommandElements | Select-Object -Skip 1) {
-    $next = ("$place " + $element.ToString()).Trim()
+  foreach ($element in $words) {
+    $next = "$place $element".Trim()
     if ($places.ContainsKey($next)) { $place = $next }
   }
-  $places[$place] | Where-Object { $_ -like "$word*" } | ForEach-Object {
+  $before = if ($word -eq '') { $words | Select-Object -Last 1 } else { $words | Select-Object -Last 2 | Select-Object -First 1 }
+  $offered = if ($before -and $choices.ContainsKey($before)) { $choices[$before] } else { $places[$place] }
+  $offered | Where-Object { $_ -like "$word*" } | ForEach-Object {
     [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
   }
 }

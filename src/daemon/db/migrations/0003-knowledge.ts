@@ -1,6 +1,9 @@
 import type { MigrationStep } from '../migrate.ts'
 
-/** Indexes, their documents, and passages with a full-text index that the database itself keeps in step. */
+/**
+ * Indexes, their documents, and passages with a full-text index that the database itself keeps in step. A document that
+ * is replaced is for a while there twice; only one of the two is `published`.
+ */
 export const knowledge: MigrationStep = (dialect) => {
   const { text, integer, tableEnd } = dialect
   return [
@@ -22,12 +25,14 @@ export const knowledge: MigrationStep = (dialect) => {
       source ${text} not null,
       title ${text} not null,
       content_hash ${text} not null,
+      passage_count ${integer} not null,
+      state ${text} not null,
       created_at ${text} not null,
-      updated_at ${text} not null,
       unique (tenant_id, index_id, id),
-      unique (tenant_id, index_id, source),
       foreign key (tenant_id, index_id) references indexes (tenant_id, id) on delete cascade
     )${tableEnd}`,
+    "create unique index documents_by_source on documents (tenant_id, index_id, source) where state = 'published'",
+    "create index documents_unpublished on documents (tenant_id, created_at) where state <> 'published'",
     `create table passages (
       id ${integer} primary key,
       tenant_id ${text} not null,
@@ -44,19 +49,25 @@ export const knowledge: MigrationStep = (dialect) => {
 }
 
 // External content: the text is stored once, in passages. Deleting from such an index needs the old values, hence the triggers.
+// With index_id as a word of each passage, a search in a small index need not walk through what a large one holds.
 const sqliteFullText = [
   `create virtual table passages_fts using fts5 (
-    headings, body, content = 'passages', content_rowid = 'id', tokenize = 'porter unicode61 remove_diacritics 2'
+    index_id, headings, body,
+    content = 'passages', content_rowid = 'id', tokenize = 'porter unicode61 remove_diacritics 2'
   )`,
   `create trigger passages_inserted after insert on passages begin
-    insert into passages_fts (rowid, headings, body) values (new.id, new.headings, new.body);
+    insert into passages_fts (rowid, index_id, headings, body)
+      values (new.id, new.index_id, new.headings, new.body);
   end`,
   `create trigger passages_deleted after delete on passages begin
-    insert into passages_fts (passages_fts, rowid, headings, body) values ('delete', old.id, old.headings, old.body);
+    insert into passages_fts (passages_fts, rowid, index_id, headings, body)
+      values ('delete', old.id, old.index_id, old.headings, old.body);
   end`,
   `create trigger passages_updated after update on passages begin
-    insert into passages_fts (passages_fts, rowid, headings, body) values ('delete', old.id, old.headings, old.body);
-    insert into passages_fts (rowid, headings, body) values (new.id, new.headings, new.body);
+    insert into passages_fts (passages_fts, rowid, index_id, headings, body)
+      values ('delete', old.id, old.index_id, old.headings, old.body);
+    insert into passages_fts (rowid, index_id, headings, body)
+      values (new.id, new.index_id, new.headings, new.body);
   end`,
 ]
 

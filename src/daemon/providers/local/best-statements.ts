@@ -1,4 +1,4 @@
-import { contentWords, stem, wordsOf } from '../../text/words.ts'
+import { contentWords, joinedWords, stem, wordsOf } from '../../text/words.ts'
 import type { GroundingPassage } from '../provider.ts'
 import { type Statement, statementsOf } from './statements.ts'
 
@@ -6,14 +6,14 @@ import { type Statement, statementsOf } from './statements.ts'
 export type Quotation = { passage: GroundingPassage; statements: Statement[] }
 
 const QUOTATIONS = 3
-/** A statement that covers less of the question's weight than this, headings included, is no answer. */
-const ANSWER_SHARE = 0.34
+/** A statement that covers less of the question's weight than this, headings included, is no answer, nor part of one. */
+const ANSWER_SHARE = 0.42
 /** A further statement is quoted when it is this close to the best, */
 const FURTHER_SHARE = 0.9
 /** or when it is not far from it and says so much of the question that no other did. */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
-/** Verbs of questions that hardly ever stand in answers. */
-const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe'].map(stem))
+/** Verbs of questions that hardly ever stand in answers, or say nothing about which one it is. */
+const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe', 'support', 'use'].map(stem))
 /** What is longer has more words by chance and reads worse, so it counts less. */
 const USUAL_CHARS = 200
 /** What is quoted beside the best statement is short. */
@@ -30,8 +30,9 @@ const QUOTED_CHARS = 700
  */
 export function bestStatements(question: string, passages: readonly GroundingPassage[]): Quotation[] {
   const wanted = wantedWords(question)
-  const candidates = withoutRepeats(passages.flatMap(statementsOf)).map(toCandidate)
-  const weights = weigh(wanted, candidates)
+  const parts = partsOfJoined(question)
+  const candidates = withoutRepeats(passages.flatMap(statementsOf)).map((statement) => toCandidate(statement, parts))
+  const weights = weigh(wanted, [...parts.keys()], candidates)
   const whole = sum(weights.values())
   if (whole === 0) return []
 
@@ -46,6 +47,7 @@ export function bestStatements(question: string, passages: readonly GroundingPas
   const said = new Set(best.words)
   for (const candidate of scored.slice(1)) {
     if (chosen.length === QUOTATIONS) break
+    if (candidate.score < ANSWER_SHARE) break
     if (candidate.statement.text.length > FURTHER_CHARS) continue
     const news =
       sum([...candidate.words].filter((word) => !said.has(word)).map((word) => weights.get(word) ?? 0)) / whole
@@ -62,10 +64,19 @@ export function bestStatements(question: string, passages: readonly GroundingPas
 
 type Candidate = { statement: Statement; words: ReadonlySet<string>; headings: ReadonlySet<string> }
 
-function toCandidate(statement: Statement): Candidate {
+/** Neighbours in the question by what they are together: a text that says "backup" says "back" and "up" as well. */
+type Parts = ReadonlyMap<string, readonly string[]>
+
+function partsOfJoined(question: string): Parts {
+  const joined = [...joinedWords(question)].slice(0, QUESTION_WORDS)
+  return new Map(joined.map(([word, parts]) => [stem(word), parts.map(stem)]))
+}
+
+function toCandidate(statement: Statement, parts: Parts): Candidate {
   const { passage, columns, text } = statement
-  const above = new Set(wordsOf(`${passage.headings ?? ''} ${passage.source} ${columns}`).map(stem))
-  const own = wordsOf(text).map(stem)
+  const stemsOf = (of: string) => wordsOf(of).flatMap((word) => [stem(word), ...(parts.get(stem(word)) ?? [])])
+  const above = new Set(stemsOf(`${passage.headings ?? ''} ${passage.source} ${columns}`))
+  const own = stemsOf(text)
   // A row shows the names of its columns, but they are not what it says.
   const named = new Set(wordsOf(columns).map(stem))
   return { statement, words: new Set(own.filter((word) => !named.has(word))), headings: above }
@@ -77,15 +88,18 @@ function wantedWords(question: string): Set<string> {
   return new Set(telling.length > 0 ? telling : words)
 }
 
-function weigh(wanted: ReadonlySet<string>, candidates: readonly Candidate[]): Map<string, number> {
+function weigh(
+  wanted: ReadonlySet<string>,
+  joined: readonly string[],
+  candidates: readonly Candidate[],
+): Map<string, number> {
   const weights = new Map<string, number>()
-  for (const word of wanted) {
+  for (const word of new Set([...wanted, ...joined])) {
     const found = candidates.filter(({ words, headings }) => words.has(word) || headings.has(word)).length
-    if (found > 0) weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
+    if (found === 0 && !wanted.has(word)) continue
+    // A word that stands nowhere weighs most: what the question is about is then not what the passages are about.
+    weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
   }
-  // How much a word matters that stands nowhere is unknown: as much as the others do.
-  const usual = sum(weights.values()) / weights.size
-  for (const word of wanted) if (weights.size > 0 && !weights.has(word)) weights.set(word, usual)
   return weights
 }
 

@@ -1,3 +1,4 @@
+import { endsFence, fenceOf } from '../../text/code-fence.ts'
 import { sentenceEnds } from '../../text/sentences.ts'
 import type { GroundingPassage } from '../provider.ts'
 
@@ -14,7 +15,6 @@ export type Statement = {
   announces: boolean
 }
 
-const FENCE = /^\s*(`{3,}|~{3,})/
 const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
 const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
 /** Badges, pictures, tags and bare links: nothing that could answer anything. */
@@ -70,14 +70,16 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   }
 
   for (const line of passage.text.split('\n')) {
-    const mark = FENCE.exec(line)?.[1]
+    // Within a list, code is indented.
+    const unindented = line.trimStart()
     if (code !== undefined) {
-      if (mark?.startsWith(fence)) endCode()
+      if (endsFence(unindented, fence)) endCode()
       else code.push(line)
       continue
     }
+    const mark = fenceOf(unindented)
     const item = ITEM.exec(line)
-    const isRow = line.trimStart().startsWith('|')
+    const isRow = unindented.startsWith('|')
     if (mark !== undefined || item !== null || line.trim() === '' || isRow) endProse()
     if (!isRow) columns = lastRow = undefined
     if (mark !== undefined) {

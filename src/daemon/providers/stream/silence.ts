@@ -6,7 +6,7 @@ export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: numbe
 
 /** The limits on a provider's silence. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
-  /** We now wait for bytes; only such time counts as silence, a slow client's does not. */
+  /** We now wait for bytes; only such time counts, not what a slow client takes. */
   waiting(): void
   heard(): void
   /** The first content has come: from here on the silence between reads is what counts. */
@@ -17,8 +17,9 @@ export type SilenceWatch = {
 }
 
 /**
- * Calls `expire` at most once: when the whole attempt takes longer than attemptMs, when a stream has no content after
- * firstTokenMs, when a running one is silent for stallMs, or when a finished one does not end.
+ * Calls `expire` at most once: when the provider takes longer than attemptMs in all, when a stream has no content after
+ * firstTokenMs, when a running one is silent for stallMs, or when a finished one does not end. Every limit is on the time
+ * spent waiting for the provider, which begins with the call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
  *                           ▲─────committed────────┘           (text after a finish reason takes it back)
@@ -29,24 +30,25 @@ export function watchSilence(
   streamed: boolean,
   expire: (error: ProviderError) => void,
 ): SilenceWatch {
-  const startMs = clock.monotonic()
-  const attemptEndMs = startMs + attemptMs
   let phase: 'first' | 'running' | 'ending' = streamed ? 'first' : 'running'
-  let finishedMs = 0
-  let silentSinceMs: number | undefined
+  /** Time waited until the last byte we heard. */
+  let waitedMs = 0
+  let waitingSinceMs: number | undefined = clock.monotonic()
+  let finishedAfterMs = 0
   let armedForMs = Number.POSITIVE_INFINITY
   let timer: Timer | undefined
 
-  /** The earliest moment at which silence may become too long, as far as is known now. */
-  function phaseEndMs(): number {
-    if (phase === 'first') return startMs + firstTokenMs
-    if (phase === 'ending') return finishedMs + STREAM_END_GRACE_MS
-    return streamed ? (silentSinceMs ?? clock.monotonic()) + stallMs : attemptEndMs
+  /** How much may have been waited in all before the phase has lasted too long. */
+  function phaseLimitMs(): number {
+    if (phase === 'first') return firstTokenMs
+    if (phase === 'ending') return finishedAfterMs + STREAM_END_GRACE_MS
+    return streamed ? waitedMs + stallMs : attemptMs
   }
 
-  // Waiting only ever moves the end away, so the timer is left alone until it fires, and then set to what is left.
-  function arm(): void {
-    const endMs = Math.min(attemptEndMs, phaseEndMs())
+  // Bytes only ever move the end away, so the timer is left alone until it fires, and then set to what is left. It also
+  // runs on while the client takes its time; then the next wait sets it anew.
+  function arm(sinceMs: number): void {
+    const endMs = sinceMs + Math.min(attemptMs, phaseLimitMs()) - waitedMs
     if (timer && endMs >= armedForMs) return
     timer?.cancel()
     armedForMs = endMs
@@ -55,32 +57,33 @@ export function watchSilence(
 
   function fired(): void {
     timer = undefined
-    const nowMs = clock.monotonic()
-    if (nowMs >= attemptEndMs) expire(timedOut(`its whole answer within ${attemptMs} ms`))
-    else if (nowMs < phaseEndMs()) arm()
+    if (waitingSinceMs === undefined) return
+    const nowWaitedMs = waitedMs + clock.monotonic() - waitingSinceMs
+    if (nowWaitedMs >= attemptMs) expire(timedOut(`its whole answer within ${attemptMs} ms`))
+    else if (nowWaitedMs < phaseLimitMs()) arm(waitingSinceMs)
     else if (phase === 'first') expire(timedOut(`its first token within ${firstTokenMs} ms`))
     else if (phase === 'ending') expire(timedOut('its end'))
     else expire(timedOut(`anything for ${stallMs} ms in the middle of its answer`))
   }
 
-  arm()
+  arm(waitingSinceMs)
   return {
     waiting() {
-      silentSinceMs = clock.monotonic()
+      waitingSinceMs ??= clock.monotonic()
+      arm(waitingSinceMs)
     },
     heard() {
-      silentSinceMs = undefined
+      if (waitingSinceMs === undefined) return
+      waitedMs += clock.monotonic() - waitingSinceMs
+      waitingSinceMs = undefined
     },
     committed() {
-      if (phase === 'running') return
       phase = 'running'
-      arm()
     },
     finishing() {
       if (phase === 'ending') return
       phase = 'ending'
-      finishedMs = clock.monotonic()
-      arm()
+      finishedAfterMs = waitedMs
     },
     stop() {
       timer?.cancel()

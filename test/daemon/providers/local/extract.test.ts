@@ -82,6 +82,29 @@ describe('local/extract', () => {
     )
   })
 
+  test('what the question writes apart may stand together in the answer', async () => {
+    const passages = [
+      passage(1, 'The client reads the whole answer back.', 'Chat'),
+      passage(2, 'A backup is a copy of the folder. Take one before an upgrade.', 'Operations'),
+    ]
+    const text = await answer('How do I back up the database?', passages)
+    expect(text).toContain('"A backup is a copy of the folder." [2]')
+    expect(text).not.toContain('reads the whole answer')
+  })
+
+  test('a question about what the passages do not name has no answer in them', async () => {
+    const passages = [passage(1, 'The providers openai and local are supported by aigw.'), ...GUIDE]
+    expect(await answer('Does aigw support Windows?', passages)).toContain('holds no answer')
+    expect(await answer('Is openai supported?', passages)).toContain('"The providers openai and local are supported')
+  })
+
+  test('what stands beside the best quotation must be an answer too', async () => {
+    const passages = [passage(1, 'Herons, otters and lemurs sleep.'), passage(2, 'Badgers and walruses swim.')]
+    const question = 'Tell me about herons, otters, lemurs, badgers and walruses.'
+    expect(await answer(question, passages)).not.toContain('Badgers')
+    expect(await answer('Tell me about badgers and walruses.', passages)).toContain('Badgers')
+  })
+
   test('without retrieval it says what it can do and what not', async () => {
     const text = await answer('Hello', null)
     expect(text).toContain('quoting documents')

@@ -1,0 +1,219 @@
+import { setMaxListeners } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { GatewayError } from '../../shared/errors.ts'
+import { DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { Log } from '../log.ts'
+import { discardBody, parseBody, parseQuery, readBody, requireJson } from './body.ts'
+import type { Caller } from './caller.ts'
+import { toErrorReply } from './error-response.ts'
+import { Exchange, RunningExchanges } from './exchange.ts'
+import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
+import { RequestAborted } from './request-aborted.ts'
+import { checkRequestHead } from './request-head.ts'
+import type { ErrorShape, Reply, Route } from './route.ts'
+import type { Router } from './router.ts'
+
+export type EdgeOptions = {
+  router: Router
+  /** @throws UNAUTHORIZED */
+  authenticate(authorization: string | undefined): Caller | Promise<Caller>
+  clock: Clock
+  log: Log
+  /** Requests that may run at once; RUNNING_REQUESTS unless given. */
+  runningMax?: number | undefined
+}
+
+/** From a parsed request to its answer, in the order of architecture §8; and who is running, and whether we take more. */
+export class Edge {
+  draining = false
+  readonly #options: EdgeOptions
+  readonly #running = new RunningExchanges()
+  readonly #connections = new WeakMap<Socket, AbortController>()
+  readonly #shutdown = new AbortController()
+  #onIdle: (() => void) | undefined
+
+  constructor(options: EdgeOptions) {
+    this.#options = options
+    // Every running request may listen; Node would take more than ten for a leak.
+    setMaxListeners(0, this.#shutdown.signal)
+  }
+
+  async handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    expects: 'nothing' | '100-continue' | 'something unknown',
+  ): Promise<void> {
+    const connection = this.#connectionOf(request.socket)
+    const exchange = new Exchange(request, response, connection, {
+      bodyHeldBack: expects !== 'nothing',
+      nowMs: this.#options.clock.now(),
+      shutdown: this.#shutdown.signal,
+    })
+    this.#running.add(exchange)
+    let shape: ErrorShape = 'flat'
+    try {
+      const { path, search } = checkRequestHead(request)
+      shape = this.#options.router.shapeOf(path)
+      const { route, params } = this.#options.router.match(request.method ?? '', path)
+      shape = route.errors
+      if (expects === 'something unknown') throw unknownExpectation()
+      if (route.access !== 'none') this.#refuseWhenBusy()
+      exchange.params = params
+      const answer = await this.#run(route, search, exchange)
+      if (answer) await this.#send(exchange, answer)
+    } catch (error) {
+      await this.#fail(exchange, error, shape)
+    } finally {
+      this.#running.remove(exchange)
+      if (this.#running.count === 0) this.#onIdle?.()
+    }
+  }
+
+  /** Probes are answered whatever happens; everything else only while there is room. */
+  #refuseWhenBusy(): void {
+    if (this.draining) throw shuttingDown()
+    if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
+    throw new GatewayError('OVERLOADED', 'Too many requests are running; try again in a moment.', {
+      retryAfterSeconds: 1,
+    })
+  }
+
+  /**
+   * What is aborted when the client goes away. One for the connection: it carries one request after another, and a new
+   * AbortController for each would cost more than their authentication.
+   */
+  #connectionOf(socket: Socket): AbortController {
+    const known = this.#connections.get(socket)
+    if (known) return known
+    const connection = new AbortController()
+    this.#connections.set(socket, connection)
+    socket.once('close', () => connection.abort(new RequestAborted('client')))
+    return connection
+  }
+
+  async #run(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
+    const { request, signal } = exchange
+    if (route.access !== 'none') {
+      exchange.caller = await this.#options.authenticate(request.headers.authorization)
+      checkRights(route, exchange.caller)
+    }
+    if (route.query) exchange.query = parseQuery(search, route.query)
+    if (route.bodyLimit === 'unread') exchange.continueBody()
+    else if (route.body) {
+      requireJson(request)
+      exchange.continueBody()
+      exchange.rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
+      exchange.body = parseBody(exchange.rawBody, route.body)
+    }
+    return route.handle(exchange)
+  }
+
+  async #send(
+    { request, response, requestId, bodyHeldBack }: Exchange,
+    { status, body, headers }: Reply,
+  ): Promise<void> {
+    if (response.headersSent || response.destroyed) return
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const sent: Record<string, string | number> = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': requestId,
+    }
+    // A refusal may be quicker than the rest of the packet that holds its request.
+    if (!request.complete) await new Promise(setImmediate)
+    if (!request.complete || this.draining) sent.connection = 'close'
+    if (headers !== undefined) Object.assign(sent, headers)
+    response.writeHead(status, sent)
+    if (request.complete || bodyHeldBack || this.draining) {
+      response.end(text)
+      return
+    }
+    // The answer leaves at once, the connection stays for a moment: closing it on unread bytes would reset it, and the
+    // client might never see the answer.
+    response.write(text)
+    await discardBody(request, this.#options.clock)
+    response.end()
+  }
+
+  async #fail(exchange: Exchange, error: unknown, shape: ErrorShape): Promise<void> {
+    const { requestId, request, response } = exchange
+    if (error instanceof RequestAborted && error.by === 'client') {
+      response.destroy()
+      return
+    }
+    const known = error instanceof RequestAborted ? shuttingDown() : error
+    const answer = toErrorReply(known, shape, requestId, (bug) => {
+      const facts = { error: bug, request_id: requestId, route: `${request.method} ${request.url}` }
+      this.#options.log.error(facts, 'a request failed unexpectedly')
+    })
+    if (!response.headersSent) await this.#send(exchange, answer)
+    // A stream that broke for a reason its handler did not foresee: cut without [DONE], it does not look complete.
+    else if (!response.writableEnded) response.destroy()
+  }
+
+  /** Bytes that are no HTTP request, headers that are too large or too slow, a body that never ends. */
+  onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const running = this.#runningOn(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable || running?.response.headersSent === true) socket.destroy()
+    else if (running?.request.complete) this.#closeAfter(running, socket)
+    else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now())
+  }
+
+  /** A good request was followed by garbage: it still gets its answer, and then the connection ends. */
+  #closeAfter({ response }: Exchange, socket: Socket): void {
+    response.shouldKeepAlive = false
+    response.once('finish', () => socket.destroySoon())
+  }
+
+  /**
+   * Nothing moved on this connection for SOCKET_QUIET_MS. That is right while an upstream thinks; a client that does not
+   * read its answer, does not send its upload or just stays is let go.
+   */
+  onQuietSocket(socket: Socket): void {
+    const running = this.#runningOn(socket)
+    const isOurTurn = running?.request.complete === true && socket.writableLength === 0
+    if (!isOurTurn) socket.destroy()
+  }
+
+  #runningOn(socket: Socket): Exchange | undefined {
+    return this.#running.find(({ request }) => request.socket === socket)
+  }
+
+  /** Resolves when no request is left, or DRAIN_ABORT_MS after those left at `timeoutMs` were aborted. */
+  drain(timeoutMs: number): Promise<void> {
+    const { clock } = this.#options
+    this.draining = true
+    if (this.#running.count === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const abort = clock.after(timeoutMs, () => {
+        const reason = new RequestAborted('shutdown')
+        for (const exchange of this.#running.all()) exchange.abort(reason)
+        this.#shutdown.abort(reason)
+      })
+      const giveUp = clock.after(timeoutMs + DRAIN_ABORT_MS, done)
+      function done(): void {
+        abort.cancel()
+        giveUp.cancel()
+        resolve()
+      }
+      this.#onIdle = done
+    })
+  }
+}
+
+const shuttingDown = () =>
+  new GatewayError('OVERLOADED', 'The gateway is shutting down; try again in a moment.', { retryAfterSeconds: 2 })
+
+const unknownExpectation = () =>
+  new GatewayError('EXPECTATION_FAILED', 'The only expectation this server meets is "Expect: 100-continue".')
+
+function checkRights({ access }: Route, caller: Caller): void {
+  if (access === 'admin' && !caller.isAdmin) {
+    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This needs a key with administrator privileges.')
+  }
+  if (access === 'operator' && !caller.isOperator) {
+    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This needs the operator key of this installation.')
+  }
+}

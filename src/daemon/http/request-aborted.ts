@@ -1,0 +1,9 @@
+/** Why a request's signal was aborted: its client went away, or the daemon gave up draining. */
+export class RequestAborted extends Error {
+  override name = 'RequestAborted'
+  readonly by: 'client' | 'shutdown'
+  constructor(by: 'client' | 'shutdown') {
+    super(by === 'client' ? 'the client went away' : 'the gateway is shutting down')
+    this.by = by
+  }
+}

@@ -1,0 +1,60 @@
+import type { Db } from '../db/database.ts'
+import type { Passage } from './chunking.ts'
+import {
+  type DocumentKey,
+  deleteDiscarded,
+  deletePassages,
+  discardDocument,
+  findUnpublished,
+  type IndexKey,
+  insertDraft,
+  insertPassages,
+  type NewDocument,
+  publishDraft,
+} from './document-store.ts'
+
+/** What one transaction writes or deletes. SQLite has one writer, and every chat's bill waits its turn behind it. */
+const PASSAGES_PER_TRANSACTION = 200
+
+/**
+ * Puts a document in the place of the one with the same `source`. Its passages are written in short transactions that
+ * others get in between, and all of them become visible in the last one: a search sees the old document or the new one,
+ * whole. When anything fails, or `signal` is aborted, the old one stays as it was.
+ */
+export async function replaceDocument(
+  db: Db,
+  index: IndexKey,
+  document: Omit<NewDocument, 'passageCount'>,
+  passages: readonly Passage[],
+  signal: AbortSignal,
+): Promise<void> {
+  const draft = await insertDraft(db, index, { ...document, passageCount: passages.length })
+  let replaced: DocumentKey[]
+  try {
+    for (let start = 0; start < passages.length; start += PASSAGES_PER_TRANSACTION) {
+      if (signal.aborted) throw signal.reason
+      const batch = passages.slice(start, start + PASSAGES_PER_TRANSACTION)
+      await db.transaction().execute((tx) => insertPassages(tx, draft, batch))
+    }
+    replaced = await db.transaction().execute((tx) => publishDraft(tx, draft, document.source))
+  } catch (error) {
+    // A store that fails now fails here as well; removeAbandoned comes back to it.
+    await removeDocument(db, draft).catch(() => undefined)
+    throw error
+  }
+  for (const old of replaced) await removeDocument(db, old)
+}
+
+/** Removes what broken trainings have left: everything that was written before `before` (ISO 8601) and is not published. */
+export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
+  for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
+}
+
+async function removeDocument(db: Db, document: DocumentKey): Promise<void> {
+  if (!(await discardDocument(db, document))) return
+  let deleted: number
+  do {
+    deleted = await db.transaction().execute((tx) => deletePassages(tx, document, PASSAGES_PER_TRANSACTION))
+  } while (deleted === PASSAGES_PER_TRANSACTION)
+  await deleteDiscarded(db, document)
+}

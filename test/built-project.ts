@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const project = fileURLToPath(new URL('..', import.meta.url))
+
+export type BuiltProject = { directory: string; remove(): Promise<void> }
+
+/** What a user has: bin/, deploy/, package.json and a dist/ of the sources as they are now, away from the checkout's own. */
+export async function buildProject(): Promise<BuiltProject> {
+  const directory = await mkdtemp(join(tmpdir(), 'aigw-built-'))
+  const remove = () => rm(directory, { recursive: true })
+  try {
+    for (const name of ['bin', 'deploy', 'package.json'])
+      await cp(join(project, name), join(directory, name), { recursive: true })
+    await symlink(join(project, 'node_modules'), join(directory, 'node_modules'))
+    // Types are another check's business.
+    const build = ['-p', join(project, 'tsconfig.build.json'), '--noCheck', '--outDir', join(directory, 'dist')]
+    await promisify(execFile)(join(project, 'node_modules/.bin/tsc'), build)
+    await stat(join(directory, 'dist/daemon/main.js'))
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  return { directory, remove }
+}

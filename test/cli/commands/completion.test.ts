@@ -1,0 +1,133 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { COMMAND_GROUPS, type Entry } from '../../../src/cli/command-table.ts'
+import { FORMATS } from '../../../src/cli/globals.ts'
+import { runCli } from '../run-cli.ts'
+
+const scriptFor = async (shell: string) => (await runCli(['completion', shell])).stdout
+
+const waysTo = (entries: Entry[], before: string[] = []): string[][] =>
+  entries.flatMap((entry) =>
+    [entry.name, ...(entry.aliases ?? [])].flatMap((name) =>
+      'verbs' in entry ? waysTo(entry.verbs, [...before, name]) : [[...before, name]],
+    ),
+  )
+/** Every command by every name that leads to it. */
+const WAYS = waysTo(COMMAND_GROUPS.flatMap((group) => group.entries)).map((way) => way.join(' '))
+const VERBS = ['create', 'list', 'add', 'search']
+
+describe('completion for bash', () => {
+  let complete: (line: string) => Promise<string[]>
+  beforeAll(async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
+    const path = join(folder, 'aigw.bash')
+    await writeFile(path, await scriptFor('bash'))
+    complete = async (line) => {
+      const words = line.split(' ')
+      const script = `source ${path}; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _aigw; printf '%s\\n' "\${COMPREPLY[@]}"`
+      const found = await promisify(execFile)('bash', ['-c', script])
+      return found.stdout.trimEnd().split('\n')
+    }
+    return () => rm(folder, { recursive: true })
+  })
+
+  test.each([
+    ['aigw ch', ['chat']],
+    ['aigw indexes ', VERBS],
+    ['aigw index ', VERBS],
+    ['aigw -q indexes list --li', ['--limit']],
+    ['aigw indexes ls --li', ['--limit']],
+    ['aigw index ls --li', ['--limit']],
+    ['aigw profile rm --ig', ['--ignore-not-found']],
+    ['aigw whoami -o nd', ['ndjson']],
+    ['aigw whoami --output nd', ['ndjson']],
+    ['aigw completion po', ['powershell']],
+  ])('%s', async (line, expected) => {
+    expect(await complete(line)).toEqual(expected)
+  })
+})
+
+test('completion for zsh is that for bash, run by zsh', async () => {
+  const head = '#compdef aigw\nautoload -U +X bashcompinit && bashcompinit\n'
+  expect(await scriptFor('zsh')).toBe(head + (await scriptFor('bash')))
+})
+
+describe('completion for fish', () => {
+  type Offer = { words: string[]; flags: string[]; values: Record<string, string[]> }
+  let offer: (words: string[]) => Offer
+  beforeAll(async () => {
+    const lines = (await scriptFor('fish')).trimEnd().split('\n')
+    const holds = (condition: string, words: string[]): boolean =>
+      condition.split('; and ').every((part) => {
+        if (part === '__fish_use_subcommand') return words.length === 0
+        const [, not, names = ''] = /^(not )?__fish_seen_subcommand_from (.*)$/.exec(part) ?? []
+        return names.split(' ').some((name) => words.includes(name)) === (not === undefined)
+      })
+    offer = (words) => {
+      const offered: Offer = { words: [], flags: [], values: {} }
+      for (const line of lines) {
+        const parts =
+          /^complete -c aigw -n '([^']+)'(?: -f -a ([\w-]+))?(?: -s (\w))?(?: -l ([\w-]+))?(?: -r)?(?: -f -a '([^']*)')?( -d '.*')?$/.exec(
+            line,
+          )
+        expect(parts, line).not.toBeNull()
+        const [, condition = '', word, short, long, values] = parts ?? []
+        if (!holds(condition, words)) continue
+        if (word !== undefined) offered.words.push(word)
+        if (long !== undefined) offered.flags.push(`--${long}`)
+        if (short !== undefined) offered.flags.push(`-${short}`)
+        if (values !== undefined) offered.values[`--${long}`] = values.split(' ')
+      }
+      return offered
+    }
+  })
+
+  test.each(WAYS)('offers the flags of %s, long and short', (way) => {
+    const { flags, values } = offer(way.split(' '))
+    expect(flags).toEqual(expect.arrayContaining(['--output', '-o', '--help', '-h', '--profile', '-P']))
+    expect(values['--output']).toEqual(FORMATS)
+  })
+
+  test('offers the verbs of a noun under each of its names, and none after one was chosen', () => {
+    expect(offer(['indexes']).words).toEqual(VERBS)
+    expect(offer(['index']).words).toEqual(VERBS)
+    expect(offer(['index', 'ls']).words).toEqual([])
+    expect(offer(['index', 'ls']).flags).toContain('--limit')
+    expect(offer(['completion']).words).toEqual(['bash', 'zsh', 'fish', 'powershell'])
+    expect(offer(['chat']).flags).toEqual(expect.arrayContaining(['--model', '-m']))
+  })
+})
+
+describe('completion for PowerShell', () => {
+  let tables: Record<string, Record<string, string[]>>
+  beforeAll(async () => {
+    const script = await scriptFor('powershell')
+    tables = Object.fromEntries(
+      [...script.matchAll(/^ {2}\$(\w+) = @\{\n([\s\S]*?)\n {2}\}$/gm)].map(([, name = '', rows = '']) => [
+        name,
+        Object.fromEntries(
+          rows.split('\n').map((row) => {
+            const [, key = '', list = ''] = /^ {4}'([^']*)' = @\((.*)\)$/.exec(row) ?? expect.unreachable(row)
+            return [key, [...list.matchAll(/'([^']*)'/g)].map(([, word = '']) => word)]
+          }),
+        ),
+      ]),
+    )
+  })
+
+  test.each(WAYS)('knows %s and its flags', (way) => {
+    expect(tables.places?.[way]).toEqual(expect.arrayContaining(['--output', '--help']))
+  })
+
+  test('offers verbs under each name of a noun, and the choices of a flag behind its long and short form', () => {
+    expect(tables.places?.index?.slice(0, VERBS.length)).toEqual(VERBS)
+    expect(tables.places?.['index ls']).toContain('--limit')
+    expect(tables.choices?.['-o']).toEqual(FORMATS)
+    expect(tables.choices?.['--output']).toEqual(FORMATS)
+    expect(tables.choices?.['--color']).toEqual(['auto', 'always', 'never'])
+  })
+})

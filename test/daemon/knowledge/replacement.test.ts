@@ -1,0 +1,161 @@
+import { expect, test } from 'vitest'
+import type { Db } from '../../../src/daemon/db/database.ts'
+import type { Passage } from '../../../src/daemon/knowledge/chunking.ts'
+import {
+  discardDocument,
+  findDocument,
+  findUnpublished,
+  insertDraft,
+  insertPassages,
+  publishDraft,
+} from '../../../src/daemon/knowledge/document-store.ts'
+import { removeAbandoned, replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
+import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
+import { listIndexes } from '../../../src/daemon/knowledge/store.ts'
+import { describeEachEngine } from '../../engines.ts'
+import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
+
+const LATER = '2026-01-01T01:00:00.000Z'
+const key = { tenantId: 'a', indexId: 'zoo' }
+const passages = (count: number, body: string): Passage[] =>
+  Array.from({ length: count }, (_, position) => ({ position, headings: '', body }))
+const document = (source: string) => ({ source, title: '', contentHash: 'new', now: NOW })
+const unaborted = new AbortController().signal
+
+describeEachEngine('replacing a document', (engine) => {
+  const store = sharedStore(engine, async (db) => {
+    for (const tenant of ['a', 'b']) {
+      await insertTenant(db, tenant)
+      await insertNamedIndex(db, tenant, tenant === 'a' ? 'zoo' : 'farm')
+    }
+  })
+  const stored = (source: string) =>
+    store.db
+      .selectFrom('passages')
+      .innerJoin('documents', 'documents.id', 'passages.document_id')
+      .where('documents.source', '=', source)
+      .select('body')
+      .orderBy('passages.position')
+      .execute()
+      .then((rows) => rows.map(({ body }) => body))
+  const found = async (word: string) => (await searchPassages(store.db, 'a', 'zoo', word, 50)).length
+  const versions = async (source: string) =>
+    (await store.db.selectFrom('documents').select('state').where('source', '=', source).execute()).map(
+      ({ state }) => state,
+    )
+  const write = (db: Db, draft: Parameters<typeof insertPassages>[1], batch: Passage[]) =>
+    db.transaction().execute((tx) => insertPassages(tx, draft, batch))
+
+  test('the new one takes the place of the old one, in search too, and nothing of the old one stays', async () => {
+    await train(store.db, 'a', 'zoo', 'version.md', 'Elephants are grey.\n\n# More\n\nThey are large.')
+    await train(store.db, 'a', 'zoo', 'version.md', 'Giraffes are tall.')
+    expect(await stored('version.md')).toEqual(['Giraffes are tall.'])
+    expect(await versions('version.md')).toEqual(['published'])
+    expect([await found('elephants'), await found('giraffes')]).toEqual([0, 1])
+    const hit = await findDocument(store.db, key, 'version.md')
+    expect(hit).toEqual({ contentHash: 'Giraffes are tall.', passageCount: 1 })
+  })
+
+  test('of a document of many batches nothing is seen before all of it is', async () => {
+    await train(store.db, 'a', 'zoo', 'large.md', 'Walruses have tusks.')
+    const documentCount = async () =>
+      (await listIndexes(store.db, 'a', { page: 1, limit: 1 })).indexes[0]?.documentCount
+    const before = await documentCount()
+    const draft = await insertDraft(store.db, key, { ...document('large.md'), passageCount: 400 })
+    for (let start = 0; start < 400; start += 200) {
+      await write(store.db, draft, passages(400, 'Seals have fins.').slice(start, start + 200))
+      expect([await found('walruses'), await found('seals')]).toEqual([1, 0])
+      expect(await findDocument(store.db, key, 'large.md')).toMatchObject({ passageCount: 1 })
+      expect(await documentCount()).toBe(before)
+    }
+    await store.db.transaction().execute((tx) => publishDraft(tx, draft, 'large.md'))
+    expect([await found('walruses'), await found('seals')]).toEqual([0, 50])
+    expect(await documentCount()).toBe(before)
+  })
+
+  test('what is not published moves no score', async () => {
+    const score = async () => (await searchPassages(store.db, 'a', 'zoo', 'giraffes', 1))[0]?.score
+    const before = await score()
+    const draft = await insertDraft(store.db, key, { ...document('other.md'), passageCount: 100 })
+    await write(store.db, draft, passages(100, 'Giraffes are tall.'))
+    expect(await score()).toBeCloseTo(before ?? 0, 6)
+    await discardDocument(store.db, draft)
+  })
+
+  test('a replacement that fails half-way leaves the old one whole and no trace of itself', async () => {
+    await train(store.db, 'a', 'zoo', 'stays.md', 'Badgers dig.')
+    const broken = [...passages(450, 'New text.'), { position: 450, headings: '', body: 'not storable \0' }]
+    await expect(replaceDocument(store.db, key, document('stays.md'), broken, unaborted)).rejects.toThrow()
+    expect(await stored('stays.md')).toEqual(['Badgers dig.'])
+    expect(await versions('stays.md')).toEqual(['published'])
+    expect(await found('badgers')).toBe(1)
+  })
+
+  test('when the client leaves, the old one stays as it was', async () => {
+    await train(store.db, 'a', 'zoo', 'left.md', 'Lemurs leap.')
+    const reason = new Error('left')
+    const replaced = replaceDocument(store.db, key, document('left.md'), passages(9, 'x'), AbortSignal.abort(reason))
+    await expect(replaced).rejects.toBe(reason)
+    expect([await stored('left.md'), await versions('left.md')]).toEqual([['Lemurs leap.'], ['published']])
+  })
+
+  test('what a crash left behind is removed once it is old, of this tenant and only what is not published', async () => {
+    await train(store.db, 'a', 'zoo', 'crash.md', 'Foxes bark.')
+    const draft = await insertDraft(store.db, key, { ...document('crash.md'), passageCount: 900 })
+    await write(store.db, draft, passages(450, 'Half a document.'))
+    await train(store.db, 'b', 'farm', 'crash.md', 'Cows moo.')
+    const farm = { tenantId: 'b', indexId: 'farm' }
+    await insertDraft(store.db, farm, { ...document('crash.md'), passageCount: 1 })
+
+    await removeAbandoned(store.db, 'a', NOW)
+    expect(await stored('crash.md')).toHaveLength(452)
+    await removeAbandoned(store.db, 'a', LATER)
+    expect((await stored('crash.md')).sort()).toEqual(['Cows moo.', 'Foxes bark.'])
+    expect(await findUnpublished(store.db, 'a', LATER)).toEqual([])
+    expect(await findUnpublished(store.db, 'b', LATER)).toHaveLength(1)
+    expect(await found('foxes')).toBe(1)
+  })
+
+  test('what was discarded as abandoned can no longer be published', async () => {
+    const draft = await insertDraft(store.db, key, { ...document('slow.md'), passageCount: 2 })
+    await write(store.db, draft, passages(1, 'Slow.'))
+    expect(await discardDocument(store.db, draft)).toBe(true)
+    await write(store.db, draft, passages(2, 'Slow.').slice(1))
+    await expect(store.db.transaction().execute((tx) => publishDraft(tx, draft, 'slow.md'))).rejects.toThrow(
+      'discarded',
+    )
+    expect(await found('slow')).toBe(0)
+  })
+
+  test('what is published cannot be discarded by those who clean up', async () => {
+    const draft = await insertDraft(store.db, key, { ...document('done.md'), passageCount: 0 })
+    await store.db.transaction().execute((tx) => publishDraft(tx, draft, 'done.md'))
+    expect(await discardDocument(store.db, draft)).toBe(false)
+  })
+
+  test('other writers get in between its transactions', async () => {
+    let done = false
+    const replaced = replaceDocument(store.db, key, document('long.md'), passages(3000, 'Long.'), unaborted).then(
+      () => {
+        done = true
+      },
+    )
+    for (const id of ['x', 'y', 'z']) {
+      await store.db.transaction().execute((tx) => insertTenant(tx, id))
+      expect(done).toBe(false)
+    }
+    await replaced
+    expect(await found('long')).toBe(50)
+  })
+
+  test('many trainings at once give every passage its own id and every document all of its passages', async () => {
+    const text = (at: number) => Array.from({ length: 20 }, (_, part) => `# Part ${part}\n\nText ${at}.`).join('\n\n')
+    const sources = Array.from({ length: 12 }, (_, at) => `many-${at % 8}.md`)
+    await Promise.all(sources.map((source, at) => train(store.db, 'a', 'zoo', source, text(at))))
+    for (const source of new Set(sources)) {
+      const bodies = await stored(source)
+      expect(bodies).toHaveLength(20)
+      expect(new Set(bodies).size).toBe(1)
+    }
+  })
+})
