@@ -5,7 +5,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { ChatPart } from '../provider.ts'
 import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
-import { type Timeouts, watchSilence } from './silence.ts'
+import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
 import { openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type AnswerCall = {
@@ -19,60 +19,101 @@ export type AnswerCall = {
 
 /**
  * Runs one provider call to its outcome, as `Provider.chat` promises it: nothing is yielded before the commit point,
- * and the last part is `end`, or a ProviderError is thrown. Giving up the iteration closes the connection.
+ * and the last part is `end`, or a ProviderError is thrown. The call starts with the first `next`; giving up the iteration
+ * closes the connection.
  */
-export async function* readAnswer(call: AnswerCall, signal: AbortSignal): AsyncGenerator<readonly ChatPart[]> {
-  const upstream = openUpstream(call.pool, call.request, signal)
-  const watch = watchSilence(call.clock, call.timeouts, call.streamed, (error) => upstream.cancel(error))
-  let complete = false
-  // The reader may stop at the part that ends the answer, so that is known before it is handed out.
-  const noteEnd = (parts: readonly ChatPart[]) => {
-    if (parts.at(-1)?.type === 'end') complete = true
-    return parts
+export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]> {
+  return { [Symbol.asyncIterator]: () => new AnswerReader(call, signal) }
+}
+
+// An iterator by hand: a generator would add three turns of the microtask queue to every network read.
+class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
+  readonly #call: AnswerCall
+  readonly #signal: AbortSignal
+  #upstream: Upstream | undefined
+  #watch: SilenceWatch | undefined
+  /** Of a streamed answer, from its head on. */
+  #assembly: AnswerAssembly | undefined
+  #over = false
+
+  constructor(call: AnswerCall, signal: AbortSignal) {
+    this.#call = call
+    this.#signal = signal
   }
-  try {
+
+  async next(): Promise<IteratorResult<readonly ChatPart[]>> {
+    if (this.#over) return NO_MORE
+    try {
+      const parts = this.#assembly ? await this.#read(this.#assembly) : await this.#start()
+      // The reader may stop at the part that ends the answer, so the call ends with it.
+      if (parts.at(-1)?.type === 'end') this.#finish(true)
+      return { done: false, value: parts }
+    } catch (error) {
+      this.#finish(false)
+      throw error
+    }
+  }
+
+  async return(): Promise<IteratorResult<readonly ChatPart[]>> {
+    this.#finish(false)
+    return NO_MORE
+  }
+
+  /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
+  async #start(): Promise<readonly ChatPart[]> {
+    const { pool, request, clock, timeouts, streamed, format } = this.#call
+    const upstream = openUpstream(pool, request, this.#signal)
+    this.#upstream = upstream
+    this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
     const { status, headers } = await upstream.head
     if (status !== 200) {
       // The status is known, so a body that breaks off only costs us the provider's code.
       const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
-        if (signal.aborted) throw error
+        if (this.#signal.aborted) throw error
       })
-      throw statusError(status, headers, body?.toString() ?? '', call.clock.now())
+      throw statusError(status, headers, body?.toString() ?? '', clock.now())
     }
     // Some servers answer a streamed request with one JSON body, an error above all.
-    if (!call.streamed || isJson(headers)) {
-      yield noteEnd(await readWhole(upstream, call.format))
-      return
-    }
-    const assembly = assembleAnswer(call.format)
-    while (assembly.state !== 'ended') {
+    if (!streamed || isJson(headers)) return readWhole(upstream, format)
+    this.#assembly = assembleAnswer(format)
+    return this.#read(this.#assembly)
+  }
+
+  /** Reads until there are parts. */
+  async #read(assembly: AnswerAssembly): Promise<readonly ChatPart[]> {
+    const watch = this.#watch as SilenceWatch
+    for (;;) {
       watch.waiting()
-      const bytes = await nextBytes(upstream, assembly, signal)
+      const bytes = await nextBytes(this.#upstream as Upstream, assembly, this.#signal)
       watch.heard()
       const parts = assembly.take(bytes)
       if (parts.length > 0) watch.committed()
       if (assembly.state === 'finishing') watch.finishing()
-      if (parts.length > 0) yield noteEnd(parts)
+      if (parts.length > 0) return parts
     }
-  } finally {
-    watch.stop()
-    if (complete) upstream.release(call.clock, STREAM_END_GRACE_MS)
-    else upstream.cancel(GIVEN_UP)
+  }
+
+  #finish(complete: boolean): void {
+    if (this.#over) return
+    this.#over = true
+    this.#watch?.stop()
+    if (complete) this.#upstream?.release(this.#call.clock, STREAM_END_GRACE_MS)
+    else this.#upstream?.cancel(GIVEN_UP)
   }
 }
+
+const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
 
 // One for all: an Error takes its stack when it is made, and this one is nobody's fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
 /** The next read. Once the finish reason is here the answer is whole: any end of the connection is as good as a clean one. */
-async function nextBytes(upstream: Upstream, assembly: AnswerAssembly, signal: AbortSignal): Promise<Buffer | null> {
+function nextBytes(upstream: Upstream, assembly: AnswerAssembly, signal: AbortSignal): Promise<Buffer | null> {
   if (assembly.state === 'open') return upstream.next()
-  try {
-    return await upstream.next()
-  } catch (error) {
+  return upstream.next().catch((error) => {
     if (signal.aborted) throw error
     return null
-  }
+  })
 }
 
 async function readWhole(upstream: Upstream, format: AnswerFormat): Promise<ChatPart[]> {
