@@ -62,10 +62,6 @@ export class GatewayError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds
     this.allow = options.allow
   }
-
-  get status(): number {
-    return ERRORS[this.code].status
-  }
 }
 
 /** A 400 about one field: `Invalid <field>` in flat bodies, `VALIDATION_ERROR` with `details` in structured ones. */

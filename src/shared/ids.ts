@@ -21,4 +21,3 @@ export const newConversationId = (now?: number): string => `conv-${newId(now)}`
 export const newApiKey = (): string => `sk-${randomBytes(32).toString('hex')}`
 
 export const API_KEY_PATTERN = /^sk-[0-9a-f]{64}$/
-export const OBJECT_ID_PATTERN = /^[0-9a-f]{24}$/

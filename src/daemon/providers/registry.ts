@@ -9,8 +9,6 @@ export type ProviderRegistry = {
   find(modelId: string): { provider: Provider; model: string } | undefined
   /** What may be asked for, for the message of an unknown model: model ids, and `<provider>/*` where any name goes. */
   describe(): string[]
-  /** The model ids that are known by name. */
-  models(): string[]
   close(): Promise<void>
 }
 
@@ -44,7 +42,6 @@ export function createProviderRegistry(
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
       return { provider, model }
     },
-    models: () => [...providers.values()].flatMap((provider) => modelIds(provider) ?? []),
     async close() {
       await Promise.all([...providers.values()].map((provider) => provider.close()))
     },

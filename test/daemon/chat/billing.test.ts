@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../src/daemon/db/database.ts'
 import { newApiKey, newId } from '../../../src/shared/ids.ts'
+import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type Gateway, startGateway, textOf, toFrames } from '../../harness.ts'
 import { chatStream, replyRaw, replySteps } from '../../upstream.ts'
@@ -90,20 +91,14 @@ test('the usage frame and [DONE] leave only after the commit', async () => {
   // A cached key: the request itself then needs nothing of the store but its commit.
   await gateway.chat({ prompt: 'hi' })
   const other = await openDatabase({ kind: 'sqlite', dataDir: gateway.config.dataDir })
-  let release = () => {}
-  const held = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  let locked = () => {}
-  const isLocked = new Promise<void>((resolve) => {
-    locked = resolve
-  })
+  const held = deferred()
+  const isLocked = deferred()
   const writer = other.transaction().execute(async (tx) => {
     await sql`update tenants set name = name`.execute(tx)
-    locked()
-    await held
+    isLocked.resolve()
+    await held.promise
   })
-  await isLocked
+  await isLocked.promise
   gateway.upstream.script(replySteps([chatStream(['all of it'], { usage })]))
   const answer = await gateway.openStream({ prompt: 'hi' })
   let text = ''
@@ -112,7 +107,7 @@ test('the usage frame and [DONE] leave only after the commit', async () => {
   // Everything the upstream has to say is here; only the commit is missing.
   for (let turn = 0; turn < 300; turn++) await new Promise((resolve) => setImmediate(resolve))
   expect(text).not.toContain('"usage"')
-  release()
+  held.resolve()
   await writer
   for (let step = await next; !step.done; step = await answer.next()) text += String(step.value)
   const { frames, done } = toFrames(text)

@@ -15,7 +15,6 @@ const provider: Provider = {
 const registry: ProviderRegistry = {
   find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2) } : undefined),
   describe: () => ['p/*'],
-  models: () => [],
   close: async () => {},
 }
 const plan = (body: object) => planChain(ChatRequest.parse(body), registry)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { purgeExpired } from '../../../src/daemon/chat/idempotency.ts'
+import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { startGateway, textOf } from '../../harness.ts'
@@ -37,16 +38,13 @@ describeEachEngine('an Idempotency-Key', (engine) => {
 
   test('while the first still runs: everyone gets its one answer', async () => {
     const gateway = await startGateway({ engine })
-    let go = () => {}
-    const held = new Promise<void>((resolve) => {
-      go = resolve
-    })
+    const held = deferred()
     gateway.upstream.script(
-      replySteps([held, JSON.stringify(chatJson('once', { usage }))], { contentType: 'application/json' }),
+      replySteps([held.promise, JSON.stringify(chatJson('once', { usage }))], { contentType: 'application/json' }),
     )
     const answers = Array.from({ length: 20 }, () => gateway.chat({ prompt: 'hi' }, withKey('k-1')))
     await gateway.upstream.nextRequest()
-    go()
+    held.resolve()
     const texts = new Set((await Promise.all(answers)).map(({ text }) => text))
     expect(texts.size).toBe(1)
     expect(gateway.upstream.requests).toHaveLength(1)
@@ -82,18 +80,15 @@ describeEachEngine('an Idempotency-Key', (engine) => {
 
   test('of a client that leaves: the answer is brought to its end, billed once, and there for the next try', async () => {
     const gateway = await startGateway({ engine })
-    let go = () => {}
-    const held = new Promise<void>((resolve) => {
-      go = resolve
-    })
+    const held = deferred()
     const start = chatStream(['one '], { finishReason: null, done: false })
-    gateway.upstream.script(replySteps([start, held, chatStream(['two'], { usage })]))
+    gateway.upstream.script(replySteps([start, held.promise, chatStream(['two'], { usage })]))
     const leave = new AbortController()
     const answer = await gateway.openStream({ prompt: 'hi', stream: true }, { ...withKey('k-1'), signal: leave.signal })
     await answer.next()
     leave.abort()
     const again = gateway.stream({ prompt: 'hi' }, withKey('k-1'))
-    go()
+    held.resolve()
     const { frames, done, headers } = await again
     expect([textOf(frames), done, headers['idempotent-replayed']]).toEqual(['one two', true, 'true'])
     expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'complete' })])
@@ -102,16 +97,13 @@ describeEachEngine('an Idempotency-Key', (engine) => {
 
   test('whose stream breaks: everyone who waited gets the failure, and nobody asked upstream again', async () => {
     const gateway = await startGateway({ engine })
-    let cut = () => {}
-    const held = new Promise<void>((resolve) => {
-      cut = resolve
-    })
+    const held = deferred()
     const start = chatStream(['one '], { finishReason: null, done: false })
-    gateway.upstream.script(replySteps([start, held], { ending: 'close' }))
+    gateway.upstream.script(replySteps([start, held.promise], { ending: 'close' }))
     const first = gateway.stream({ prompt: 'hi' }, withKey('k-1'))
     await gateway.upstream.nextRequest()
     const waiting = Array.from({ length: 3 }, () => gateway.chat({ prompt: 'hi', stream: true }, withKey('k-1')))
-    cut()
+    held.resolve()
     expect((await first).done).toBe(false)
     // Those who came too late to wait would have found the upstream's default answer.
     const answers = await Promise.all(waiting)

@@ -7,12 +7,22 @@ import { type Method, type Route, reply, route } from '../../../src/daemon/http/
 import { type ConnectionLimits, type HttpServer, startHttpServer } from '../../../src/daemon/http/server.ts'
 import { GatewayError } from '../../../src/shared/errors.ts'
 import { type Clock, systemClock } from '../../../src/shared/time.ts'
+import { deferred } from '../../deferred.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 
 const open: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
+
+/** What the routes of these tests have in common. */
+const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'> = {
+  access: 'none',
+  errors: 'flat',
+  summary: '',
+  tags: [],
+  responses: {},
+}
 
 type Options = {
   clock?: Clock
@@ -29,13 +39,6 @@ async function start({
   more = [],
   bugs = [],
 }: Options = {}): Promise<HttpServer & { port: number }> {
-  const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'> = {
-    access: 'none',
-    errors: 'flat',
-    summary: '',
-    tags: [],
-    responses: {},
-  }
   const routes: Route[] = [
     route({ ...plain, method: 'GET', path: '/flat', handle: async () => reply(200, { ok: true }) }),
     route({ ...plain, method: 'GET', path: '/admin', access: 'admin', handle: async () => reply(200, {}) }),
@@ -198,13 +201,10 @@ describe('who may call', () => {
 
   test('rights come before the body: an unauthorised upload is not parsed', async () => {
     const secured = route({
+      ...plain,
       method: 'POST',
       path: '/secured',
       access: 'admin',
-      errors: 'flat',
-      summary: '',
-      tags: [],
-      responses: {},
       body: z.object({}),
       handle: async () => reply(200, {}),
     })
@@ -235,13 +235,9 @@ describe('targets, methods and headers', () => {
   test('two routes cannot claim one method and path', async () => {
     const twice = (method: Method) =>
       route({
+        ...plain,
         method,
         path: '/flat',
-        access: 'none',
-        errors: 'flat',
-        summary: '',
-        tags: [],
-        responses: {},
         handle: async () => reply(200, {}),
       })
     await expect(start({ more: [twice('GET')] })).rejects.toThrow('two routes claim GET /flat')
@@ -318,26 +314,22 @@ describe('refusals leave at once', () => {
   })
 
   test('a good request that garbage follows is still answered, and then the connection ends', async () => {
-    const started = gate()
-    const held = gate()
+    const started = deferred()
+    const held = deferred()
     const slow = route({
+      ...plain,
       method: 'GET',
       path: '/slow',
-      access: 'none',
-      errors: 'flat',
-      summary: '',
-      tags: [],
-      responses: {},
       async handle() {
-        started.open()
-        await held.opened
+        started.resolve()
+        await held.promise
         return reply(200, { slow: true })
       },
     })
     const { port } = await start({ more: [slow] })
     const answer = raw(port, `${get('/slow').replace(close, '')}garbage\r\n\r\n`)
-    await started.opened
-    held.open()
+    await started.promise
+    held.resolve()
     expect(parse(await answer).body).toEqual({ slow: true })
   })
 
@@ -349,30 +341,27 @@ describe('refusals leave at once', () => {
   })
 
   test('more requests than may run at once get 503 with Retry-After; probes are still answered', async () => {
-    const held = gate()
-    const started = gate()
+    const held = deferred()
+    const started = deferred()
     const slow = route({
+      ...plain,
       method: 'GET',
       path: '/slow',
       access: 'key',
-      errors: 'flat',
-      summary: '',
-      tags: [],
-      responses: {},
       async handle() {
-        started.open()
-        await held.opened
+        started.resolve()
+        await held.promise
         return reply(200, {})
       },
     })
     const { port } = await start({ more: [slow], limits: { runningMax: 1 } })
     const authorised = get('/slow', 'Authorization: Bearer good\r\n')
     const running = raw(port, authorised)
-    await started.opened
+    await started.promise
     const refused = parse(await raw(port, authorised))
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
     expect(parse(await raw(port, get('/flat'))).status).toBe(200)
-    held.open()
+    held.resolve()
     expect(parse(await running).status).toBe(200)
   })
 })
@@ -380,22 +369,19 @@ describe('refusals leave at once', () => {
 describe('draining', () => {
   test('does not wait for a client that sends half a body', async () => {
     const clock = createFakeClock()
-    const reading = gate()
+    const reading = deferred()
     const half = route({
+      ...plain,
       method: 'POST',
       path: '/half',
       access: 'key',
-      errors: 'flat',
-      summary: '',
-      tags: [],
-      responses: {},
       body: z.object({}),
       handle: async () => reply(200, {}),
     })
-    const server = await start({ clock, more: [half], onAuthenticate: reading.open })
+    const server = await start({ clock, more: [half], onAuthenticate: reading.resolve })
     const socket = connect(server.port, '127.0.0.1')
     socket.write(post('/half', '{"size":1}', 'Authorization: Bearer good\r\n').slice(0, -3))
-    await reading.opened
+    await reading.promise
     const drained = server.drain(2000)
     clock.advance(2000)
     await drained
@@ -403,28 +389,16 @@ describe('draining', () => {
   })
 })
 
-function gate(): { opened: Promise<void>; open(): void } {
-  let open = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open: () => open() }
-}
-
 describe('slow clients', () => {
   test('a client that reads nothing is cut after the quiet time', async () => {
-    const gone = gate()
+    const gone = deferred()
     const endless = route({
+      ...plain,
       method: 'GET',
       path: '/endless',
-      access: 'none',
-      errors: 'flat',
-      summary: '',
-      tags: [],
-      responses: {},
       async handle(context) {
         const { signal } = context
-        signal.addEventListener('abort', gone.open)
+        signal.addEventListener('abort', () => gone.resolve())
         const stream = context.openStream()
         while (!signal.aborted) if (!stream.write('x'.repeat(65_536))) await stream.drained(signal)
         return undefined
@@ -434,26 +408,22 @@ describe('slow clients', () => {
     const socket = connect(port, '127.0.0.1')
     socket.write(get('/endless'))
     socket.pause()
-    await gone.opened
+    await gone.promise
     const received = collect(socket)
     socket.resume()
     expect(await received).toMatch(/x{65536}/)
   })
 
   test('an upload that stops is cut after the quiet time, one whose handler works long is not', async () => {
-    const worked = gate()
+    const worked = deferred()
     const upload = route({
+      ...plain,
       method: 'POST',
       path: '/upload',
-      access: 'none',
-      errors: 'flat',
-      summary: '',
-      tags: [],
-      responses: {},
       bodyLimit: 'unread',
       async handle({ request }) {
         for await (const _ of request);
-        await worked.opened
+        await worked.promise
         return reply(200, {})
       },
     })
@@ -462,7 +432,7 @@ describe('slow clients', () => {
     const answer = raw(port, post('/upload', 'all of it'))
     // The other connection is cut for its silence, so the quiet time is over for this one too.
     await raw(port, post('/upload', 'half of it').slice(0, -2))
-    worked.open()
+    worked.resolve()
     expect(parse(await answer).status).toBe(200)
   })
 

@@ -1,20 +1,13 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import { deferred } from '../../deferred.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type Gateway, startGateway, textOf, toFrames } from '../../harness.ts'
 import { chatStream, replySteps } from '../../upstream.ts'
 
 const usage = { prompt_tokens: 1, completion_tokens: 1 }
 const chunk = (text: string) => chatStream([text], { finishReason: null, done: false })
-
-function gate(): { opened: Promise<void>; open(): void } {
-  let open = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open: () => open() }
-}
 
 /** Resolves when a number has stood still for many turns of the event loop, on which all three parties run. */
 async function untilStill(read: () => number): Promise<void> {
@@ -70,8 +63,8 @@ test('a client that does not read pauses the upstream, and gets every byte in th
 
 test('draining: no new work, running streams finish, then everything closes', async () => {
   const gateway = await startGateway({ drainTimeoutMs: 60_000 })
-  const rest = gate()
-  gateway.upstream.script(replySteps([chunk('one '), rest.opened, chatStream(['two'], { usage })]))
+  const rest = deferred()
+  gateway.upstream.script(replySteps([chunk('one '), rest.promise, chatStream(['two'], { usage })]))
   const answer = await gateway.openStream({ prompt: 'hi' })
   let text = String((await answer.next()).value)
   const drained = gateway.app.drain()
@@ -83,7 +76,7 @@ test('draining: no new work, running streams finish, then everything closes', as
   ])
   expect((await gateway.call('GET', '/readyz')).status).toBe(503)
   expect((await gateway.call('GET', '/livez')).status).toBe(200)
-  rest.open()
+  rest.resolve()
   for (let step = await answer.next(); !step.done; step = await answer.next()) text += step.value
   const { frames, done } = toFrames(text)
   expect([textOf(frames), done]).toEqual(['one two', true])

@@ -49,16 +49,15 @@ test('what nobody offers is not found', () => {
 })
 
 test('describes what is configured, by model where models are named', () => {
-  const { describe, models } = registry([config('up', ['a', 'b/c']), config('any')])
+  const { describe } = registry([config('up', ['a', 'b/c']), config('any')])
   expect(describe()).toEqual(['local/extract', 'up/a', 'up/b/c', 'any/*'])
-  expect(models()).toEqual(['local/extract', 'up/a', 'up/b/c'])
 })
 
 test('two providers of one name are refused, and so is a local one that is not built in', () => {
   expect(() => registry([config('up'), config('up')])).toThrow('"up" is configured twice')
   expect(() => registry([config('local')])).toThrow('"local" is configured twice')
   expect(() => registry([config('other', undefined, 'local')])).toThrow('"other"')
-  expect(registry([config('local', undefined, 'local')]).models()).toEqual(['local/extract'])
+  expect(registry([config('local', undefined, 'local')]).describe()).toEqual(['local/extract'])
 })
 
 test('the log says at the start which models there are, and no key', () => {

@@ -9,11 +9,11 @@ export type OpenAiOptions = Pick<ProviderConfig, 'name' | 'baseUrl' | 'apiKey' |
 
 /**
  * A server that speaks OpenAI's chat completions. `baseUrl` is taken as it is, `/chat/completions` is put after its
- * path, and a query (Azure's `api-version`) is kept.
+ * path.
  */
 export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock }): Provider {
   const url = new URL(options.baseUrl)
-  const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions${url.search}`
+  const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions`
   const headers = requestHeaders(options)
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
   const pool = new Pool(url.origin, { pipelining: 1 })
