@@ -1,6 +1,6 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Clock, isoTime, systemClock } from '../../shared/time.ts'
 import { type SqliteConnection, sqlite3Driver } from './sqlite-driver.ts'
 
@@ -35,9 +35,9 @@ export class DataDirInUseError extends Error {
  */
 export async function makeDataDir(dataDir: string): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await makeWithParents(dataDir)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = codeOf(error)
     const reason =
       code === 'EEXIST' || code === 'ENOTDIR'
         ? 'it, or a part of its path, is a file and not a directory'
@@ -45,6 +45,20 @@ export async function makeDataDir(dataDir: string): Promise<void> {
     throw new Error(`The data directory ${dataDir} cannot be made: ${reason}.`, { cause: error })
   }
 }
+
+// Node's own recursive mkdir never returns where a file system answers ENOENT although the parent is there, as /proc does.
+async function makeWithParents(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { mode: 0o700 })
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST' && (await stat(directory)).isDirectory()) return
+    if (codeOf(error) !== 'ENOENT' || dirname(directory) === directory) throw error
+    await makeWithParents(dirname(directory))
+    await mkdir(directory, { mode: 0o700 })
+  }
+}
+
+const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 /**
  * Takes the data directory for this process, creating it when missing. The lock is the operating system's, on a file that

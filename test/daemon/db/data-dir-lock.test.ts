@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { DataDirInUseError, lockDataDir } from '../../../src/daemon/db/data-dir-lock.ts'
+import { DataDirInUseError, lockDataDir, makeDataDir } from '../../../src/daemon/db/data-dir-lock.ts'
 import { startTypescript, type TypescriptProcess } from '../../typescript-process.ts'
 
 let parent: string
@@ -70,4 +70,18 @@ test.each(['data', 'data/below'])('a file where the directory %s should be is na
   await expect(lockDataDir(join(parent, path))).rejects.toThrow(
     `${join(parent, path)} cannot be made: it, or a part of its path, is a file and not a directory`,
   )
+})
+
+test('a data directory where none can be made is an error, and not an endless try', async () => {
+  const nowhere = process.platform === 'linux' ? '/proc/aigw/data' : '/dev/null/aigw'
+  await expect(makeDataDir(nowhere)).rejects.toThrow('cannot be made')
+})
+
+test('a data directory is made with its parents, and again without harm', async () => {
+  const parent = await mkdtemp(join(tmpdir(), 'aigw-nested-'))
+  const dataDir = join(parent, 'a', 'b')
+  await makeDataDir(dataDir)
+  await makeDataDir(dataDir)
+  expect((await stat(dataDir)).mode & 0o777).toBe(0o700)
+  await rm(parent, { recursive: true })
 })
