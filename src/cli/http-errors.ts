@@ -116,7 +116,10 @@ export function unreachable(baseUrl: string, error: unknown, { repeatable }: { r
   const reason = REASONS[code] ?? (error instanceof Error && error.message !== '' ? error.message : code)
   const hints = isTlsFault(code)
     ? ['Own certificate authority?  set NODE_EXTRA_CA_CERTS=/path/to/ca.pem']
-    : ['Is it running?   systemctl status aigw', 'Other address?   aigw profiles list, or --base-url']
+    : [
+        'Is it running?   systemctl status aigw, or start one: aigw serve',
+        'Other address?   aigw profiles list, or --base-url',
+      ]
   return new CliError(EXIT.unreachable, `cannot reach the gateway at ${baseUrl} (${reason})`, {
     code: 'UNREACHABLE',
     hints,

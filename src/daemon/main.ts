@@ -105,6 +105,9 @@ function exit(code: number, log: DaemonLog): void {
 /** One line for a person: what stopped us. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
+  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+    return `${error.message.replace(/^listen EADDRINUSE: /, '')}; stop what listens there, or choose another with --listen.`
+  }
   const message = error instanceof Error ? error.message || error.name : String(error)
   return withoutSecrets(message).replace(/\s*\n\s*/g, ' ')
 }

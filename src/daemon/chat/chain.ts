@@ -38,7 +38,7 @@ export function planChain(request: ChatRequest, registry: ProviderRegistry): Cha
     if (!found) {
       throw invalidField(
         'model',
-        `"${entry.model.slice(0, 200)}" is not offered here. Configured: ${registry.describe().join(', ')}.`,
+        `"${entry.model.slice(0, 200)}" is not offered here. Configured: ${registry.describe().join(', ')}. More come with a provider's key (docs/configuration.md).`,
         entry.model,
       )
     }

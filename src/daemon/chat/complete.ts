@@ -34,7 +34,7 @@ export async function openAnswer(
     try {
       const batches = attempt.provider.chat(toProviderCall(call, attempt), signal)[Symbol.asyncIterator]()
       const first = await batches.next()
-      if (first.done) throw new ProviderError('connection_error', 'the answer was empty', { outcome: 'truncated' })
+      if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
       const firstTokenMs = Math.round(clock.monotonic() - startedMs)
       attempts.push({ model: attempt.modelId, status: 'served', latency_ms: firstTokenMs })
       return { attempt, attempts, firstTokenMs, firstBatch: first.value, rest: batches }

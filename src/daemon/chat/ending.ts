@@ -28,7 +28,7 @@ export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: Abo
       const last = batch.at(-1)
       if (last?.type === 'end') return toEnding(last, generated)
       const step = await opened.rest.next()
-      if (step.done) throw new ProviderError('connection_error', 'the stream just ended', { outcome: 'truncated' })
+      if (step.done) throw new ProviderError('connection_error', 'The stream just ended.', { outcome: 'truncated' })
       batch = step.value
     }
   } catch (error) {
@@ -61,7 +61,7 @@ export function toErrorFrame(failure: unknown): { error: string; message: string
     return { error: 'Service unavailable', message: 'The gateway is shutting down; ask again.', reason: 'shutdown' }
   }
   if (failure instanceof ProviderError) {
-    const message = `The answer is not complete: ${failure.message}. Ask again.`
+    const message = `The answer is not complete. ${failure.message} Ask again.`
     return { error: 'Provider interrupted', message, reason: failure.reason }
   }
   const message = 'The answer is not complete: the gateway failed. Ask again.'

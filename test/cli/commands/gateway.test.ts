@@ -100,7 +100,7 @@ describe('aigw health', () => {
     expect(result.exitCode).toBe(9)
     expect(result.stderr).toBe(
       `error: cannot reach the gateway at ${gateway.url} (connection refused)\n` +
-        '  Is it running?   systemctl status aigw\n  Other address?   aigw profiles list, or --base-url\n',
+        '  Is it running?   systemctl status aigw, or start one: aigw serve\n  Other address?   aigw profiles list, or --base-url\n',
     )
     gateway = await startFakeGateway()
   })
