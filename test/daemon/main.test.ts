@@ -17,7 +17,6 @@ import { chatJson, replyJson, startUpstream, type Upstream } from '../upstream.t
 const project = fileURLToPath(new URL('../..', import.meta.url))
 const CHAT = '/api/external/chat/completions'
 /** Right after the start: 95 to 100 MB, until V8's first collection at rest brings it down to less than 80. */
-const RSS_LIMIT_KB = 105 * 1024
 
 let scratch: string
 let dataDir: string
@@ -78,7 +77,7 @@ describe('the command line', () => {
 })
 
 describe('starting', () => {
-  test('an empty data directory becomes a gateway that admin.key opens, in less than 105 MB of memory', async () => {
+  test('an empty data directory becomes a gateway that admin.key opens, and nobody else can read it', async () => {
     const daemon = serve()
     const url = await daemon.url()
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
@@ -86,8 +85,6 @@ describe('starting', () => {
     expect([ready.statusCode, await ready.body.json()]).toMatchObject([200, { status: 'ready' }])
     const key = (await readFile(join(dataDir, 'admin.key'), 'utf8')).trim()
     expect(await whoami(url, key)).toBe(200)
-    const status = await readFile(`/proc/${daemon.child.pid}/status`, 'utf8')
-    expect(Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1])).toBeLessThan(RSS_LIMIT_KB)
 
     expect((await stat(dataDir)).mode & 0o777).toBe(0o700)
     for (const name of await readdir(dataDir))
