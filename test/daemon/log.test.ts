@@ -125,8 +125,10 @@ describe('a process that logs and ends', () => {
 
   test('leaves every line in a pipe, in order', async () => {
     const child = start('pipe')
+    const ended = once(child, 'exit')
     child.stdin?.end()
     expect(numbers(await text(child.stdout as Readable))).toEqual(inOrder)
+    await ended
   })
 
   test('leaves every line in a file, in order', async () => {

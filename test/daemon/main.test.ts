@@ -16,7 +16,6 @@ import { chatJson, replyJson, startUpstream, type Upstream } from '../upstream.t
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
 const CHAT = '/api/external/chat/completions'
-/** Right after the start: 95 to 100 MB, until V8's first collection at rest brings it down to less than 80. */
 
 let scratch: string
 let dataDir: string
