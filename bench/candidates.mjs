@@ -70,7 +70,7 @@ export async function startBare(session, mock) {
  * request, everything as it is by default.
  * @param {{dir: string, nodeOptions?: string[], mockUrl?: string, cpu?: number}} options
  */
-export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu }) {
+export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu, databaseUrl }) {
   mkdirSync(dir, { recursive: true })
   const key = `sk-${randomBytes(32).toString('hex')}`
   const config = path.join(dir, 'aigw.yaml')
@@ -90,7 +90,7 @@ export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu }) {
       '127.0.0.1:0',
     ],
     cpu,
-    env: { AIGW_BOOTSTRAP_KEY: key },
+    env: { AIGW_BOOTSTRAP_KEY: key, ...(databaseUrl && { AIGW_DATABASE_URL: databaseUrl }) },
   })
   return { child, key }
 }

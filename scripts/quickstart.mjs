@@ -106,6 +106,7 @@ function cliEnvironment(url, key) {
     AIGW_BASE_URL: url,
     AIGW_API_KEY: key,
     XDG_CONFIG_HOME: join(directory, 'cli'),
+    AIGW_NO_HISTORY: '1',
   }
 }
 

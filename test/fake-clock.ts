@@ -5,6 +5,8 @@ export type FakeClock = Clock & {
   advance(ms: number): void
   /** Timers that wait; a test that ends with some has found a leak. */
   readonly pending: number
+  /** Whether a timer is due in exactly `ms`. */
+  dueIn(ms: number): boolean
 }
 
 type Waiting = { dueMs: number; order: number; run: () => void }
@@ -42,6 +44,7 @@ export function createFakeClock(start: number = Date.parse('2026-01-01T00:00:00.
       }
       elapsedMs = untilMs
     },
+    dueIn: (ms) => [...waiting].some(({ dueMs }) => dueMs === elapsedMs + ms),
     get pending() {
       return waiting.size
     },

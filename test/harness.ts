@@ -1,7 +1,7 @@
 import { Agent, request as send } from 'undici'
 import { afterAll, afterEach, beforeAll } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
-import type { Config, ProviderConfig } from '../src/daemon/config.ts'
+import { type Config, licensePools, type ProviderConfig } from '../src/daemon/config.ts'
 import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
 import type { ConnectionLimits } from '../src/daemon/http/server.ts'
 import type { Log } from '../src/daemon/log.ts'
@@ -57,6 +57,11 @@ export type GatewayOptions = {
   providers?: readonly ProviderConfig[]
   limits?: Partial<ConnectionLimits>
   drainTimeoutMs?: number
+  licenses?: Partial<Config['licenses']>
+  trustedProxies?: readonly string[]
+  scripts?: Config['scripts']
+  failover?: Config['failover']
+  concurrency?: Config['concurrency']
 }
 
 const running = new Set<Gateway>()
@@ -94,9 +99,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const { engine = sqliteEngine } = options
   const place = await engine.place({ migrated: true })
   const upstream = await startUpstream()
-  upstream.fallback(
-    replyJson(chatJson('Hello from the upstream.', { usage: { prompt_tokens: 11, completion_tokens: 5 } })),
-  )
+  const chat = replyJson(chatJson('Hello from the upstream.', { usage: { prompt_tokens: 11, completion_tokens: 5 } }))
+  const embeddings = replyJson({
+    object: 'list',
+    data: [{ object: 'embedding', index: 0, embedding: [0.5, -0.25] }],
+    usage: { prompt_tokens: 2, total_tokens: 2 },
+  })
+  upstream.fallback((exchange) => (exchange.request.path.endsWith('/embeddings') ? embeddings : chat)(exchange))
   const adminKey = newApiKey()
   const clock = countingClock(options.clock ?? systemClock)
   const log: LogLine[] = []
@@ -179,6 +188,11 @@ function testConfig(place: TestPlace, bootstrapKey: string, upstream: Upstream, 
     providers: [...(options.providers ?? []), upstreamProvider('test', upstream.url)],
     log: { level: 'silent' },
     drainTimeoutMs: options.drainTimeoutMs ?? 1000,
+    licenses: licensePools(options.licenses),
+    trustedProxies: options.trustedProxies,
+    ...(options.scripts && { scripts: options.scripts }),
+    ...(options.failover && { failover: options.failover }),
+    ...(options.concurrency && { concurrency: options.concurrency }),
   }
 }
 

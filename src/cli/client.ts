@@ -99,6 +99,7 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
     if (settings.dryRun && request.method !== 'GET') throw new DryRun(describeRequest(url, request))
     const key = await keyFor(request)
     const retries = request.retries ?? settings.retries
+    const signal = signalOf(request, io)
     for (let triesLeft = retries; ; triesLeft--) {
       const outcome = await attempt(url, request, key, { agent, secure, io, trace, settings }).catch(
         (error: unknown) => {
@@ -112,7 +113,7 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
         return outcome
       }
       if (!(outcome instanceof CliError)) outcome.body.resume()
-      await pause(waitMs, io)
+      await pause(waitMs, { clock: io.clock, signal })
     }
   }
 
@@ -213,7 +214,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
   }
   const timeoutMs = request.timeoutMs ?? settings.timeoutMs ?? CALL_TIMEOUT_MS
-  const signal = request.signal === undefined ? io.signal : AbortSignal.any([io.signal, request.signal])
+  const signal = signalOf(request, io)
   const startedAt = io.clock.monotonic()
   trace.request(request.method, url, headers, body)
 
@@ -244,6 +245,9 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
     source.pipe(sent)
   })
 }
+
+const signalOf = ({ signal }: ApiRequest, io: Io): AbortSignal =>
+  signal === undefined ? io.signal : AbortSignal.any([io.signal, signal])
 
 const isRepeatable = (request: ApiRequest): boolean => request.method === 'GET' || request.repeatable === true
 

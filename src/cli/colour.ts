@@ -21,14 +21,23 @@ export function mayColour({ flag, env, isTerminal }: ColourInput): boolean {
   return isTerminal
 }
 
-export type Painter = { bold(text: string): string; red(text: string): string; dim(text: string): string }
+type Style = 'bold' | 'red' | 'dim' | 'cyan' | 'italic' | 'underline' | 'strikethrough'
+export type Painter = Record<Style, (text: string) => string>
 
-const PLAIN: Painter = { bold: (text) => text, red: (text) => text, dim: (text) => text }
+const same = (text: string): string => text
+const PLAIN: Painter = {
+  bold: same,
+  red: same,
+  dim: same,
+  cyan: same,
+  italic: same,
+  underline: same,
+  strikethrough: same,
+}
 
 /** Loads chalk only when something is to be coloured; the decision is ours, chalk alone does not read NO_COLOR. */
 export async function createPainter(colour: boolean): Promise<Painter> {
   if (!colour) return PLAIN
   const { Chalk } = await import('chalk')
-  const chalk = new Chalk({ level: 1 })
-  return { bold: chalk.bold, red: chalk.red, dim: chalk.dim }
+  return new Chalk({ level: 1 })
 }

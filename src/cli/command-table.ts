@@ -14,6 +14,227 @@ export type Entry = {
 
 type Group = { title: string; entries: Entry[] }
 
+const models: Entry[] = [
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List the models this key may use',
+    load: async () => (await import('./commands/models/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a model',
+    load: async () => (await import('./commands/models/show.ts')).showCommand,
+  },
+  {
+    name: 'test',
+    summary: 'Ask a model for one token and show how long it takes',
+    load: async () => (await import('./commands/models/test.ts')).testCommand,
+  },
+]
+
+const groups: Entry[] = [
+  {
+    name: 'create',
+    summary: 'Create a group',
+    load: async () => (await import('./commands/groups/create.ts')).createCommand,
+  },
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List groups',
+    load: async () => (await import('./commands/groups/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a group and its members',
+    load: async () => (await import('./commands/groups/show.ts')).showCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change a group',
+    load: async () => (await import('./commands/groups/update.ts')).updateCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete a group',
+    load: async () => (await import('./commands/groups/delete.ts')).deleteCommand,
+  },
+  {
+    name: 'members',
+    summary: 'Members of a group: add, remove',
+    verbs: [
+      {
+        name: 'add',
+        summary: 'Add users to a group',
+        load: async () => (await import('./commands/groups/members.ts')).addCommand,
+      },
+      {
+        name: 'remove',
+        aliases: ['rm'],
+        summary: 'Take users out of a group',
+        load: async () => (await import('./commands/groups/members.ts')).removeCommand,
+      },
+    ],
+  },
+]
+
+const roles: Entry[] = [
+  {
+    name: 'create',
+    summary: 'Create a role',
+    load: async () => (await import('./commands/roles/create.ts')).createCommand,
+  },
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List roles',
+    load: async () => (await import('./commands/roles/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a role and what it opens',
+    load: async () => (await import('./commands/roles/show.ts')).showCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change a role',
+    load: async () => (await import('./commands/roles/update.ts')).updateCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete a role',
+    load: async () => (await import('./commands/roles/delete.ts')).deleteCommand,
+  },
+  {
+    name: 'sections',
+    summary: 'List permission sections and levels',
+    load: async () => (await import('./commands/roles/sections.ts')).sectionsCommand,
+  },
+]
+
+const users: Entry[] = [
+  {
+    name: 'create',
+    summary: 'Create a user',
+    load: async () => (await import('./commands/users/create.ts')).createCommand,
+  },
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List users',
+    load: async () => (await import('./commands/users/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a user',
+    load: async () => (await import('./commands/users/show.ts')).showCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change a user',
+    load: async () => (await import('./commands/users/update.ts')).updateCommand,
+  },
+  {
+    name: 'disable',
+    summary: 'Deactivate a user and their keys',
+    load: async () => (await import('./commands/users/status.ts')).disableCommand,
+  },
+  {
+    name: 'enable',
+    summary: 'Activate a user again',
+    load: async () => (await import('./commands/users/status.ts')).enableCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete a user and their keys',
+    load: async () => (await import('./commands/users/delete.ts')).deleteCommand,
+  },
+  {
+    name: 'assign-role',
+    summary: 'Give a user a role',
+    load: async () => (await import('./commands/users/assign-role.ts')).assignRoleCommand,
+  },
+]
+
+const keys: Entry[] = [
+  {
+    name: 'create',
+    summary: 'Create an API key and print its secret',
+    load: async () => (await import('./commands/keys/create.ts')).createCommand,
+  },
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List API keys',
+    load: async () => (await import('./commands/keys/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show an API key and its restrictions',
+    load: async () => (await import('./commands/keys/show.ts')).showCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change an API key',
+    load: async () => (await import('./commands/keys/update.ts')).updateCommand,
+  },
+  {
+    name: 'rotate',
+    summary: 'Give an API key a new secret',
+    load: async () => (await import('./commands/keys/rotate.ts')).rotateCommand,
+  },
+  {
+    name: 'revoke',
+    aliases: ['rm'],
+    summary: 'Revoke an API key for good',
+    load: async () => (await import('./commands/keys/revoke.ts')).revokeCommand,
+  },
+]
+
+const tenants: Entry[] = [
+  {
+    name: 'create',
+    summary: 'Create a tenant with its first administrator',
+    load: async () => (await import('./commands/tenants/create.ts')).createCommand,
+  },
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List tenants',
+    load: async () => (await import('./commands/tenants/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a tenant',
+    load: async () => (await import('./commands/tenants/show.ts')).showCommand,
+  },
+  {
+    name: 'admin-key',
+    summary: 'Make a new key for the administrator of a tenant',
+    load: async () => (await import('./commands/tenants/admin-key.ts')).adminKeyCommand,
+  },
+  {
+    name: 'disable',
+    summary: 'Disable a tenant and its keys',
+    load: async () => (await import('./commands/tenants/status.ts')).disableCommand,
+  },
+  {
+    name: 'enable',
+    summary: 'Enable a tenant again',
+    load: async () => (await import('./commands/tenants/status.ts')).enableCommand,
+  },
+]
+
 const indexes: Entry[] = [
   {
     name: 'create',
@@ -73,12 +294,58 @@ export const COMMAND_GROUPS: Group[] = [
         summary: 'Ask a model, with or without a knowledge base',
         load: async () => (await import('./commands/chat/chat.ts')).chatCommand,
       },
+      { name: 'models', aliases: ['model'], summary: 'Models this key may use: list, show, test', verbs: models },
+    ],
+  },
+  {
+    title: 'Access:',
+    entries: [
+      {
+        name: 'groups',
+        aliases: ['group'],
+        summary: 'Groups of users: create, list, show, update, delete, members',
+        verbs: groups,
+      },
+      {
+        name: 'roles',
+        aliases: ['role'],
+        summary: 'Roles: create, list, show, update, delete, sections',
+        verbs: roles,
+      },
+      {
+        name: 'users',
+        aliases: ['user'],
+        summary: 'Users: create, list, show, update, disable, enable, delete, assign-role',
+        verbs: users,
+      },
+      {
+        name: 'keys',
+        aliases: ['key'],
+        summary: 'API keys: create, list, show, update, rotate, revoke',
+        verbs: keys,
+      },
+      {
+        name: 'tenants',
+        aliases: ['tenant'],
+        summary: 'Tenants (operator key): create, list, show, admin-key, disable, enable',
+        verbs: tenants,
+      },
     ],
   },
   {
     title: 'Knowledge:',
     entries: [
       { name: 'indexes', aliases: ['index'], summary: 'Knowledge bases: create, list, add, search', verbs: indexes },
+    ],
+  },
+  {
+    title: 'Observe:',
+    entries: [
+      {
+        name: 'usage',
+        summary: 'Show what this key has used, and what is left',
+        load: async () => (await import('./commands/usage/show.ts')).usageCommand,
+      },
     ],
   },
   {
@@ -169,6 +436,20 @@ export const findCommand = (word: string | undefined): Entry | undefined =>
     COMMAND_GROUPS.flatMap((group) => group.entries),
     word,
   )
+
+/** The entries that the first words lead through: `groups members add` has three. */
+export function entriesOnWay(words: string[]): Entry[] {
+  const way: Entry[] = []
+  let below = COMMAND_GROUPS.flatMap((group) => group.entries)
+  for (const word of words) {
+    const entry = findEntry(below, word)
+    if (entry === undefined) break
+    way.push(entry)
+    if (!('verbs' in entry)) break
+    below = entry.verbs
+  }
+  return way
+}
 
 export const findEntry = (entries: Entry[], word: string | undefined): Entry | undefined =>
   entries.find((entry) => entry.name === word || (word !== undefined && entry.aliases?.includes(word)))

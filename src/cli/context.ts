@@ -6,7 +6,7 @@ import type { Settings } from './profile.ts'
 
 /** The process as a command sees it; tests hand in their own. */
 export type Io = {
-  stdin: NodeJS.ReadableStream & { isTTY?: boolean; fd?: number }
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean; fd?: number; setRawMode?(on: boolean): unknown }
   stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number }
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
   env: Record<string, string | undefined>
@@ -34,8 +34,8 @@ export type CliContext = {
   settings(): Promise<Settings>
   api(): Promise<Api>
   output(): Promise<Output>
-  /** One line on stderr for the person watching; nothing with `-q`. */
-  note(text: string): Promise<void>
+  /** One line on stderr for the person watching, or the `lines` that the text has; nothing with `-q`. */
+  note(text: string, options?: { lines: boolean }): Promise<void>
   /** Asks on the terminal; throws a usage error that names `--yes` where nobody can answer. */
   confirm(question: string): Promise<void>
   /** Ends what is still open, so that the program can. */
@@ -71,10 +71,10 @@ export function createContext(io: Io, { managesProfiles }: { managesProfiles: bo
       )
       return output
     },
-    async note(text) {
+    async note(text, { lines } = { lines: false }) {
       if ((await context.settings()).quiet) return
-      const { forTerminal } = await import('./terminal-text.ts')
-      io.stderr.write(`${forTerminal(text)}\n`)
+      const { forTerminal, forTerminalLine } = await import('./terminal-text.ts')
+      io.stderr.write(`${lines ? forTerminal(text) : forTerminalLine(text)}\n`)
     },
     async close() {
       const opened = await api?.catch(() => undefined)

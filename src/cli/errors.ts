@@ -23,6 +23,8 @@ export type CliErrorOptions = ErrorOptions & {
   httpStatus?: number | undefined
   requestId?: string | undefined
   retryable?: boolean
+  /** After a 429: when the gateway is ready to be asked again. */
+  retryAfterSeconds?: number | undefined
   /** Body of the refusal, as it came. */
   answer?: Uint8Array
 }
@@ -36,6 +38,7 @@ export class CliError extends Error {
   readonly httpStatus: number | undefined
   readonly requestId: string | undefined
   readonly retryable: boolean
+  readonly retryAfterSeconds: number | undefined
   readonly answer: Uint8Array | undefined
 
   constructor(exitCode: number, message: string, options: CliErrorOptions = {}) {
@@ -46,6 +49,7 @@ export class CliError extends Error {
     this.httpStatus = options.httpStatus
     this.requestId = options.requestId
     this.retryable = options.retryable ?? false
+    this.retryAfterSeconds = options.retryAfterSeconds
     this.answer = options.answer
   }
 }

@@ -2,6 +2,7 @@ import { DryRun } from './client.ts'
 import { createPainter, mayColour } from './colour.ts'
 import type { CliContext } from './context.ts'
 import {
+  CliError,
   describeError,
   EXIT,
   errorAsJson,
@@ -12,7 +13,7 @@ import {
   unwritable,
 } from './errors.ts'
 import { writeTo } from './stdio.ts'
-import { forTerminal } from './terminal-text.ts'
+import { forTerminal, forTerminalLine } from './terminal-text.ts'
 
 /** Tells the user what went wrong, on stderr, and answers with the exit code. */
 export async function reportFailure(error: unknown, words: string[], context: CliContext): Promise<number> {
@@ -23,7 +24,10 @@ export async function reportFailure(error: unknown, words: string[], context: Cl
   const cause = isFailedWrite(first) ? unwritable('the output', first) : first
   if (cause instanceof DryRun) {
     try {
-      await (await context.output()).one(cause.request, DRY_RUN_VIEW)
+      const [settings, { createOutput }] = await Promise.all([context.settings(), import('./output.ts')])
+      // A request has no id.
+      const format = settings.format === 'id' ? undefined : settings.format
+      await createOutput(io, { ...settings, format }).one(cause.request, DRY_RUN_VIEW)
       return EXIT.ok
     } catch (failure) {
       return reportFailure(failure, words, context)
@@ -43,7 +47,7 @@ async function formatFailure(error: unknown, words: string[], context: CliContex
   const painter = await createPainter(
     mayColour({ flag: context.globals.color, env: io.env, isTerminal: io.stderr.isTTY === true }),
   )
-  const [what = '', ...lines] = describeError(error).map(forTerminal)
+  const [what = '', ...lines] = describeError(error).map(error instanceof CliError ? forTerminalLine : forTerminal)
   const marked = what.replace(/^(internal )?error:/, (mark) => painter.red(mark))
   return [marked, ...lines].map((line) => `${line}\n`).join('')
 }

@@ -8,6 +8,8 @@ export type Column = {
   title?: string
   /** Cut to what the terminal's width leaves. */
   flexible?: boolean
+  /** What tables and TSV show of a value that is not text itself. */
+  toCell?: (value: unknown) => unknown
 }
 
 /** How a kind of resource is shown. `members` are the names a resource may have, where a command must know beforehand. */
@@ -22,6 +24,18 @@ export function findAtPath(value: unknown, path: string): unknown {
   }
   return current
 }
+
+/** The value in one cell of a table. */
+export function cellOf(row: object, { path, toCell }: Column): unknown {
+  const value = findAtPath(row, path)
+  return toCell === undefined ? value : toCell(value)
+}
+
+/** For lists of resources: this member of each. */
+export const eachAt =
+  (path: string) =>
+  (value: unknown): unknown =>
+    Array.isArray(value) ? value.map((entry) => findAtPath(entry, path)) : value
 
 /** A value as one piece of text: strings as they are, nothing for null, JSON for what has parts. */
 function toText(value: unknown): string {
@@ -86,7 +100,7 @@ const toTsvCell = (value: unknown): string => toText(value).replace(/[\\\t\n\r]/
 
 /** Tab-separated; tabs, line breaks and backslashes inside a cell are written `\t`, `\n`, `\r`, `\\`. */
 export function toTsv(rows: object[], columns: Column[], headers: boolean): string {
-  const lines = rows.map((row) => columns.map(({ path }) => toTsvCell(findAtPath(row, path))))
+  const lines = rows.map((row) => columns.map((column) => toTsvCell(cellOf(row, column))))
   if (headers) lines.unshift(columns.map(({ path }) => path))
   return lines.map((cells) => `${cells.join('\t')}\n`).join('')
 }

@@ -41,11 +41,16 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
       httpStatus: status,
       requestId: textAt('request_id') ?? requestId,
       retryable: status === 429 || status >= 500,
+      retryAfterSeconds: status === 429 ? secondsIn(headers['retry-after']) : undefined,
       answer: raw,
       hints: hintsFor(status, body, headers, `${label} ${text}`),
     },
   )
 }
+
+/** `Retry-After` of ours is a number of seconds (RFC 9110, section 10.2.3). */
+const secondsIn = (header: string | undefined): number | undefined =>
+  header !== undefined && /^\d+$/.test(header) ? Number(header) : undefined
 
 /** The JSON of a body; undefined when it is none. */
 export function parseBody(raw: Uint8Array): unknown {

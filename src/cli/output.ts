@@ -33,6 +33,8 @@ export type Output = {
   text(text: string): Promise<void>
   /** Starts a text that arrives in pieces: harmless on a terminal, exact everywhere else. */
   textStream(): (chunk: string) => Promise<void>
+  /** Text that holds sequences of ours and none of others, exactly. */
+  ownText(text: string): Promise<void>
   /** Bytes exactly as they came, also on a terminal. */
   bytes(bytes: Uint8Array): Promise<void>
 }
@@ -100,6 +102,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
         if (shown !== '') await write(shown)
       }
     },
+    ownText: write,
     bytes: write,
   }
 }

@@ -1,5 +1,5 @@
 import { Command, CommanderError, type Option } from 'commander'
-import { COMMAND_GROUPS, type Entry, findCommand, findEntry } from './command-table.ts'
+import { COMMAND_GROUPS, type Entry, entriesOnWay, findCommand, findEntry } from './command-table.ts'
 import { type CliContext, createContext, type Io } from './context.ts'
 import { type CliError, usageError } from './errors.ts'
 import { addGlobalOptions, findOperands, globalFlagsOf } from './globals.ts'
@@ -75,11 +75,11 @@ function normalise(argv: string[], operands: string[]): string[] {
   return isKnown(operands) ? argv : argv.filter((word) => !HELP_FLAGS.has(word))
 }
 
-function isKnown([name, verb]: string[]): boolean {
-  if (name === undefined) return true
-  const entry = findCommand(name)
-  if (entry === undefined) return false
-  return verb === undefined || !('verbs' in entry) || findEntry(entry.verbs, verb) !== undefined
+/** Whether the words lead to a command, or to a group of commands and no further. */
+function isKnown(words: string[]): boolean {
+  const way = entriesOnWay(words)
+  const last = way.at(-1)
+  return way.length === words.length || (last !== undefined && !('verbs' in last))
 }
 
 /** Runs `aigw <words>` and answers with the exit code. Everything it prints has been taken by the streams. */
@@ -121,17 +121,12 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
 }
 
 const missingVerb = (operands: string[]): Error =>
-  usageError(`'aigw ${operands[0]}' needs a subcommand`, [`See:  aigw ${operands[0]} --help`])
+  usageError(`'aigw ${operands.join(' ')}' needs a subcommand`, [`See:  aigw ${operands.join(' ')} --help`])
 
 /** commander's own message, in our form and with our exit code (it exits 1 for every mistake). */
 function toUsageError(error: CommanderError, operands: string[]): CliError {
   const [what = '', ...more] = error.message.split('\n')
-  const known = isKnown(operands) ? operands.slice(0, operandsThatNameACommand(operands)) : []
+  const known = operands.slice(0, entriesOnWay(operands).length)
   const hints = more.map((line) => line.replace(/^\((.*)\)$/, '$1')).filter((line) => line !== '')
   return usageError(what.replace(/^error: /, ''), [...hints, `See:  ${['aigw', ...known].join(' ')} --help`])
-}
-
-function operandsThatNameACommand([name]: string[]): number {
-  const entry = findCommand(name)
-  return entry !== undefined && 'verbs' in entry ? 2 : 1
 }

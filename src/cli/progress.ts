@@ -38,6 +38,8 @@ export function createProgress(io: Io, settings: Settings): Progress {
       ended = true
       timer.cancel()
       spinner?.stop()
+      // Once is enough: another stop would move the cursor back to the begin of a line that holds text by now.
+      spinner = undefined
     },
   }
 }

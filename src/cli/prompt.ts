@@ -1,6 +1,7 @@
-import type { Io } from './context.ts'
+import type { CliContext, Io } from './context.ts'
 import { Interrupted, usageError } from './errors.ts'
 import type { Settings } from './profile.ts'
+import { forTerminalLine } from './terminal-text.ts'
 
 /** A question needs someone to see it and someone to answer. */
 export const mayPrompt = (settings: Settings, io: Io): boolean =>
@@ -13,7 +14,10 @@ export async function assertConfirmed(question: string, settings: Settings, io: 
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (nobody can be asked here)`)
   const { confirm } = await import('@inquirer/prompts')
-  const agreed = await confirm({ message: question, default: false }, promptContext(io)).catch(toInterrupted)
+  // It names what others have named.
+  const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
+    toInterrupted,
+  )
   if (!agreed) throw usageError('cancelled, nothing was changed')
 }
 
@@ -21,6 +25,22 @@ export async function assertConfirmed(question: string, settings: Settings, io: 
 export async function askSecret(message: string, io: Io): Promise<string> {
   const { password } = await import('@inquirer/prompts')
   return password({ message, mask: false }, promptContext(io)).catch(toInterrupted)
+}
+
+/**
+ * The value, or what the person at the terminal answers for it. Throws a usage error that names `flag` where nobody can be
+ * asked.
+ */
+export async function askMissing(
+  context: CliContext,
+  { flag, message }: { flag: string; message: string },
+  value: string | undefined,
+): Promise<string> {
+  if (value !== undefined) return value
+  const { io } = context
+  if (!mayPrompt(await context.settings(), io)) throw usageError(`${flag} is missing`)
+  const { input } = await import('@inquirer/prompts')
+  return input({ message, required: true }, promptContext(io)).catch(toInterrupted)
 }
 
 // The library has its own error for Ctrl-C.

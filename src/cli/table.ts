@@ -1,5 +1,5 @@
 import type { Painter } from './colour.ts'
-import { type Column, findAtPath, titleOf, toTerminalCell } from './formats.ts'
+import { type Column, cellOf, titleOf, toTerminalCell } from './formats.ts'
 
 const BARE = {
   ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
@@ -16,7 +16,7 @@ type TableOptions = { columns: Column[]; headers: boolean; width: number; painte
 export async function toTable(rows: object[], { columns, headers, width, painter }: TableOptions): Promise<string> {
   const { default: Table } = await import('cli-table3')
   const titles = columns.map(titleOf)
-  const cellsOf = (row: object, shown: Column[]) => shown.map(({ path }) => toTerminalCell(findAtPath(row, path)))
+  const cellsOf = (row: object, shown: Column[]) => shown.map((column) => toTerminalCell(cellOf(row, column)))
   const draw = (head: string[], body: string[][], colWidths: (number | null)[] = []) => {
     const table = new Table({
       chars: BARE,
@@ -56,8 +56,6 @@ export function toCard(row: object, columns: Column[], painter: Painter): string
   const titles = columns.map(titleOf)
   const width = Math.max(0, ...titles.map((title) => title.length)) + GAP
   return columns
-    .map(
-      ({ path }, at) => `${painter.bold((titles[at] ?? '').padEnd(width))}${toTerminalCell(findAtPath(row, path))}\n`,
-    )
+    .map((column, at) => `${painter.bold((titles[at] ?? '').padEnd(width))}${toTerminalCell(cellOf(row, column))}\n`)
     .join('')
 }

@@ -1,11 +1,19 @@
-import { IDEMPOTENCY_PURGE_MS } from '../shared/spec-limits.ts'
+import {
+  COUNTERS_PURGE_MS,
+  IDEMPOTENCY_PURGE_MS,
+  LOCAL_LOOK_MS,
+  SAME_MODEL_RETRIES,
+  TURN_WAIT_MS,
+} from '../shared/spec-limits.ts'
 import type { Clock } from '../shared/time.ts'
 import { purgeExpired } from './chat/idempotency.ts'
 import { chatRoutes } from './chat/routes.ts'
-import type { Config } from './config.ts'
+import { type Config, DEFAULT_CONCURRENCY } from './config.ts'
 import { lockDataDir, makeDataDir } from './db/data-dir-lock.ts'
 import { type Db, migrateDatabase, openDatabase } from './db/database.ts'
 import { createStoreCheck } from './db/store-check.ts'
+import { discoveryRoutes } from './discovery/routes.ts'
+import { groupRoutes } from './groups/routes.ts'
 import type { Route } from './http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from './http/server.ts'
 import { startSchedule } from './jobs/schedule.ts'
@@ -13,11 +21,22 @@ import { createAuthenticator } from './keys/authenticate.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { knowledgeRoutes } from './knowledge/routes.ts'
 import { createLedger } from './ledger/ledger.ts'
+import { licenseRoutes } from './licenses/routes.ts'
+import { createGates } from './load/gates.ts'
 import type { Log } from './log.ts'
+import { messagesRoutes } from './messages-surface/routes.ts'
+import { openAiRoutes } from './openai-surface/routes.ts'
+import { createBreaker } from './providers/breaker.ts'
 import { localProvider } from './providers/local/extract.ts'
+import { createLocalServers } from './providers/local-servers.ts'
 import { createProviderRegistry } from './providers/registry.ts'
+import { createRateLimiter } from './rate-limits/limiter.ts'
+import { purgeCounters } from './rate-limits/purge.ts'
+import { roleRoutes } from './roles/routes.ts'
 import { systemRoutes } from './system/routes.ts'
 import { ensureFirstStart } from './tenants/first-start.ts'
+import { tenantRoutes } from './tenants/routes.ts'
+import { userRoutes } from './users/routes.ts'
 
 /** A running daemon. */
 export type App = {
@@ -65,14 +84,34 @@ export async function startApp(config: Config, { clock, log, limits = {} }: AppD
 
     const ledger = createLedger({ db, clock, log })
     opened.push(() => ledger.close())
-    const providers = createProviderRegistry(config.providers, { clock, log, builtIn: [localProvider()] })
+    const localServers = createLocalServers(
+      config.providers.map(({ name }) => name),
+      { clock, log },
+    )
+    opened.push(() => localServers.close())
+    const providers = createProviderRegistry(config.providers, {
+      clock,
+      log,
+      builtIn: [localProvider(config.scripts, clock)],
+      found: localServers.found,
+    })
     opened.push(() => providers.close())
     const jobs = startSchedule(
-      [{ name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) }],
+      [
+        { name: 'purge-counters', everyMs: COUNTERS_PURGE_MS, run: () => purgeCounters({ db, clock }) },
+        { name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) },
+        ...(config.discoverLocal
+          ? [{ name: 'find-local-servers', everyMs: LOCAL_LOOK_MS, run: localServers.look }]
+          : []),
+      ],
       { clock, log },
     )
     opened.push(() => jobs.stop())
-    const authenticator = createAuthenticator({ db, clock })
+    const authenticator = createAuthenticator({ db, clock, trustedProxies: config.trustedProxies })
+    const limiter = createRateLimiter({ db, ledger, clock, log })
+
+    const chat = { db, providers, ledger, clock, log, ...createLoadAndFailover(config, clock) }
+    const access = { db, clock, forgetKeys: authenticator.forgetKeys, lookUpAgain: authenticator.lookUpAgain }
 
     let server: HttpServer | undefined
     const routes: Route[] = [
@@ -82,13 +121,22 @@ export async function startApp(config: Config, { clock, log, limits = {} }: AppD
         isDraining: () => server?.isDraining() ?? false,
         allRoutes: () => routes,
       }),
-      ...keyRoutes(),
-      ...chatRoutes({ db, providers, ledger, clock, log }),
-      ...knowledgeRoutes({ db, clock, log }),
+      ...tenantRoutes(access),
+      ...userRoutes({ ...access, licenses: config.licenses }),
+      ...licenseRoutes({ db, licenses: config.licenses }),
+      ...groupRoutes(access),
+      ...roleRoutes(access),
+      ...keyRoutes(access),
+      ...discoveryRoutes({ clock, providers, countsOf: limiter.usageOf }),
+      ...chatRoutes(chat),
+      ...openAiRoutes(chat),
+      ...messagesRoutes(chat),
+      ...knowledgeRoutes({ ...access, log }),
     ]
     const listening = await startHttpServer({
       routes,
       authenticate: authenticator.authenticate,
+      limiter,
       clock,
       log,
       listen: config.listen,
@@ -112,5 +160,19 @@ export async function startApp(config: Config, { clock, log, limits = {} }: AppD
   } catch (error) {
     await closeAll()
     throw error
+  }
+}
+
+/** What keeps chats from overrunning this daemon and the providers, and from waiting for models that are down. */
+function createLoadAndFailover({ failover, concurrency = DEFAULT_CONCURRENCY }: Config, clock: Clock) {
+  const { perKey, perProvider, waitingPerKey } = concurrency
+  const waits = { waitingPerLane: waitingPerKey, waitMs: TURN_WAIT_MS }
+  return {
+    keyGates: createGates({ ...waits, places: perKey }, clock, `this key may run ${perKey}`),
+    failover: {
+      breaker: createBreaker({ clock }),
+      providerGates: createGates({ ...waits, places: perProvider }, clock, `this provider may be asked ${perProvider}`),
+      sameModelRetries: failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default,
+    },
   }
 }

@@ -1,11 +1,14 @@
 import { isAbsolute, join, resolve } from 'node:path'
-import { DRAIN_TIMEOUT_MS } from '../shared/spec-limits.ts'
+import { DRAIN_TIMEOUT_MS, KEY_CHATS, SAME_MODEL_RETRIES } from '../shared/spec-limits.ts'
+import { LICENSES, type License } from '../shared/wire/users.ts'
 import { type FileSettings, parseBootstrapKey, parseConfigFile } from './config/file.ts'
 import { parseFlags } from './config/flags.ts'
 import { providersFromEnvironment } from './config/providers.ts'
 import { readSecret, reasonOf } from './config/secret.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseSwitch, ValueFault } from './config/values.ts'
 import type { LogLevel } from './log.ts'
+import type { AwsCredentials } from './providers/bedrock/signature.ts'
+import type { Scripts } from './providers/local/script.ts'
 
 /** The daemon's configuration after flags, environment and file are merged, checked and frozen (architecture §2). */
 export type Config = {
@@ -18,23 +21,66 @@ export type Config = {
   bootstrapKey: string | undefined
   /** All but the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
+  /** What the models `local/script/<name>` play. */
+  scripts?: Scripts | undefined
   log: { level: LogLevel }
   /** How long SIGTERM waits for running requests. */
   drainTimeoutMs: number
+  /** How many users of each tenant may have a licence; 0 is no limit. */
+  licenses: LicensePools
+  /** Addresses and blocks of the proxies before the daemon whose X-Forwarded-For is believed. */
+  trustedProxies?: readonly string[] | undefined
+  /** Whether model servers on this machine are looked for. */
+  discoverLocal?: boolean | undefined
+  failover?: { sameModelRetries: number }
+  concurrency?: ConcurrencyLimits
   /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
   parentPipe?: number | undefined
 }
 
-export type ProviderConfig = {
+export type ProviderConfig = EndpointConfig | BedrockConfig
+
+/** An upstream that is known by its address. */
+export type EndpointConfig = {
   /** The prefix of `<provider>/<model>`. */
   name: string
-  kind: 'openai' | 'local'
+  kind: Exclude<ProviderKind, 'bedrock'>
   baseUrl: string
   apiKey: string | undefined
   headers: Readonly<Record<string, string>>
   /** Offered models by the upstream's own names; undefined = any name is passed on. */
   models: readonly string[] | undefined
+  /** Of Azure OpenAI: the date of its interface; undefined for the one that has none. */
+  apiVersion?: string | undefined
 }
+
+export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
+  kind: 'bedrock'
+  /** Of AWS. */
+  region: string
+  /** Undefined: Amazon's own of the region. */
+  baseUrl: string | undefined
+  /** Sign the calls where there is no API key. */
+  credentials: AwsCredentials | undefined
+}
+
+/** How many chats of one key, and calls of one provider, may run at once; 0 is no limit. */
+export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }
+
+export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
+  perKey: KEY_CHATS.running,
+  waitingPerKey: KEY_CHATS.waiting,
+  perProvider: 0,
+}
+
+/** The interface a provider speaks. */
+export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
+
+export type LicensePools = Readonly<Record<License, number>>
+
+/** Pools of the sizes given; those that are not named have no limit. */
+export const licensePools = (sizes: { [Tier in License]?: number | undefined } = {}): LicensePools =>
+  Object.fromEntries(LICENSES.map((license) => [license, sizes[license] ?? 0])) as Record<License, number>
 
 /** Where the configuration comes from. `readFile` answers the text of a file, or throws as node:fs does. */
 export type ConfigSources = {
@@ -99,8 +145,18 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
     providers: [...settings.providers, ...fromEnvironment.providers],
+    scripts: settings.scripts,
     log: { level: settings.log?.level ?? 'info' },
     drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,
+    licenses: licensePools(settings.licenses ?? {}),
+    trustedProxies: settings.trusted_proxies ?? undefined,
+    discoverLocal: settings.discover_local ?? true,
+    failover: { sameModelRetries: settings.failover?.same_model_retries ?? SAME_MODEL_RETRIES.default },
+    concurrency: {
+      perKey: settings.concurrency?.per_key ?? DEFAULT_CONCURRENCY.perKey,
+      waitingPerKey: settings.concurrency?.waiting_per_key ?? DEFAULT_CONCURRENCY.waitingPerKey,
+      perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,
+    },
     parentPipe,
   })
 }

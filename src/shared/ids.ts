@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 // One random part per process and a counter per id, so ids of one daemon sort by time and never collide.
 const processPart = randomBytes(5).toString('hex')
@@ -20,4 +20,11 @@ export const newConversationId = (now?: number): string => `conv-${newId(now)}`
 /** An API key: `sk-` and 64 hex characters from the system's random source. */
 export const newApiKey = (): string => `sk-${randomBytes(32).toString('hex')}`
 
+/** What is stored of an API key: its SHA-256, hex. */
+export const secretHash = (key: string): string => hash('sha256', key, 'hex')
+
 export const API_KEY_PATTERN = /^sk-[0-9a-f]{64}$/
+
+/** An id as it is stored, in lower case; undefined for a text that is none. */
+export const toObjectId = (text: string | undefined): string | undefined =>
+  text !== undefined && /^[0-9a-f]{24}$/i.test(text) ? text.toLowerCase() : undefined

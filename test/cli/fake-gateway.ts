@@ -55,6 +55,127 @@ export const indexNamed = (name: string, description = '') => ({
   updatedAt: '2026-01-01T00:00:00.000Z',
 })
 
+const SINCE = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
+const MEMBER = { id: 'e'.repeat(24), name: 'Ada', email: 'ada@example.com' }
+
+export const groupNamed = (name: string, more: object = {}) => ({
+  id: '3'.repeat(24),
+  name,
+  description: 'Tier 1',
+  status: 'Active',
+  userCount: 1,
+  users: [MEMBER],
+  ...SINCE,
+  ...more,
+})
+
+export const roleNamed = (name: string, more: object = {}) => ({
+  id: '4'.repeat(24),
+  name,
+  displayName: 'Auditor',
+  description: 'Reads along',
+  isSystem: false,
+  hasAdminPanelAccess: true,
+  permissions: [{ section: 'analytics', level: 'reader' }],
+  canInteractWithAI: true,
+  canUseChat: true,
+  userCount: 0,
+  createdBy: MEMBER,
+  ...SINCE,
+  ...more,
+})
+
+export const userNamed = (name: string, more: object = {}) => ({
+  id: 'e'.repeat(24),
+  name,
+  username: name.toLowerCase(),
+  email: `${name.toLowerCase()}@example.com`,
+  role: 'user',
+  license: 'Essential',
+  status: 1,
+  isVerified: false,
+  setupCompleted: false,
+  authType: 'basic',
+  mfaEnabled: false,
+  customRole: null,
+  ...SINCE,
+  lastActive: null,
+  ...more,
+})
+
+export const keyNamed = (name: string, more: object = {}) => ({
+  id: '5'.repeat(24),
+  name,
+  userId: WHOAMI.user.id,
+  user: { id: WHOAMI.user.id, name: 'admin', email: 'admin@localhost' },
+  status: 'active',
+  isOperator: false,
+  adminAccess: false,
+  billingMode: 'user-completions',
+  usageByModel: { enabled: false, dollarLimit: null },
+  dailyLimit: 100,
+  monthlyLimit: 10_000,
+  rateLimit: { requestsPerMinute: 60, requestsPerHour: 1_000 },
+  allowedModels: [],
+  allowedIndexes: [],
+  allowedSMLTPPolicies: ['public', 'internal'],
+  defaultSMLTPPolicy: null,
+  allowedIPs: [],
+  enablePromptShield: false,
+  promptShieldSensitivity: 'balanced',
+  promptShieldPolicyId: null,
+  allowedPromptShieldPolicies: [],
+  allowPromptShieldOptOut: false,
+  failoverDefaults: null,
+  ...SINCE,
+  expiresAt: null,
+  revokedAt: null,
+  lastUsedAt: null,
+  ...more,
+})
+
+/** The secret of every key that the fake gateway makes. */
+export const SECRET = `sk-${'b2'.repeat(32)}`
+
+export const tenantNamed = (name: string, more: object = {}) => ({
+  id: '6'.repeat(24),
+  name,
+  status: 'Active',
+  userCount: 1,
+  ...SINCE,
+  ...more,
+})
+
+export const USAGE = {
+  points: { remaining: null, monthly_limit: null, next_renewal: '2026-02-01T00:00:00.000Z' },
+  usage_by_model: { enabled: false },
+  api_key: {
+    name: 'bootstrap',
+    billing_mode: 'user-completions',
+    daily: { used: 3, limit: 100, remaining: 97 },
+    monthly: { used: 40, limit: null, remaining: null },
+    rate_limit: { requests_per_minute: 60, requests_per_hour: null },
+    expires_at: null,
+  },
+}
+
+export const modelList = (ids: string[]): Script =>
+  json(200, {
+    success: true,
+    models: ids.map((id) => ({ id, name: id, provider: id.slice(0, id.indexOf('/')) })),
+    user_license: 'Ultra',
+    restrictions: { allowed_models: 'all' },
+    filters: { provider: null },
+  })
+
+/** One page of an administrator's list, with everything on it. */
+export const listOf = (itemsKey: string, items: object[]): Script =>
+  json(200, {
+    success: true,
+    [itemsKey]: items,
+    pagination: { page: 1, limit: 50, total: items.length, pages: items.length === 0 ? 0 : 1 },
+  })
+
 export const METADATA = {
   conversation_id: 'conv-1',
   index_used: 'handbook',
@@ -160,7 +281,54 @@ export const MATCH = {
   metadata: { page: null, chunkIndex: 0, title: null, documentId: '2'.repeat(24) },
 }
 
+const GROUP = `/api/external/groups/${'3'.repeat(24)}`
+const ROLE = `/api/external/roles/${'4'.repeat(24)}`
+
+const USER = `/api/external/users/${'e'.repeat(24)}`
+const API_KEY = `/api/admin/api-keys/${'5'.repeat(24)}`
+const TENANT = `/api/admin/tenants/${'6'.repeat(24)}`
+
+const changed = (status: number, more: object): Script => json(status, { success: true, message: '', ...more })
+
 const DEFAULTS: Record<string, Script> = {
+  'GET /api/external/models': modelList(['local/extract', 'openai/gpt-4o', 'mistral/*']),
+  'GET /api/external/usage': json(200, { success: true, ...USAGE }),
+  'POST /api/external/users': changed(201, { user: userNamed('Ada') }),
+  'GET /api/external/users': listOf('users', [userNamed('Ada')]),
+  [`GET ${USER}`]: json(200, { success: true, user: userNamed('Ada') }),
+  [`PUT ${USER}`]: changed(200, { user: userNamed('Ada') }),
+  [`DELETE ${USER}`]: changed(200, {}),
+  'POST /api/admin/api-keys': changed(201, { apiKey: keyNamed('ci'), secret: SECRET }),
+  'GET /api/admin/api-keys': listOf('apiKeys', [keyNamed('ci')]),
+  [`GET ${API_KEY}`]: json(200, { success: true, apiKey: keyNamed('ci') }),
+  [`PUT ${API_KEY}`]: changed(200, { apiKey: keyNamed('ci') }),
+  [`POST ${API_KEY}/rotate`]: changed(200, { apiKey: keyNamed('ci'), secret: SECRET }),
+  [`DELETE ${API_KEY}`]: changed(200, { apiKey: keyNamed('ci', { status: 'revoked' }) }),
+  'POST /api/admin/tenants': changed(201, {
+    tenant: tenantNamed('acme'),
+    admin: userNamed('Ada', { role: 'admin' }),
+    apiKey: keyNamed('administrator'),
+    secret: SECRET,
+  }),
+  'GET /api/admin/tenants': listOf('tenants', [tenantNamed('acme')]),
+  [`GET ${TENANT}`]: json(200, { success: true, tenant: tenantNamed('acme') }),
+  [`PUT ${TENANT}`]: changed(200, { tenant: tenantNamed('acme', { status: 'Disabled' }) }),
+  [`POST ${TENANT}/admin-key`]: json(201, {
+    success: true,
+    message: '',
+    apiKey: keyNamed('administrator', { adminAccess: true }),
+    secret: SECRET,
+  }),
+  'POST /api/external/groups': json(201, { success: true, message: '', group: groupNamed('support') }),
+  'GET /api/external/groups': listOf('groups', [groupNamed('support')]),
+  [`GET ${GROUP}`]: json(200, { success: true, group: groupNamed('support') }),
+  [`PUT ${GROUP}`]: json(200, { success: true, message: '', group: groupNamed('support') }),
+  [`DELETE ${GROUP}`]: json(200, { success: true, message: '' }),
+  'POST /api/external/roles': json(201, { success: true, message: '', role: roleNamed('auditor') }),
+  'GET /api/external/roles': listOf('roles', [roleNamed('auditor')]),
+  [`GET ${ROLE}`]: json(200, { success: true, role: roleNamed('auditor') }),
+  [`PUT ${ROLE}`]: json(200, { success: true, message: '', role: roleNamed('auditor') }),
+  [`DELETE ${ROLE}`]: json(200, { success: true, message: '' }),
   'GET /api/external/whoami': (request, response) =>
     request.headers.authorization === `Bearer ${KEY}`
       ? json(200, WHOAMI)(request, response)

@@ -1,15 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { createPainter } from '../../src/cli/colour.ts'
 import { findDuration, getDuration } from '../../src/cli/duration.ts'
 import {
   chooseColumns,
   chooseFields,
+  eachAt,
   findAtPath,
   toFieldLines,
   toIdLines,
   toJson,
   toTsv,
 } from '../../src/cli/formats.ts'
+import { toCard } from '../../src/cli/table.ts'
 
 const rows = [
   { id: '1', name: 'handbook', users: [{ email: 'a@b.c' }], size: 3 },
@@ -21,6 +24,15 @@ describe('formats', () => {
   test('TSV has one line for each row and keeps every cell in its column', () => {
     expect(toTsv(rows, view.columns, true)).toBe('name\tsize\nhandbook\t3\ntab\\tline\\nback\\\\slash\t\n')
     expect(toTsv(rows, view.columns, false).split('\n')).toHaveLength(3)
+  })
+
+  test('what has parts is one cell in a table, and stays what it is in a field', async () => {
+    const columns = [{ path: 'name' }, { path: 'users', toCell: eachAt('email') }]
+    const group = { name: 'a', users: [{ email: 'a@b.c' }, { email: 'd@e.f' }] }
+    expect(toTsv([group], columns, false)).toBe('a\ta@b.c,d@e.f\n')
+    expect(toCard(group, columns, await createPainter(false))).toContain('a@b.c,d@e.f\n')
+    expect(toFieldLines(group, 'users.1.email')).toBe('d@e.f\n')
+    expect(toTsv([{ users: [] }, { users: null }], columns.slice(1), false)).toBe('\n\n')
   })
 
   test('TSV cells can be read back exactly', () => {

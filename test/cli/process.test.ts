@@ -55,6 +55,47 @@ type Sample = {
 
 const SAMPLES: Record<string, Sample> = {
   chat: { words: ['-m', 'local/extract', 'hi'], prints: 'text' },
+  'models list': { words: [], prints: 'data' },
+  'models show': { words: ['local/extract'], prints: 'data' },
+  // Its times differ from run to run.
+  'models test': { words: ['local/extract', '--fields', 'model,prompt_tokens'], prints: 'data' },
+  'groups create': { words: ['support', '-d', 'Tier 1'], prints: 'data' },
+  'groups list': { words: [], prints: 'data' },
+  'groups show': { words: ['support'], prints: 'data' },
+  'groups update': { words: ['support', '-d', 'Tier 1'], prints: 'data' },
+  'groups delete': { words: ['support', '--yes'], prints: 'nothing' },
+  'groups members add': { words: ['support', 'f'.repeat(24)], prints: 'data' },
+  'groups members remove': { words: ['support', 'ada@example.com'], prints: 'data' },
+  'roles create': { words: ['auditor', '--display-name', 'Auditor', '-d', 'Reads along'], prints: 'data' },
+  'roles list': { words: [], prints: 'data' },
+  'roles show': { words: ['auditor'], prints: 'data' },
+  'roles update': { words: ['auditor', '--no-chat'], prints: 'data' },
+  'roles delete': { words: ['auditor', '--yes'], prints: 'nothing' },
+  'roles sections': { words: [], prints: 'data' },
+  'users create': { words: ['Ada', '--email', 'ada@example.com'], prints: 'data' },
+  'users list': { words: [], prints: 'data' },
+  'users show': { words: ['ada@example.com'], prints: 'data' },
+  'users update': { words: ['ada', '--license', 'Growth'], prints: 'data' },
+  'users disable': { words: ['ada'], prints: 'data' },
+  'users enable': { words: ['ada'], prints: 'data' },
+  'users delete': { words: ['ada', '--yes'], prints: 'nothing' },
+  'users assign-role': { words: ['ada', 'auditor'], prints: 'data' },
+  'keys create': { words: ['--name', 'ci'], prints: 'data' },
+  'keys list': { words: [], prints: 'data' },
+  'keys show': { words: ['5'.repeat(24)], prints: 'data' },
+  'keys update': { words: ['ci', '--daily', 'none'], prints: 'data' },
+  'keys rotate': { words: ['ci', '--yes'], prints: 'data' },
+  'keys revoke': { words: ['ci', '--yes'], prints: 'nothing' },
+  'tenants create': {
+    words: ['acme', '--admin-name', 'Ada', '--admin-email', 'ada@example.com'],
+    prints: 'data',
+  },
+  'tenants list': { words: [], prints: 'data' },
+  'tenants show': { words: ['acme'], prints: 'data' },
+  'tenants admin-key': { words: ['acme'], prints: 'data' },
+  'tenants disable': { words: ['acme'], prints: 'data' },
+  'tenants enable': { words: ['acme'], prints: 'data' },
+  usage: { words: [], prints: 'data' },
   'indexes create': { words: ['handbook'], prints: 'data' },
   'indexes list': { words: [], prints: 'data' },
   'indexes add': { words: ['handbook', join(import.meta.dirname, '../../docs')], prints: 'data' },
@@ -152,7 +193,14 @@ describe('output', () => {
     )
     const nested = await cli.run(['indexes', 'serach'], { env: env() })
     expect(nested.stderr).toContain('Did you mean search?')
+    expect(nested.stderr).toContain('See:  aigw indexes --help')
     expect((await cli.run(['indexes'], { env: env() })).exitCode).toBe(2)
+    expect(await cli.run(['groups', 'members'], { env: env() })).toMatchObject({
+      exitCode: 2,
+      stderr: "error: 'aigw groups members' needs a subcommand\n  See:  aigw groups members --help\n",
+    })
+    expect((await cli.run(['groups', 'members', 'ad', '--help'], { env: env() })).stderr).toContain('Did you mean add?')
+    expect((await cli.run(['help', 'groups', 'members', 'add'])).stdout).toContain('Usage: aigw groups members add')
   })
 
   test('a mistake is a JSON line where JSON was asked for, on either side of the command', async () => {

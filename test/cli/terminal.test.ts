@@ -8,10 +8,13 @@ import {
   answer,
   type FakeGateway,
   flatError,
+  groupNamed,
   indexNamed,
   json,
   KEY,
+  listOf,
   MATCH,
+  roleNamed,
   type Script,
   searchResult,
   startFakeGateway,
@@ -50,6 +53,24 @@ describe('text of others on a terminal', () => {
   const page: Script = (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end(HOSTILE)
 
   const COMMANDS: Record<string, { words: string[]; route: string; script: Script; field: string }> = {
+    'groups list': {
+      words: ['groups', 'list'],
+      route: 'GET /api/external/groups',
+      script: listOf('groups', [groupNamed('x', { description: HOSTILE })]),
+      field: 'description',
+    },
+    'groups show': {
+      words: ['groups', 'show', '3'.repeat(24)],
+      route: `GET /api/external/groups/${'3'.repeat(24)}`,
+      script: json(200, { success: true, group: groupNamed('x', { users: [{ id: '1', name: 'x', email: HOSTILE }] }) }),
+      field: 'users.0.email',
+    },
+    'roles create': {
+      words: ['roles', 'create', 'x', '--display-name', 'x', '-d', 'x'],
+      route: 'POST /api/external/roles',
+      script: json(201, { success: true, role: roleNamed('x', { displayName: HOSTILE }) }),
+      field: 'displayName',
+    },
     'indexes list': {
       words: ['indexes', 'list'],
       route: 'GET /api/external/indexes/all',
@@ -180,6 +201,8 @@ describe('while nothing happens', () => {
     const asked = await slow(ASK, CHAT, answer('28 days.'))
     expect(asked).toMatchObject({ exitCode: 0, stdout: '28 days.\n' })
     expect(asked.stderr).toContain('Waiting for local/extract')
+    // The cursor is shown again once, before the first text, and left alone from then on.
+    expect(asked.stderr.split('\x1b[?25h')).toHaveLength(2)
     const search = await slow(['indexes', 'search', 'handbook', 'x'], SEARCH, json(200, searchResult([MATCH])))
     expect(search.stderr).toContain('Searching handbook')
     const health = await slow(['health', '--wait', '30s'], 'GET /api/external/health', json(200, { status: 'healthy' }))

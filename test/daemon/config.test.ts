@@ -45,13 +45,17 @@ describe('defaults', () => {
       providers: [],
       log: { level: 'info' },
       drainTimeoutMs: 25_000,
+      licenses: { Essential: 0, Growth: 0, Ultra: 0, 'Early Access': 0 },
+      discoverLocal: true,
+      failover: { sameModelRetries: 0 },
+      concurrency: { perKey: 100, waitingPerKey: 200, perProvider: 0 },
     })
   })
 
   test('an empty file, and sections without content, mean the defaults', () => {
     expect(good(yaml(''))).toEqual(good({}))
     expect(good(yaml('# nothing\n'))).toEqual(good({}))
-    expect(good(yaml('log:\ndatabase:\nproviders:\n'))).toEqual(good({}))
+    expect(good(yaml('log:\ndatabase:\nproviders:\nlicenses:\nfailover:\nconcurrency:\n'))).toEqual(good({}))
   })
 
   test('the data directory is the state directory of systemd, then that of XDG, then one below HOME', () => {
@@ -133,7 +137,7 @@ describe('sources', () => {
   })
 
   test('variables of the command line client, and of other programs, change nothing', () => {
-    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', ANTHROPIC_API_KEY: 'x' } })).toEqual(good({}))
+    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', COHERE_API_KEY: 'x' } })).toEqual(good({}))
   })
 
   test('AIGW_MASTER_KEY_FILE must name a file that can be read', () => {
@@ -304,6 +308,62 @@ describe('the file', () => {
   })
 })
 
+describe('licences', () => {
+  test('a pool holds as many users as the file says; the others have no limit', () => {
+    const { licenses } = good(yaml('licenses: {Essential: 50, Early Access: 1}'))
+    expect(licenses).toEqual({ Essential: 50, Growth: 0, Ultra: 0, 'Early Access': 1 })
+  })
+
+  test.each([
+    ['{Esential: 5}', 'licenses.Esential: unknown key; did you mean "Essential"?'],
+    ['{Growth: -1}', 'licenses.Growth: must not be negative'],
+    ['{Growth: 1.5}', 'licenses.Growth: must be a whole number of users'],
+    ['{Ultra: many}', 'licenses.Ultra: must be a whole number of users'],
+    ['50', 'licenses: must hold a number of users for each licence'],
+  ])('licenses: %s', (text, fault) => {
+    expect(faults(yaml(`licenses: ${text}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('failover and concurrency', () => {
+  test('are what the file says, with the defaults for the rest', () => {
+    const config = good(yaml('failover: {same_model_retries: 1}\nconcurrency: {per_key: 0, per_provider: 50}'))
+    expect(config.failover).toEqual({ sameModelRetries: 1 })
+    expect(config.concurrency).toEqual({ perKey: 0, waitingPerKey: 200, perProvider: 50 })
+  })
+
+  test.each([
+    ['failover: {same_model_retries: 4}', 'failover.same_model_retries: must be at most 3'],
+    ['failover: {same_model_retries: -1}', 'failover.same_model_retries: must not be negative'],
+    ['failover: {retries: 1}', 'failover.retries: unknown key'],
+    ['concurrency: {per_key: 1.5}', 'concurrency.per_key: must be a whole number of requests'],
+    ['concurrency: {per_provider: -1}', 'concurrency.per_provider: must not be negative'],
+    ['concurrency: 5', 'concurrency: must hold per_key, waiting_per_key or per_provider'],
+  ])('%s', (text, fault) => {
+    expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('trusted proxies', () => {
+  test('are the addresses and blocks of the file', () => {
+    expect(good(yaml('trusted_proxies: [127.0.0.1, 10.0.0.0/8, "fd00::/8"]')).trustedProxies).toEqual([
+      '127.0.0.1',
+      '10.0.0.0/8',
+      'fd00::/8',
+    ])
+    expect(good(yaml('trusted_proxies:')).trustedProxies).toBeUndefined()
+  })
+
+  test.each([
+    ['10.0.0.0/8', 'trusted_proxies: must be a list of addresses or blocks'],
+    ['[10.0.0.0/33]', 'trusted_proxies.0: is neither an address nor a block'],
+    ['[127.0.0.1, localhost]', 'trusted_proxies.1: is neither an address nor a block'],
+    ['[10]', 'trusted_proxies.0: must be an address or a block in quotes'],
+  ])('trusted_proxies: %s', (text, fault) => {
+    expect(faults(yaml(`trusted_proxies: ${text}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
 describe('secrets', () => {
   const files = { [FILE]: '', '/run/secrets/key': 'from-file\n', '/creds/key': 'from-credential\r\n' }
   const env = { FROM_ENV: 'from-env', CREDENTIALS_DIRECTORY: '/creds' }
@@ -417,14 +477,69 @@ describe('providers', () => {
     ])
   })
 
-  test('kinds to come are refused with a reason, by kind and by name', () => {
-    const text =
-      'providers: {a: {kind: anthropic, base_url: "http://h"}, google: {api_key: k}, b: {kind: opnai, base_url: "http://h"}}'
-    expect(faults(yaml(text))).toEqual([
-      expect.stringMatching(/providers\.a\.kind: kind anthropic is not supported by this version/),
-      expect.stringMatching(/providers\.google: kind google is not supported by this version/),
+  test('Anthropic and Google speak their own interface, and need only a key, by name or by kind', () => {
+    const text = 'providers: {anthropic: {api_key: a}, google: {api_key: b}, claude: {kind: anthropic, api_key: c}}'
+    expect(good(yaml(text)).providers).toMatchObject([
+      { name: 'anthropic', kind: 'anthropic', baseUrl: 'https://api.anthropic.com', apiKey: 'a' },
+      { name: 'google', kind: 'google', baseUrl: 'https://generativelanguage.googleapis.com', apiKey: 'b' },
+      { name: 'claude', kind: 'anthropic', baseUrl: 'https://api.anthropic.com', apiKey: 'c' },
+    ])
+    const env = { ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'b', ANTHROPIC_BASE_URL: 'https://proxy.example/' }
+    expect(good({ env }).providers).toMatchObject([
+      { name: 'anthropic', kind: 'anthropic', baseUrl: 'https://proxy.example', apiKey: 'a' },
+      { name: 'google', kind: 'google', apiKey: 'b' },
+    ])
+    expect(good({ env: { GEMINI_API_KEY: 'b', GOOGLE_API_KEY: 'c' } }).providers).toMatchObject([{ apiKey: 'c' }])
+  })
+
+  test("a kind's usual key is not sent to an address of one's own under another name", () => {
+    const text = 'providers: {house: {kind: anthropic, base_url: "http://h"}, claude: {kind: anthropic}}'
+    expect(good(yaml(text, { ANTHROPIC_API_KEY: 'k' })).providers).toMatchObject([
+      { name: 'house', apiKey: undefined },
+      { name: 'claude', apiKey: 'k' },
+      { name: 'anthropic', apiKey: 'k' },
+    ])
+  })
+
+  test('Azure needs the address of its resource, and may be given a version', () => {
+    const address = 'base_url: "https://r.openai.azure.com"'
+    const text = `providers: {azure: {${address}, api_key: k}, west: {kind: azure, ${address}, api_version: "2024-10-21"}}`
+    expect(good(yaml(text)).providers).toEqual([
+      {
+        name: 'azure',
+        kind: 'azure',
+        baseUrl: 'https://r.openai.azure.com',
+        apiKey: 'k',
+        headers: {},
+        models: undefined,
+      },
+      expect.objectContaining({ name: 'west', kind: 'azure', apiVersion: '2024-10-21' }),
+    ])
+    const env = { AZURE_OPENAI_API_KEY: 'k', AZURE_OPENAI_ENDPOINT: 'https://r.openai.azure.com/' }
+    expect(good({ env: { ...env, OPENAI_API_VERSION: '2025-04-01-preview' } }).providers).toMatchObject([
+      { name: 'azure', kind: 'azure', baseUrl: 'https://r.openai.azure.com', apiVersion: '2025-04-01-preview' },
+    ])
+    expect(good({ env: { AZURE_OPENAI_API_KEY: 'k' } }).providers).toEqual([])
+    expect(faults({ env: { ...env, OPENAI_API_VERSION: 'soon' } })).toEqual([
+      expect.stringContaining('OPENAI_API_VERSION "soon" is not a version'),
+    ])
+    const wrong = `{azure: {api_key: k}, west: {kind: azure, ${address}, api_version: soon}, groq: {api_key: k, api_version: "2024-10-21"}}`
+    expect(faults(yaml(`providers: ${wrong}`))).toEqual([
+      expect.stringMatching(/providers\.azure\.base_url: is missing; give the address of your resource/),
+      expect.stringMatching(/providers\.west\.api_version: "soon" is not a version of Azure/),
+      expect.stringMatching(/providers\.groq\.api_version: is only for kind: azure; remove it/),
+    ])
+  })
+
+  test('a kind that is none is a fault with the one that was meant', () => {
+    expect(faults(yaml('providers: {b: {kind: opnai, base_url: "http://h"}}'))).toEqual([
       expect.stringMatching(/providers\.b\.kind: "opnai" is not a kind of provider; did you mean "openai"\?/),
     ])
+  })
+
+  test('local servers are looked for unless the file says not to', () => {
+    expect(good(yaml('discover_local: false')).discoverLocal).toBe(false)
+    expect(faults(yaml('discover_local: maybe'))).toEqual([expect.stringContaining('must be true or false')])
   })
 
   test('prices, also those of a model, are refused with a reason until they are used', () => {
@@ -436,15 +551,41 @@ describe('providers', () => {
     ])
   })
 
-  test('a name to come is free for an OpenAI-compatible address', () => {
+  test('a well-known name may be given to an OpenAI-compatible address', () => {
     const text = 'providers: {anthropic: {kind: openai, base_url: "https://api.anthropic.com/v1", api_key: k}}'
     expect(good(yaml(text)).providers).toMatchObject([{ name: 'anthropic', kind: 'openai' }])
   })
 
-  test('local is always there: naming it changes nothing, and it takes no settings', () => {
+  test('under another kind a well-known name needs an address, and is not suggested for itself', () => {
+    expect(faults(yaml('providers: {bedrock: {kind: openai}, bedrok: {}}'))).toEqual([
+      expect.stringMatching(/providers\.bedrock\.base_url: is missing; .* "bedrock" is none$/),
+      expect.stringMatching(/providers\.bedrok\.base_url: is missing; .* did you mean "bedrock"\?$/),
+    ])
+  })
+
+  test('local is always there: naming it changes nothing, and it takes nothing but scripts', () => {
     expect(good(yaml('providers: {local: {kind: local}}'))).toEqual(good({}))
     expect(faults(yaml('providers: {local: {kind: openai, api_key: k}}'))).toHaveLength(2)
     expect(faults(yaml('providers: {other: {kind: local, base_url: "http://h"}}'))).toHaveLength(1)
+  })
+
+  test('scripts of local are read with their times in milliseconds', () => {
+    const text = 'providers: {local: {scripts: {slow: [{wait: 2s}, {text: Hi}, {fail: rate_limit, retry_after: 7}]}}}'
+    expect(good(yaml(text)).scripts).toEqual({
+      slow: [{ wait: 2000 }, { text: 'Hi' }, { fail: 'rate_limit', retry_after: 7 }],
+    })
+  })
+
+  test.each([
+    ['{slow: [{wait: soon}]}', 'scripts.slow.0'],
+    ['{slow: [{sing: loudly}]}', 'scripts.slow.0: must be one step'],
+    ['{slow: [{text: a, finish: stop}]}', 'scripts.slow.0: must be one step'],
+    ['{slow: []}', 'scripts.slow: is empty'],
+    ['{slow: fast}', 'scripts.slow: must be a list of steps'],
+    ['{"a/b": [{finish: stop}]}', 'scripts.a/b: must be a name'],
+    ['fast', 'scripts: must be names of scripts'],
+  ])('scripts: %s is a fault of its own', (scripts, fault) => {
+    expect(faults(yaml(`providers: {local: {scripts: ${scripts}}}`))).toEqual([expect.stringContaining(fault)])
   })
 
   test.each(['Open', 'a/b', '""', '"a b"'])('%s cannot be the name of a provider', (name) => {
@@ -462,11 +603,140 @@ describe('providers', () => {
   })
 })
 
+describe('bedrock', () => {
+  const byKey = {
+    name: 'bedrock',
+    kind: 'bedrock',
+    region: 'eu-central-1',
+    baseUrl: undefined,
+    apiKey: 'k',
+    credentials: undefined,
+    headers: {},
+    models: undefined,
+  }
+  const keys = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'from-env' }
+
+  test('needs a region and an API key, by name or by kind', () => {
+    const text =
+      'providers: {bedrock: {region: eu-central-1, api_key: k}, aws: {kind: bedrock, region: us-gov-west-1, api_key: k, base_url: "http://h/"}}'
+    expect(good(yaml(text)).providers).toEqual([
+      byKey,
+      { ...byKey, name: 'aws', region: 'us-gov-west-1', baseUrl: 'http://h' },
+    ])
+  })
+
+  test('takes credentials instead of an API key, each part a secret by reference', () => {
+    const credentials = 'access_key_id: AKID, secret_access_key: {file: /run/secrets/aws}, session_token: {env: TOKEN}'
+    const text = `providers: {bedrock: {region: eu-central-1, models: [a, {id: b}], credentials: {${credentials}}}}`
+    // What the file says goes before all of the environment.
+    const env = { TOKEN: 't', AWS_BEARER_TOKEN_BEDROCK: 'other', AWS_SESSION_TOKEN: 'other', ...keys }
+    expect(good({ env, files: { [FILE]: text, '/run/secrets/aws': 's\n' } }).providers).toEqual([
+      {
+        ...byKey,
+        apiKey: undefined,
+        credentials: { accessKeyId: 'AKID', secretAccessKey: 's', sessionToken: 't' },
+        models: ['a', 'b'],
+      },
+    ])
+  })
+
+  test('takes from the environment what the entry leaves out, an API key before credentials', () => {
+    const entry = 'providers: {bedrock: {}}'
+    const key = { AWS_BEARER_TOKEN_BEDROCK: 'k' }
+    const region = { AWS_DEFAULT_REGION: 'eu-central-1' }
+    expect(good(yaml(entry, { ...key, ...region, ...keys })).providers).toEqual([byKey])
+    expect(good(yaml(entry, { ...key, ...region, AWS_REGION: 'us-east-1' })).providers).toMatchObject([
+      { region: 'us-east-1' },
+    ])
+    expect(good(yaml(entry, { ...keys, ...region, AWS_SESSION_TOKEN: 't' })).providers).toEqual([
+      {
+        ...byKey,
+        apiKey: undefined,
+        credentials: { accessKeyId: 'AKID', secretAccessKey: 'from-env', sessionToken: 't' },
+      },
+    ])
+    const own = 'providers: {bedrock: {region: us-west-2, api_key: own}}'
+    expect(good(yaml(own, { ...key, ...region, ...keys })).providers).toEqual([
+      { ...byKey, region: 'us-west-2', apiKey: 'own' },
+    ])
+  })
+
+  test('appears by itself with an API key of its own and a region, and not for the credentials of other programs', () => {
+    const key = { AWS_BEARER_TOKEN_BEDROCK: 'k' }
+    expect(good({ env: { ...key, AWS_REGION: 'eu-central-1', ...keys } }).providers).toEqual([byKey])
+    expect(good({ env: { ...key, AWS_DEFAULT_REGION: 'eu-central-1' } }).providers).toEqual([byKey])
+    expect(good({ env: key }).providers).toEqual([])
+    expect(good({ env: { ...keys, AWS_REGION: 'eu-central-1' } }).providers).toEqual([])
+    // Somebody else's region is no business of ours either.
+    expect(good({ env: { ...keys, AWS_REGION: 'moon' } }).providers).toEqual([])
+    expect(faults({ env: { ...key, AWS_REGION: 'moon' } })).toEqual([
+      'provider bedrock: environment variable AWS_REGION "moon" is not the name of an AWS region, such as eu-central-1',
+    ])
+  })
+
+  test('the secrets of the environment are not sent to an address of another name', () => {
+    const env = { AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'eu-central-1', ...keys }
+    const text =
+      'providers: {house: {kind: bedrock, base_url: "http://h"}, bedrock: {base_url: "http://h"}, aws: {kind: bedrock}}'
+    expect(good(yaml(text, env)).providers).toMatchObject([
+      { name: 'house', region: 'eu-central-1', apiKey: undefined, credentials: undefined },
+      { name: 'bedrock', apiKey: 'k', credentials: undefined },
+      { name: 'aws', apiKey: 'k', credentials: undefined },
+    ])
+  })
+
+  test.each<[string, string, string[]]>([
+    ['{}', '', ['region: is missing; give it here', 'api_key: is missing; give it or credentials here']],
+    ['{api_key: k}', '', ['region: is missing']],
+    ['{region: eu-central-1}', '', ['api_key: is missing']],
+    ['{region: "eu-central-1.evil.example/", api_key: k}', '', ['region: "eu-central-1.evil.example/" is not']],
+    ['{region: 1, api_key: k}', '', ['region: must be the name']],
+    ['{region: eu-central-1, api_key: k s-secret}', '', ['api_key: holds a space']],
+    ['{region: eu-central-1, credentials: }', '', ['credentials: must hold access_key_id and secret_access_key']],
+    ['{region: eu-central-1, credentials: {access_key_id: a}}', '', ['credentials.secret_access_key: is missing']],
+    [
+      '{region: eu-central-1, credentials: {access_key_id: "a b", secret_access_key: s-secret}}',
+      '',
+      ['credentials.access_key_id: holds a space'],
+    ],
+    [
+      '{region: eu-central-1, api_key: k, credentials: {access_key_id: a, secret_access_key: b}}',
+      '',
+      ['credentials: and api_key exclude each other'],
+    ],
+    [
+      '{region: eu-central-1}',
+      'AWS_ACCESS_KEY_ID',
+      ['credentials: environment variable AWS_SECRET_ACCESS_KEY is not set'],
+    ],
+    ['{region: eu-central-1}', 'AWS_SECRET_ACCESS_KEY', ['credentials: environment variable AWS_ACCESS_KEY_ID is not']],
+    [
+      '{region: eu-central-1, kind: 1, api_key: k}',
+      '',
+      ['kind: must be one of openai, azure, anthropic, google, bedrock'],
+    ],
+    ['{region: eu-central-1, api_key: k, api_version: "2024-10-21"}', '', ['api_version: unknown key']],
+  ])('%s is refused', (entry, variable, reasons) => {
+    const found = faults(yaml(`providers: {bedrock: ${entry}}`, variable === '' ? {} : { [variable]: 's-secret' }))
+    expect(found).toEqual(reasons.map((reason) => expect.stringContaining(`providers.bedrock.${reason}`)))
+    expect(found.join()).not.toContain('s-secret')
+  })
+
+  test.each(['us-east-1', 'ap-southeast-4', 'us-gov-east-1', 'cn-northwest-1', 'mx-central-1', 'eusc-de-east-1'])(
+    '%s is a region',
+    (region) => {
+      expect(good(yaml(`providers: {bedrock: {region: ${region}, api_key: k}}`)).providers).toMatchObject([{ region }])
+    },
+  )
+})
+
 describe('what we hand out', () => {
   const surroundings = {
     env: { CREDENTIALS_DIRECTORY: '/creds', AIGW_TEAM_TOKEN: 't', MISTRAL_API_KEY: 'k', HOME: '/home/ada' },
     files: {
       '/creds/openai-key': 'k',
+      '/creds/aws-key-id': 'AKID',
+      '/creds/aws-secret-key': 'k',
       '/creds/bootstrap-key': KEY,
       '/creds/database-url': 'postgres://u:p@h/d',
       '/etc/aigw/secrets/house-key': 'k',
@@ -495,7 +765,13 @@ describe('what we hand out', () => {
     const page = read('docs/configuration.md')
     const [fault = ''] = faults(yaml('zzzzzzzzzz: 1'))
     const [providerFault = ''] = faults(yaml('providers: {vllm: {zzzzzzzzzz: 1}}'))
-    const keys = [fault, providerFault].flatMap((line) => line.split('known here: ')[1]?.split(', ') ?? [])
+    const bedrock =
+      'region: eu-central-1, credentials: {access_key_id: a, secret_access_key: b, zzzzzzzzzz: 1}, zzzzzzzzzz: 1'
+    const bedrockFaults = faults(yaml(`providers: {bedrock: {${bedrock}}}`))
+    expect(bedrockFaults).toHaveLength(2)
+    const keys = [fault, providerFault, ...bedrockFaults].flatMap(
+      (line) => line.split('known here: ')[1]?.split(', ') ?? [],
+    )
     expect(keys.length).toBeGreaterThanOrEqual(12)
     const variables = Array.from(read('src/daemon/config.ts').matchAll(/env\.([A-Z_]+)/g), (match) => match[1] ?? '')
     expect(variables.length).toBeGreaterThanOrEqual(8)

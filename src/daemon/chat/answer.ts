@@ -1,8 +1,9 @@
 import type { ChatFrame, ChatMetadata, ChatResponse, FINISH_REASONS } from '../../shared/wire/chat.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
 import { reply } from '../http/route.ts'
-import { type EventStream, SSE_DONE, sseFrame } from '../http/sse.ts'
+import { SSE_DONE, sseFrame } from '../http/sse.ts'
 import type { ChatPart, TokenUsage } from '../providers/provider.ts'
+import { type StreamWording, streamInWords } from './streamed-answer.ts'
 
 /** What is known of an answer before its first word. */
 export type Envelope = { id: string; created: number; model: string; metadata: ChatMetadata }
@@ -62,11 +63,10 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
 }
 
 /** `stream: true`: metadata, chunks, usage, `[DONE]` (spec: Streaming). Keeps its transcript when it may be replayed. */
-export function streamedAnswer(
-  { id, created, model, metadata }: Envelope,
-  context: RequestContext,
-  keep: boolean,
-): Answer {
+export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
+  streamInWords(classicWording(envelope), context, keep)
+
+function classicWording({ id, created, model, metadata }: Envelope): StreamWording {
   const head = sseFrame({
     type: 'metadata',
     data: { success: true, id, object: 'chat.completion', created, model, metadata },
@@ -78,29 +78,20 @@ export function streamedAnswer(
   const textChunk = (role: string, text: string) =>
     `${beforeDelta}{${role}"content":${JSON.stringify(text)}},"finish_reason":null}]}}\n\n`
   const lastChunk = (finish: Finish) => `${beforeDelta}{},"finish_reason":"${finish}"}]}}\n\n`
-
-  let stream: EventStream | undefined
-  let transcript = ''
-  let tail = ''
-
-  function write(frames: string): boolean {
-    if (keep) transcript += frames
-    stream ??= context.openStream()
-    return stream.write(frames)
-  }
+  let begun = false
 
   return {
-    add(parts) {
+    say(parts) {
       let frames = ''
       for (const part of parts) {
         if (part.type !== 'text') continue
-        if (frames === '' && stream === undefined) frames = head + textChunk('"role":"assistant",', part.text)
-        else frames += textChunk('', part.text)
+        if (begun) frames += textChunk('', part.text)
+        else frames = head + textChunk('"role":"assistant",', part.text)
+        begun = true
       }
-      return frames === '' || write(frames)
+      return frames
     },
-    drained: (signal) => stream?.drained(signal) ?? Promise.resolve(),
-    close(finish, { inputTokens, outputTokens }) {
+    end(finish, { inputTokens, outputTokens }) {
       const usage = sseFrame({
         type: 'usage',
         data: {
@@ -111,19 +102,11 @@ export function streamedAnswer(
           },
         },
       } satisfies ChatFrame)
-      tail = (stream === undefined ? head : '') + lastChunk(finish) + usage + SSE_DONE
-      return { contentType: 'text/event-stream; charset=utf-8', body: transcript + tail }
-    },
-    send() {
-      stream ??= context.openStream()
-      stream.end(tail)
-      return undefined
+      return (begun ? '' : head) + lastChunk(finish) + usage + SSE_DONE
     },
     fail(error) {
-      const frame = sseFrame({ type: 'error', data: { ...error, request_id: context.requestId } } satisfies ChatFrame)
-      const frames = stream === undefined ? head + frame : frame
-      stream ??= context.openStream()
-      stream.end(frames)
+      const frame = sseFrame({ type: 'error', data: { ...error, request_id: id } } satisfies ChatFrame)
+      return begun ? frame : head + frame
     },
   }
 }

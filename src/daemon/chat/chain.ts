@@ -1,8 +1,11 @@
-import { invalidField } from '../../shared/errors.ts'
+import { allowsModel } from '../../shared/allowlists.ts'
+import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
-import { type ChatRequest, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../shared/wire/chat.ts'
+import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../shared/wire/chat.ts'
+import type { KeySettings } from '../../shared/wire/keys.ts'
 import type { Provider, ProviderCall } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
+import type { ChatInput } from './input.ts'
 
 /** One model to be tried. */
 export type Attempt = {
@@ -13,47 +16,92 @@ export type Attempt = {
   timeouts: ProviderCall['timeouts']
 }
 
-/** The models to try, in order, and the failures after which the next one may be tried (named-endpoints §6). */
-export type Chain = { attempts: [Attempt, ...Attempt[]]; triggers: ReadonlySet<FailoverTrigger> }
+/** The models to try, in order (named-endpoints §6). */
+export type Chain = {
+  attempts: [Attempt, ...Attempt[]]
+  /** The failures after which the next one may be tried. */
+  triggers: ReadonlySet<FailoverTrigger>
+  /** From when on no other may be, for an answer that is streamed. */
+  commit: CommitPoint
+}
 
-type ChainEntry = { model: string; timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
+type Timeouts = { timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
+type ChainEntry = { model: string } & Timeouts
+/** What holds for every entry that does not say otherwise. */
+type ChainOptions = Timeouts & { on?: FailoverTrigger[] | undefined }
 
 const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 
 /**
- * Request → chain: `models` alone, else `model` and then `fallback_models`. Duplicates collapse; an entry's own timeouts
- * beat those of `redundancy`.
- * @throws VALIDATION_ERROR (`Invalid model`) naming what is configured.
+ * Request → chain: `models` alone, else `model` and then `fallback_models`, else `model` and what follows it in the key's
+ * `failoverDefaults`. Duplicates collapse; an entry's own timeouts beat those of `redundancy`, and these the key's.
+ * @throws VALIDATION_ERROR (`Invalid model`) naming what is configured, INSUFFICIENT_PERMISSIONS when the key may not use
+ * every model of the chain.
  */
-export function planChain(request: ChatRequest, registry: ProviderRegistry): Chain {
-  const { redundancy } = request
-  const entries: ChainEntry[] = request.models ?? [
-    { model: request.model as string },
-    ...(request.fallback_models ?? []),
-  ]
+export function planChain(
+  request: ChatInput['chain'],
+  registry: ProviderRegistry,
+  settings: Pick<KeySettings, 'allowedModels' | 'failoverDefaults'>,
+): Chain {
+  const { entries, options } = chainOf(request, settings.failoverDefaults)
   const attempts = new Map<string, Attempt>()
   for (const entry of entries) {
     if (attempts.has(entry.model)) continue
-    const found = registry.find(entry.model)
-    if (!found) {
-      throw invalidField(
-        'model',
-        `"${entry.model.slice(0, 200)}" is not offered here. Configured: ${registry.describe().join(', ')}. More come with a provider's key (docs/configuration.md).`,
-        entry.model,
-      )
-    }
+    const { provider, model } = usableModel(entry.model, registry, settings.allowedModels)
     attempts.set(entry.model, {
       modelId: entry.model,
-      provider: found.provider,
-      model: found.model,
+      provider,
+      model,
       timeouts: {
-        attemptMs: entry.timeout_ms ?? redundancy?.timeout_ms ?? ATTEMPT_TIMEOUT_MS.default,
-        firstTokenMs:
-          entry.first_token_timeout_ms ?? redundancy?.first_token_timeout_ms ?? FIRST_TOKEN_TIMEOUT_MS.default,
+        attemptMs: entry.timeout_ms ?? options.timeout_ms ?? ATTEMPT_TIMEOUT_MS.default,
+        firstTokenMs: entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? FIRST_TOKEN_TIMEOUT_MS.default,
         stallMs: STALL_TIMEOUT_MS,
       },
     })
   }
-  const triggers = redundancy?.on ? new Set(redundancy.on) : ALL_TRIGGERS
-  return { attempts: [...attempts.values()] as Chain['attempts'], triggers }
+  const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
+  const commit = request.redundancy?.commit ?? 'first_token'
+  return { attempts: [...attempts.values()] as Chain['attempts'], triggers, commit }
+}
+
+function chainOf(
+  { model, models, fallback_models: fallbacks, redundancy }: ChatInput['chain'],
+  defaults: KeySettings['failoverDefaults'],
+): { entries: ChainEntry[]; options: ChainOptions } {
+  const options: ChainOptions = redundancy ?? {}
+  if (models) return { entries: models, options }
+  const named = { model: model as string }
+  if (fallbacks) return { entries: [named, ...fallbacks], options }
+  const at = defaults?.models.indexOf(named.model) ?? -1
+  if (!defaults || at < 0) return { entries: [named], options }
+  return {
+    entries: defaults.models.slice(at).map((name) => ({ model: name })),
+    options: {
+      timeout_ms: options.timeout_ms ?? defaults.timeout_ms,
+      first_token_timeout_ms: options.first_token_timeout_ms ?? defaults.first_token_timeout_ms,
+      on: options.on ?? defaults.on,
+    },
+  }
+}
+
+function usableModel(
+  modelId: string,
+  registry: ProviderRegistry,
+  allowedModels: readonly string[],
+): { provider: Provider; model: string } {
+  const found = registry.find(modelId)
+  if (found && allowsModel(allowedModels, modelId)) return found
+  const shown = modelId.slice(0, 200)
+  const usable = registry.describe(allowedModels).join(', ') || 'none'
+  if (found) {
+    throw new GatewayError(
+      'INSUFFICIENT_PERMISSIONS',
+      `This key may not use the model "${shown}". Models it may use: ${usable}.`,
+    )
+  }
+  throw invalidField(
+    'model',
+    `"${shown}" is not offered here. Configured: ${usable}. More come with a provider's key (docs/configuration.md).`,
+    modelId,
+  )
 }

@@ -1,9 +1,14 @@
 import { GatewayError } from '../../shared/errors.ts'
+import { HELD_ANSWER_BYTES, RETRY_PAUSE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { FailoverAttempt, FailoverTrigger } from '../../shared/wire/chat.ts'
+import type { Caller } from '../http/caller.ts'
+import type { Gates } from '../load/gates.ts'
 import type { Log } from '../log.ts'
+import type { Breaker } from '../providers/breaker.ts'
 import { type ChatPart, type ProviderCall, ProviderError } from '../providers/provider.ts'
 import type { Attempt, Chain } from './chain.ts'
+import { readAhead } from './read-ahead.ts'
 
 /** A model that has begun to answer. From here on no other model may be tried. */
 export type OpenAnswer = {
@@ -11,51 +16,159 @@ export type OpenAnswer = {
   /** Every attempt of the chain so far, the serving one last. */
   attempts: FailoverAttempt[]
   firstTokenMs: number
+  /** All that was read so far: the first words, or the whole answer where it is held back to its end. */
   firstBatch: readonly ChatPart[]
   /** Yields the batches after the first. @throws ProviderError when the upstream breaks */
   rest: AsyncIterator<readonly ChatPart[]>
+  /** Must be called once, when no more is read: with why there is no good end, or with undefined. */
+  close(failure: unknown): void
+}
+
+export type Failover = {
+  breaker: Breaker
+  /** Named by provider, with a lane for each key. */
+  providerGates: Gates
+  /** How often a model is asked again before the next one is. */
+  sameModelRetries: number
+}
+
+export type CompleteDeps = { clock: Clock; log: Log; failover: Failover }
+
+type Asked = Omit<ProviderCall, 'model' | 'timeouts'>
+
+/** What all attempts of one request share. `attempts` is filled as they are made, so it also tells what came before a failure. */
+type Walk = {
+  chain: Chain
+  call: Asked
+  caller: Pick<Caller, 'tenantId' | 'keyId'>
+  attempts: FailoverAttempt[]
+  signal: AbortSignal
 }
 
 /**
- * Walks the chain until a model reaches its commit point.
- * @throws GatewayError when no model of the chain answered, or the request itself is at fault; the signal's reason when it
- * was aborted.
+ * Walks the chain until a model reaches its commit point: the first words of a stream; the good end of a whole answer, and
+ * with `commit: 'complete'` of a stream too, unless it is longer than what may be held back. Each model has the time of
+ * its own limits, and nothing else takes any but the wait for a place at its provider.
+ * @throws GatewayError when no model of the chain answered, the request itself is at fault, or a provider has no place; the
+ * signal's reason when it was aborted.
  */
-export async function openAnswer(
-  chain: Chain,
-  call: Omit<ProviderCall, 'model' | 'timeouts'>,
-  signal: AbortSignal,
-  { clock, log }: { clock: Clock; log: Log },
-): Promise<OpenAnswer> {
-  const attempts: FailoverAttempt[] = []
+export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAnswer> {
+  const { chain, caller, attempts } = walk
   const failures: ProviderError[] = []
+  const last = chain.attempts.at(-1)
   for (const attempt of chain.attempts) {
-    const startedMs = clock.monotonic()
-    try {
-      const batches = attempt.provider.chat(toProviderCall(call, attempt), signal)[Symbol.asyncIterator]()
-      const first = await batches.next()
-      if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
-      const firstTokenMs = Math.round(clock.monotonic() - startedMs)
-      attempts.push({ model: attempt.modelId, status: 'served', latency_ms: firstTokenMs })
-      return { attempt, attempts, firstTokenMs, firstBatch: first.value, rest: batches }
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      if (!(error instanceof ProviderError)) throw error
-      const latencyMs = Math.round(clock.monotonic() - startedMs)
-      attempts.push({ model: attempt.modelId, status: 'failed', reason: error.reason, latency_ms: latencyMs })
-      failures.push(error)
-      report(attempt, error, log)
-      if (isCallersFault(error)) throw rejected(attempt.modelId, error)
-      if (!chain.triggers.has(error.reason as FailoverTrigger)) break
+    const { modelId } = attempt
+    // The last one is asked in any case: an error is the only other answer that is left.
+    if (attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)) {
+      attempts.push({ model: modelId, status: 'failed', reason: 'circuit_open', latency_ms: 0 })
+      continue
     }
+    const result = await (deps.failover.sameModelRetries === 0
+      ? tryModel(attempt, attempt.timeouts, walk, deps)
+      : askPatiently(attempt, walk, deps))
+    if (!(result instanceof ProviderError)) return result
+    failures.push(result)
+    if (isCallersFault(result)) throw rejected(modelId, result)
+    if (!chain.triggers.has(result.reason as FailoverTrigger)) break
   }
   throw exhausted(attempts, failures)
 }
 
+/** Asks one model, and again as long as that may help and its time allows the wait it wants. Returns its last failure. */
+async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): Promise<OpenAnswer | ProviderError> {
+  const { clock, failover } = deps
+  const endMs = clock.monotonic() + attempt.timeouts.attemptMs
+  let { timeouts } = attempt
+  for (let retriesLeft = failover.sameModelRetries; ; retriesLeft--) {
+    const result = await tryModel(attempt, timeouts, walk, deps)
+    if (!(result instanceof ProviderError) || retriesLeft === 0 || !mayHelp(result, walk.chain)) return result
+    const pauseMs = Math.max(RETRY_PAUSE_MS, 1000 * (result.retryAfterSeconds ?? 0))
+    const leftMs = endMs - clock.monotonic() - pauseMs
+    if (leftMs <= 0) return result
+    await pause(pauseMs, clock, walk.signal)
+    timeouts = { ...timeouts, attemptMs: leftMs }
+  }
+}
+
+/** Asking once more is of no use when our credentials or the request are at fault. */
+const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) =>
+  !alarm && triggers.has(reason as FailoverTrigger)
+
+async function tryModel(
+  attempt: Attempt,
+  timeouts: ProviderCall['timeouts'],
+  { chain, call, caller: { tenantId, keyId }, attempts, signal }: Walk,
+  { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
+): Promise<OpenAnswer | ProviderError> {
+  const { modelId, provider } = attempt
+  const turn = providerGates.enter(provider.name, keyId, signal)
+  if (turn) await turn
+  const startedMs = clock.monotonic()
+  let batches: AsyncIterator<readonly ChatPart[]> | undefined
+  try {
+    batches = provider.chat(toProviderCall(call, attempt, timeouts), signal)[Symbol.asyncIterator]()
+    const first = await batches.next()
+    if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
+    const firstTokenMs = Math.round(clock.monotonic() - startedMs)
+    breaker.firstToken(tenantId, modelId)
+    const firstBatch = await readAhead(first.value, batches, heldBytes(chain, call))
+    attempts.push({ model: modelId, status: 'served', latency_ms: firstTokenMs })
+    const rest = batches
+    return {
+      attempt,
+      attempts,
+      firstTokenMs,
+      firstBatch,
+      rest,
+      close(failure) {
+        // Lets go of the upstream when the client, not the provider, was the one to break off.
+        void rest.return?.()
+        providerGates.leave(provider.name)
+        if (failure === undefined) breaker.succeeded(tenantId, modelId)
+        else if (failure instanceof ProviderError) breaker.failed(tenantId, modelId, failure.reason)
+      },
+    }
+  } catch (error) {
+    void batches?.return?.()
+    providerGates.leave(provider.name)
+    const latencyMs = Math.round(clock.monotonic() - startedMs)
+    const reason = error instanceof ProviderError ? error.reason : 'internal_error'
+    const failed = { model: modelId, status: 'failed', reason: signal.aborted ? 'aborted' : reason } as const
+    attempts.push({ ...failed, latency_ms: latencyMs })
+    if (signal.aborted) throw signal.reason
+    if (!(error instanceof ProviderError)) throw error
+    breaker.failed(tenantId, modelId, error.reason)
+    report(attempt, error, log)
+    return error
+  }
+}
+
+/** Of a whole answer nothing can leave before its end, so all of it is read; its size is bounded by the provider's reader. */
+function heldBytes({ commit }: Chain, { stream }: Asked): number {
+  if (!stream) return Number.POSITIVE_INFINITY
+  return commit === 'complete' ? HELD_ANSWER_BYTES : 0
+}
+
 // Member by member: spreading into a new object costs more than the rest of this function together.
-function toProviderCall(call: Omit<ProviderCall, 'model' | 'timeouts'>, { model, timeouts }: Attempt): ProviderCall {
-  const { system, messages, grounding, temperature, maxTokens, stream } = call
-  return { model, system, messages, grounding, temperature, maxTokens, stream, timeouts }
+function toProviderCall(call: Asked, { model }: Attempt, timeouts: ProviderCall['timeouts']): ProviderCall {
+  const { system, messages, grounding, temperature, maxTokens, stream, options } = call
+  return { model, system, messages, grounding, temperature, maxTokens, stream, options, timeouts }
+}
+
+/** @throws the signal's reason */
+function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason)
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    function onAbort(): void {
+      timer.cancel()
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
 }
 
 function report({ modelId }: Attempt, error: ProviderError, log: Log): void {
@@ -79,7 +192,7 @@ function rejected(modelId: string, cause: ProviderError): GatewayError {
 /** Spec, flat errors: 429 when every failure was a rate limit, else 502; the body lists the attempts. */
 function exhausted(attempts: FailoverAttempt[], failures: ProviderError[]): GatewayError {
   const last = attempts.at(-1) as FailoverAttempt
-  const rateLimited = failures.every((failure) => failure.reason === 'rate_limit')
+  const rateLimited = attempts.every(({ reason }) => reason === 'rate_limit')
   const waits = failures.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? [])
   return new GatewayError(
     rateLimited ? 'ALL_MODELS_RATE_LIMITED' : 'ALL_MODELS_FAILED',

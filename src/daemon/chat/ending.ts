@@ -20,10 +20,14 @@ export type Ending = {
 /** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
 export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: AbortSignal): Promise<Ending> {
   let generated = ''
+  let failure: unknown
   try {
     let batch = opened.firstBatch
     for (;;) {
-      for (const part of batch) if (part.type !== 'end') generated += part.text
+      for (const part of batch) {
+        if (part.type === 'tool_call') generated += (part.name ?? '') + part.arguments
+        else if (part.type !== 'end') generated += part.text
+      }
       if (!answer.add(batch)) await answer.drained(signal)
       const last = batch.at(-1)
       if (last?.type === 'end') return toEnding(last, generated)
@@ -32,11 +36,10 @@ export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: Abo
       batch = step.value
     }
   } catch (error) {
-    const failure = signal.aborted ? signal.reason : error
+    failure = signal.aborted ? signal.reason : error
     return { outcome: brokenOutcome(failure), nativeFinishReason: null, usage: undefined, generated, failure }
   } finally {
-    // Lets go of the upstream when the client, not the provider, was the one to break off.
-    void opened.rest.return?.()
+    opened.close(failure)
   }
 }
 

@@ -13,10 +13,10 @@ export type Grounded = {
 
 /** Retrieves for the last user turn; nothing for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(admitted: Admitted, { db }: { db: Db }): Promise<Grounded> {
-  const { conversation, index, useRag, temperature, maxTokens, stream, caller } = admitted
+  const { conversation, index, useRag, temperature, maxTokens, stream, options, caller } = admitted
   const { system, messages } = conversation
   if (index.id === undefined || !useRag) {
-    const call = { system, messages, grounding: null, temperature, maxTokens, stream }
+    const call = { system, messages, grounding: null, temperature, maxTokens, stream, options }
     return { call, ragEnabled: false, documentsRetrieved: 0, sources: [] }
   }
   const question = retrievalQuery(messages)
@@ -29,6 +29,7 @@ export async function groundCall(admitted: Admitted, { db }: { db: Db }): Promis
       temperature,
       maxTokens,
       stream,
+      options,
     },
     ragEnabled: true,
     documentsRetrieved: found.documentsRetrieved,

@@ -1,27 +1,41 @@
 import type { Clock } from '../../shared/time.ts'
-import type { ChatRequest } from '../../shared/wire/chat.ts'
+import type { FailoverAttempt } from '../../shared/wire/chat.ts'
 import type { Db } from '../db/database.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Gates } from '../load/gates.ts'
 import type { Log } from '../log.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import { type Admitted, admit } from './admit.ts'
-import { type Envelope, streamedAnswer, wholeAnswer } from './answer.ts'
-import { type OpenAnswer, openAnswer } from './complete.ts'
+import type { Envelope } from './answer.ts'
+import { type Failover, type OpenAnswer, openAnswer } from './complete.ts'
 import { readAnswer } from './ending.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
+import { addHops } from './hops.ts'
 import type { ReplaySlot } from './idempotency.ts'
+import type { ChatInput } from './input.ts'
 import { settle } from './settle.ts'
+import type { Surface } from './surface.ts'
 
-export type ChatDeps = { db: Db; providers: ProviderRegistry; ledger: Ledger; clock: Clock; log: Log }
+export type ChatDeps = {
+  db: Db
+  providers: ProviderRegistry
+  ledger: Ledger
+  clock: Clock
+  log: Log
+  failover: Failover
+  /** One gate for each key. */
+  keyGates: Gates
+}
 
 /**
- * One chat request from checked body to bill. Returns the reply, or undefined when the answer was streamed.
+ * One chat request from checked input to bill. Returns the reply, or undefined when the answer was streamed.
  * @param replay where the answer is kept when the request carried an Idempotency-Key.
  * @throws GatewayError for a refusal, RequestAborted when the client left before the first word.
  */
 export async function runChat(
-  request: ChatRequest,
+  input: ChatInput,
+  surface: Surface,
   context: RequestContext,
   deps: ChatDeps,
   replay: ReplaySlot | undefined,
@@ -29,13 +43,38 @@ export async function runChat(
   const startedMs = deps.clock.monotonic()
   // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
   const signal = replay ? context.shutdown : context.signal
-  const admitted = await admit(request, context.caller, deps) // who pays; which models, index and policy
-  const grounded = await groundCall(admitted, deps) // passages and sources, or none for Zero-Knowledge
-  const opened = await openAnswer(admitted.chain, grounded.call, signal, deps) // the first model to speak
-  const envelope = toEnvelope(context.requestId, deps.clock.now(), admitted, grounded, opened)
-  const answer = admitted.stream ? streamedAnswer(envelope, context, replay !== undefined) : wholeAnswer(envelope)
-  const ending = await readAnswer(opened, answer, signal) // passes the parts on until the answer ends
-  return settle({ context, admitted, grounded, opened, answer, ending, startedMs, replay }, deps) // commit, last bytes
+  const admitted = await admit(input, context.caller, deps) // who pays; which models, index and policy
+  const { keyId, isOperator } = context.caller
+  const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
+  if (turn) await turn // a place among the running chats of this key
+  try {
+    const grounded = await groundCall(admitted, deps) // passages and sources, or none for Zero-Knowledge
+    const opened = await openRecorded(admitted, grounded, context, signal, deps) // the first model to speak
+    const envelope = toEnvelope(context.requestId, deps.clock.now(), admitted, grounded, opened)
+    const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
+    const ending = await readAnswer(opened, answer, signal) // passes the parts on until the answer ends
+    return await settle({ context, surface, admitted, grounded, opened, answer, ending, startedMs, replay }, deps) // commit, last bytes
+  } finally {
+    if (!isOperator) deps.keyGates.leave(keyId)
+  }
+}
+
+/** Without an answer there is no bill that the failovers could be committed with, so they are before the error leaves. */
+async function openRecorded(
+  { chain, caller }: Admitted,
+  { call }: Grounded,
+  context: RequestContext,
+  signal: AbortSignal,
+  deps: ChatDeps,
+): Promise<OpenAnswer> {
+  const attempts: FailoverAttempt[] = []
+  try {
+    return await openAnswer({ chain, call, caller, attempts, signal }, deps)
+  } catch (error) {
+    const records = addHops({}, attempts, context, deps.clock.now())
+    if (records.events) await deps.ledger.commit(records)
+    throw error
+  }
 }
 
 function toEnvelope(
@@ -58,7 +97,7 @@ function toEnvelope(
       prompt_shield_policy: null,
       served_model: attempt.modelId,
       requested_model: chain.attempts[0].modelId,
-      ...(chain.attempts.length > 1 && { failover: { occurred: attempts.length > 1, attempts } }),
+      ...(chain.attempts.length > 1 && { failover: { occurred: attempt !== chain.attempts[0], attempts } }),
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,

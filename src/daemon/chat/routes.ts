@@ -2,8 +2,13 @@ import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../shared/wire/chat.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import { type Route, route } from '../http/route.ts'
+import { streamedAnswer, wholeAnswer } from './answer.ts'
 import { createIdempotency } from './idempotency.ts'
+import { toChatInput } from './input.ts'
 import { type ChatDeps, runChat } from './pipeline.ts'
+import type { Surface } from './surface.ts'
+
+const CLASSIC_SURFACE: Surface = { path: CHAT_PATH, whole: wholeAnswer, streamed: streamedAnswer }
 
 const failure = (description: string) => ({ description, schema: FlatError })
 
@@ -23,16 +28,19 @@ export function chatRoutes(deps: ChatDeps): Route[] {
         200: { description: 'The answer', schema: ChatResponse, stream: ChatFrame },
         400: failure('A rule of the request is broken, or the provider refuses it'),
         401: failure('Key missing, invalid, revoked or expired'),
-        403: failure('Model, index, policy or `user_id` not allowed'),
+        403: failure('Chat, model, index, policy, way of billing or `user_id` not allowed'),
         413: failure('Body above 1 MiB'),
+        415: failure('Not application/json'),
         422: failure('Idempotency-Key reused with another body'),
         429: failure('Rate limit of the key, or of every model of the chain'),
         500: failure('Unexpected failure'),
         502: failure('Every model of the chain failed; `attempts` lists them'),
-        503: failure('Overloaded or shutting down'),
+        503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
       },
       handle: (context) =>
-        idempotency.once(context, CHAT_PATH, (replay) => runChat(context.body, context, deps, replay)),
+        idempotency.once(context, CHAT_PATH, (replay) =>
+          runChat(toChatInput(context.body), CLASSIC_SURFACE, context, deps, replay),
+        ),
     }),
   ]
 }

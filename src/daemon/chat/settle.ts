@@ -1,8 +1,8 @@
 import { isoTime } from '../../shared/time.ts'
-import { CHAT_PATH } from '../../shared/wire/chat.ts'
 import type { UsageRecordRow } from '../db/tables.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
+import { textOf } from '../providers/conversation.ts'
 import type { TokenUsage } from '../providers/provider.ts'
 import { countTokens } from '../usage/tokens.ts'
 import type { Admitted } from './admit.ts'
@@ -10,11 +10,14 @@ import type { Answer } from './answer.ts'
 import type { OpenAnswer } from './complete.ts'
 import { type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
 import type { Grounded } from './ground-call.ts'
+import { addHops } from './hops.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { ChatDeps } from './pipeline.ts'
+import type { Surface } from './surface.ts'
 
 type Served = {
   context: RequestContext
+  surface: Surface
   admitted: Admitted
   grounded: Grounded
   opened: OpenAnswer
@@ -33,13 +36,14 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const { admitted, grounded, opened, answer, ending, replay } = served
   const usage = ending.usage ?? estimate(grounded, ending)
   const record = toUsageRecord(served, usage, deps)
+  // The counters of the key need no commit of their own.
+  const counters = served.context.takeCounters()
+  const bill = addHops({ usage: record, counters }, opened.attempts, served.context, deps.clock.now())
   const finish = finishOf(ending.outcome)
   if (finish !== undefined) {
     const kept = answer.close(finish, usage)
     try {
-      await deps.ledger.commit(
-        replay ? { usage: record, idempotency: replay.toRow(record.request_id, kept) } : { usage: record },
-      )
+      await deps.ledger.commit(replay ? { ...bill, idempotency: replay.toRow(record.request_id, kept) } : bill)
     } catch (error) {
       answer.fail(toErrorFrame(error))
       throw error
@@ -52,7 +56,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
       'answer broke off',
     )
   }
-  await deps.ledger.commit({ usage: record })
+  await deps.ledger.commit(bill)
   const refusal = toRefusal(ending.failure, opened)
   replay?.broke(refusal)
   answer.fail(toErrorFrame(ending.failure))
@@ -63,7 +67,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
 /** Our own count, for a provider that gave none: never free, and marked as an estimate. */
 function estimate({ call }: Grounded, { generated }: Ending): TokenUsage {
   let inputTokens = countTokens(call.system)
-  for (const { content } of call.messages) inputTokens += countTokens(content)
+  for (const { content } of call.messages) inputTokens += countTokens(textOf(content))
   return {
     inputTokens,
     outputTokens: countTokens(generated),
@@ -75,14 +79,14 @@ function estimate({ call }: Grounded, { generated }: Ending): TokenUsage {
 }
 
 function toUsageRecord(served: Served, usage: TokenUsage, { clock }: ChatDeps): UsageRecordRow {
-  const { context, admitted, opened, ending, startedMs } = served
+  const { context, surface, admitted, opened, ending, startedMs } = served
   return {
     request_id: context.requestId,
     tenant_id: admitted.caller.tenantId,
     api_key_id: admitted.caller.keyId,
     user_id: admitted.payerId,
     created_at: isoTime(clock.now()),
-    route: CHAT_PATH,
+    route: surface.path,
     streamed: admitted.stream ? 1 : 0,
     requested_model: admitted.chain.attempts[0].modelId,
     served_model: opened.attempt.modelId,

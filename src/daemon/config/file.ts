@@ -1,8 +1,13 @@
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
+import { isAddressBlock } from '../../shared/address-block.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
+import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
+import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ConfigSources, ProviderConfig } from '../config.ts'
+import type { Scripts } from '../providers/local/script.ts'
 import { providerEntry } from './providers.ts'
+import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, ValueFault } from './values.ts'
@@ -19,7 +24,18 @@ export type FileSettings = {
   log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
   /** Milliseconds. */
   drain_timeout?: number | undefined
+  /** Users that may have each licence. */
+  licenses?: { [Tier in License]?: number | undefined } | null | undefined
+  /** Addresses and blocks in CIDR notation. */
+  trusted_proxies?: string[] | null | undefined
+  discover_local?: boolean | undefined
+  failover?: { same_model_retries?: number | undefined } | null | undefined
+  concurrency?:
+    | { per_key?: number | undefined; waiting_per_key?: number | undefined; per_provider?: number | undefined }
+    | null
+    | undefined
   providers: ProviderConfig[]
+  scripts?: Scripts | undefined
   /** Names of all entries under `providers:`, also of those that are not `providers`. */
   namedProviders: string[]
 }
@@ -62,12 +78,17 @@ export function parseConfigFile(
 
   const settings = check(rootSchema(sources, path), rest, [])
   const providers: ProviderConfig[] = []
+  let scripts: Scripts | undefined
   const named = check(
     z.record(z.string(), z.unknown(), 'must be provider names, each with its settings'),
     entries ?? {},
     ['providers'],
   )
   for (const [name, entry] of Object.entries(named ?? {})) {
+    if (name === 'local') {
+      scripts = check(localEntry(), entry ?? {}, ['providers', name])
+      continue
+    }
     const provider = check<ProviderConfig | undefined>(providerEntry(name, entry, sources, path), entry ?? {}, [
       'providers',
       name,
@@ -75,7 +96,7 @@ export function parseConfigFile(
     if (provider !== undefined) providers.push(provider)
   }
   const faults = found.sort((a, b) => a.line - b.line).map(({ fault }) => fault)
-  return { settings: { ...settings, providers, namedProviders: Object.keys(named ?? {}) }, faults }
+  return { settings: { ...settings, providers, scripts, namedProviders: Object.keys(named ?? {}) }, faults }
 }
 
 function rootSchema(sources: ConfigSources, path: string) {
@@ -95,12 +116,40 @@ function rootSchema(sources: ConfigSources, path: string) {
         'must hold level: info',
       ).nullish(),
       drain_timeout: text('a duration, such as 25s').transform(valueFrom(parseDuration)).optional(),
+      licenses: section(
+        Object.fromEntries(LICENSES.map((license) => [license, poolSize.optional()])),
+        'must hold a number of users for each licence, such as Essential: 50',
+      ).nullish(),
+      trusted_proxies: z
+        .array(addressBlock, { error: 'must be a list of addresses or blocks, such as [127.0.0.1, 10.0.0.0/8]' })
+        .nullish(),
+      discover_local: z.boolean({ error: 'must be true or false' }).optional(),
+      failover: section({ same_model_retries: retries.optional() }, 'must hold same_model_retries: 1').nullish(),
+      concurrency: section(
+        { per_key: places.optional(), waiting_per_key: places.optional(), per_provider: places.optional() },
+        'must hold per_key, waiting_per_key or per_provider, such as per_key: 100',
+      ).nullish(),
       // Read on its own, so that one fault here does not hide those of a provider; named so that it can be suggested.
       providers: z.undefined().optional(),
     },
     'must be a mapping of keys',
   )
 }
+
+const addressBlock = z
+  .string({ error: 'must be an address or a block in quotes' })
+  .refine(isAddressBlock, { error: 'is neither an address nor a block, such as 10.0.0.0/8 or "fd00::/8"' })
+
+const retries = z
+  .int({ error: 'must be a whole number of retries, or 0 for none' })
+  .min(0, { error: 'must not be negative; 0 stands for none' })
+  .max(SAME_MODEL_RETRIES.max, { error: `must be at most ${SAME_MODEL_RETRIES.max}` })
+
+const places = z.int({ error: 'must be a whole number of requests, or 0' }).min(0, { error: 'must not be negative' })
+
+const poolSize = z
+  .int({ error: 'must be a whole number of users, or 0 for no limit' })
+  .min(0, { error: 'must not be negative; 0 stands for no limit' })
 
 /** `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not repeat the key. */
 export function parseBootstrapKey(text: string): string {

@@ -1,20 +1,22 @@
 import { z } from 'zod'
-import type { ConfigSources, ProviderConfig } from '../config.ts'
+import type { BedrockConfig, ConfigSources, EndpointConfig, ProviderConfig } from '../config.ts'
+import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import { suggestion } from './suggestion.ts'
-import { parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
-import { LATER_KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from './well-known-providers.ts'
+import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
+import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from './well-known-providers.ts'
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
+const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
 const LATER_KEYS = ['prices']
 /** Headers that belong to the connection or to the body we write. */
 const OUR_HEADERS = new Set(['connection', 'content-length', 'content-type', 'host', 'transfer-encoding', 'upgrade'])
 
 /**
- * The schema of one entry under `providers:`. Its output is what the registry is given, or undefined for `local`, which
- * is part of the daemon. What an entry must hold depends on its name and its other keys, hence a schema for each.
+ * The schema of one entry under `providers:` other than `local`. Its output is what the registry is given. What an entry
+ * must hold depends on its name and its other keys, hence a schema for each.
  */
 export function providerEntry(name: string, entry: unknown, sources: ConfigSources, configFile: string) {
   if (!PROVIDER_NAME.test(name)) {
@@ -22,126 +24,198 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       error: 'must be a name of a-z, 0-9, dot, dash and underscore: it is the first part of <provider>/<model>',
     })
   }
-  const kind = z.string({ error: 'must be openai' }).transform(valueFrom((text) => checkKind(name, text)))
-  if (name === 'local') {
-    return section({ kind: kind.optional() }, 'is part of the daemon and takes no settings').transform(() => undefined)
-  }
-  if (LATER_KINDS.includes(name) && !hasKey(entry, 'kind')) {
-    return z.unknown().transform(valueFrom((): undefined => notSupported(name)))
-  }
-
-  const wellKnown = Object.hasOwn(WELL_KNOWN_PROVIDERS, name) ? WELL_KNOWN_PROVIDERS[name] : undefined
-  const keyVariable = wellKnown?.keyVariable
-  // An address of one's own may well be a server that wants no key; the known ones always do.
-  const needsKey = keyVariable !== undefined && !sources.env[keyVariable] && !hasKey(entry, 'base_url')
   const secret = (missing?: string) =>
     secretReference(missing).transform(valueFrom((reference) => resolveSecret(reference, sources, configFile)))
-  const apiKey = secret(`is missing; give it here or in the environment variable ${keyVariable}`)
-  const checkedKey = apiKey.transform(valueFrom(parseApiKey))
-  const baseUrl = z
-    .string({ error: ({ input }) => (input === undefined ? noAddress(name) : 'must be a URL in quotes') })
-    .transform(valueFrom(parseBaseUrl))
-  const modelName = z.string().min(1, { abort: true })
-  const aModel = 'must be the name of a model, or {id: NAME}'
-  const model = z.union([modelName, section({ id: modelName }, aModel)], { error: aModel })
   const headers = z
     .record(z.string(), secret(), { error: 'must be header names, each with its value' })
     .transform(valueFrom(checkHeaders))
+  const modelName = z.string().min(1, { abort: true })
+  const aModel = 'must be the name of a model, or {id: NAME}'
+  const models = z
+    .array(z.union([modelName, section({ id: modelName }, aModel).transform(({ id }) => id)], { error: aModel }), {
+      error: 'must be a list of model names',
+    })
+    .min(1, 'is empty; name a model, or leave it out to pass every name on')
+  const offer = { headers: headers.optional(), models: models.optional() }
+
+  if ((kindIn(entry) ?? name) === BEDROCK) {
+    const kind = z.literal(BEDROCK, `must be one of ${KINDS.join(', ')}`)
+    const given = { name, keys: new Set(isObject(entry) ? Object.keys(entry) : []) }
+    return section(
+      { kind: kind.optional(), ...bedrockSettings(given, sources.env, secret), ...offer },
+      'must be the settings of a provider, such as region',
+      LATER_KEYS,
+    ).transform(
+      (settings): BedrockConfig => ({
+        name,
+        kind: BEDROCK,
+        region: settings.region,
+        baseUrl: settings.base_url,
+        apiKey: settings.api_key,
+        credentials: settings.credentials,
+        headers: settings.headers ?? {},
+        models: settings.models,
+      }),
+    )
+  }
+
+  const wellKnown = findWellKnown(name, entry)
+  const isAzure = (kindIn(entry) ?? wellKnown?.kind) === 'azure'
+  const [keyVariable] = wellKnown?.keyVariables ?? []
+  // An address of one's own may well be a server that wants no key; the known ones always do.
+  const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
+  const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
+  const apiKey = secret(`is missing; give it here or in the environment variable ${keyVariable}`)
+  const checkedKey = apiKey.transform(valueFrom(parseApiKey))
+  const baseUrl = z
+    .string({ error: ({ input }) => (input === undefined ? noAddress(name, isAzure) : 'must be a URL in quotes') })
+    .transform(valueFrom(parseBaseUrl))
 
   return section(
     {
       kind: kind.optional(),
-      base_url: wellKnown
-        ? baseUrl.optional().transform(valueFrom((url) => url ?? knownBaseUrl(wellKnown, sources.env)))
-        : baseUrl,
+      base_url:
+        wellKnown && knowsAddress(wellKnown, sources.env)
+          ? baseUrl.optional().transform(valueFrom((url) => url ?? knownBaseUrl(wellKnown, sources.env)))
+          : baseUrl,
       api_key: needsKey
         ? checkedKey
         : checkedKey.optional().transform(valueFrom((key) => key ?? (wellKnown && knownKey(wellKnown, sources.env)))),
-      headers: headers.optional(),
-      models: z
-        .array(model, { error: 'must be a list of model names' })
-        .min(1, 'is empty; name a model, or leave it out to pass every name on')
-        .optional(),
+      api_version: z
+        .string('must be a date in quotes, such as "2024-10-21"')
+        .optional()
+        .transform(valueFrom((version) => checkApiVersion(version, isAzure, wellKnown, sources.env))),
+      ...offer,
     },
     'must be the settings of a provider, such as api_key',
     LATER_KEYS,
   ).transform(
-    (settings): ProviderConfig => ({
+    (settings): EndpointConfig => ({
       name,
-      kind: 'openai',
+      kind: settings.kind ?? wellKnown?.kind ?? 'openai',
       baseUrl: settings.base_url,
       apiKey: settings.api_key,
       headers: settings.headers ?? {},
-      models: settings.models?.map((model) => (typeof model === 'string' ? model : model.id)),
+      models: settings.models,
+      ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),
     }),
   )
 }
 
-/** The well-known providers that the file does not name and whose usual key variable is set. */
+/** The well-known providers that the file does not name and for which the environment holds enough. */
 export function providersFromEnvironment(
   env: ConfigSources['env'],
   named: readonly string[],
 ): { providers: ProviderConfig[]; faults: string[] } {
   const providers: ProviderConfig[] = []
   const faults: string[] = []
-  for (const [name, wellKnown] of Object.entries(WELL_KNOWN_PROVIDERS)) {
-    if (named.includes(name) || wellKnown.keyVariable === undefined || !env[wellKnown.keyVariable]) continue
+  const add = (name: string, find: () => ProviderConfig | undefined) => {
+    if (named.includes(name)) return
     try {
-      providers.push({
-        name,
-        kind: 'openai',
-        baseUrl: knownBaseUrl(wellKnown, env),
-        apiKey: knownKey(wellKnown, env),
-        headers: {},
-        models: undefined,
-      })
+      const provider = find()
+      if (provider) providers.push(provider)
     } catch (error) {
       if (!(error instanceof ValueFault)) throw error
       faults.push(`provider ${name}: ${error.message}`)
     }
   }
+  for (const [name, wellKnown] of Object.entries(WELL_KNOWN_PROVIDERS)) {
+    add(name, () => wellKnownOfEnvironment(name, wellKnown, env))
+  }
+  add(BEDROCK, () => bedrockOfEnvironment(env))
   return { providers, faults }
 }
 
-function knownBaseUrl({ baseUrl, baseUrlVariable }: WellKnownProvider, env: ConfigSources['env']): string {
-  const elsewhere = baseUrlVariable === undefined ? undefined : env[baseUrlVariable]
-  return elsewhere ? ofVariable(baseUrlVariable, () => parseBaseUrl(elsewhere)) : baseUrl
-}
-
-function knownKey({ keyVariable }: WellKnownProvider, env: ConfigSources['env']): string | undefined {
-  const key = keyVariable === undefined ? undefined : env[keyVariable]
-  return key ? ofVariable(keyVariable, () => parseApiKey(key)) : undefined
-}
-
-function ofVariable<T>(variable: string | undefined, parse: () => T): T {
-  try {
-    return parse()
-  } catch (error) {
-    if (error instanceof ValueFault) throw new ValueFault(`environment variable ${variable} ${error.message}`)
-    throw error
+function wellKnownOfEnvironment(
+  name: string,
+  wellKnown: WellKnownProvider,
+  env: ConfigSources['env'],
+): EndpointConfig | undefined {
+  if (!knownKeyVariable(wellKnown, env) || !knowsAddress(wellKnown, env)) return undefined
+  const apiVersion = knownApiVersion(wellKnown, env)
+  return {
+    name,
+    kind: wellKnown.kind,
+    baseUrl: knownBaseUrl(wellKnown, env),
+    apiKey: knownKey(wellKnown, env),
+    headers: {},
+    models: undefined,
+    ...(apiVersion !== undefined && { apiVersion }),
   }
 }
 
-function checkKind(name: string, kind: string): string {
-  if (name === 'local') {
-    if (kind !== 'local') throw new ValueFault('must be local; choose another name for a provider of your own')
-    return kind
-  }
-  if (kind === 'openai') return kind
+/**
+ * What is known of a name, or else of a kind: an entry may choose another kind than that of its name. A kind brings its
+ * company's address, and its company's key only to that address.
+ */
+function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
+  const kind = kindIn(entry)
+  const named = Object.hasOwn(WELL_KNOWN_PROVIDERS, name) ? WELL_KNOWN_PROVIDERS[name] : undefined
+  if (named && (kind === undefined || kind === named.kind)) return named
+  if (kind === undefined || kind === 'openai' || hasKey(entry, 'base_url')) return undefined
+  return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
+}
+
+/** The variable that holds the key, when one is set. */
+const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
+  wellKnown?.keyVariables.find((variable) => env[variable])
+
+const addressVariable = ({ baseUrlVariable }: WellKnownProvider, env: ConfigSources['env']) =>
+  baseUrlVariable !== undefined && env[baseUrlVariable] ? baseUrlVariable : undefined
+
+const knowsAddress = (wellKnown: WellKnownProvider, env: ConfigSources['env']): boolean =>
+  wellKnown.baseUrl !== undefined || addressVariable(wellKnown, env) !== undefined
+
+/** Only where `knowsAddress`. */
+function knownBaseUrl(wellKnown: WellKnownProvider, env: ConfigSources['env']): string {
+  const variable = addressVariable(wellKnown, env)
+  return variable === undefined
+    ? (wellKnown.baseUrl ?? '')
+    : ofVariable(variable, () => parseBaseUrl(env[variable] ?? ''))
+}
+
+function knownKey(wellKnown: WellKnownProvider, env: ConfigSources['env']): string | undefined {
+  const variable = knownKeyVariable(wellKnown, env)
+  return variable === undefined ? undefined : ofVariable(variable, () => parseApiKey(env[variable] ?? ''))
+}
+
+function knownApiVersion({ apiVersionVariable }: WellKnownProvider, env: ConfigSources['env']): string | undefined {
+  const version = apiVersionVariable === undefined ? undefined : env[apiVersionVariable]
+  return version ? ofVariable(apiVersionVariable, () => parseApiVersion(version)) : undefined
+}
+
+function checkApiVersion(
+  version: string | undefined,
+  isAzure: boolean,
+  wellKnown: WellKnownProvider | undefined,
+  env: ConfigSources['env'],
+): string | undefined {
+  if (version === undefined) return isAzure && wellKnown ? knownApiVersion(wellKnown, env) : undefined
+  if (!isAzure) throw new ValueFault('is only for kind: azure; remove it')
+  return parseApiVersion(version)
+}
+
+function parseApiVersion(text: string): string {
+  if (/^(\d{4}-\d{2}-\d{2}(-preview)?|preview|latest)$/.test(text)) return text
+  throw new ValueFault(`"${text}" is not a version of Azure's interface; write a date, such as "2024-10-21"`)
+}
+
+/** Of an entry that is not of kind bedrock. */
+function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
+  const known = ENDPOINT_KINDS.find((one) => one === kind)
+  if (known) return known
   if (kind === 'local')
     throw new ValueFault('local is the kind of the built-in provider "local" alone, which is always there')
-  if (LATER_KINDS.includes(kind)) return notSupported(kind)
-  throw new ValueFault(`"${kind}" is not a kind of provider${suggestion(kind, ['openai'])}; use openai`)
+  throw new ValueFault(`"${kind}" is not a kind of provider${suggestion(kind, KINDS)}; use one of ${KINDS.join(', ')}`)
 }
 
-function notSupported(kind: string): never {
-  throw new ValueFault(
-    `kind ${kind} is not supported by this version; use kind: openai with the base_url of an OpenAI-compatible interface`,
-  )
-}
-
-const noAddress = (name: string): string =>
-  `is missing; only well-known names have an address of their own, and "${name}" is none${suggestion(name, Object.keys(WELL_KNOWN_PROVIDERS))}`
+const noAddress = (name: string, isAzure: boolean): string =>
+  isAzure
+    ? 'is missing; give the address of your resource, such as https://NAME.openai.azure.com'
+    : `is missing; only well-known names have an address of their own, and "${name}" is none${suggestion(
+        name,
+        WELL_KNOWN_NAMES.filter((known) => known !== name),
+      )}`
 
 function checkHeaders(headers: Record<string, string>): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
@@ -152,5 +226,11 @@ function checkHeaders(headers: Record<string, string>): Record<string, string> {
   return headers
 }
 
-const hasKey = (entry: unknown, key: string): boolean =>
-  typeof entry === 'object' && entry !== null && Object.hasOwn(entry, key)
+function kindIn(entry: unknown): string | undefined {
+  const kind = isObject(entry) && 'kind' in entry ? entry.kind : undefined
+  return typeof kind === 'string' ? kind : undefined
+}
+
+const isObject = (entry: unknown): entry is object => typeof entry === 'object' && entry !== null
+
+const hasKey = (entry: unknown, key: string): boolean => isObject(entry) && Object.hasOwn(entry, key)

@@ -72,6 +72,16 @@ export function parseBaseUrl(text: string): string {
   return text.replace(/\/+$/, '')
 }
 
+/** What `parse` makes of the text of an environment variable. Its ValueFault names the variable. */
+export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (error instanceof ValueFault) throw new ValueFault(`environment variable ${variable} ${error.message}`)
+    throw error
+  }
+}
+
 /** A key that fits into an Authorization header. Throws ValueFault, which does not repeat the key. */
 export function parseApiKey(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text))

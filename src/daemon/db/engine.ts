@@ -17,8 +17,11 @@ export type WriteFailure = 'row' | 'transient' | 'other'
 /** Where the two engines differ. Everything else is written once, as portable SQL. */
 export type Engine = {
   name: 'sqlite' | 'postgres'
-  bulkInsert(table: string, columns: readonly string[], options: { ignoreConflicts: boolean }): BulkInsert
+  /** @param onConflict the clause for rows that exist: portable SQL, or empty. */
+  bulkInsert(table: string, columns: readonly string[], onConflict: string): BulkInsert
   failureOf(error: unknown): WriteFailure
+  /** What the engine calls the unique key that refused a row; on both, it names the columns. Undefined for other errors. */
+  uniqueKeyOf(error: unknown): string | undefined
 }
 
 /** The adapter is the one part of a dialect that a transaction can reach as well, so the engine travels on it. */

@@ -4,6 +4,8 @@ import { engineOf } from './engine.ts'
 import { accounts } from './migrations/0001-accounts.ts'
 import { usage } from './migrations/0002-usage.ts'
 import { knowledge } from './migrations/0003-knowledge.ts'
+import { access } from './migrations/0004-access.ts'
+import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 /** How an engine spells what our tables need. */
 export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; integer: string; tableEnd: string }
@@ -15,6 +17,7 @@ const STEPS: Record<string, MigrationStep> = {
   '0001-accounts': accounts,
   '0002-usage': usage,
   '0003-knowledge': knowledge,
+  '0004-access': access,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
@@ -43,8 +46,11 @@ export class NewerSchemaError extends Error {
 export async function migrateDatabase(db: Db): Promise<void> {
   await refuseNewerSchema(db)
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrationsFor(db) } })
-  const { error } = await migrator.migrateToLatest()
-  if (error === undefined) return
+  const { error, results = [] } = await migrator.migrateToLatest()
+  if (error === undefined) {
+    if (results.length > 0 && engineOf(db).name === 'sqlite') await fixSqliteStatistics(db)
+    return
+  }
   // A newer daemon may have migrated between our look and our turn.
   await refuseNewerSchema(db)
   throw error

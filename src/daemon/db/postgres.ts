@@ -81,12 +81,11 @@ class PostgresEngineAdapter extends PostgresAdapter {
 
 const postgresEngine: Engine = {
   name: 'postgres',
-  bulkInsert(table, columns, { ignoreConflicts }) {
+  bulkInsert(table, columns, onConflict) {
     const names = columns.join(', ')
-    const conflict = ignoreConflicts ? ' on conflict do nothing' : ''
     return {
       // The table's own row type tells each column's type.
-      sql: `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json)${conflict}`,
+      sql: `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json) ${onConflict}`,
       toParameter: (rows) => JSON.stringify(rows),
     }
   },
@@ -97,6 +96,11 @@ const postgresEngine: Engine = {
     // no SQLSTATE comes from the socket.
     if (/^(22|23|54)...$/.test(code)) return 'row'
     return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
+  },
+  uniqueKeyOf(error) {
+    // SQLSTATE unique_violation. The name of the constraint, unlike the message, is the same in every language.
+    if (!(error instanceof Error && 'code' in error && error.code === '23505')) return undefined
+    return 'constraint' in error ? String(error.constraint) : undefined
   },
 }
 

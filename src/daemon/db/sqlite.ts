@@ -68,10 +68,10 @@ class SqliteEngineAdapter extends SqliteAdapter {
 
 const sqliteEngine: Engine = {
   name: 'sqlite',
-  bulkInsert(table, columns, { ignoreConflicts }) {
+  bulkInsert(table, columns, onConflict) {
     const values = columns.map((_, position) => `value->>'$[${position}]'`).join(', ')
     // Without WHERE the parser would take ON CONFLICT for a join condition.
-    const conflict = ignoreConflicts ? ' where true on conflict do nothing' : ''
+    const conflict = onConflict === '' ? '' : ` where true ${onConflict}`
     return {
       // jsonb_each parses the text once; with json_each every column of every row would parse its row again, which
       // doubles the cost of a row.
@@ -83,6 +83,10 @@ const sqliteEngine: Engine = {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     // What has no code of SQLite's did not come from it: our own checks refused a value.
     return !code.startsWith('SQLITE_') || ROW_FAULTS.has(code) ? 'row' : 'other'
+  },
+  uniqueKeyOf(error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'SQLITE_CONSTRAINT')) return undefined
+    return /UNIQUE constraint failed: (.*)$/.exec(error.message)?.[1]
   },
 }
 

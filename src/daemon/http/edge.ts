@@ -5,6 +5,8 @@ import { GatewayError } from '../../shared/errors.ts'
 import { DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
+import { requireAccess } from './access.ts'
+import type { Limiter } from './admission.ts'
 import { discardBody, parseBody, parseQuery, readBody, requireJson } from './body.ts'
 import type { Caller } from './caller.ts'
 import { toErrorReply } from './error-response.ts'
@@ -12,13 +14,14 @@ import { Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead } from './request-head.ts'
-import type { ErrorShape, Reply, Route } from './route.ts'
+import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
 
 export type EdgeOptions = {
   router: Router
   /** @throws UNAUTHORIZED */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller>
+  authenticate(request: IncomingMessage): Caller | Promise<Caller>
+  limiter: Limiter
   clock: Clock
   log: Log
   /** Requests that may run at once; RUNNING_REQUESTS unless given. */
@@ -55,12 +58,14 @@ export class Edge {
     let shape: ErrorShape = 'flat'
     try {
       const { path, search } = checkRequestHead(request)
-      shape = this.#options.router.shapeOf(path)
+      shape = this.#options.router.shapeOf(request.method ?? '', path)
       const { route, params } = this.#options.router.match(request.method ?? '', path)
       shape = route.errors
       if (expects === 'something unknown') throw unknownExpectation()
       if (route.access !== 'none') this.#refuseWhenBusy()
       exchange.params = params
+      exchange.endpoint = endpointOf(route)
+      exchange.access = route.access
       const answer = await this.#run(route, search, exchange)
       if (answer) await this.#send(exchange, answer)
     } catch (error) {
@@ -94,11 +99,26 @@ export class Edge {
   }
 
   async #run(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
-    const { request, signal } = exchange
-    if (route.access !== 'none') {
-      exchange.caller = await this.#options.authenticate(request.headers.authorization)
-      checkRights(route, exchange.caller)
+    if (route.access === 'none') return this.#handOver(route, search, exchange)
+    const { authenticate, limiter } = this.#options
+    exchange.caller = await authenticate(exchange.request)
+    const admission = await limiter.admit(exchange.caller, route)
+    exchange.admission = admission
+    if (admission.refusal) throw admission.refusal
+    let ending: 'answered' | 'thrown' = 'thrown'
+    try {
+      requireAccess(exchange.caller, route.access, route.method)
+      const answer = await this.#handOver(route, search, exchange)
+      ending = 'answered'
+      return answer
+    } finally {
+      // Whatever the answer is, the request counts, and that is durable before anyone can see the answer.
+      await admission.finish(ending)
     }
+  }
+
+  async #handOver(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
+    const { request, signal } = exchange
     if (route.query) exchange.query = parseQuery(search, route.query)
     if (route.bodyLimit === 'unread') exchange.continueBody()
     else if (route.body) {
@@ -111,7 +131,7 @@ export class Edge {
   }
 
   async #send(
-    { request, response, requestId, bodyHeldBack }: Exchange,
+    { request, response, requestId, bodyHeldBack, admission }: Exchange,
     { status, body, headers }: Reply,
   ): Promise<void> {
     if (response.headersSent || response.destroyed) return
@@ -124,6 +144,7 @@ export class Edge {
     // A refusal may be quicker than the rest of the packet that holds its request.
     if (!request.complete) await new Promise(setImmediate)
     if (!request.complete || this.draining) sent.connection = 'close'
+    if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)
     response.writeHead(status, sent)
     if (request.complete || bodyHeldBack || this.draining) {
@@ -208,12 +229,3 @@ const shuttingDown = () =>
 
 const unknownExpectation = () =>
   new GatewayError('EXPECTATION_FAILED', 'The only expectation this server meets is "Expect: 100-continue".')
-
-function checkRights({ access }: Route, caller: Caller): void {
-  if (access === 'admin' && !caller.isAdmin) {
-    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This needs a key with administrator privileges.')
-  }
-  if (access === 'operator' && !caller.isOperator) {
-    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This needs the operator key of this installation.')
-  }
-}

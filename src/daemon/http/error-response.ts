@@ -1,4 +1,6 @@
 import { ERRORS, GatewayError } from '../../shared/errors.ts'
+import type { MessagesError } from '../../shared/wire/messages.ts'
+import type { OpenAiError } from '../../shared/wire/openai.ts'
 import type { ErrorShape, Reply } from './route.ts'
 
 /**
@@ -18,8 +20,14 @@ export function toErrorReply(
     known = new GatewayError('INTERNAL_ERROR', 'The gateway failed to handle this request. The details are in its log.')
   }
   const { status, shape: ownShape = shape }: { status: number; shape?: ErrorShape } = ERRORS[known.code]
-  const body = ownShape === 'structured' ? structuredBody(known, requestId) : flatBody(known, requestId)
-  return { status, body, headers: errorHeaders(known, status) }
+  return { status, body: BODIES[ownShape](known, requestId), headers: errorHeaders(known, status) }
+}
+
+const BODIES: Record<ErrorShape, (error: GatewayError, requestId: string) => object> = {
+  flat: flatBody,
+  structured: structuredBody,
+  openai: openAiBody,
+  anthropic: anthropicBody,
 }
 
 function errorHeaders(error: GatewayError, status: number): Record<string, string> {
@@ -54,6 +62,54 @@ function flatBody(error: GatewayError, requestId: string): object {
   }
 }
 
+/** What is decided before a request is handled, or would be the same on every surface, is flat here too (named-endpoints §5). */
+const FLAT_STATUSES: readonly number[] = [401, 403, 429]
+
+function openAiBody(error: GatewayError, requestId: string): object {
+  const { status } = ERRORS[error.code]
+  const isExhausted = error.code === 'ALL_MODELS_FAILED' || error.code === 'ALL_MODELS_RATE_LIMITED'
+  if (FLAT_STATUSES.includes(status) && !isExhausted) return flatBody(error, requestId)
+  const code = isExhausted ? 'all_models_failed' : (OPENAI_CODES.get(error.extra?.reason) ?? null)
+  return {
+    error: { message: error.message, type: openAiErrorType(status), code },
+    ...(error.extra && { request_id: requestId, ...error.extra }),
+  } satisfies OpenAiError
+}
+
+/** Why a provider refused a request, as clients of OpenAI look for it. */
+const OPENAI_CODES = new Map<unknown, string>([
+  ['context_length', 'context_length_exceeded'],
+  ['content_filter', 'content_filter'],
+])
+
+function openAiErrorType(status: number): string {
+  if (status === 429) return 'rate_limit_error'
+  return status < 500 ? 'invalid_request_error' : 'server_error'
+}
+
+function anthropicBody(error: GatewayError, requestId: string): object {
+  const type = ANTHROPIC_TYPES.get(ERRORS[error.code].status)
+  return {
+    type: 'error',
+    error: {
+      type: type ?? (ERRORS[error.code].status < 500 ? 'invalid_request_error' : 'api_error'),
+      message: error.message,
+    },
+    request_id: requestId,
+    ...error.extra,
+  } satisfies MessagesError
+}
+
+const ANTHROPIC_TYPES = new Map<number, string>([
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [408, 'timeout_error'],
+  [413, 'request_too_large'],
+  [429, 'rate_limit_error'],
+  [503, 'overloaded_error'],
+])
+
 function flatLabel({ code, details }: GatewayError): string {
   const topField = details?.field.split('.', 1)[0]
   return code === 'VALIDATION_ERROR' && topField ? `Invalid ${topField}` : ERRORS[code].label
@@ -63,6 +119,6 @@ function flatLabel({ code, details }: GatewayError): string {
 function shownValue(value: unknown): unknown {
   if (value === undefined) return null
   if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}…` : value
-  if (typeof value !== 'object') return value
+  if (typeof value !== 'object' || value === null) return value
   return Array.isArray(value) ? `[array of ${value.length}]` : '[object]'
 }

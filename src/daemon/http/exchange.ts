@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { newRequestId } from '../../shared/ids.ts'
+import type { RateCounterRow } from '../db/tables.ts'
+import type { Admission } from './admission.ts'
 import { type Caller, NOBODY } from './caller.ts'
 import type { RequestAborted } from './request-aborted.ts'
-import type { RequestContext } from './route.ts'
+import type { Access, RequestContext } from './route.ts'
 import { type EventStream, openEventStream } from './sse.ts'
 
 /** One request and its answer: what the handler is given, and whether the client is still there. */
@@ -10,7 +12,10 @@ export class Exchange implements RequestContext {
   readonly requestId: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  endpoint = ''
+  access: Access = 'none'
   caller: Caller = NOBODY
+  admission: Admission | undefined
   params: Record<string, string> = {}
   query: unknown
   body: unknown
@@ -54,8 +59,12 @@ export class Exchange implements RequestContext {
     this.response.writeContinue()
   }
 
+  takeCounters(): readonly RateCounterRow[] {
+    return this.admission?.takeCounters() ?? []
+  }
+
   openStream(headers: Record<string, string> = {}): EventStream {
-    return openEventStream(this.response, { 'x-request-id': this.requestId, ...headers })
+    return openEventStream(this.response, { 'x-request-id': this.requestId, ...this.admission?.headers, ...headers })
   }
 }
 

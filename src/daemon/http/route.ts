@@ -1,14 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
+import type { GatewayError } from '../../shared/errors.ts'
+import { toObjectId } from '../../shared/ids.ts'
+import type { Section } from '../../shared/permissions.ts'
 import { DEFAULT_BODY_BYTES } from '../../shared/spec-limits.ts'
+import type { RateCounterRow } from '../db/tables.ts'
 import type { Caller } from './caller.ts'
+import { refusalsOf } from './refusals.ts'
 import type { EventStream } from './sse.ts'
 
-/** Who may call a route. Deny is the default: a route that names nothing does not compile. */
-export type Access = 'none' | 'key' | 'admin' | 'operator'
+/**
+ * Who may call a route. Deny is the default: a route that names nothing does not compile. A section of the administration
+ * asks for level `reader` on GET and for `admin` on everything else (architecture §6).
+ */
+export type Access = 'none' | 'key' | 'operator' | Section
 
-/** Which of the two error bodies of the spec a route answers with. */
-export type ErrorShape = 'flat' | 'structured'
+/**
+ * How often a key may call a route (named-endpoints §1.2): `write` and `read` are the classes of administration, counted
+ * for each route on top of what the key may do in all; `unmetered` leaves the daily and monthly counters alone.
+ */
+export type RateClass = 'write' | 'read' | 'general' | 'unmetered'
+
+/** Which error bodies a route answers with: one of the two of the spec, or those that the clients of others know. */
+export type ErrorShape = 'flat' | 'structured' | 'openai' | 'anthropic'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -21,6 +35,10 @@ export const reply = (status: number, body: object | string, headers?: Record<st
 /** What a handler is given. `body` and `query` have passed their schemas. */
 export type RequestContext<Body = unknown, Query = unknown> = {
   requestId: string
+  /** Method and path pattern of the route: `PUT /api/external/groups/{groupId}`. */
+  endpoint: string
+  /** What the route asks of its callers. */
+  access: Access
   caller: Caller
   params: Record<string, string>
   query: Query
@@ -33,6 +51,11 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   signal: AbortSignal
   /** Aborted only when the daemon gives up draining: for work that must outlive its client. */
   shutdown: AbortSignal
+  /**
+   * The counters of the key that this request has raised. A handler that commits something of its own before its last byte
+   * takes them along, and throws when it cannot commit; for all others the edge commits them.
+   */
+  takeCounters(): readonly RateCounterRow[]
   /** Starts a text/event-stream answer; the handler then returns undefined. */
   openStream(headers?: Record<string, string>): EventStream
 }
@@ -45,6 +68,7 @@ export type Route = {
   /** Absolute, with `{name}` for a segment that is handed to the handler decoded. */
   path: string
   access: Access
+  rate: RateClass
   errors: ErrorShape
   /** Shown in /openapi.json. */
   summary: string
@@ -60,17 +84,36 @@ export type Route = {
 
 type RouteOptions<Body extends z.ZodType, Query extends z.ZodType> = Omit<
   Route,
-  'body' | 'query' | 'handle' | 'bodyLimit'
+  'body' | 'query' | 'handle' | 'bodyLimit' | 'rate'
 > & {
+  rate?: RateClass
   body?: Body
   query?: Query
   bodyLimit?: number | 'unread'
   handle(context: RequestContext<z.output<Body>, z.output<Query>>): Promise<Reply | undefined>
 }
 
-/** Declares a route; the handler's `body` and `query` have the types of their schemas. */
+/**
+ * Declares a route; the handler's `body` and `query` have the types of their schemas. `responses` are those of the handler:
+ * what is refused before it runs is added, unless the route describes that status itself.
+ */
 export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.ZodType = z.ZodUndefined>(
   options: RouteOptions<Body, Query>,
 ): Route {
-  return { bodyLimit: DEFAULT_BODY_BYTES, ...options } as Route
+  const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general' } = options
+  const responses = { ...refusalsOf({ ...options, bodyLimit }), ...options.responses }
+  return { ...options, bodyLimit, rate, responses } as Route
 }
+
+/** The id in a path, in lower case. What cannot be one is not asked for. @throws what `unknown` makes of it */
+export function idOf(text: string | undefined, unknown: (text: string) => GatewayError): string {
+  const id = toObjectId(text)
+  if (id === undefined) throw unknown((text ?? '').slice(0, SHOWN_ID_CHARS))
+  return id
+}
+
+/** What was given for an id is shown back, but not all of a text that somebody made long. */
+const SHOWN_ID_CHARS = 100
+
+/** Method and path pattern, as logs, counters and audit entries name a route. */
+export const endpointOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string => `${method} ${path}`

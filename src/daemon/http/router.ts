@@ -1,16 +1,20 @@
 import { GatewayError } from '../../shared/errors.ts'
-import type { ErrorShape, Method, Route } from './route.ts'
+import type { ErrorShape, Route } from './route.ts'
 
 export type Match = { route: Route; params: Record<string, string> }
 
 export type Router = {
   /** @throws NOT_FOUND, METHOD_NOT_ALLOWED, or INVALID_HTTP for a path that cannot be decoded. */
   match(method: string, path: string): Match
-  /** The error shape for a path that no route takes. */
-  shapeOf(path: string): ErrorShape
+  /** The error shape of whatever `match` throws for this path: that of the route which the path fits, if there is one. */
+  shapeOf(method: string, path: string): ErrorShape
 }
 
 type Pattern = { segments: string[]; byMethod: Map<string, Route> }
+
+/** Many clients put `/v1` right after the host, whatever base they are given. */
+const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
+
 const NO_PARAMS: Record<string, string> = Object.freeze({})
 
 /** Builds the route table. @throws Error when two routes claim the same method and path. */
@@ -20,18 +24,24 @@ export function createRouter(routes: readonly Route[]): Router {
   for (const route of routes) add(fixed, patterns, route)
 
   return {
-    match(method, path) {
-      const lookupMethod = method === 'HEAD' ? 'GET' : method
+    match(method, requested) {
+      const path = toLongPath(requested)
       const exact = fixed.get(path)
-      if (exact) return { route: pick(exact, lookupMethod, path), params: NO_PARAMS }
+      if (exact) return { route: pick(exact, method, path), params: NO_PARAMS }
       const segments = path.split('/')
-      for (const pattern of patterns) {
-        const params = matchSegments(pattern.segments, segments)
-        if (params) return { route: pick(pattern.byMethod, lookupMethod, path), params }
+      const pattern = patterns.find((one) => fits(one, segments))
+      if (!pattern) {
+        throw new GatewayError('NOT_FOUND', `There is nothing at ${path}. GET /openapi.json lists every route.`)
       }
-      throw new GatewayError('NOT_FOUND', `There is nothing at ${path}. GET /openapi.json lists every route.`)
+      return { params: paramsOf(pattern, segments), route: pick(pattern.byMethod, method, path) }
     },
-    shapeOf: (path) => (path.startsWith('/api/admin/') ? 'structured' : 'flat'),
+    shapeOf(method, requested) {
+      const path = toLongPath(requested)
+      const segments = path.split('/')
+      const byMethod = fixed.get(path) ?? patterns.find((one) => fits(one, segments))?.byMethod
+      const route = byMethod?.get(lookupMethod(method)) ?? byMethod?.values().next().value
+      return route?.errors ?? (path.startsWith('/api/admin/') ? 'structured' : 'flat')
+    },
   }
 }
 
@@ -53,23 +63,26 @@ function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route:
   byMethod.set(route.method, route)
 }
 
+/** HEAD is answered like GET, without the body. */
+const lookupMethod = (method: string): string => (method === 'HEAD' ? 'GET' : method)
+
 function pick(byMethod: Map<string, Route>, method: string, path: string): Route {
-  const found = byMethod.get(method as Method)
+  const found = byMethod.get(lookupMethod(method))
   if (found) return found
   const allowed = [...byMethod.keys()].join(', ')
   throw new GatewayError('METHOD_NOT_ALLOWED', `${path} takes ${allowed}, not ${method}.`, { allow: allowed })
 }
 
-function matchSegments(pattern: string[], segments: string[]): Record<string, string> | undefined {
-  if (pattern.length !== segments.length) return undefined
-  let params: Record<string, string> = NO_PARAMS
-  for (let at = 0; at < pattern.length; at++) {
-    const expected = pattern[at] as string
-    const actual = segments[at] as string
-    if (expected.startsWith('{')) {
-      if (actual === '') return undefined
-      params = { ...params, [expected.slice(1, -1)]: decodeSegment(actual) }
-    } else if (expected !== actual) return undefined
+const isParameter = (segment: string): boolean => segment.startsWith('{')
+
+const fits = ({ segments: expected }: Pattern, segments: string[]): boolean =>
+  expected.length === segments.length &&
+  expected.every((segment, at) => (isParameter(segment) ? segments[at] !== '' : segments[at] === segment))
+
+function paramsOf({ segments: expected }: Pattern, segments: string[]): Record<string, string> {
+  const params: Record<string, string> = {}
+  for (const [at, segment] of expected.entries()) {
+    if (isParameter(segment)) params[segment.slice(1, -1)] = decodeSegment(segments[at] as string)
   }
   return params
 }

@@ -1,49 +1,100 @@
-import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../../shared/errors.ts'
+import { secretHash as hashOf } from '../../shared/ids.ts'
+import { mayUse } from '../../shared/permissions.ts'
 import { KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import type { Caller } from '../http/caller.ts'
-import { findKeyOwner } from './store.ts'
+import { type AddressList, type ClientRequest, clientAddress, createAddressList } from '../http/client-address.ts'
+import { rightsOfKey } from './rights.ts'
+import { readSettings } from './settings.ts'
+import { findPresentedKey, type PresentedKey } from './store.ts'
 
 const KEYS_CACHED = 10_000
 
 export type Authenticator = {
   /**
-   * `Authorization` header → whom the request speaks for. Answers at once for a key it looked up within KEY_CACHE_MS.
-   * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired.
+   * Whom the request speaks for. Answers at once for a key it looked up within KEY_CACHE_MS.
+   * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired, its owner inactive or its tenant
+   * disabled; CLIENT_ADDRESS_REFUSED when it may not be used from where the request comes.
    */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller>
+  authenticate(request: ClientRequest): Caller | Promise<Caller>
+  /** Looks every key up again: called after any change of keys, users, roles or tenants. */
+  forgetKeys(): void
+  /**
+   * The caller as this transaction sees their key, which is looked up by the secret that was presented.
+   * @throws UNAUTHORIZED when it is not accepted any more
+   */
+  lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
 
-type Cached = { caller: Caller; expiresAtMs: number; lookedUpAtMs: number }
+export type AuthenticatorOptions = {
+  db: Db
+  clock: Clock
+  /** Addresses and blocks of proxies whose X-Forwarded-For is believed; none by default. */
+  trustedProxies?: readonly string[] | undefined
+}
+
+/** What the cache holds of a key; `allowedFrom` is undefined when it may be used from everywhere. */
+type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined; lookedUpAtMs: number }
 
 /** Looks keys up by their SHA-256 and remembers them for KEY_CACHE_MS, the published bound on a revocation's delay. */
-export function createAuthenticator({ db, clock }: { db: Db; clock: Clock }): Authenticator {
-  const cache = new LRUCache<string, Cached>({ max: KEYS_CACHED })
+export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {
+  const proxies = createAddressList(trustedProxies)
+  const cache = new LRUCache<string, KnownKey>({ max: KEYS_CACHED })
+  let generation = 0
 
-  async function lookUp(secretHash: string): Promise<Caller> {
+  async function lookUp(secretHash: string, request: ClientRequest): Promise<Caller> {
     const lookedUpAtMs = clock.now()
-    const owner = await findKeyOwner(db, secretHash)
-    if (!owner) {
+    const startedIn = generation
+    const found = await findPresentedKey(db, secretHash)
+    if (!found) {
       cache.delete(secretHash)
-      throw unauthorized('The API key is not known or was revoked.')
+      throw unknown()
     }
-    const expiresAtMs = owner.expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(owner.expiresAt)
-    cache.set(secretHash, { caller: owner.caller, expiresAtMs, lookedUpAtMs })
-    return unlessExpired(owner.caller, expiresAtMs, clock.now())
+    const key = toKnownKey(found, secretHash, lookedUpAtMs)
+    // A change that came while the store was asked may or may not be in its answer.
+    if (startedIn === generation) cache.set(secretHash, key)
+    return admit(key, request, clock.now())
+  }
+
+  /** What changes between two requests with one key: the time, and where they come from. */
+  function admit({ caller, expiresAtMs, allowedFrom }: KnownKey, request: ClientRequest, now: number): Caller {
+    if (now >= expiresAtMs) throw expired()
+    if (allowedFrom !== undefined) checkAddress(clientAddress(request, proxies), allowedFrom)
+    return caller
   }
 
   return {
-    authenticate(authorization) {
-      const secretHash = hash('sha256', bearerToken(authorization), 'hex')
+    authenticate(request) {
+      const secretHash = hashOf(presentedKey(request.headers))
       const known = cache.get(secretHash)
       const now = clock.now()
-      if (known && now - known.lookedUpAtMs < KEY_CACHE_MS) return unlessExpired(known.caller, known.expiresAtMs, now)
-      return lookUp(secretHash)
+      if (known && now - known.lookedUpAtMs < KEY_CACHE_MS) return admit(known, request, now)
+      return lookUp(secretHash, request)
+    },
+    forgetKeys() {
+      generation += 1
+      cache.clear()
+    },
+    async lookUpAgain(tx, { secretHash }) {
+      const found = await findPresentedKey(tx, secretHash)
+      if (!found) throw unknown()
+      const { caller, expiresAtMs } = toKnownKey(found, secretHash, clock.now())
+      if (clock.now() >= expiresAtMs) throw expired()
+      return caller
     },
   }
+}
+
+/** `x-api-key` is where clients of Anthropic put it. Two different keys would leave open whom the request speaks for. */
+function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['headers']): string {
+  if (apiKey === undefined) return bearerToken(authorization)
+  if (typeof apiKey !== 'string' || (authorization !== undefined && bearerToken(authorization) !== apiKey)) {
+    throw unauthorized('Send one API key, as "Authorization: Bearer <API_KEY>" or as "x-api-key".')
+  }
+  return apiKey
 }
 
 /** RFC 6750 §2.1; the scheme's name is case-insensitive. */
@@ -54,9 +105,48 @@ function bearerToken(authorization: string | undefined): string {
   return token
 }
 
-function unlessExpired(caller: Caller, expiresAtMs: number, now: number): Caller {
-  if (now >= expiresAtMs) throw unauthorized('The API key has expired.')
-  return caller
+function checkAddress(address: string | undefined, allowedFrom: AddressList): void {
+  if (address !== undefined && allowedFrom.has(address)) return
+  throw new GatewayError(
+    'CLIENT_ADDRESS_REFUSED',
+    address === undefined
+      ? 'This key may be used from certain addresses only, and yours is not known: X-Forwarded-For is no list of addresses.'
+      : `This key may not be used from ${address}: its allowedIPs do not hold that address.`,
+  )
+}
+
+function toKnownKey(
+  { row, owner, ownerRights, tenantName }: PresentedKey,
+  secretHash: string,
+  lookedUpAtMs: number,
+): KnownKey {
+  const stored = readSettings(row.settings)
+  const { settings } = stored
+  const rights = rightsOfKey(stored, ownerRights)
+  return {
+    caller: {
+      tenantId: row.tenant_id,
+      tenantName,
+      keyId: row.id,
+      keyName: row.name,
+      expiresAt: row.expires_at,
+      secretHash,
+      userId: owner.id,
+      userName: owner.name,
+      userEmail: owner.email,
+      userRole: owner.role,
+      userLicense: owner.license,
+      rights,
+      isAdmin: mayUse(rights, 'user-management', 'admin'),
+      isOperator: row.is_operator === 1,
+      settings,
+    },
+    expiresAtMs: row.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(row.expires_at),
+    allowedFrom: settings.allowedIPs.length === 0 ? undefined : createAddressList(settings.allowedIPs),
+    lookedUpAtMs,
+  }
 }
 
 const unauthorized = (message: string) => new GatewayError('UNAUTHORIZED', message)
+const unknown = () => unauthorized('The API key is not known or was revoked.')
+const expired = () => unauthorized('The API key has expired.')

@@ -1,27 +1,138 @@
-import { FlatError } from '../../shared/wire/common.ts'
-import { WhoamiResponse } from '../../shared/wire/system.ts'
-import { type Route, reply, route } from '../http/route.ts'
+import type { z } from 'zod'
+import { isoTime } from '../../shared/time.ts'
+import { StructuredError } from '../../shared/wire/common.ts'
+import {
+  CreateKeyRequest,
+  KeyResponse,
+  KeySecretResponse,
+  ListKeysQuery,
+  ListKeysResponse,
+  ShowKeyResponse,
+  UpdateKeyRequest,
+} from '../../shared/wire/keys.ts'
+import type { ChangeDeps } from '../audit/change.ts'
+import { toPagination } from '../db/list-page.ts'
+import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
+import { changeKey, createKey, getKey, type NewSecret, revokeKey, rotateKey } from './lifecycle.ts'
+import { listKeys, type OwnedKey } from './store.ts'
+import { toApiKey } from './view.ts'
+import { whoamiRoute } from './whoami.ts'
 
-export function keyRoutes(): Route[] {
+const refused = (description: string): ResponseDoc => ({ description, schema: StructuredError })
+
+const notAllowed = refused('Not an administrator, or the key in question may do more than that of the caller')
+const unknown = refused('No such key')
+const revoked = refused('The key was revoked')
+
+/** No cache on the way keeps an answer with a secret. */
+const SECRET_HEADERS = { 'cache-control': 'no-store' }
+
+/** The routes of API keys (named-endpoints §10), and whoami. */
+export function keyRoutes(deps: ChangeDeps): Route[] {
+  const { db, clock } = deps
+  const shown = (key: OwnedKey) => toApiKey(key, isoTime(clock.now()))
+  const withSecret = (message: string, { key, secret }: NewSecret) =>
+    ({ success: true, message, apiKey: shown(key), secret }) satisfies z.input<typeof KeySecretResponse>
+
   return [
+    whoamiRoute(),
     route({
       method: 'GET',
-      path: '/api/external/whoami',
-      access: 'key',
-      errors: 'flat',
-      summary: 'Whom the presented key speaks for',
+      path: '/api/admin/api-keys',
+      access: 'integrations',
+      errors: 'structured',
+      summary: 'List API keys',
       tags: ['Keys'],
+      query: ListKeysQuery,
       responses: {
-        200: { description: 'The owner of the key', schema: WhoamiResponse },
-        401: { description: 'Key missing or invalid', schema: FlatError },
+        200: { description: 'One page', schema: ListKeysResponse },
       },
-      async handle({ caller }) {
+      async handle({ caller, query }) {
+        const { keys, total } = await listKeys(db, caller.tenantId, query, isoTime(clock.now()))
         return reply(200, {
           success: true,
-          user: { id: caller.userId, name: caller.userName, email: caller.userEmail, role: caller.userRole },
-          tenant: { id: caller.tenantId, name: caller.tenantName },
-          api_key: { id: caller.keyId, name: caller.keyName, operator: caller.isOperator },
-        })
+          apiKeys: keys.map(shown),
+          pagination: toPagination(query, total),
+        } satisfies z.input<typeof ListKeysResponse>)
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/admin/api-keys',
+      access: 'integrations',
+      errors: 'structured',
+      summary: 'Create an API key; its secret is shown this once',
+      tags: ['Keys'],
+      body: CreateKeyRequest,
+      responses: {
+        403: notAllowed,
+        201: { description: 'The key and its secret', schema: KeySecretResponse },
+      },
+      async handle(context) {
+        return reply(201, withSecret('API key created', await createKey(deps, context, context.body)), SECRET_HEADERS)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/admin/api-keys/{keyId}',
+      access: 'integrations',
+      errors: 'structured',
+      summary: 'Show an API key',
+      tags: ['Keys'],
+      responses: { 200: { description: 'The key', schema: ShowKeyResponse }, 404: unknown },
+      async handle({ caller, params }) {
+        const apiKey = shown(await getKey(db, caller, params.keyId))
+        return reply(200, { success: true, apiKey } satisfies z.input<typeof ShowKeyResponse>)
+      },
+    }),
+    route({
+      method: 'PUT',
+      path: '/api/admin/api-keys/{keyId}',
+      access: 'integrations',
+      errors: 'structured',
+      summary: 'Change an API key',
+      tags: ['Keys'],
+      body: UpdateKeyRequest,
+      responses: {
+        403: notAllowed,
+        200: { description: 'The changed key', schema: KeyResponse },
+        404: unknown,
+        409: revoked,
+      },
+      async handle(context) {
+        const apiKey = shown(await changeKey(deps, context, context.params.keyId, context.body))
+        return reply(200, { success: true, message: 'API key updated', apiKey } satisfies z.input<typeof KeyResponse>)
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/api/admin/api-keys/{keyId}',
+      access: 'integrations',
+      errors: 'structured',
+      summary: 'Revoke an API key for good; it stays in the list',
+      tags: ['Keys'],
+      responses: { 403: notAllowed, 200: { description: 'The revoked key', schema: KeyResponse }, 404: unknown },
+      async handle(context) {
+        const apiKey = shown(await revokeKey(deps, context, context.params.keyId))
+        return reply(200, { success: true, message: 'API key revoked', apiKey } satisfies z.input<typeof KeyResponse>)
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/admin/api-keys/{keyId}/rotate',
+      access: 'integrations',
+      errors: 'structured',
+      summary: 'Give an API key a new secret; the old one stops at once',
+      tags: ['Keys'],
+      responses: {
+        403: notAllowed,
+        200: { description: 'The key and its new secret', schema: KeySecretResponse },
+        404: unknown,
+        409: revoked,
+      },
+      async handle(context) {
+        const rotated = await rotateKey(deps, context, context.params.keyId)
+        return reply(200, withSecret('API key rotated', rotated), SECRET_HEADERS)
       },
     }),
   ]

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { SOURCES_RETURNED } from '../../shared/spec-limits.ts'
 import type { Db } from '../db/database.ts'
+import { type Content, textOf } from '../providers/conversation.ts'
 import type { GroundingPassage } from '../providers/provider.ts'
 import { contentWords } from '../text/words.ts'
 import { type Match, searchPassages } from './search.ts'
@@ -83,8 +84,8 @@ const CONTEXT_CHARS = 300
 const WORDS_OF_ITS_OWN = 2
 
 /** What to search for: the last user turn, and the one before it when the last says too little alone. */
-export function retrievalQuery(messages: readonly { role: string; content: string }[]): string {
-  const turns = messages.filter(({ role }) => role === 'user').map(({ content }) => content)
+export function retrievalQuery(messages: readonly { role: string; content: Content }[]): string {
+  const turns = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
   const question = headAndTail(turns.at(-1) ?? '', QUESTION_CHARS)
   const before = turns.at(-2)
   if (before === undefined || contentWords(question).length >= WORDS_OF_ITS_OWN) return question

@@ -16,17 +16,20 @@ import {
 /** What one transaction writes or deletes. SQLite has one writer, and every chat's bill waits its turn behind it. */
 const PASSAGES_PER_TRANSACTION = 200
 
+/** Runs `publish` in a transaction and commits it: whoever has more to write with it does so there. */
+export type InPublication = (publish: (tx: Db) => Promise<DocumentKey[]>) => Promise<DocumentKey[]>
+
 /**
  * Puts a document in the place of the one with the same `source`. Its passages are written in short transactions that
- * others get in between, and all of them become visible in the last one: a search sees the old document or the new one,
- * whole. When anything fails, or `signal` is aborted, the old one stays as it was.
+ * others get in between, and all of them become visible in the last one, run by `inPublication`: a search sees the old
+ * document or the new one, whole. When anything fails, or `signal` is aborted, the old one stays as it was.
  */
 export async function replaceDocument(
   db: Db,
   index: IndexKey,
   document: Omit<NewDocument, 'passageCount'>,
   passages: readonly Passage[],
-  signal: AbortSignal,
+  { inPublication, signal }: { inPublication: InPublication; signal: AbortSignal },
 ): Promise<void> {
   const draft = await insertDraft(db, index, { ...document, passageCount: passages.length })
   let replaced: DocumentKey[]
@@ -36,7 +39,7 @@ export async function replaceDocument(
       const batch = passages.slice(start, start + PASSAGES_PER_TRANSACTION)
       await db.transaction().execute((tx) => insertPassages(tx, draft, batch))
     }
-    replaced = await db.transaction().execute((tx) => publishDraft(tx, draft, document.source))
+    replaced = await inPublication((tx) => publishDraft(tx, draft, document.source))
   } catch (error) {
     // A store that fails now fails here as well; removeAbandoned comes back to it.
     await removeDocument(db, draft).catch(() => undefined)

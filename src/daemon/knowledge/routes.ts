@@ -6,7 +6,7 @@ import { GatewayError } from '../../shared/errors.ts'
 import { newId } from '../../shared/ids.ts'
 import { toIndexName } from '../../shared/index-name.ts'
 import { INDEX_NAME, SEARCH_CONTENT_CHARS } from '../../shared/spec-limits.ts'
-import { type Clock, isoTime } from '../../shared/time.ts'
+import { isoTime } from '../../shared/time.ts'
 import { FlatError, StructuredError } from '../../shared/wire/common.ts'
 import {
   CreateIndexRequest,
@@ -20,22 +20,28 @@ import {
   TrainResponse,
   ZERO_KNOWLEDGE,
 } from '../../shared/wire/indexes.ts'
+import { type ChangeDeps, change } from '../audit/change.ts'
 import type { Db } from '../db/database.ts'
+import { toPagination } from '../db/list-page.ts'
+import type { Caller } from '../http/caller.ts'
 import { type Route, reply, route } from '../http/route.ts'
 import type { Log } from '../log.ts'
 import { characterBorder } from '../text/words.ts'
+import { requireAllowedIndex } from './allowed-index.ts'
 import { type Match, searchPassages } from './search.ts'
 import { type CountedIndex, findIndexByName, type IndexRow, insertIndex, listIndexes, listIndexNames } from './store.ts'
 import { type TrainedDocument, trainIndex } from './train.ts'
 import { receiveUpload } from './upload.ts'
 
 /** The routes of knowledge bases (named-endpoints §4, §19). */
-export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Route[] {
+export function knowledgeRoutes({ log, ...deps }: ChangeDeps & { log: Log }): Route[] {
+  const { db, clock } = deps
   return [
     route({
       method: 'POST',
       path: '/api/external/indexes',
-      access: 'admin',
+      access: 'index-management',
+      rate: 'write',
       errors: 'structured',
       summary: 'Create a knowledge base',
       tags: ['Indexes'],
@@ -46,11 +52,10 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
           description: 'A field is wrong; flat when it is the name',
           schema: z.union([StructuredError, FlatError]),
         },
-        401: { description: 'Key missing or invalid', schema: StructuredError },
-        403: { description: 'Not an administrator', schema: StructuredError },
         409: { description: 'The name exists', schema: StructuredError },
       },
-      async handle({ caller, body }) {
+      async handle(context) {
+        const { caller, body } = context
         const now = isoTime(clock.now())
         const index: IndexRow = {
           id: newId(clock.now()),
@@ -61,7 +66,16 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
           created_at: now,
           updated_at: now,
         }
-        await insertIndex(db, index)
+        await change(deps, context, async ({ tx, record }) => {
+          await insertIndex(tx, index)
+          await record({
+            type: 'index_management',
+            operation: 'create',
+            resourceType: 'index',
+            resourceId: index.id,
+            description: `created index "${index.name}"`,
+          })
+        })
         return reply(201, {
           success: true,
           message: 'Index created',
@@ -72,24 +86,21 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
     route({
       method: 'GET',
       path: '/api/external/indexes/all',
-      access: 'admin',
+      access: 'index-management',
+      rate: 'read',
       errors: 'structured',
       summary: 'List all knowledge bases',
       tags: ['Indexes'],
       query: ListIndexesQuery,
       responses: {
         200: { description: 'One page, newest first', schema: ListIndexesResponse },
-        400: { description: 'A parameter is wrong', schema: StructuredError },
-        401: { description: 'Key missing or invalid', schema: StructuredError },
-        403: { description: 'Not an administrator', schema: StructuredError },
       },
       async handle({ caller, query }) {
-        const { page, limit } = query
         const { indexes, total } = await listIndexes(db, caller.tenantId, query)
         return reply(200, {
           success: true,
           indexes: indexes.map(toIndex),
-          pagination: { page, limit, total, pages: Math.ceil(total / limit) },
+          pagination: toPagination(query, total),
         } satisfies z.input<typeof ListIndexesResponse>)
       },
     }),
@@ -102,10 +113,10 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
       tags: ['Indexes'],
       responses: {
         200: { description: 'What chat takes as `index`', schema: DiscoverIndexesResponse },
-        401: { description: 'Key missing or invalid', schema: FlatError },
       },
       async handle({ caller }) {
-        const indexes = await listIndexNames(db, caller.tenantId)
+        const { allowedIndexes } = caller.settings
+        const indexes = await listIndexNames(db, caller.tenantId, allowedIndexes)
         return reply(200, {
           success: true,
           indexes: [
@@ -117,7 +128,7 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
             },
             ...indexes.map(({ name, description }) => ({ id: name, name, type: 'general' as const, description })),
           ],
-          restrictions: { allowed_indexes: 'all user indexes' },
+          restrictions: { allowed_indexes: allowedIndexes.length === 0 ? 'all user indexes' : allowedIndexes },
         } satisfies z.input<typeof DiscoverIndexesResponse>)
       },
     }),
@@ -132,20 +143,20 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
       responses: {
         200: { description: 'What became of each document', schema: TrainResponse },
         400: { description: 'Nothing sent, malformed, or no document could be read', schema: FlatError },
-        401: { description: 'Key missing or invalid', schema: FlatError },
+        403: { description: 'The key may not use an index of this name', schema: FlatError },
         404: { description: 'No such index', schema: FlatError },
         413: { description: 'A file is too large; nothing was indexed', schema: FlatError },
         415: { description: 'Not multipart/form-data', schema: FlatError },
       },
-      async handle({ caller, params, request, requestId, signal }) {
-        const index = await getIndex(db, caller.tenantId, params.indexName)
+      async handle(context) {
+        const { caller, params, request, requestId, signal } = context
+        const index = await getIndex(db, caller, params.indexName)
         const directory = await mkdtemp(join(tmpdir(), 'aigw-upload-'))
         try {
           const uploads = await receiveUpload(request, directory, signal)
           // Everything has come: from here on silence on the connection is ours, not the client's.
           request.setTimeout(0)
-          const key = { tenantId: caller.tenantId, indexId: index.id }
-          const documents = await trainIndex(uploads, key, { db, clock }, signal)
+          const documents = await trainIndex(uploads, index, deps, context)
           const counts = { index: index.name, documents: documents.length, failed: countOf(documents, 'failed') }
           log.info({ request_id: requestId, ...counts }, 'index trained')
           return reply(200, trained(index, documents, requestId))
@@ -165,11 +176,11 @@ export function knowledgeRoutes({ db, clock, log }: { db: Db; clock: Clock; log:
       responses: {
         200: { description: 'The best passages, best first', schema: SearchResponse },
         400: { description: 'A parameter is missing or wrong', schema: FlatError },
-        401: { description: 'Key missing or invalid', schema: FlatError },
+        403: { description: 'The key may not use an index of this name', schema: FlatError },
         404: { description: 'No such index', schema: FlatError },
       },
       async handle({ caller, params, query: { query, top_k, min_score }, requestId }) {
-        const index = await getIndex(db, caller.tenantId, params.indexName)
+        const index = await getIndex(db, caller, params.indexName)
         const found = await searchPassages(db, caller.tenantId, index.id, query, top_k)
         const matches = found.filter(({ score }) => score >= min_score).map(toSearchMatch)
         return reply(200, {
@@ -196,9 +207,13 @@ function usableName(name: string): string {
   return normal
 }
 
-/** What cannot be a name is not asked for: not every text can be sent to a database. @throws INDEX_NOT_FOUND */
-async function getIndex(db: Db, tenantId: string, name = ''): Promise<IndexRow> {
-  const index = INDEX_NAME.test(name) ? await findIndexByName(db, tenantId, name) : undefined
+/**
+ * What cannot be a name is not asked for: not every text can be sent to a database.
+ * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether there is such an index or not; INDEX_NOT_FOUND
+ */
+async function getIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
+  requireAllowedIndex(caller, name)
+  const index = INDEX_NAME.test(name) ? await findIndexByName(db, caller.tenantId, name) : undefined
   if (!index)
     throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
   return index

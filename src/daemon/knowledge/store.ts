@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
 import { GatewayError } from '../../shared/errors.ts'
 import type { Db } from '../db/database.ts'
+import { contains, type Page, pageOf } from '../db/list-page.ts'
 import type { Tables } from '../db/tables.ts'
 
 export type IndexRow = Tables['indexes']
@@ -34,15 +34,23 @@ export function findIndexByName(db: Db, tenantId: string, name: string): Promise
 export async function listIndexes(
   db: Db,
   tenantId: string,
-  { page, limit, search = '' }: { page: number; limit: number; search?: string | undefined },
+  { search, ...page }: Page & { search?: string | undefined },
 ): Promise<{ indexes: CountedIndex[]; total: number }> {
-  const pattern = `%${search.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
-  const matching = db
+  let matching = db.selectFrom('indexes').select('id').where('tenant_id', '=', tenantId)
+  if (search !== undefined) matching = matching.where(contains('name', search))
+  const { rows, total } = await pageOf(matching, {
+    ...page,
+    sortKeys: ['created_at', 'id'],
+    sortOrder: 'desc',
+    isSearch: search !== undefined,
+    find: (ids) => countedIndexes(db, tenantId).where('id', 'in', ids).execute(),
+  })
+  return { indexes: rows, total }
+}
+
+const countedIndexes = (db: Db, tenantId: string) =>
+  db
     .selectFrom('indexes')
-    .where('indexes.tenant_id', '=', tenantId)
-    .where(sql<boolean>`indexes.name like ${pattern} escape '\\'`)
-  const { total } = await matching.select((the) => the.fn.countAll().as('total')).executeTakeFirstOrThrow()
-  const rows = await matching
     .selectAll()
     .select((the) =>
       the
@@ -50,24 +58,20 @@ export async function listIndexes(
         .whereRef('documents.tenant_id', '=', 'indexes.tenant_id')
         .whereRef('documents.index_id', '=', 'indexes.id')
         .where('documents.state', '=', 'published')
-        .select((inner) => inner.fn.countAll().as('count'))
-        .as('document_count'),
+        .select((inner) => inner.fn.countAll<number>().as('count'))
+        .as('documentCount'),
     )
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .offset((page - 1) * limit)
-    .execute()
-  const indexes = rows.map(({ document_count, ...index }) => ({ ...index, documentCount: Number(document_count) }))
-  return { indexes, total: Number(total) }
-}
-
-/** The names a key may give as `index`, in alphabetical order. */
-export function listIndexNames(db: Db, tenantId: string): Promise<Pick<IndexRow, 'name' | 'description'>[]> {
-  return db
-    .selectFrom('indexes')
-    .select(['name', 'description'])
+    // A count is never null, whatever the type of a subquery says.
+    .$narrowType<{ documentCount: number }>()
     .where('tenant_id', '=', tenantId)
-    .orderBy('name')
-    .execute()
+
+/** The names that a key with these `allowedIndexes` may give as `index`, in alphabetical order; an empty list allows all. */
+export function listIndexNames(
+  db: Db,
+  tenantId: string,
+  allowedIndexes: readonly string[],
+): Promise<Pick<IndexRow, 'name' | 'description'>[]> {
+  const all = db.selectFrom('indexes').select(['name', 'description']).where('tenant_id', '=', tenantId)
+  const usable = allowedIndexes.length === 0 ? all : all.where('name', 'in', allowedIndexes)
+  return usable.orderBy('name').execute()
 }

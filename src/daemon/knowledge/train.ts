@@ -2,37 +2,43 @@ import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { z } from 'zod'
 import { DOCUMENT_NAME_CHARS, DOCUMENT_PASSAGES, UPLOAD_TIMEOUT_MS } from '../../shared/spec-limits.ts'
-import { type Clock, isoTime } from '../../shared/time.ts'
+import { isoTime } from '../../shared/time.ts'
 import type { TrainResponse } from '../../shared/wire/indexes.ts'
-import type { Db } from '../db/database.ts'
+import { type Actor, type ChangeDeps, change } from '../audit/change.ts'
+import { requireAllowedIndex } from './allowed-index.ts'
 import { chunkText, type Passage } from './chunking.ts'
-import { findDocument, type IndexKey } from './document-store.ts'
+import { findDocument } from './document-store.ts'
 import { type DocumentText, readDocument, UnreadableDocument } from './document-text.ts'
 import { removeAbandoned, replaceDocument } from './replacement.ts'
+import type { IndexRow } from './store.ts'
 import type { Upload } from './upload.ts'
+
+/** Whose training it is, and until when it goes on. */
+type Training = Actor & { signal: AbortSignal }
 
 export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
 
 /**
  * Puts each document into the index, in the place of an older one of the same name, and says what became of it. One that
- * cannot be read is `failed` and leaves the others, and its own older version, as they are.
+ * cannot be read is `failed` and leaves the others, and its own older version, as they are. Each that becomes visible has
+ * its audit entry.
  */
 export async function trainIndex(
   uploads: readonly Upload[],
-  index: IndexKey,
-  { db, clock }: { db: Db; clock: Clock },
-  signal: AbortSignal,
+  index: IndexRow,
+  deps: ChangeDeps,
+  by: Training,
 ): Promise<TrainedDocument[]> {
-  await removeAbandoned(db, index.tenantId, isoTime(clock.now() - ABANDONED_MS))
+  await removeAbandoned(deps.db, index.tenant_id, isoTime(deps.clock.now() - ABANDONED_MS))
   const documents: TrainedDocument[] = []
   const names = new Set<string>()
   for (const upload of uploads) {
-    if (signal.aborted) throw signal.reason
+    if (by.signal.aborted) throw by.signal.reason
     const name = documentName(upload.name)
     try {
       if (names.has(name)) throw new UnreadableDocument('Another document of this request has the same name.')
       names.add(name)
-      documents.push(await trainDocument({ ...upload, name }, index, { db, clock }, signal))
+      documents.push(await trainDocument({ ...upload, name }, index, deps, by))
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
       documents.push({ name, status: 'failed', chunks: 0, error: error.message })
@@ -43,10 +49,11 @@ export async function trainIndex(
 
 async function trainDocument(
   upload: Upload,
-  index: IndexKey,
-  { db, clock }: { db: Db; clock: Clock },
-  signal: AbortSignal,
+  index: IndexRow,
+  deps: ChangeDeps,
+  by: Training,
 ): Promise<TrainedDocument> {
+  const { db, clock } = deps
   const { name } = upload
   if (name === '') throw new UnreadableDocument('The file has no name.')
   if (name.length > DOCUMENT_NAME_CHARS) {
@@ -55,12 +62,29 @@ async function trainDocument(
   if (/[\p{Cc}\p{Surrogate}]/u.test(name)) throw new UnreadableDocument('The name holds control characters.')
   const content = readDocument({ ...upload, bytes: await upload.read() })
   const contentHash = hashOf(content)
-  const stored = await findDocument(db, index, name)
+  const key = { tenantId: index.tenant_id, indexId: index.id }
+  const stored = await findDocument(db, key, name)
   if (stored?.contentHash === contentHash) return { name, status: 'unchanged', chunks: stored.passageCount }
 
   const { title, passages } = await passagesOf(content)
   const document = { source: name, title: title || name, contentHash, now: isoTime(clock.now()) }
-  await replaceDocument(db, index, document, passages, signal)
+  await replaceDocument(db, key, document, passages, {
+    signal: by.signal,
+    inPublication: (publish) =>
+      change(deps, by, async ({ tx, caller, record }) => {
+        requireAllowedIndex(caller, index.name)
+        const replaced = await publish(tx)
+        await record({
+          type: 'index_management',
+          operation: 'train',
+          resourceType: 'index',
+          resourceId: index.id,
+          description: `trained index "${index.name}" with "${name}"`,
+          metadata: { document: name, contentHash, passages: passages.length, replaced: replaced.length > 0 },
+        })
+        return replaced
+      }),
+  })
   return { name, status: 'indexed', chunks: passages.length }
 }
 

@@ -1,4 +1,5 @@
 import type { FailoverTrigger } from '../../shared/wire/chat.ts'
+import type { GenerationOptions, Message } from './conversation.ts'
 
 /**
  * A passage of a knowledge base that the answer may rest on; `number` is how the prompt refers to it, `headings` are
@@ -12,12 +13,15 @@ export type ProviderCall = {
   model: string
   /** System prompt as the model shall see it, with the retrieved passages fenced inside; empty for none. */
   system: string
-  messages: readonly { role: 'user' | 'assistant'; content: string }[]
+  messages: readonly Message[]
   /** Retrieved passages for `local/extract`, and null when the request does no retrieval. */
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
-  temperature: number
+  /** Undefined: whatever the model does by itself. */
+  temperature: number | undefined
   maxTokens: number
   stream: boolean
+  /** Undefined for a plain chat. */
+  options?: GenerationOptions | undefined
   /** Whole attempt, first part and silence between parts; milliseconds. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
@@ -42,14 +46,30 @@ export type TokenUsage = {
 
 /** One step of an answer. A finished answer ends with exactly one `end`. */
 export type ChatPart =
-  | { type: 'text'; text: string }
-  | { type: 'reasoning'; text: string }
+  /** `logprobs` as the provider gave them, when they were asked for. */
+  | { type: 'text'; text: string; logprobs?: unknown }
+  /** What is signed or encrypted goes back to its origin on the next turn (conversation.ts). */
+  | { type: 'reasoning'; text: string; origin?: string; signature?: string; data?: string }
+  /** A piece of a tool call: the first of an index has `id` and `name`, all of them the next piece of the arguments. */
+  | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
   | {
       type: 'end'
       outcome: 'complete' | 'length' | 'filtered'
       nativeFinishReason: string
       usage: TokenUsage | undefined
     }
+
+export type EmbedCall = {
+  /** The provider's own name of the model, without `<provider>/`. */
+  model: string
+  input: readonly string[]
+  /** Undefined: as many as the model gives. */
+  dimensions?: number | undefined
+  /** The end user, as the caller names them. */
+  user?: string | undefined
+}
+
+export type Embeddings = { vectors: number[][]; usage: TokenUsage | undefined }
 
 export type Provider = {
   name: string
@@ -59,9 +79,14 @@ export type Provider = {
    * Starts the call and yields what the upstream said, in batches: all parts of one network read together. The first
    * batch is yielded only at the commit point: it holds content (or the whole answer), so a caller that has not
    * received a batch may still try another model. The last part of the last batch is `end`.
-   * @throws ProviderError for every other way to end.
+   * @throws ProviderError for every other way to end; `chat` itself does for what cannot be asked of this provider.
    */
   chat(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]>
+  /**
+   * Turns texts into vectors, one for each and in their order; absent where there is no such interface.
+   * @throws ProviderError
+   */
+  embed?(call: EmbedCall, signal: AbortSignal): Promise<Embeddings>
   close(): Promise<void>
 }
 

@@ -1,43 +1,57 @@
+import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { ProviderConfig } from '../config.ts'
 import type { Log } from '../log.ts'
-import { openAiProvider } from './openai/provider.ts'
+import { providerOnDemand } from './on-demand.ts'
+import { azureProvider, openAiProvider } from './openai/provider.ts'
 import type { Provider } from './provider.ts'
 
 export type ProviderRegistry = {
   /** The provider of `<provider>/<model>` and its own name of the model; undefined when nobody offers it. */
   find(modelId: string): { provider: Provider; model: string } | undefined
-  /** What may be asked for, for the message of an unknown model: model ids, and `<provider>/*` where any name goes. */
-  describe(): string[]
+  /**
+   * What may be asked for by a key with this allowlist, or by any: model ids, and `<provider>/*` where any name goes. Where
+   * the list names models of such a provider one by one, these.
+   */
+  describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>
 }
 
+const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
+
 /**
- * The built-in providers and those of the configuration, by name.
+ * The built-in providers and those of the configuration, by name; then, of other names, those that are `found` at the
+ * moment. They are not closed here.
  * @throws Error when two share a name, or a `local` one is configured that is not built in.
  */
 export function createProviderRegistry(
   configs: readonly ProviderConfig[],
-  { clock, log, builtIn }: { clock: Clock; log?: Log; builtIn: readonly Provider[] },
+  {
+    clock,
+    log,
+    builtIn,
+    found = NOTHING_FOUND,
+  }: { clock: Clock; log?: Log; builtIn: readonly Provider[]; found?: ReadonlyMap<string, Provider> },
 ): ProviderRegistry {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
   for (const config of configs) {
-    if (config.kind === 'local') {
-      if (!providers.has(config.name)) throw new Error(`provider "${config.name}": only "local" may be of kind local`)
-      continue
-    }
+    if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
-    providers.set(config.name, openAiProvider(config, { clock }))
+    providers.set(config.name, createProvider(config, clock))
   }
 
-  const describe = () => [...providers.values()].flatMap((provider) => modelIds(provider) ?? [`${provider.name}/*`])
+  const describe = (allowedModels: readonly string[] = []) =>
+    [...providers.values(), ...[...found.values()].filter(({ name }) => !providers.has(name))].flatMap((provider) =>
+      usableIds(provider, allowedModels),
+    )
   log?.info({ models: describe() }, 'providers ready')
 
   return {
     describe,
     find(modelId) {
       const slash = modelId.indexOf('/')
-      const provider = providers.get(modelId.slice(0, Math.max(0, slash)))
+      const name = modelId.slice(0, Math.max(0, slash))
+      const provider = providers.get(name) ?? found.get(name)
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
       return { provider, model }
@@ -48,4 +62,36 @@ export function createProviderRegistry(
   }
 }
 
-const modelIds = ({ name, models }: Provider) => models?.map((model) => `${name}/${model}`)
+function createProvider(config: ProviderConfig, clock: Clock): Provider {
+  switch (config.kind) {
+    case 'local':
+      throw new Error(`provider "${config.name}": only "local" may be of kind local`)
+    case 'openai':
+      return openAiProvider(config, { clock })
+    case 'azure':
+      return azureProvider(config, { clock })
+    // The start of the daemon does not wait for what many installations never use.
+    case 'anthropic':
+      return providerOnDemand(config, async () => {
+        const { anthropicProvider } = await import('./anthropic/provider.ts')
+        return anthropicProvider(config, { clock })
+      })
+    case 'google':
+      return providerOnDemand(config, async () => {
+        const { googleProvider } = await import('./google/provider.ts')
+        return googleProvider(config, { clock })
+      })
+    case 'bedrock':
+      return providerOnDemand(config, async () => {
+        const { bedrockProvider } = await import('./bedrock/provider.ts')
+        return bedrockProvider(config, { clock })
+      })
+  }
+}
+
+function usableIds({ name, models }: Provider, allowed: readonly string[]): string[] {
+  const any = `${name}/*`
+  if (models) return models.map((model) => `${name}/${model}`).filter((id) => allowsModel(allowed, id))
+  if (allowsModel(allowed, any)) return [any]
+  return [...new Set(allowed)].filter((id) => id.startsWith(`${name}/`))
+}

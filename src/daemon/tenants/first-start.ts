@@ -1,9 +1,11 @@
-import { hash } from 'node:crypto'
 import { sql } from 'kysely'
-import { newApiKey, newId } from '../../shared/ids.ts'
+import { newApiKey, newId, secretHash } from '../../shared/ids.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
+import { toSearchText } from '../db/list-page.ts'
+import { insertKey } from '../keys/store.ts'
+import { insertSystemRoles } from '../roles/system-roles.ts'
 import { adminKeyFile, readKeyFile, removeKeyFile, writeKeyFile } from './admin-key-file.ts'
 
 export type FirstStartOptions = {
@@ -49,6 +51,7 @@ export async function ensureFirstStart(db: Db, options: FirstStartOptions): Prom
 async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: FirstStartOptions): Promise<FirstStart> {
   await takeTurns(tx)
   const now = isoTime(clock.now())
+  for (const { id } of await tx.selectFrom('tenants').select('id').execute()) await insertSystemRoles(tx, id, now)
   const operators = await tx.selectFrom('api_keys').selectAll().where('is_operator', '=', 1).execute()
   const [operator] = operators
 
@@ -82,15 +85,27 @@ async function takeTurns(tx: Db): Promise<void> {
 }
 
 async function ensureOwner(tx: Db, now: string): Promise<Owner> {
+  const name = 'default'
   const tenant = await tx
     .selectFrom('tenants')
     .select('id')
-    .where('name', '=', 'default')
+    .where('name', '=', name)
     .orderBy('created_at')
     .executeTakeFirst()
   const tenantId = tenant?.id ?? newId()
   if (tenant === undefined) {
-    await tx.insertInto('tenants').values({ id: tenantId, name: 'default', created_at: now }).execute()
+    await tx
+      .insertInto('tenants')
+      .values({
+        id: tenantId,
+        name,
+        status: 'Active',
+        created_at: now,
+        updated_at: now,
+        search_text: toSearchText(name),
+      })
+      .execute()
+    await insertSystemRoles(tx, tenantId, now)
   }
   const user = await tx
     .selectFrom('users')
@@ -112,6 +127,11 @@ async function ensureOwner(tx: Db, now: string): Promise<Owner> {
         status: 1,
         created_at: now,
         updated_at: now,
+        license: 'Essential',
+        auth_type: 'basic',
+        is_verified: 1,
+        setup_completed: 1,
+        search_text: toSearchText('Administrator', 'admin@localhost', 'admin'),
       })
       .execute()
   }
@@ -119,28 +139,23 @@ async function ensureOwner(tx: Db, now: string): Promise<Owner> {
 }
 
 async function insertOperatorKey(tx: Db, key: string, { tenant_id, user_id }: Owner, now: string): Promise<void> {
-  await tx
-    .insertInto('api_keys')
-    .values({
-      id: newId(),
-      tenant_id,
-      user_id,
-      name: 'operator',
-      secret_hash: hash('sha256', key, 'hex'),
-      is_operator: 1,
-      created_at: now,
-      expires_at: null,
-      revoked_at: null,
-    })
-    .execute()
+  await insertKey(tx, {
+    id: newId(),
+    tenant_id,
+    user_id,
+    name: 'operator',
+    secret_hash: secretHash(key),
+    is_operator: 1,
+    created_at: now,
+    updated_at: now,
+    expires_at: null,
+    revoked_at: null,
+    settings: '{}',
+  })
 }
 
 const findKey = (db: Db, key: string) =>
-  db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('secret_hash', '=', hash('sha256', key, 'hex'))
-    .executeTakeFirst()
+  db.selectFrom('api_keys').selectAll().where('secret_hash', '=', secretHash(key)).executeTakeFirst()
 
 /** The file is there before its key counts: killed in between, the next start finds the key and puts it into service. */
 async function newKeyFile(dataDir: string): Promise<string> {

@@ -26,7 +26,8 @@ const timeout = (name: string, bounds: { min: number; max: number }) =>
       .meta({ description: `Milliseconds, clamped to ${bounds.min}-${bounds.max}` }),
   )
 
-const ModelId = storableText('a model')
+/** `<provider>/<model>` (spec: `model`). */
+export const ModelId = storableText('a model')
   .regex(/^[^/\s]+\/\S+$/, { error: 'a model is written "<provider>/<model>"' })
   .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
   .meta({ example: 'local/extract' })
@@ -34,18 +35,21 @@ const ModelId = storableText('a model')
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
+/** Time limits of an attempt, as request, key and chain entry name them; clamped. */
+export const attemptTimeouts = {
+  timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
+  first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
+}
+
+export const FailoverTriggers = z.array(
+  z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }),
+  { error: 'redundancy.on must be an array of triggers' },
+)
+
 const ChainEntry = z
-  .union(
-    [
-      ModelId,
-      z.object({
-        model: ModelId,
-        timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
-        first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
-      }),
-    ],
-    { error: 'each entry is "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}' },
-  )
+  .union([ModelId, z.object({ model: ModelId, ...attemptTimeouts })], {
+    error: 'each entry is "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}',
+  })
   .transform((entry) => (typeof entry === 'string' ? { model: entry } : entry))
 
 const distinct = (count: number, name: string) => ({
@@ -55,18 +59,22 @@ const distinct = (count: number, name: string) => ({
 const chainSize = distinct(MODELS_PER_CHAIN, 'models')
 const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 
+/** From when on no other model is tried for a streamed answer: its first token, or its end. */
+export const COMMIT_POINTS = ['first_token', 'complete'] as const
+export type CommitPoint = (typeof COMMIT_POINTS)[number]
+
 const Redundancy = z.object(
   {
-    timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
-    first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
-    on: optional(
-      z.array(
-        z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }),
-        { error: 'redundancy.on must be an array of triggers' },
-      ),
+    ...attemptTimeouts,
+    on: optional(FailoverTriggers),
+    commit: optional(
+      z.enum(COMMIT_POINTS, { error: `redundancy.commit must be one of ${COMMIT_POINTS.join(', ')}` }).meta({
+        description:
+          '`complete` holds a streamed answer back, up to 1 MiB of it, until it has come to a good end, so that one that breaks is answered by the next model',
+      }),
     ),
   },
-  { error: 'redundancy must be an object {timeout_ms, first_token_timeout_ms, on}' },
+  { error: 'redundancy must be an object {timeout_ms, first_token_timeout_ms, on, commit}' },
 )
 
 const ChatMessage = z.object(
@@ -163,6 +171,20 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
+/** What is said in the same words on every surface where a model is spoken to. */
+export const SHARED_CHAT_FIELDS = ChatRequest.pick({
+  model: true,
+  models: true,
+  fallback_models: true,
+  redundancy: true,
+  smltp_policy: true,
+  prompt_shield: true,
+  user_id: true,
+  temperature: true,
+  max_tokens: true,
+  stream: true,
+}).shape
+
 export const Usage = z
   .object({
     prompt_tokens: z.int(),
@@ -201,6 +223,18 @@ export const ChatMetadata = z
   })
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
+
+/** What other surfaces than our own say beyond their contract, in a member called `gateway` (named-endpoints §5). */
+export const GatewayExtension = ChatMetadata.pick({
+  served_model: true,
+  requested_model: true,
+  failover: true,
+  smltp_policy_used: true,
+  smltp_policy_source: true,
+  smltp_policy_hash: true,
+  prompt_shield_policy: true,
+}).meta({ id: 'GatewayExtension' })
+export type GatewayExtension = z.infer<typeof GatewayExtension>
 
 export const FINISH_REASONS = ['stop', 'length', 'content_filter'] as const
 

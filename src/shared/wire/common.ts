@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
 
 /** Optional members may also be sent as `null`, which many clients do for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
@@ -45,3 +46,48 @@ export const Pagination = z
   .object({ page: z.int(), limit: z.int(), total: z.int(), pages: z.int() })
   .meta({ id: 'Pagination' })
 export type Pagination = z.infer<typeof Pagination>
+
+/** 24 hex characters, as every id of ours has (named-endpoints §1). */
+export const objectId = (name: string) =>
+  z
+    .string({ error: `${name} must be an id` })
+    .regex(/^[0-9a-fA-F]{24}$/, { error: `${name} must be an id of 24 hex characters` })
+    .transform((value) => value.toLowerCase())
+
+/** A text that must be there and say something; kept trimmed. */
+export const label = (name: string, maxChars: number) =>
+  storableText(name)
+    .trim()
+    .min(1, { error: `${name} is required` })
+    .max(maxChars, { error: `${name} may have at most ${maxChars} characters` })
+
+export const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
+
+/** One of a closed list; the message names them all. */
+export const oneOf = <const T extends readonly [string, ...string[]]>(name: string, values: T) =>
+  z.enum(values, { error: `${name} must be one of ${values.join(', ')}` })
+
+/** A number in a query string; out of range it is clamped (named-endpoints §1.3). */
+const pageNumber = (name: string, max: number) =>
+  z.coerce
+    .number({ error: `${name} must be a whole number` })
+    .int({ error: `${name} must be a whole number` })
+    .transform((value) => Math.min(max, Math.max(1, value)))
+
+/** Query of an administrator's list (named-endpoints §1.3). `sortBy` takes the first of `sortable` by default. */
+export const listQuery = <const T extends readonly [string, ...string[]]>(
+  sortable: T,
+  defaultLimit: number = PAGE_LIMIT.default,
+) =>
+  z.object({
+    page: pageNumber('page', 1_000_000).default(1),
+    limit: pageNumber('limit', PAGE_LIMIT.max).default(defaultLimit),
+    search: storableText('search')
+      .max(SEARCH_CHARS, { error: `search may have at most ${SEARCH_CHARS} characters` })
+      .optional(),
+    sortBy: oneOf('sortBy', sortable).default(sortable[0] as T[number]),
+    sortOrder: oneOf('sortOrder', ['asc', 'desc']).default('desc'),
+  })
+
+/** Success without anything to show. */
+export const DoneResponse = z.object({ success: z.literal(true), message: z.string() }).meta({ id: 'DoneResponse' })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
-import { optional, Pagination, storableText } from './common.ts'
+import { listQuery, optional, Pagination, storableText } from './common.ts'
 
 /** The reserved name that means "no retrieval" (spec: POST /chat/completions, `index`). */
 export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
@@ -51,24 +51,14 @@ const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true,
 
 export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })
 
-const pageNumber = (name: string, max: number) =>
-  z.coerce
-    .number({ error: `${name} must be a whole number` })
-    .int({ error: `${name} must be a whole number` })
-    .transform((value) => Math.min(max, Math.max(1, value)))
-
 /** A parameter of the contract that takes only the value which is the rule anyway: ignored, another would be a lie. */
 const onlyUsual = (name: string, usual: string) =>
   z.literal(usual, { error: `${name} other than "${usual}" is not supported yet` }).optional()
 
-/** Query of GET /indexes/all; numbers arrive as text and are clamped (named-endpoints §1.3). */
-export const ListIndexesQuery = z.object({
-  page: pageNumber('page', 1_000_000).default(1),
-  limit: pageNumber('limit', PAGE_LIMIT.max).default(PAGE_LIMIT.large),
-  search: storableText('search').optional().meta({ description: 'A part of the name' }),
+/** Query of GET /indexes/all (named-endpoints §19). */
+export const ListIndexesQuery = listQuery(['createdAt'], PAGE_LIMIT.large).extend({
   type: onlyUsual('type', 'general'),
   status: onlyUsual('status', 'active'),
-  sortBy: onlyUsual('sortBy', 'createdAt'),
   sortOrder: onlyUsual('sortOrder', 'desc'),
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { LEVELS, SECTIONS } from '../permissions.ts'
 
 /** GET /health (named-endpoints §3). */
 export const HealthResponse = z.object({
@@ -15,10 +16,15 @@ export const ReadyzResponse = z.object({
   checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean() }),
 })
 
-/** GET /whoami: who the presented key speaks for. */
+/** GET /whoami: whom the presented key speaks for, and what it may do. */
 export const WhoamiResponse = z.object({
   success: z.literal(true),
   user: z.object({ id: z.string(), name: z.string(), email: z.string(), role: z.string() }),
   tenant: z.object({ id: z.string(), name: z.string() }),
-  api_key: z.object({ id: z.string(), name: z.string(), operator: z.boolean() }),
+  api_key: z.object({ id: z.string(), name: z.string(), operator: z.boolean(), adminAccess: z.boolean() }),
+  permissions: z
+    .array(z.object({ section: z.enum(SECTIONS), level: z.enum(LEVELS) }))
+    .meta({ description: 'The sections of the administration that are open to the key' }),
+  canInteractWithAI: z.boolean(),
+  canUseChat: z.boolean(),
 })

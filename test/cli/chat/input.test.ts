@@ -20,7 +20,7 @@ const NOTHING: ChatInput = {
   user: undefined,
 }
 const request = (input: Partial<ChatInput>, defaults = {}) =>
-  toChatRequest({ ...NOTHING, models: ['a/b'], ...input }, 'hi', defaults, true)
+  toChatRequest({ ...NOTHING, models: ['a/b'], ...input }, { prompt: 'hi' }, defaults, true)
 
 describe('the prompt', () => {
   test('is files, then the piped text, then the words, set apart by blank lines', () => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -319,5 +319,151 @@ describe('aigw chat', () => {
     await gone
     expect(result.exitCode).toBe(130)
     expect(result.stderr).toBe('')
+  })
+})
+
+describe('aigw chat -c', () => {
+  let state: string
+  beforeEach(async () => {
+    state = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
+  })
+  afterEach(() => rm(state, { recursive: true }))
+  const kept = (words: string[], env: Record<string, string> = {}) =>
+    chat(words, { env: { XDG_STATE_HOME: state, ...env } })
+  const path = () => join(state, 'aigw', 'conversation-default.json')
+  const lastBody = () => gateway.requests.at(-1)?.json
+
+  test('goes on with the last conversation: its id, its messages and its system prompt', async () => {
+    await kept(['-s', 'Be brief', 'How many?'])
+    expect((await stat(path())).mode & 0o777).toBe(0o600)
+    expect(await kept(['-c', 'And next year?'])).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(lastBody()).toEqual({
+      messages: [
+        { role: 'user', content: 'How many?' },
+        { role: 'assistant', content: 'You have 28 days.' },
+        { role: 'user', content: 'And next year?' },
+      ],
+      ...{ system_message: 'Be brief', conversation_id: 'conv-1' },
+      ...{ model: 'local/extract', index: 'Zero-Knowledge', stream: true },
+    })
+    await kept(['-c', 'Thanks'])
+    expect(Object(lastBody()).messages).toHaveLength(5)
+  })
+
+  test('without one is a mistake, and so is one that was held with another gateway', async () => {
+    expect(await kept(['-c', 'hi'])).toMatchObject({ exitCode: 2 })
+    await kept(['hi'])
+    const other = await kept(['-c', 'hi'], { AIGW_BASE_URL: 'http://127.0.0.1:9' })
+    expect(other).toMatchObject({ exitCode: 2 })
+    expect(other.stderr).toContain('is not sent to http://127.0.0.1:9')
+  })
+
+  test('is not changed by an answer that broke off, nor kept with AIGW_NO_HISTORY', async () => {
+    await kept(['hi'])
+    const before = await readFile(path(), 'utf8')
+    await kept(['more'], { AIGW_NO_HISTORY: '1' })
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(), chunkFrame('You')], { done: false })))
+    await kept(['and more'])
+    expect(await readFile(path(), 'utf8')).toBe(before)
+  })
+
+  test('with a file that holds half a conversation is a mistake and no crash', async () => {
+    await kept(['hi'])
+    await writeFile(path(), '{"id":"conv')
+    expect((await kept(['-c', 'hi'])).stderr).toContain('has no conversation to continue')
+  })
+
+  test('is never in the way: what cannot be kept is no failure', async () => {
+    await writeFile(join(state, 'aigw'), 'in the way')
+    expect(await kept(['hi'])).toEqual({ exitCode: 0, stdout: 'You have 28 days.\n', stderr: '' })
+    expect((await kept(['-v', 'hi'])).stderr).toContain('note: the conversation is not kept')
+  })
+
+  test('--conversation sends an id and no earlier message, and excludes -c', async () => {
+    await kept(['hi'])
+    await kept(['--conversation', 'mine', 'hi'])
+    expect(lastBody()).toMatchObject({ prompt: 'hi', conversation_id: 'mine' })
+    expect((await kept(['-c', '--conversation', 'mine', 'hi'])).exitCode).toBe(2)
+  })
+})
+
+describe('aigw chat -x', () => {
+  const text = 'Here:\n```sh\nls\n```\nor\n```sh\nls -l\n```\n'
+
+  test('prints one code block and nothing else', async () => {
+    gateway.on(ROUTE, answer(text))
+    expect(await chat(['-x', 'hi'])).toEqual({ exitCode: 0, stdout: 'ls\n', stderr: '' })
+    expect((await chat(['--extract-last', 'hi'])).stdout).toBe('ls -l\n')
+    expect((await chat(['-x', '--extract-last', 'hi'])).exitCode).toBe(2)
+    expect((await chat(['-x', '-o', 'json', 'hi'])).exitCode).toBe(2)
+  })
+
+  test.each([
+    ['none', 'No code here.'],
+    ['half of one', '```sh\nrm -rf /tmp/'],
+  ])('exits 1 for an answer with %s, which is shown on stderr', async (_, content) => {
+    gateway.on(ROUTE, answer(content))
+    const { exitCode, stdout, stderr } = await chat(['-x', 'hi'])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+    expect(stderr).toContain(`${content}\nerror: the answer holds no complete code block`)
+  })
+
+  test('prints nothing of an answer that broke off', async () => {
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(), chunkFrame(text)], { done: false })))
+    expect(await chat(['-x', 'hi'])).toMatchObject({ exitCode: 8, stdout: '' })
+  })
+
+  test('gives a terminal a harmless block', async () => {
+    gateway.on(ROUTE, answer('```\na\x1b]0;x\x07b\n```\n'))
+    expect((await chat(['-x', 'hi'], { terminal: { stdout: true } })).stdout).toBe('ab\n')
+    expect((await chat(['-x', 'hi'])).stdout).toBe('a\x1b]0;x\x07b\n')
+  })
+})
+
+describe('aigw chat --render', () => {
+  const text = '# Title\nSome **bold** words.'
+  const terminal = { stdout: true, stderr: true }
+  beforeEach(() => gateway.on(ROUTE, answer(text)))
+
+  test('renders for a terminal that may be coloured, and leaves it to the reader everywhere else', async () => {
+    const rendered = '\x1b[4m\x1b[1mTitle\x1b[22m\x1b[24m\n\nSome \x1b[1mbold\x1b[22m words.\n'
+    expect((await chat(['hi'], { terminal })).stdout).toBe(rendered)
+    expect((await chat(['hi', '--no-stream'], { terminal })).stdout).toBe(rendered)
+    expect((await chat(['hi'], { terminal, env: { NO_COLOR: '1' } })).stdout).toBe(`${text}\n`)
+    expect((await chat(['hi'])).stdout).toBe(`${text}\n`)
+  })
+
+  test('takes always and never', async () => {
+    expect((await chat(['hi', '--render', 'never'], { terminal })).stdout).toBe(`${text}\n`)
+    expect((await chat(['hi', '--render', 'always'])).stdout).toBe('Title\n\nSome bold words.\n')
+    expect((await chat(['hi', '--render', 'x'])).exitCode).toBe(2)
+  })
+})
+
+describe('an answer that breaks off', () => {
+  const broken = (text: string) => stream(toEvents([metadataFrame(), chunkFrame(text), ERROR_FRAME], { done: false }))
+  const MARK = '--- the answer broke off here ---\nerror: the provider hung up'
+
+  test.each([
+    ['on a terminal', { stdout: true, stderr: true }, 'You have', 'You have\n', MARK],
+    ['on a terminal, at the end of a line', { stdout: true, stderr: true }, 'You have\n', 'You have\n', MARK],
+    ['in a pipe, byte for byte', {}, 'You have', 'You have', `\n${MARK}`],
+    ['in a pipe, at the end of a line', {}, 'You have\n', 'You have\n', MARK],
+  ])('stands apart from the error %s', async (_, terminal, text, stdout, stderr) => {
+    gateway.on(ROUTE, broken(text))
+    const result = await chat(['hi'], { terminal, env: { NO_COLOR: '1' } })
+    expect(result).toMatchObject({ exitCode: 8, stdout })
+    expect(result.stderr.slice(0, stderr.length)).toBe(stderr)
+  })
+
+  test('is shown as far as it came where it is rendered', async () => {
+    gateway.on(ROUTE, broken('# Title\nYou **have'))
+    const { stdout } = await chat(['hi', '--render', 'always'])
+    expect(stdout).toBe('Title\n\nYou **have\n')
+  })
+
+  test('and was shown not at all needs no mark', async () => {
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(), ERROR_FRAME], { done: false })))
+    expect((await chat(['hi'])).stderr).toMatch(/^error: /)
   })
 })

@@ -43,6 +43,9 @@ describe('completion for bash', () => {
     ['aigw indexes ls --li', ['--limit']],
     ['aigw index ls --li', ['--limit']],
     ['aigw profile rm --ig', ['--ignore-not-found']],
+    ['aigw groups members ', ['add', 'remove']],
+    ['aigw groups rm --ig', ['--ignore-not-found']],
+    ['aigw groups members rm --ig', ['']],
     ['aigw whoami -o nd', ['ndjson']],
     ['aigw whoami --output nd', ['ndjson']],
     ['aigw completion po', ['powershell']],
@@ -97,6 +100,9 @@ describe('completion for fish', () => {
     expect(offer(['index']).words).toEqual(VERBS)
     expect(offer(['index', 'ls']).words).toEqual([])
     expect(offer(['index', 'ls']).flags).toContain('--limit')
+    expect(offer(['groups', 'members']).words).toEqual(['add', 'remove'])
+    expect(offer(['groups', 'rm']).flags).toContain('--ignore-not-found')
+    expect(offer(['groups', 'members', 'rm']).flags).not.toContain('--ignore-not-found')
     expect(offer(['completion']).words).toEqual(['bash', 'zsh', 'fish', 'powershell'])
     expect(offer(['chat']).flags).toEqual(expect.arrayContaining(['--model', '-m']))
   })

@@ -1,10 +1,9 @@
-import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../src/daemon/db/database.ts'
-import { newApiKey, newId } from '../../../src/shared/ids.ts'
+import { addKey, addUser } from '../../accounts.ts'
 import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type Gateway, startGateway, textOf, toFrames } from '../../harness.ts'
@@ -13,48 +12,18 @@ import { chatStream, replyRaw, replySteps } from '../../upstream.ts'
 const usage = { prompt_tokens: 12, completion_tokens: 7 }
 
 /** A second user of the gateway's tenant, with a key of their own. */
-async function addUser(gateway: Gateway, { role = 'user', status = 1, expiresAt = null as string | null } = {}) {
-  const db = gateway.app.db
-  const { id: tenantId } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
-  const id = newId()
-  const key = newApiKey()
-  const now = new Date(0).toISOString()
-  const name = `user-${id}`
-  await db
-    .insertInto('users')
-    .values({
-      id,
-      tenant_id: tenantId,
-      name,
-      email: `${name}@x`,
-      username: name,
-      role,
-      status,
-      created_at: now,
-      updated_at: now,
-    })
-    .execute()
-  await db
-    .insertInto('api_keys')
-    .values({
-      id: newId(),
-      tenant_id: tenantId,
-      user_id: id,
-      name: 'second',
-      secret_hash: hash('sha256', key, 'hex'),
-      is_operator: 0,
-      created_at: now,
-      expires_at: expiresAt,
-      revoked_at: null,
-    })
-    .execute()
-  return { id, key }
+async function addSecondUser(gateway: Gateway, { status = 1, expiresAt = null as string | null } = {}) {
+  const { db } = gateway.app
+  const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
+  const user = await addUser(db, { tenant_id, status })
+  const { secret: key } = await addKey(db, user, { expires_at: expiresAt })
+  return { id: user.id, key }
 }
 
 describeEachEngine('who pays', (engine) => {
   test('the owner of the key; an administrator may name another user, nobody else may', async () => {
     const gateway = await startGateway({ engine })
-    const { id, key } = await addUser(gateway)
+    const { id, key } = await addSecondUser(gateway)
     await gateway.chat({ prompt: 'hi' }, { key })
     await gateway.chat({ prompt: 'hi', user_id: id.toUpperCase() })
     const refused = await gateway.chat({ prompt: 'hi', user_id: id }, { key })
@@ -64,8 +33,8 @@ describeEachEngine('who pays', (engine) => {
 
   test('an expired key and the key of an inactive user are 401', async () => {
     const gateway = await startGateway({ engine })
-    const expired = await addUser(gateway, { expiresAt: new Date(Date.now() - 1000).toISOString() })
-    const inactive = await addUser(gateway, { status: 0 })
+    const expired = await addSecondUser(gateway, { expiresAt: new Date(Date.now() - 1000).toISOString() })
+    const inactive = await addSecondUser(gateway, { status: 0 })
     for (const { key } of [expired, inactive]) {
       const { status, body } = await gateway.chat({ prompt: 'hi' }, { key })
       expect([status, body]).toEqual([401, expect.objectContaining({ error: 'Invalid API key' })])

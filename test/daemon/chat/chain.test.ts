@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
 import { planChain } from '../../../src/daemon/chat/chain.ts'
 import type { Provider } from '../../../src/daemon/providers/provider.ts'
 import type { ProviderRegistry } from '../../../src/daemon/providers/registry.ts'
 import { ChatRequest } from '../../../src/shared/wire/chat.ts'
+import { KeySettings } from '../../../src/shared/wire/keys.ts'
 
 const provider: Provider = {
   name: 'p',
@@ -17,7 +19,9 @@ const registry: ProviderRegistry = {
   describe: () => ['p/*'],
   close: async () => {},
 }
-const plan = (body: object) => planChain(ChatRequest.parse(body), registry)
+const plan = (body: object, settings: object = {}) =>
+  planChain(ChatRequest.parse(body), registry, KeySettings.parse(settings))
+const modelIds = (...args: Parameters<typeof plan>) => plan(...args).attempts.map(({ modelId }) => modelId)
 
 test('timeouts are clamped, an entry’s own beat the chain’s, and the rest have defaults', () => {
   const { attempts } = plan({
@@ -46,4 +50,72 @@ test('duplicates collapse, fallbacks come after the model, and `on` narrows the 
 
 test('a model that nobody offers is named, with what is configured', () => {
   expect(() => plan({ model: 'q/a' })).toThrow('"q/a" is not offered here. Configured: p/*.')
+})
+
+describe('the failover defaults of a key', () => {
+  const failoverDefaults = {
+    models: ['p/a', 'p/b', 'p/c'],
+    timeout_ms: 5000,
+    first_token_timeout_ms: 900,
+    on: ['timeout', 'rate_limit'],
+  }
+  const settings = { failoverDefaults }
+
+  test('continue a model alone from its place in the list, with their limits and triggers', () => {
+    const chain = plan({ model: 'p/b' }, settings)
+    expect(chain.attempts.map(({ modelId, timeouts }) => [modelId, timeouts.attemptMs, timeouts.firstTokenMs])).toEqual(
+      [
+        ['p/b', 5000, 900],
+        ['p/c', 5000, 900],
+      ],
+    )
+    expect([...chain.triggers]).toEqual(['timeout', 'rate_limit'])
+    expect(modelIds({ model: 'p/a' }, settings)).toEqual(['p/a', 'p/b', 'p/c'])
+    expect(modelIds({ model: 'p/c' }, settings)).toEqual(['p/c'])
+  })
+
+  test('give way to each limit that the request names itself', () => {
+    const redundancy = { timeout_ms: 7000, on: [] }
+    const { attempts, triggers } = plan({ model: 'p/b', redundancy }, settings)
+    expect(attempts.map(({ timeouts }) => [timeouts.attemptMs, timeouts.firstTokenMs])).toEqual([
+      [7000, 900],
+      [7000, 900],
+    ])
+    expect(triggers.size).toBe(0)
+  })
+
+  test.each([
+    ['a model that is not in the list', { model: 'p/z' }, ['p/z']],
+    ['`models`', { model: 'p/a', models: ['p/a'] }, ['p/a']],
+    ['`fallback_models`', { model: 'p/a', fallback_models: ['p/c'] }, ['p/a', 'p/c']],
+    ['fallbacks that are none', { model: 'p/a', fallback_models: [] }, ['p/a']],
+  ])('leave %s alone', (_, body, expected) => {
+    const chain = plan(body, settings)
+    expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(expected)
+    expect(chain.attempts[0].timeouts.attemptMs).toBe(120_000)
+    expect(chain.triggers.size).toBe(4)
+  })
+
+  test('are bound by the list of allowed models too', () => {
+    const narrow = { ...settings, allowedModels: ['p/a', 'p/b'] }
+    expect(() => plan({ model: 'p/a' }, narrow)).toThrow('may not use the model "p/c"')
+  })
+})
+
+test('no chain ever holds a model that the key may not use, however it is put together', () => {
+  const model = fc.constantFrom('p/a', 'p/b', 'p/c', 'p/d')
+  const some = fc.uniqueArray(model, { minLength: 1, maxLength: 3 })
+  const bodies = fc.oneof(
+    fc.record({ model }),
+    fc.record({ models: some }),
+    fc.record({ model, fallback_models: fc.uniqueArray(model, { maxLength: 2 }) }),
+  )
+  const property = fc.property(bodies, some, fc.option(some), (body, allowedModels, models) => {
+    const settings = { allowedModels, failoverDefaults: models && { models } }
+    const wanted = modelIds(body, { ...settings, allowedModels: [] })
+    if (wanted.every((id) => allowedModels.some((allowed) => allowed === id)))
+      expect(modelIds(body, settings)).toEqual(wanted)
+    else expect(() => plan(body, settings)).toThrow(/may not use the model/)
+  })
+  fc.assert(property, { numRuns: 300 })
 })

@@ -9,7 +9,7 @@ import {
   NewerSchemaError,
   openDatabase,
 } from '../../../src/daemon/db/database.ts'
-import { describeEachEngine, sqliteEngine, type TestPlace } from '../../engines.ts'
+import { describeEachEngine, postgresEngine, sqliteEngine, type TestPlace } from '../../engines.ts'
 
 const cleanUp: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -85,4 +85,14 @@ test('refusing a newer SQLite database leaves its file as it was, byte for byte'
   await expect(migrateDatabase(db)).rejects.toThrow(NewerSchemaError)
   await db.destroy()
   expect(before.equals(await readFile(file))).toBe(true)
+})
+
+test('a search of PostgreSQL has its index also where pg_trgm is in a schema of its own', async () => {
+  const db = await open(keep(await postgresEngine.place({ migrated: false })))
+  await sql`create schema "Extra ones"`.execute(db)
+  await sql`create extension pg_trgm schema "Extra ones"`.execute(db)
+  await migrateDatabase(db)
+  const { rows } = await sql<{ indexdef: string }>`
+    select indexdef from pg_indexes where indexname in ('users_by_text', 'groups_by_text')`.execute(db)
+  expect(rows.map(({ indexdef }) => indexdef.includes('gin_trgm_ops'))).toEqual([true, true])
 })

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { insertRows } from '../../../src/daemon/db/insert-rows.ts'
+import { apiKeyRow, tenantRow, userRow } from '../../accounts.ts'
 import { describeEachEngine, type TestStore } from '../../engines.ts'
 
 const created_at = '2026-01-01T00:00:00.000Z'
@@ -12,7 +13,10 @@ describeEachEngine('the schema', (engine) => {
     store = await engine.open()
     const { db } = store
     for (const tenant_id of ['one', 'two']) {
-      await db.insertInto('tenants').values({ id: tenant_id, name: tenant_id, created_at }).execute()
+      await db
+        .insertInto('tenants')
+        .values(tenantRow({ id: tenant_id, name: tenant_id }))
+        .execute()
       await db.insertInto('users').values(user(tenant_id, 'ada')).execute()
       const index = { id: `${tenant_id}-index`, tenant_id, name: 'handbook', description: '', created_by: 'ada', ...at }
       await db.insertInto('indexes').values(index).execute()
@@ -20,27 +24,10 @@ describeEachEngine('the schema', (engine) => {
   })
   afterEach(() => store.close())
 
-  const user = (tenant_id: string, name: string) => ({
-    id: `${tenant_id}-${name}`,
-    tenant_id,
-    name,
-    email: `${name}@example.org`,
-    username: name,
-    role: 'user',
-    status: 1,
-    ...at,
-  })
-  const key = (tenant_id: string, user_id: string, secret_hash: string) => ({
-    id: secret_hash,
-    tenant_id,
-    user_id,
-    name: 'k',
-    secret_hash,
-    is_operator: 0,
-    created_at,
-    expires_at: null,
-    revoked_at: null,
-  })
+  const user = (tenant_id: string, name: string) =>
+    userRow({ id: `${tenant_id}-${name}`, tenant_id, name, email: `${name}@example.org`, username: name })
+  const key = (tenant_id: string, user_id: string, secret_hash: string) =>
+    apiKeyRow({ id: secret_hash, tenant_id, user_id, secret_hash })
   const document = (tenant_id: string, id: string, source: string) => ({
     id,
     tenant_id,
@@ -74,13 +61,19 @@ describeEachEngine('the schema', (engine) => {
     await expect(
       db
         .insertInto('users')
-        .values({ ...user('one', 'ada'), id: 'x', username: 'x' })
+        .values({ ...user('one', 'ada'), id: 'x', username: 'x', name: 'x' })
         .execute(),
     ).rejects.toThrow(/unique/i)
     await expect(
       db
         .insertInto('users')
-        .values({ ...user('one', 'ada'), id: 'x', email: 'x' })
+        .values({ ...user('one', 'ada'), id: 'x', email: 'x', name: 'x' })
+        .execute(),
+    ).rejects.toThrow(/unique/i)
+    await expect(
+      db
+        .insertInto('users')
+        .values({ ...user('one', 'ada'), id: 'x', email: 'x', username: 'x' })
         .execute(),
     ).rejects.toThrow(/unique/i)
     await db

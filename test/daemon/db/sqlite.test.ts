@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/daemon/db/database.ts'
 import { engineOf } from '../../../src/daemon/db/engine.ts'
 import { sqlite3Driver } from '../../../src/daemon/db/sqlite-driver.ts'
+import { tenantRow, userRow } from '../../accounts.ts'
 import { deferred } from '../../deferred.ts'
 import { sqliteEngine, type TestStore } from '../../engines.ts'
 
@@ -19,7 +20,10 @@ afterEach(async () => {
 })
 
 const addTenant = (name: string, db = store.db) =>
-  db.insertInto('tenants').values({ id: name, name, created_at: '2026-01-01T00:00:00.000Z' }).execute()
+  db
+    .insertInto('tenants')
+    .values(tenantRow({ id: name, name }))
+    .execute()
 const tenantNames = async (db = store.db) =>
   (await db.selectFrom('tenants').select('name').orderBy('name').execute()).map(({ name }) => name)
 const pragma = async (name: string) => {
@@ -99,10 +103,9 @@ test('a transaction that throws leaves nothing, and the writer serves the next o
 test('a COMMIT that fails is reported as itself, leaves nothing, and the writer serves the next one', async () => {
   const failing = store.db.transaction().execute(async (tx) => {
     await sql`pragma defer_foreign_keys = on`.execute(tx)
-    const user = { name: 'n', email: 'e', username: 'u', role: 'user', status: 1, created_at: '', updated_at: '' }
     await tx
       .insertInto('users')
-      .values({ id: 'orphan', tenant_id: 'nobody', ...user })
+      .values(userRow({ tenant_id: 'nobody' }))
       .execute()
   })
   await expect(failing).rejects.toThrow('FOREIGN KEY constraint failed')
@@ -151,11 +154,15 @@ test('closing waits for a running transaction, and refuses what comes after', as
 test('changed rows are counted, and RETURNING gives the rows back', async () => {
   await addTenant('a')
   await addTenant('b')
-  const updated = await store.db.updateTable('tenants').set({ name: 'c' }).where('id', '<>', 'none').executeTakeFirst()
+  const updated = await store.db
+    .updateTable('tenants')
+    .set({ status: 'Disabled' })
+    .where('id', '<>', 'none')
+    .executeTakeFirst()
   expect(updated.numUpdatedRows).toBe(2n)
   const ignored = await store.db
     .insertInto('tenants')
-    .values({ id: 'a', name: 'again', created_at: '' })
+    .values(tenantRow({ id: 'a', name: 'again' }))
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst()
   expect(ignored.numInsertedOrUpdatedRows).toBe(0n)

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import type { Admission, Limiter } from '../../../src/daemon/http/admission.ts'
 import { NOBODY } from '../../../src/daemon/http/caller.ts'
 import { type Method, type Route, reply, route } from '../../../src/daemon/http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from '../../../src/daemon/http/server.ts'
@@ -24,8 +25,18 @@ const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'>
   responses: {},
 }
 
+/** An admission of which nothing needs to be stored. */
+const admission = (given: Partial<Admission> = {}): Admission => ({
+  headers: {},
+  refusal: undefined,
+  takeCounters: () => [],
+  finish: () => undefined,
+  ...given,
+})
+
 type Options = {
   clock?: Clock
+  limiter?: Limiter
   onAuthenticate?: () => void
   limits?: Partial<ConnectionLimits>
   more?: Route[]
@@ -34,6 +45,7 @@ type Options = {
 
 async function start({
   clock = systemClock,
+  limiter = { admit: () => admission() },
   onAuthenticate,
   limits = {},
   more = [],
@@ -41,7 +53,7 @@ async function start({
 }: Options = {}): Promise<HttpServer & { port: number }> {
   const routes: Route[] = [
     route({ ...plain, method: 'GET', path: '/flat', handle: async () => reply(200, { ok: true }) }),
-    route({ ...plain, method: 'GET', path: '/admin', access: 'admin', handle: async () => reply(200, {}) }),
+    route({ ...plain, method: 'GET', path: '/admin', access: 'user-management', handle: async () => reply(200, {}) }),
     route({
       ...plain,
       method: 'GET',
@@ -84,7 +96,8 @@ async function start({
     listen: { host: '127.0.0.1', port: 0 },
     limits,
     log: { debug() {}, info() {}, warn() {}, error: (facts) => void bugs.push(facts) },
-    authenticate(authorization) {
+    limiter,
+    authenticate({ headers: { authorization } }) {
       onAuthenticate?.()
       if (authorization === 'Bearer good') return NOBODY
       throw new GatewayError('UNAUTHORIZED', 'No.')
@@ -204,12 +217,115 @@ describe('who may call', () => {
       ...plain,
       method: 'POST',
       path: '/secured',
-      access: 'admin',
+      access: 'user-management',
       body: z.object({}),
       handle: async () => reply(200, {}),
     })
     const { port } = await start({ more: [secured] })
     expect(parse(await raw(port, post('/secured', 'not json'))).status).toBe(401)
+  })
+})
+
+describe('the limits of a key', () => {
+  const headers = { 'ratelimit-limit': '60', 'ratelimit-policy': '60;w=60' }
+  const authorized = 'Authorization: Bearer good\r\n'
+  const keyed = { ...plain, access: 'key' } as const
+  const streaming = route({
+    ...keyed,
+    method: 'GET',
+    path: '/streaming',
+    async handle(context) {
+      context.openStream().end('data: {}\n\n')
+      return undefined
+    },
+  })
+  const thing = route({
+    ...keyed,
+    method: 'POST',
+    path: '/thing',
+    body: z.object({ size: z.int() }),
+    handle: async () => reply(200, {}),
+  })
+  const bug = route({
+    ...keyed,
+    method: 'GET',
+    path: '/keyed-bug',
+    handle: async () => {
+      throw new Error('oops')
+    },
+  })
+
+  test('their headers are on every answer to a known key, and on no other', async () => {
+    const asked: string[] = []
+    const { port } = await start({
+      more: [streaming, thing, bug],
+      limiter: {
+        admit(_, { path }) {
+          asked.push(path)
+          return admission({ headers })
+        },
+      },
+    })
+    for (const [request, status] of [
+      [post('/thing', '{"size":1}', authorized), 200],
+      [post('/thing', '{"size":"x"}', authorized), 400],
+      [get('/admin', authorized), 403],
+      [get('/keyed-bug', authorized), 500],
+    ] as const) {
+      const answer = parse(await raw(port, request))
+      expect([answer.status, answer.headers]).toEqual([status, expect.objectContaining(headers)])
+    }
+    const stream = await raw(port, get('/streaming', authorized))
+    expect(stream).toMatch(/^HTTP\/1\.1 200 [\s\S]*ratelimit-limit: 60\r\n[\s\S]*data: \{\}/)
+    for (const request of [get('/flat'), get('/streaming'), get('/nowhere', authorized)]) {
+      expect(await raw(port, request)).not.toContain('ratelimit')
+    }
+    expect(asked).toEqual(['/thing', '/thing', '/admin', '/keyed-bug', '/streaming'])
+  })
+
+  test('they come before the rights and the body, and a refusal bears them too', async () => {
+    const refusal = new GatewayError('RATE_LIMIT_EXCEEDED', '60 requests per minute', { retryAfterSeconds: 7 })
+    const { port } = await start({ more: [thing], limiter: { admit: () => admission({ headers, refusal }) } })
+    for (const request of [get('/admin', authorized), post('/thing', 'not json', authorized)]) {
+      const answer = parse(await raw(port, request))
+      expect([answer.status, answer.headers]).toEqual([
+        429,
+        expect.objectContaining({ ...headers, 'retry-after': '7' }),
+      ])
+    }
+  })
+
+  test('what an admission leaves behind is stored before the answer leaves, once, whatever the answer is', async () => {
+    const log: string[] = []
+    const { port } = await start({
+      more: [thing, bug],
+      limiter: {
+        admit(_, { path }) {
+          return admission({
+            async finish() {
+              log.push(`storing ${path}`)
+              await new Promise(setImmediate)
+              log.push(`stored ${path}`)
+            },
+          })
+        },
+      },
+    })
+    for (const [request, path] of [
+      [post('/thing', '{"size":1}', authorized), '/thing'],
+      [post('/thing', '{', authorized), '/thing'],
+      [get('/admin', authorized), '/admin'],
+      [get('/keyed-bug', authorized), '/keyed-bug'],
+    ] as const) {
+      const socket = connect(port, '127.0.0.1')
+      const closed = once(socket, 'close')
+      socket.write(request)
+      await once(socket, 'data')
+      log.push('answered')
+      expect(log.splice(0)).toEqual([`storing ${path}`, `stored ${path}`, 'answered'])
+      socket.resume()
+      await closed
+    }
   })
 })
 
@@ -230,6 +346,21 @@ describe('targets, methods and headers', () => {
     const { port } = await start()
     const { status, headers } = parse(await raw(port, get('/flat').replace('GET', 'DELETE')))
     expect([status, headers.allow]).toEqual([405, 'get'])
+  })
+
+  test('what the router refuses has the shape of the route that the path fits', async () => {
+    const structured = (path: string) =>
+      route({ ...plain, method: 'GET', path, errors: 'structured', handle: async () => reply(200, {}) })
+    const { port } = await start({ more: [structured('/groups/{id}'), structured('/groups')] })
+    const codeOf = async (request: string) => {
+      const { status, body } = parse(await raw(port, request))
+      return [status, body.error.code ?? body.error]
+    }
+    expect(await codeOf(get('/groups/%ff'))).toEqual([400, 'INVALID_HTTP'])
+    expect(await codeOf(get('/groups/a').replace('GET', 'PUT'))).toEqual([405, 'METHOD_NOT_ALLOWED'])
+    expect(await codeOf(get('/groups').replace('GET', 'DELETE'))).toEqual([405, 'METHOD_NOT_ALLOWED'])
+    expect(await codeOf(get('/flat').replace('GET', 'DELETE'))).toEqual([405, 'Method not allowed'])
+    expect(await codeOf(get('/groups/a/b'))).toEqual([404, 'Not found'])
   })
 
   test('two routes cannot claim one method and path', async () => {

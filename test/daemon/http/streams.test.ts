@@ -35,8 +35,8 @@ async function lazyClient(gateway: Gateway) {
 test('a client that does not read pauses the upstream, and gets every byte in the end', async () => {
   const gateway = await startGateway()
   const piece = chunk('x'.repeat(64 * 1024))
-  // Far more than all buffers on the way may hold, so the upstream must have been stopped.
-  const pieces = 1200
+  // Far more than all buffers on the way may hold, so the upstream must have been stopped; less than one answer may have.
+  const pieces = 900
   let sent = 0
   gateway.upstream.script(async ({ head, write, end }) => {
     head(200, { 'content-type': 'text/event-stream' })

@@ -3,7 +3,7 @@ import { ground, passagesPrompt, retrievalQuery } from '../../../src/daemon/know
 import { replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
 import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
 import { describeEachEngine } from '../../engines.ts'
-import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
+import { insertNamedIndex, insertTenant, NOW, sharedStore, train, unwatched } from './trained-store.ts'
 
 describeEachEngine('grounding', (engine) => {
   const store = sharedStore(engine, async (db) => {
@@ -32,7 +32,7 @@ describeEachEngine('grounding', (engine) => {
       body: 'walrus '.repeat(170),
     }))
     const document = { source: 'long.md', title: '', contentHash: '', now: NOW }
-    await replaceDocument(db, { tenantId: 'a', indexId: 'zoo' }, document, long, new AbortController().signal)
+    await replaceDocument(db, { tenantId: 'a', indexId: 'zoo' }, document, long, unwatched(db))
   })
   const index = { id: 'zoo', name: 'zoo' }
   const ask = (question: string) => ground({ index, question, tenantId: 'a' }, { db: store.db })

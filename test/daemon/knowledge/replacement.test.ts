@@ -13,14 +13,13 @@ import { removeAbandoned, replaceDocument } from '../../../src/daemon/knowledge/
 import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
 import { listIndexes } from '../../../src/daemon/knowledge/store.ts'
 import { describeEachEngine } from '../../engines.ts'
-import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
+import { insertNamedIndex, insertTenant, NOW, sharedStore, train, unwatched } from './trained-store.ts'
 
 const LATER = '2026-01-01T01:00:00.000Z'
 const key = { tenantId: 'a', indexId: 'zoo' }
 const passages = (count: number, body: string): Passage[] =>
   Array.from({ length: count }, (_, position) => ({ position, headings: '', body }))
 const document = (source: string) => ({ source, title: '', contentHash: 'new', now: NOW })
-const unaborted = new AbortController().signal
 
 describeEachEngine('replacing a document', (engine) => {
   const store = sharedStore(engine, async (db) => {
@@ -85,7 +84,7 @@ describeEachEngine('replacing a document', (engine) => {
   test('a replacement that fails half-way leaves the old one whole and no trace of itself', async () => {
     await train(store.db, 'a', 'zoo', 'stays.md', 'Badgers dig.')
     const broken = [...passages(450, 'New text.'), { position: 450, headings: '', body: 'not storable \0' }]
-    await expect(replaceDocument(store.db, key, document('stays.md'), broken, unaborted)).rejects.toThrow()
+    await expect(replaceDocument(store.db, key, document('stays.md'), broken, unwatched(store.db))).rejects.toThrow()
     expect(await stored('stays.md')).toEqual(['Badgers dig.'])
     expect(await versions('stays.md')).toEqual(['published'])
     expect(await found('badgers')).toBe(1)
@@ -94,7 +93,10 @@ describeEachEngine('replacing a document', (engine) => {
   test('when the client leaves, the old one stays as it was', async () => {
     await train(store.db, 'a', 'zoo', 'left.md', 'Lemurs leap.')
     const reason = new Error('left')
-    const replaced = replaceDocument(store.db, key, document('left.md'), passages(9, 'x'), AbortSignal.abort(reason))
+    const replaced = replaceDocument(store.db, key, document('left.md'), passages(9, 'x'), {
+      ...unwatched(store.db),
+      signal: AbortSignal.abort(reason),
+    })
     await expect(replaced).rejects.toBe(reason)
     expect([await stored('left.md'), await versions('left.md')]).toEqual([['Lemurs leap.'], ['published']])
   })
@@ -135,11 +137,15 @@ describeEachEngine('replacing a document', (engine) => {
 
   test('other writers get in between its transactions', async () => {
     let done = false
-    const replaced = replaceDocument(store.db, key, document('long.md'), passages(3000, 'Long.'), unaborted).then(
-      () => {
-        done = true
-      },
-    )
+    const replaced = replaceDocument(
+      store.db,
+      key,
+      document('long.md'),
+      passages(3000, 'Long.'),
+      unwatched(store.db),
+    ).then(() => {
+      done = true
+    })
     for (const id of ['x', 'y', 'z']) {
       await store.db.transaction().execute((tx) => insertTenant(tx, id))
       expect(done).toBe(false)

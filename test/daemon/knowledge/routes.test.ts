@@ -13,6 +13,7 @@ import {
   SearchResponse,
   TrainResponse,
 } from '../../../src/shared/wire/indexes.ts'
+import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine, sqliteEngine } from '../../engines.ts'
 import { sharedGateway, textOf } from '../../harness.ts'
 import { MULTIPART, multipart, type TestPart } from './multipart.ts'
@@ -274,6 +275,91 @@ describeEachEngine('knowledge bases', (engine) => {
         expect([answer.status, answer.body.error]).toEqual([404, 'Index not found'])
       }
     }
+  })
+
+  describe('for a key with a list of indexes', () => {
+    async function newKey(allowedIndexes: string[]) {
+      const { db } = shared.current.app
+      const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
+      return (await addKey(db, await addUser(db, { tenant_id }), { settings: { allowedIndexes } })).secret
+    }
+    beforeAll(async () => {
+      for (const name of ['listed', 'other']) await create(name)
+    })
+
+    test('only these are discovered, and the list is shown', async () => {
+      const discover = async (allowedIndexes: string[]) =>
+        DiscoverIndexesResponse.parse((await call('GET', BASE, undefined, { key: await newKey(allowedIndexes) })).body)
+      const { indexes, restrictions } = await discover(['listed', 'nowhere'])
+      expect(indexes.map(({ id }) => id)).toEqual(['Zero-Knowledge', 'listed'])
+      expect(restrictions.allowed_indexes).toEqual(['listed', 'nowhere'])
+      expect((await discover([])).restrictions.allowed_indexes).toBe('all user indexes')
+    })
+
+    test('training and searching any other is 403, whether there is such an index or not', async () => {
+      const key = await newKey(['listed'])
+      const body = multipart([{ fileName: 'a.txt', content: 'Words.' }])
+      const both = async (name: string) => [
+        await call('POST', `${BASE}/${name}/train`, body, { key, headers: MULTIPART }),
+        await call('GET', `${BASE}/${name}/search?query=words`, undefined, { key }),
+      ]
+      for (const name of ['other', 'nowhere', 'Not%20A%20Name', 'LISTED']) {
+        const answers = await both(name)
+        const { message } = answers[0]?.body ?? {}
+        for (const { status, body, headers } of answers) {
+          const request_id = headers['x-request-id']
+          expect([status, body]).toEqual([403, { success: false, error: 'Access denied', message, request_id }])
+        }
+      }
+      expect((await search('other', { query: 'words' })).body.results.total).toBe(0)
+      expect((await both('listed')).map(({ status }) => status)).toEqual([200, 200])
+    })
+  })
+
+  test('creating an index and each document that is indexed leave an entry in the log of changes', async () => {
+    const { id } = (await create('logged')).body.index
+    const entries = () =>
+      shared.current.app.db
+        .selectFrom('audit_entries')
+        .selectAll()
+        .where('resource_id', '=', id)
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute()
+    const documents = [
+      { fileName: 'a.txt', content: 'First.' },
+      { fileName: 'bad.pdf', content: '%PDF-' },
+      { fileName: 'b.txt', content: 'Second.' },
+    ]
+    const { headers } = await train('logged', documents)
+    await train('logged', [{ fileName: 'a.txt', content: 'First.' }])
+    const changed = await train('logged', [{ fileName: 'a.txt', content: 'Changed.' }])
+    const common = { type: 'index_management', resource_type: 'index', outcome: 'success', severity: 'info' }
+    const trained = { ...common, operation: 'train', endpoint: 'POST /api/external/indexes/{indexName}/train' }
+    expect(await entries()).toMatchObject([
+      { ...common, operation: 'create', endpoint: 'POST /api/external/indexes' },
+      { ...trained, request_id: headers['x-request-id'], description: expect.stringContaining('"a.txt"') },
+      { ...trained, request_id: headers['x-request-id'], description: expect.stringContaining('"b.txt"') },
+      { ...trained, request_id: changed.headers['x-request-id'], description: expect.stringContaining('"a.txt"') },
+    ])
+    const facts = (await entries()).slice(1).map(({ metadata }) => JSON.parse(metadata))
+    expect(facts).toMatchObject([
+      { document: 'a.txt', passages: 1, replaced: false },
+      { document: 'b.txt', passages: 1, replaced: false },
+      { document: 'a.txt', passages: 1, replaced: true },
+    ])
+  })
+
+  test('a document whose entry cannot be written is not indexed', async () => {
+    await create('unlogged')
+    await train('unlogged', [{ fileName: 'a.txt', content: 'Otters swim.' }])
+    const { db } = shared.current.app
+    await db.schema.alterTable('audit_entries').renameTo('audit_entries_away').execute()
+    const answer = await train('unlogged', [{ fileName: 'a.txt', content: 'Badgers dig.' }])
+    await db.schema.alterTable('audit_entries_away').renameTo('audit_entries').execute()
+    expect([answer.status, answer.body.error]).toEqual([500, 'Internal server error'])
+    const totals = ['otters', 'badgers'].map(async (query) => (await search('unlogged', { query })).body.results.total)
+    expect(await Promise.all(totals)).toEqual([1, 0])
   })
 
   test('a search without a query or with wrong numbers is 400', async () => {

@@ -21,7 +21,9 @@ describeEachEngine('the store of indexes', (engine) => {
 
   test('a tenant finds only its own', async () => {
     expect(await findIndexByName(store.db, 'b', 'guide')).toBeUndefined()
-    expect((await listIndexNames(store.db, 'a')).map(({ name }) => name)).toEqual(['guide', 'hand_book', 'handbook'])
+    const names = async (...allowed: string[]) => (await listIndexNames(store.db, 'a', allowed)).map(({ name }) => name)
+    expect(await names()).toEqual(['guide', 'hand_book', 'handbook'])
+    expect(await names('handbook', 'of-b', 'nowhere', 'guide')).toEqual(['guide', 'handbook'])
   })
 
   test('lists pages with counts, and searches for signs as they are written', async () => {

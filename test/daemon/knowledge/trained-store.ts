@@ -1,8 +1,9 @@
 import { afterAll, beforeAll } from 'vitest'
 import type { Db } from '../../../src/daemon/db/database.ts'
 import { chunkText } from '../../../src/daemon/knowledge/chunking.ts'
-import { replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
+import { type InPublication, replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
 import { insertIndex } from '../../../src/daemon/knowledge/store.ts'
+import { tenantRow } from '../../accounts.ts'
 import type { TestEngine, TestStore } from '../../engines.ts'
 import { sharedResources } from '../../shared-resources.ts'
 
@@ -30,7 +31,10 @@ export function sharedStore(engine: TestEngine, fill: (db: Db) => Promise<void>)
 }
 
 export async function insertTenant(db: Db, id: string): Promise<void> {
-  await db.insertInto('tenants').values({ id, name: id, created_at: NOW }).execute()
+  await db
+    .insertInto('tenants')
+    .values(tenantRow({ id, name: id }))
+    .execute()
 }
 
 /** An index whose name is its id. */
@@ -39,9 +43,14 @@ export function insertNamedIndex(db: Db, tenantId: string, id: string): Promise<
   return insertIndex(db, { id, tenant_id: tenantId, name: id, description: '', created_by: 'u', ...times })
 }
 
+/** How a replacement goes that nobody aborts and that writes nothing beside the document. */
+export function unwatched(db: Db): { signal: AbortSignal; inPublication: InPublication } {
+  return { signal: new AbortController().signal, inPublication: (publish) => db.transaction().execute(publish) }
+}
+
 /** Puts a Markdown text into an index, as a document named `source`. */
 export function train(db: Db, tenantId: string, indexId: string, source: string, text: string): Promise<void> {
   const { title, passages } = chunkText(text, 'markdown')
   const document = { source, title, contentHash: text, now: NOW }
-  return replaceDocument(db, { tenantId, indexId }, document, [...passages], new AbortController().signal)
+  return replaceDocument(db, { tenantId, indexId }, document, [...passages], unwatched(db))
 }

@@ -7,7 +7,7 @@ import { createLedger, type Ledger } from '../../../src/daemon/ledger/ledger.ts'
 import { systemClock } from '../../../src/shared/time.ts'
 import { describeEachEngine, postgresEngine, sqliteEngine, type TestStore } from '../../engines.ts'
 import { startTypescript } from '../../typescript-process.ts'
-import { idempotencyResult, usageRecord } from './usage-record.ts'
+import { idempotencyResult, rateCounter, usageRecord } from './usage-record.ts'
 
 const newLedger = (db: Db, logged: unknown[] = []): Ledger =>
   createLedger({ db, clock: systemClock, log: { error: (details: unknown) => logged.push(details) } })
@@ -113,6 +113,58 @@ describeEachEngine('the ledger', (engine) => {
     expect(new Set(await statuses(commits))).toEqual(new Set(['refused']))
     await orphaned.close()
     expect(await billed(store.db)).toEqual([])
+  })
+})
+
+describeEachEngine('counters in the ledger', (engine) => {
+  let store: TestStore
+  let ledger: Ledger
+  beforeEach(async () => {
+    store = await engine.open()
+    ledger = newLedger(store.db)
+  })
+  afterEach(async () => {
+    await ledger.close()
+    await store.close()
+  })
+  const counters = () => store.db.selectFrom('rate_counters').selectAll().orderBy('counter').execute()
+
+  test('one that many requests share is stored once, as it is when the commit begins', async () => {
+    const shared = rateCounter('minute')
+    const commits = ids(100).map((id) => {
+      shared.used += 1
+      return ledger.commit({ usage: usageRecord(id), counters: [shared] })
+    })
+    shared.used += 1
+    await Promise.all(commits)
+    expect(await counters()).toEqual([{ ...shared, used: 101 }])
+    expect(await billed(store.db)).toHaveLength(100)
+  })
+
+  test('they replace what was stored before, and no others', async () => {
+    const [minute, hour] = [rateCounter('minute', { used: 1 }), rateCounter('hour', { used: 1 })]
+    await ledger.commit({ counters: [minute, hour] })
+    await ledger.commit({ counters: [{ ...minute, used: 2 }] })
+    const begun = rateCounter('minute', { used: 1, window_start: '2026-01-01T00:01:00.000Z' })
+    await ledger.commit({ counters: [begun] })
+    await ledger.commit({ counters: [] })
+    expect(await counters()).toEqual([hour, begun])
+  })
+
+  test('they are stored with the bill or not at all', async () => {
+    await ledger.commit({ usage: usageRecord('once') })
+    const minute = rateCounter('minute', { used: 1 })
+    await expect(ledger.commit({ usage: usageRecord('once'), counters: [minute] })).rejects.toThrow(/unique/i)
+    expect(await counters()).toEqual([])
+  })
+
+  test('a neighbour that is refused costs them nothing', async () => {
+    const minute = rateCounter('minute', { used: 3 })
+    const commits = ['fine', 'a\0b', 'fine'].map((outcome, position) =>
+      ledger.commit({ usage: usageRecord(`r${position}`, { outcome }), counters: [minute] }),
+    )
+    expect(await statuses(commits)).toEqual(['stored', 'refused', 'stored'])
+    expect(await counters()).toEqual([minute])
   })
 })
 

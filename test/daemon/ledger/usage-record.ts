@@ -1,4 +1,4 @@
-import type { IdempotencyResultRow, UsageRecordRow } from '../../../src/daemon/db/tables.ts'
+import type { IdempotencyResultRow, RateCounterRow, UsageRecordRow } from '../../../src/daemon/db/tables.ts'
 
 /** A usage record as a small finished request leaves it. */
 export const usageRecord = (requestId: string, changes: Partial<UsageRecordRow> = {}): UsageRecordRow => ({
@@ -38,4 +38,14 @@ export const idempotencyResult = (requestId: string, key: string): IdempotencyRe
   body: JSON.stringify({ answer: 'yes\n"quoted" \u0000 \ud800' }),
   created_at: '2026-01-01T00:00:00.000Z',
   expires_at: '2026-01-02T00:00:00.000Z',
+})
+
+export const rateCounter = (counter: string, changes: Partial<RateCounterRow> = {}): RateCounterRow => ({
+  tenant_id: 'tenant',
+  api_key_id: 'key',
+  counter,
+  window_start: '2026-01-01T00:00:00.000Z',
+  used: 0,
+  last_used_at: '2026-01-01T00:00:00.000Z',
+  ...changes,
 })

@@ -89,7 +89,9 @@ describe('a key', () => {
       if (access === 'none') continue
       const { status, body } = await gateway.current.call(method, path.replace(/\{\w+\}/g, 'x'), undefined, { key })
       expect([path, status]).toEqual([path, 401])
-      expect(body.error.code ?? body.error).toMatch(/^(UNAUTHORIZED|Invalid API key)$/)
+      expect(body.error.code ?? body.error.type ?? body.error).toMatch(
+        /^(UNAUTHORIZED|Invalid API key|authentication_error)$/,
+      )
     }
   })
 

@@ -35,7 +35,14 @@ describeEachEngine('first start', (engine) => {
     const tenants = await store.db.selectFrom('tenants').selectAll().execute()
     const users = await store.db.selectFrom('users').selectAll().execute()
     expect(tenants).toEqual([
-      { id: expect.stringMatching(/^[0-9a-f]{24}$/), name: 'default', created_at: '2026-01-01T00:00:00.000Z' },
+      {
+        id: expect.stringMatching(/^[0-9a-f]{24}$/),
+        name: 'default',
+        status: 'Active',
+        created_at: '2026-01-01T00:00:00.000Z',
+        updated_at: '2026-01-01T00:00:00.000Z',
+        search_text: 'default',
+      },
     ])
     expect(users).toMatchObject([
       { tenant_id: tenants[0]?.id, username: 'admin', email: 'admin@localhost', role: 'admin', status: 1 },

@@ -1,14 +1,17 @@
-import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { Command, Option } from 'commander'
 import type { FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { CliContext } from '../../context.ts'
-import { unreadable, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import type { Settings } from '../../profile.ts'
 import { repeatable } from '../../repeatable.ts'
 import { type Ask, ask } from './ask.ts'
-import { type PromptParts, TRIGGERS, toChatRequest, toPrompt } from './input.ts'
-import { isStdinPiped, readPiped, toUtf8 } from './stdin.ts'
+import { type Conversation, fitMessages, keepConversation, loadConversation } from './conversation.ts'
+import { type ChatInput, firstModel, type PromptParts, TRIGGERS, toChatRequest, toPrompt } from './input.ts'
+import { leftOutLine } from './notes.ts'
+import { RENDER, type Render } from './shown-text.ts'
+import { isStdinPiped, readPiped } from './stdin.ts'
+import { readSystem, readText } from './text-files.ts'
 
 export type ChatFlags = {
   model: string[]
@@ -23,9 +26,13 @@ export type ChatFlags = {
   temperature?: string
   maxTokens?: string
   file: string[]
+  continue?: boolean
   conversation?: string
   user?: string
   stream: boolean
+  render: Render
+  extract?: boolean
+  extractLast?: boolean
   usage?: boolean
   sources?: boolean
   idempotencyKey?: string
@@ -36,7 +43,10 @@ const EXAMPLES = `
 Examples:
   aigw chat -m local/extract -i handbook "How many leave days do I have?"
   git diff | aigw chat -s "Write a one-line commit message"
-  aigw chat -o json "ping" | jq -r .metadata.served_model`
+  aigw chat -x "A shell script that lists the largest files" > largest.sh
+  aigw chat -c "And in Python?"
+  aigw chat -o json "ping" | jq -r .metadata.served_model
+  aigw chat                                  a session; /help lists its commands`
 
 /** commander would take the next word as the value of `--shield`, which is the prompt more often than not. */
 class ChatCommand extends Command {
@@ -48,7 +58,9 @@ class ChatCommand extends Command {
 
 export function chatCommand(context: CliContext, run = chat): Command {
   return new ChatCommand('chat')
-    .description('Ask a model. The prompt is what you type, what is piped in, or both.')
+    .description(
+      'Ask a model. The prompt is what you type, what is piped in, or both. Without any, on a terminal, a session begins.',
+    )
     .argument('[prompt...]', 'the question')
     .addOption(repeatable(new Option('-m, --model <provider/model>', 'model; repeat it to build a failover chain')))
     .addOption(repeatable(new Option('--fallback <provider/model>', 'model to go on with when the one before fails')))
@@ -68,9 +80,13 @@ export function chatCommand(context: CliContext, run = chat): Command {
     .option('-t, --temperature <n>', '0 to 2')
     .option('--max-tokens <n>', 'longest answer')
     .addOption(repeatable(new Option('-f, --file <path>', "add a text file to the prompt, '-' for stdin; repeatable")))
-    .option('--conversation <id>', 'conversation to go on with')
+    .option('-c, --continue', 'go on with the last conversation of this profile')
+    .addOption(new Option('--conversation <id>', 'id to send with it; sends no earlier messages').conflicts('continue'))
     .option('--user <id>', 'user to bill (administrators)')
     .option('--no-stream', 'wait for the whole answer')
+    .addOption(new Option('--render <when>', 'format Markdown for reading').choices(RENDER).default('auto'))
+    .option('-x, --extract', 'print only the first code block')
+    .addOption(new Option('--extract-last', 'print only the last code block').conflicts('extract'))
     .option('-u, --usage', 'show tokens and times on stderr')
     .option('--sources', 'show sources on stderr')
     .option('--idempotency-key <key>', 'repeating a request with the same key returns the first result')
@@ -85,44 +101,78 @@ function collectTrigger(value: string, all: FailoverTrigger[]): FailoverTrigger[
   return [...all, trigger]
 }
 
-/** Gathers the prompt, builds the request and asks. */
+/** Gathers the prompt, builds the request and asks. Without a prompt, on a terminal, it holds a session. */
 export async function chat(context: CliContext, words: string[], flags: ChatFlags): Promise<void> {
   const settings = await context.settings()
-  const show = howToShow(settings)
-  const stream = show === 'frames' || (show === 'text' && flags.stream)
+  const show = howToShow(settings, flags)
   const prompt = toPrompt(await gatherPrompt(context, words, flags))
-  if (prompt === '') throw noPrompt(context)
-  const { model, fallback, chain, on, system } = flags
-  const body = toChatRequest(
-    {
-      models: model,
-      fallbacks: fallback,
-      chain,
-      triggers: on,
-      index: flags.index,
-      rag: flags.rag,
-      policy: flags.policy,
-      shield: flags.shield,
-      system: system === undefined ? undefined : await readSystem(system),
-      temperature: flags.temperature,
-      maxTokens: flags.maxTokens,
-      conversation: flags.conversation,
-      user: flags.user,
-    },
-    prompt,
-    settings.chat,
-    stream,
-  )
-  const { usage = false, sources = false, idempotencyKey } = flags
-  const asked = body.model ?? body.models?.[0]?.model ?? 'an answer'
-  await ask(context, { body, model: asked, show, usage, sources, idempotencyKey })
+  const before = flags.continue ? await loadConversation(context) : undefined
+  const { usage = false, sources = false, idempotencyKey, render } = flags
+  const input = await toInput(flags, before)
+  if (prompt === '') {
+    if (!mayHoldSession(context, settings)) throw noPrompt(context)
+    assertSession(show, flags)
+    const { holdSession } = await import('./session/session.ts')
+    return holdSession(context, { input, render, usage, sources, messages: before?.messages ?? [] })
+  }
+  const messages = [...(before?.messages ?? []), { role: 'user' as const, content: prompt }]
+  const fitting = fitMessages(messages, input.system)
+  const said = before === undefined ? { prompt } : { messages: fitting }
+  const leftOut = leftOutLine(messages.length - fitting.length)
+  if (leftOut !== undefined) await context.note(leftOut)
+  const stream = show === 'frames' || show === 'code' || (show === 'text' && flags.stream)
+  const body = toChatRequest(input, said, settings.chat, stream)
+  const block = flags.extractLast ? 'last' : 'first'
+  const model = firstModel(body)
+  const answer = await ask(context, { body, model, show, block, render, usage, sources, idempotencyKey })
+  if (answer.metadata === undefined) return
+  const { system } = input
+  await keepConversation(context, {
+    id: answer.metadata.conversation_id,
+    ...(system === undefined ? {} : { system }),
+    messages: [...messages, { role: 'assistant', content: answer.text }],
+  })
+}
+
+async function toInput(flags: ChatFlags, before: Conversation | undefined): Promise<ChatInput> {
+  const { system } = flags
+  return {
+    models: flags.model,
+    fallbacks: flags.fallback,
+    chain: flags.chain,
+    triggers: flags.on,
+    index: flags.index,
+    rag: flags.rag,
+    policy: flags.policy,
+    shield: flags.shield,
+    system: system === undefined ? before?.system : await readSystem(system),
+    temperature: flags.temperature,
+    maxTokens: flags.maxTokens,
+    conversation: flags.conversation ?? before?.id,
+    user: flags.user,
+  }
+}
+
+const mayHoldSession = ({ io }: CliContext, { mayPrompt }: Settings): boolean =>
+  mayPrompt && io.stdin.isTTY === true && io.stdout.isTTY === true
+
+function assertSession(show: Ask['show'], { idempotencyKey, stream }: ChatFlags): void {
+  const hints = ['Give a prompt:  aigw chat "your question"']
+  if (show !== 'text') throw usageError('a session shows the text of its answers and nothing else', hints)
+  if (idempotencyKey !== undefined) throw usageError('--idempotency-key is for one question, not for a session', hints)
+  if (!stream) throw usageError('a session streams its answers, so --no-stream needs a prompt', hints)
 }
 
 /** Text is for people and pipes; every other format shows the envelope, and ndjson the frames. */
-function howToShow({ format, field, fields, raw }: Settings): Ask['show'] {
-  if (field !== undefined || fields.length > 0 || raw) return 'envelope'
-  if (format === undefined || format === 'table') return 'text'
-  return format === 'ndjson' ? 'frames' : 'envelope'
+function howToShow(settings: Settings, { extract = false, extractLast = false }: ChatFlags): Ask['show'] {
+  const { format = 'table', field, fields, raw } = settings
+  const isText = field === undefined && fields.length === 0 && !raw && format === 'table'
+  if (extract || extractLast) {
+    if (!isText) throw usageError('a code block is text and cannot be shown in another format')
+    return 'code'
+  }
+  if (isText) return 'text'
+  return format === 'ndjson' && field === undefined && fields.length === 0 && !raw ? 'frames' : 'envelope'
 }
 
 async function gatherPrompt(context: CliContext, words: string[], flags: ChatFlags): Promise<PromptParts> {
@@ -140,15 +190,6 @@ async function gatherPrompt(context: CliContext, words: string[], flags: ChatFla
     ),
   )
   return { files, piped: wantsStdin ? '' : piped, words }
-}
-
-const readSystem = async (text: string): Promise<string> => (text.startsWith('@') ? readText(text.slice(1)) : text)
-
-async function readText(path: string): Promise<string> {
-  const bytes = await readFile(path).catch((error: unknown) => {
-    throw unreadable(path, error)
-  })
-  return toUtf8(bytes, path)
 }
 
 function noPrompt({ io }: CliContext): Error {

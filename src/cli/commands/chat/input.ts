@@ -5,6 +5,7 @@ import { getDuration } from '../../duration.ts'
 import { usageError } from '../../errors.ts'
 import type { ChatDefaults } from '../../profile.ts'
 import { getIndexName } from '../indexes/name.ts'
+import type { Message } from './conversation.ts'
 
 /** The index name that means "no retrieval"; its type keeps it equal to the wire's. */
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
@@ -112,14 +113,17 @@ export function toIndex(flag: string | undefined, byDefault: string | undefined)
   return meansNone ? NO_INDEX : getIndexName(index)
 }
 
+/** One question by itself, or the latest of a conversation. */
+export type Said = { prompt: string } | { messages: Message[] }
+
 /** The body of POST /chat/completions; members that were not asked for are left to the gateway. */
-export function toChatRequest(input: ChatInput, prompt: string, defaults: ChatDefaults, stream: boolean) {
+export function toChatRequest(input: ChatInput, said: Said, defaults: ChatDefaults, stream: boolean) {
   const temperature = toNumber(input.temperature, '--temperature')
   const maxTokens = toNumber(input.maxTokens, '--max-tokens')
   const policy = input.policy ?? defaults.policy
   const { shield } = input
   return {
-    prompt,
+    ...said,
     ...toModels(input, defaults.model),
     index: toIndex(input.index, defaults.index),
     ...(input.triggers.length === 0 ? {} : { redundancy: { on: input.triggers } }),
@@ -134,6 +138,10 @@ export function toChatRequest(input: ChatInput, prompt: string, defaults: ChatDe
     stream,
   }
 }
+
+/** Whom a request asks first, in words. */
+export const firstModel = ({ model, models }: { model?: string; models?: { model: string }[] }): string =>
+  model ?? models?.[0]?.model ?? 'an answer'
 
 function toShield(shield: string | false): { enabled: boolean; policy?: string } {
   if (shield === false) return { enabled: false }

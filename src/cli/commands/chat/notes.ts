@@ -22,6 +22,10 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
     .filter((line) => line !== '')
 }
 
+/** Says so when a conversation has grown beyond what one request may hold. */
+export const leftOutLine = (count: number): string | undefined =>
+  count === 0 ? undefined : `note: the first ${count} messages are left out: a request cannot hold more`
+
 /** Says so when the answer is whole as delivered, but not all the model would have said. */
 export function finishLine(finishReason: string | undefined): string | undefined {
   if (finishReason === 'length') return 'note: the answer was cut at the token limit; allow more with --max-tokens'

@@ -1,56 +1,28 @@
 import { Command } from 'commander'
 import type { z } from 'zod'
-import { toIndexName } from '../../../shared/index-name.ts'
-import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
-import type { DiscoverIndexesResponse, Index, ListIndexesResponse } from '../../../shared/wire/indexes.ts'
+import type { DiscoverIndexesResponse, Index } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
-import { CliError, EXIT, usageError } from '../../errors.ts'
+import { CliError, EXIT } from '../../errors.ts'
+import { addListOptions, findOne, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
 import { INDEX_VIEW } from './view.ts'
 
-export type ListIndexesInput = { search: string | undefined; limit: number; all: boolean }
-
 export function listCommand(context: CliContext, run = listIndexes): Command {
-  return new Command('list')
-    .description('List knowledge bases: all of them for an administrator, else those the key may query.')
-    .option('--search <text>', 'only names that contain this')
-    .option('--limit <n>', 'how many', String(PAGE_LIMIT.large))
-    .option('--all', 'every one, however many', false)
-    .action((flags: { search?: string; limit: string; all: boolean }) =>
-      run(context, { search: flags.search, limit: toLimit(flags.limit), all: flags.all }),
-    )
+  const command = new Command('list').description(
+    'List knowledge bases: all of them for an administrator, else those the key may query.',
+  )
+  return addListOptions(command, 'their name').action((flags: ListFlags) => run(context, toListInput(flags)))
 }
 
-function toLimit(text: string): number {
-  const limit = Number(text)
-  if (Number.isInteger(limit) && limit >= 1) return limit
-  throw usageError(`--limit must be a whole number from 1 on, not '${text}'`)
-}
-
-type ListPage = z.infer<typeof ListIndexesResponse>
+const SOURCE = { path: 'indexes/all', itemsKey: 'indexes' }
 
 /** GET /indexes/all, page by page; GET /indexes for a key without administrator rights. */
-export async function listIndexes(context: CliContext, { search, limit, all }: ListIndexesInput): Promise<void> {
-  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
-  const wanted = all ? Number.POSITIVE_INFINITY : limit
-  const rows: Index[] = []
+export async function listIndexes(context: CliContext, { search, limit, all }: ListInput): Promise<void> {
   try {
-    for (let page = 1; ; page++) {
-      // One size for every page: a smaller last page would shift the numbering of pages.
-      const query = { page, limit: Math.min(PAGE_LIMIT.max, wanted), search }
-      const { body, raw } = await api.send<ListPage>({ method: 'GET', path: 'indexes/all', query })
-      rows.push(...body.indexes.slice(0, wanted - rows.length))
-      const { pages, total } = body.pagination
-      const complete = page >= pages || body.indexes.length === 0
-      if (settings.raw) await output.list(rows, INDEX_VIEW, raw)
-      if (!complete && rows.length < wanted) continue
-      if (rows.length < total) await context.note(`note: showing ${rows.length} of ${total}; add --all`)
-      break
-    }
+    await listAll<Index>(context, { ...SOURCE, query: { search }, limit, all, view: INDEX_VIEW })
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.forbidden) throw error
-    return listQueryable(context, search, wanted)
+    await listQueryable(context, search, all ? Number.POSITIVE_INFINITY : limit)
   }
-  if (!settings.raw) await output.list(rows, INDEX_VIEW)
 }
 
 const QUERYABLE_VIEW = {
@@ -69,14 +41,6 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
   if (found.length > wanted) await context.note(`note: showing ${wanted} of ${found.length}; add --all`)
 }
 
-/** The index of exactly this name, or undefined. */
-export async function findIndex(context: CliContext, name: string): Promise<Index | undefined> {
-  const api = await context.api()
-  const normalised = toIndexName(name)
-  for (let page = 1; ; page++) {
-    const query = { page, limit: PAGE_LIMIT.max, search: normalised }
-    const { body } = await api.send<ListPage>({ method: 'GET', path: 'indexes/all', query })
-    const found = body.indexes.find((index) => index.name === normalised)
-    if (found !== undefined || page >= body.pagination.pages) return found
-  }
-}
+/** The index that the gateway calls so, or undefined. */
+export const findIndex = (context: CliContext, name: string): Promise<Index | undefined> =>
+  findOne<Index>(context, { ...SOURCE, search: name, matches: (index) => index.name === name })

@@ -80,13 +80,17 @@ complete -o default -F _aigw aigw
 function toFish(nodes: CompletionNode[]): string {
   const quoted = (text: string) => singleQuoted(text.replaceAll('\\', '\\\\'), "\\'")
   const conditionOf = ({ path, verbs }: CompletionNode): string => {
-    const [first, second] = path
-    if (first === undefined) return '__fish_use_subcommand'
-    const seen = `__fish_seen_subcommand_from ${first}`
-    if (second !== undefined) return `${seen}; and __fish_seen_subcommand_from ${second}`
-    if (verbs.length === 0) return seen
+    if (path.length === 0) return '__fish_use_subcommand'
+    const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`)
     const chosen = verbs.flatMap(({ word, aliases }) => [word, ...aliases])
-    return `${seen}; and not __fish_seen_subcommand_from ${chosen.join(' ')}`
+    // fish knows which words were typed, not in what order: `groups members rm` is no `groups rm`.
+    const groupsBeside = nodes
+      .filter((node) => node.verbs.length > 0 && node.path.length === path.length && path.length > 1)
+      .filter((node) => node.path[0] === path[0] && node.path[1] !== path[1])
+      .flatMap((node) => node.path[1] ?? [])
+    const others = [...chosen, ...groupsBeside]
+    if (others.length > 0) seen.push(`not __fish_seen_subcommand_from ${others.join(' ')}`)
+    return seen.join('; and ')
   }
   const lines = nodes.flatMap((node) => {
     const start = `complete -c aigw -n ${quoted(conditionOf(node))}`

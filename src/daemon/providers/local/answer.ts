@@ -1,3 +1,4 @@
+import { textOf } from '../conversation.ts'
 import type { GroundingPassage, ProviderCall } from '../provider.ts'
 import { bestStatements, type Quotation } from './best-statements.ts'
 import type { Statement } from './statements.ts'
@@ -5,7 +6,7 @@ import type { Statement } from './statements.ts'
 /** The whole answer to a call; the same call always gives the same answer. */
 export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding' | 'messages'>): string {
   if (grounding === null) return WITHOUT_INDEX
-  const question = messages.findLast(({ role }) => role === 'user')?.content ?? ''
+  const question = textOf(messages.findLast(({ role }) => role === 'user')?.content ?? '')
   const quotations = bestStatements(question, grounding.passages)
   return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding)
 }

@@ -1,13 +1,29 @@
+import { type Clock, systemClock } from '../../../shared/time.ts'
 import { countTokens } from '../../usage/tokens.ts'
+import { textOf } from '../conversation.ts'
 import { type ChatPart, type Provider, type ProviderCall, ProviderError } from '../provider.ts'
 import { answerTo } from './answer.ts'
+import { playScript, type Scripts } from './script.ts'
+
+const SCRIPT_PREFIX = 'script/'
 
 /**
- * The built-in provider. Its one model, `extract`, answers with the best sentences of the retrieved passages and their
- * sources, without any network; see architecture §2. Its count of tokens is the one that is billed.
+ * The built-in provider. Its model `extract` answers with the best sentences of the retrieved passages and their sources,
+ * without any network; see architecture §2. Its count of tokens is the one that is billed. Each configured script is a
+ * model `script/<name>`.
  */
-export function localProvider(): Provider {
-  return { name: 'local', models: ['extract'], chat: extract, async close() {} }
+export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock): Provider {
+  return {
+    name: 'local',
+    models: ['extract', ...Object.keys(scripts).map((name) => SCRIPT_PREFIX + name)],
+    chat(call, signal) {
+      const steps = scripts[call.model.slice(SCRIPT_PREFIX.length)]
+      return steps && call.model.startsWith(SCRIPT_PREFIX)
+        ? playScript(steps, call, clock, signal)
+        : extract(call, signal)
+    },
+    async close() {},
+  }
 }
 
 /** So many words leave together: few enough to be seen growing, enough not to cost a write each. */
@@ -58,5 +74,5 @@ function cutAt(maxTokens: number, words: readonly string[]): { kept: readonly st
 }
 
 function inputTokensOf({ system, messages }: ProviderCall): number {
-  return messages.reduce((total, { content }) => total + countTokens(content), countTokens(system))
+  return messages.reduce((total, { content }) => total + countTokens(textOf(content)), countTokens(system))
 }

@@ -1,49 +1,100 @@
 import { Pool } from 'undici'
+import { ATTEMPT_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { ProviderConfig } from '../../config.ts'
+import type { EndpointConfig } from '../../config.ts'
 import type { Provider } from '../provider.ts'
-import { readAnswer } from '../stream/answer.ts'
-import { openAiFormat, toOpenAiRequest } from './wire.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
+import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
+import { profilesOf } from './profiles.ts'
+import { toOpenAiRequest } from './request.ts'
+import { openAiFormat } from './wire.ts'
 
-export type OpenAiOptions = Pick<ProviderConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>
 
 /**
  * A server that speaks OpenAI's chat completions. `baseUrl` is taken as it is, `/chat/completions` is put after its
  * path.
  */
 export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock }): Provider {
-  const url = new URL(options.baseUrl)
-  const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions`
-  const headers = requestHeaders(options)
+  const path = pathOf(options.baseUrl)
+  const key = options.apiKey === undefined ? undefined : (['authorization', `Bearer ${options.apiKey}`] as const)
+  return speakOpenAi(options, clock, { profileName: options.name, key, toPath: (_, operation) => path + operation })
+}
+
+/**
+ * A resource of Azure OpenAI, whose deployments are the models. With a dated `apiVersion` each deployment is asked at an
+ * address of its own; without, or when `baseUrl` ends so, at `/openai/v1`.
+ */
+export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }): Provider {
+  const { baseUrl, apiVersion = '', apiKey } = options
+  const path = pathOf(baseUrl)
+  const isDated = /^\d/.test(apiVersion) && !path.endsWith('/openai/v1')
+  const resource = path.replace(/\/openai(\/v1)?$/, '')
+  // The form without dates knows versions too, such as `preview`, but no dates.
+  const query = apiVersion !== '' && isDated === /^\d/.test(apiVersion) ? `?api-version=${apiVersion}` : ''
+  return speakOpenAi(options, clock, {
+    profileName: 'azure',
+    key: apiKey === undefined ? undefined : ['api-key', apiKey],
+    toPath: (model, operation) =>
+      isDated
+        ? `${resource}/openai/deployments/${encodeURIComponent(model)}${operation}${query}`
+        : `${resource}/openai/v1${operation}${query}`,
+  })
+}
+
+type Operation = '/chat/completions' | '/embeddings'
+
+type Ways = {
+  profileName: string
+  /** The header that carries the key. */
+  key: readonly [name: string, value: string] | undefined
+  toPath(model: string, operation: Operation): string
+}
+
+function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, toPath }: Ways): Provider {
+  const profileOf = profilesOf(profileName, options.baseUrl)
+  const headers = requestHeaders(options.headers, key)
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
-  const pool = new Pool(url.origin, { pipelining: 1 })
+  const pool = new Pool(new URL(options.baseUrl).origin, { pipelining: 1 })
 
   return {
     name: options.name,
     models: options.models,
-    chat: (call, signal) =>
-      readAnswer(
+    chat(call, signal) {
+      const profile = profileOf(call.model)
+      const body = JSON.stringify(toOpenAiRequest(call, profile))
+      return readAnswer(
         {
           pool,
           clock,
-          request: { path, headers, body: JSON.stringify(toOpenAiRequest(call)) },
-          format: openAiFormat,
+          request: { path: toPath(call.model, '/chat/completions'), headers, body },
+          format: openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
         },
         signal,
-      ),
+      )
+    },
+    async embed(call, signal) {
+      const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
+      const request = { path: toPath(call.model, '/embeddings'), headers, body }
+      const answer = await readJson({ pool, clock, request, attemptMs: ATTEMPT_TIMEOUT_MS.default }, signal)
+      return toEmbeddings(answer, call.input.length)
+    },
     close: () => pool.destroy(),
   }
 }
 
+const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')
+
 /** Name and value in turn, as undici likes them best; what is configured wins over ours. */
-function requestHeaders({ apiKey, headers }: OpenAiOptions): string[] {
+function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
     ['user-agent', 'aigw'],
   ])
-  if (apiKey !== undefined) merged.set('authorization', `Bearer ${apiKey}`)
-  for (const [name, value] of Object.entries(headers)) merged.set(name.toLowerCase(), value)
+  if (key) merged.set(...key)
+  for (const [name, value] of Object.entries(configured)) merged.set(name.toLowerCase(), value)
   return [...merged].flat()
 }

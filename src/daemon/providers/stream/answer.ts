@@ -1,8 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { PROVIDER_BODY_BYTES, PROVIDER_ERROR_BODY_BYTES, STREAM_END_GRACE_MS } from '../../../shared/spec-limits.ts'
+import {
+  PROVIDER_BODY_BYTES,
+  PROVIDER_ERROR_BODY_BYTES,
+  PROVIDER_STREAM_BYTES,
+  STREAM_END_GRACE_MS,
+} from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { ChatPart } from '../provider.ts'
+import type { ChatPart, ProviderError } from '../provider.ts'
 import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
@@ -11,7 +16,8 @@ import { openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  request: UpstreamRequest
+  /** A function where it has to be made at the very start, such as one that is signed. */
+  request: UpstreamRequest | (() => Promise<UpstreamRequest>)
   format: AnswerFormat
   streamed: boolean
   timeouts: Timeouts
@@ -26,6 +32,32 @@ export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable
   return { [Symbol.asyncIterator]: () => new AnswerReader(call, signal) }
 }
 
+/**
+ * Runs one call whose answer is a JSON body, and gives that body.
+ * @throws ProviderError
+ */
+export async function readJson(
+  {
+    pool,
+    clock,
+    request,
+    attemptMs,
+  }: Pick<AnswerCall, 'pool' | 'clock'> & { request: UpstreamRequest; attemptMs: number },
+  signal: AbortSignal,
+): Promise<unknown> {
+  const upstream = openUpstream(pool, request, signal)
+  const limits = { attemptMs, firstTokenMs: attemptMs, stallMs: attemptMs }
+  const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
+  try {
+    const { status, headers } = await upstream.head
+    if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal })
+    return await readJsonBody(upstream)
+  } finally {
+    watch.stop()
+    upstream.cancel(GIVEN_UP)
+  }
+}
+
 // An iterator by hand: a generator would add three turns of the microtask queue to every network read.
 class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
   readonly #call: AnswerCall
@@ -34,6 +66,7 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
   #watch: SilenceWatch | undefined
   /** Of a streamed answer, from its head on. */
   #assembly: AnswerAssembly | undefined
+  #streamedBytes = 0
   #over = false
 
   constructor(call: AnswerCall, signal: AbortSignal) {
@@ -61,20 +94,16 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
 
   /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
   async #start(): Promise<readonly ChatPart[]> {
-    const { pool, request, clock, timeouts, streamed, format } = this.#call
+    const { pool, clock, timeouts, streamed, format } = this.#call
+    const request = typeof this.#call.request === 'function' ? await this.#call.request() : this.#call.request
+    if (this.#over) throw GIVEN_UP
     const upstream = openUpstream(pool, request, this.#signal)
     this.#upstream = upstream
     this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
     const { status, headers } = await upstream.head
-    if (status !== 200) {
-      // The status is known, so a body that breaks off only costs us the provider's code.
-      const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
-        if (this.#signal.aborted) throw error
-      })
-      throw statusError(status, headers, body?.toString() ?? '', clock.now())
-    }
+    if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
     // Some servers answer a streamed request with one JSON body, an error above all.
-    if (!streamed || isJson(headers)) return readWhole(upstream, format)
+    if (!streamed || isJson(headers)) return format.decodeBody(await readJsonBody(upstream))
     this.#assembly = assembleAnswer(format)
     return this.#read(this.#assembly)
   }
@@ -83,9 +112,12 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
   async #read(assembly: AnswerAssembly): Promise<readonly ChatPart[]> {
     const watch = this.#watch as SilenceWatch
     for (;;) {
+      // The watch counts silence only, so a stream that never falls silent has no other bound.
+      if (this.#streamedBytes > PROVIDER_STREAM_BYTES) throw tooLong(PROVIDER_STREAM_BYTES)
       watch.waiting()
       const bytes = await nextBytes(this.#upstream as Upstream, assembly, this.#signal)
       watch.heard()
+      this.#streamedBytes += bytes?.length ?? 0
       const parts = assembly.take(bytes)
       if (parts.length > 0) watch.committed()
       if (assembly.state === 'finishing') watch.finishing()
@@ -107,25 +139,39 @@ const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefi
 // One for all: an Error takes its stack when it is made, and this one is nobody's fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
+const NOTHING: Promise<null> = Promise.resolve(null)
+
 /** The next read. Once the finish reason is here the answer is whole: any end of the connection is as good as a clean one. */
 function nextBytes(upstream: Upstream, assembly: AnswerAssembly, signal: AbortSignal): Promise<Buffer | null> {
   if (assembly.state === 'open') return upstream.next()
+  if (assembly.state === 'broken') return NOTHING
   return upstream.next().catch((error) => {
     if (signal.aborted) throw error
     return null
   })
 }
 
-async function readWhole(upstream: Upstream, format: AnswerFormat): Promise<ChatPart[]> {
+async function toStatusError(
+  upstream: Upstream,
+  status: number,
+  headers: IncomingHttpHeaders,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<ProviderError> {
+  // The status is known, so a body that breaks off only costs us the provider's code.
+  const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
+    if (signal.aborted) throw error
+  })
+  return statusError(status, headers, body?.toString() ?? '', clock.now())
+}
+
+async function readJsonBody(upstream: Upstream): Promise<unknown> {
   const bytes = await readBody(upstream, PROVIDER_BODY_BYTES)
-  if (!bytes) throw unreadableError(`an answer over ${PROVIDER_BODY_BYTES} bytes`)
-  let body: unknown
+  if (!bytes) throw tooLong(PROVIDER_BODY_BYTES)
   try {
-    body = JSON.parse(bytes.toString())
+    return JSON.parse(bytes.toString())
   } catch (error) {
     throw unreadableError('an answer that is not JSON', error)
   }
-  return format.decodeBody(body)
 }
 
 /** The whole body, or undefined when it is longer than `limit` bytes. */
@@ -139,5 +185,7 @@ async function readBody(upstream: Upstream, limit: number): Promise<Buffer | und
   }
   return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
 }
+
+const tooLong = (limit: number) => unreadableError(`an answer over ${limit} bytes`)
 
 const isJson = (headers: IncomingHttpHeaders) => /^\s*application\/(.+\+)?json\b/i.test(headers['content-type'] ?? '')

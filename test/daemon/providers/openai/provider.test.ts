@@ -41,6 +41,7 @@ test('a call is one POST with key, headers and body, and its answer comes with u
   expect(played).toEqual({
     text: 'Hello.',
     reasoning: '',
+    toolCalls: [],
     outcome: 'complete',
     nativeFinishReason: 'stop',
     usage: {

@@ -1,30 +1,33 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openAiFormat, toOpenAiRequest } from '../../../../src/daemon/providers/openai/wire.ts'
 import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
 import { chatStream, splitAt } from '../../../upstream.ts'
-import { fixtures, playBody, playStream } from './playback.ts'
+import { fixtures, formatFor, playBody, playStream, readStream, toToolCalls } from './playback.ts'
 
 const streams = fixtures().filter(({ stream }) => stream)
 const bodies = fixtures().filter(({ stream }) => !stream)
 
 describe('recorded streams', () => {
-  test.each(streams)('$file comes to what it says, whole', ({ bytes, answer, failure }) => {
-    expect(playStream([bytes])).toMatchObject(answer ?? failure ?? {})
+  test.each(streams)('$file comes to what it says, whole', ({ bytes, answer, failure, ...asked }) => {
+    expect(playStream([bytes], asked)).toMatchObject(answer ?? failure ?? {})
   })
 
-  test.each(streams)('$file comes to the same when cut in two at any byte, and byte by byte', ({ bytes }) => {
-    const whole = JSON.stringify(playStream([bytes]))
+  test.each(streams)('$file comes to the same when cut in two at any byte, and byte by byte', ({ bytes, ...asked }) => {
+    const whole = JSON.stringify(playStream([bytes], asked))
     const offsets = Array.from(bytes.keys())
-    expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]))) !== whole)).toEqual([])
-    expect(JSON.stringify(playStream(splitAt(bytes, offsets)))).toBe(whole)
+    expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]), asked)) !== whole)).toEqual([])
+    expect(JSON.stringify(playStream(splitAt(bytes, offsets), asked))).toBe(whole)
   })
 
   test('any stream comes to the same however it is cut', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...streams), fc.array(fc.nat(6000), { maxLength: 60 }), ({ bytes }, offsets) => {
-        expect(playStream(splitAt(bytes, offsets))).toEqual(playStream([bytes]))
-      }),
+      fc.property(
+        fc.constantFrom(...streams),
+        fc.array(fc.nat(6000), { maxLength: 60 }),
+        ({ bytes, ...asked }, offsets) => {
+          expect(playStream(splitAt(bytes, offsets), asked)).toEqual(playStream([bytes], asked))
+        },
+      ),
       { numRuns: 300 },
     )
   })
@@ -54,41 +57,92 @@ describe('recorded streams', () => {
   })
 
   test('one read comes to one batch with all its parts', () => {
-    const assembly = assembleAnswer(openAiFormat)
+    const assembly = assembleAnswer(formatFor())
     const parts = assembly.take(Buffer.from(chatStream(['a', 'b', 'c'])))
     expect(parts.map(({ type }) => type)).toEqual(['text', 'text', 'text', 'end'])
   })
 })
 
 describe('recorded bodies', () => {
-  test.each(bodies)('$file comes to what it says', ({ bytes, answer, failure }) => {
-    expect(playBody(bytes)).toMatchObject(answer ?? failure ?? {})
+  test.each(bodies)('$file comes to what it says', ({ bytes, answer, failure, ...asked }) => {
+    expect(playBody(bytes, asked)).toMatchObject(answer ?? failure ?? {})
   })
 })
 
-test('the request puts the system prompt first and asks for usage only when streamed', () => {
-  const call = {
-    model: 'vendor/small-1',
-    system: 'Be brief.',
-    messages: [{ role: 'user', content: 'Hi' }],
-    grounding: null,
-    temperature: 0.3,
-    maxTokens: 50,
-    stream: true,
-    timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
-  } as const
-  expect(toOpenAiRequest(call)).toEqual({
-    model: 'vendor/small-1',
-    messages: [
-      { role: 'system', content: 'Be brief.' },
-      { role: 'user', content: 'Hi' },
-    ],
-    temperature: 0.3,
-    max_tokens: 50,
-    stream: true,
-    stream_options: { include_usage: true },
-  })
-  const plain = toOpenAiRequest({ ...call, system: '', stream: false })
-  expect(plain).toMatchObject({ messages: [{ role: 'user', content: 'Hi' }], stream: false })
-  expect(plain).not.toHaveProperty('stream_options')
+const event = (choice: object) => `data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`
+const bytesOf = (...texts: string[]) => texts.map((text) => Buffer.from(text))
+
+test('the arguments of tool calls arrive as they were written, however many and however cut', () => {
+  const call = fc.record({ name: fc.string({ minLength: 1 }), pieces: fc.array(fc.string({ unit: 'binary' })) })
+  fc.assert(
+    fc.property(fc.array(call, { minLength: 1, maxLength: 4 }), fc.array(fc.nat(3000)), (calls, offsets) => {
+      const deltas = calls.flatMap(({ name, pieces }, index) => [
+        { index, id: `call_${index}x`, function: { name, arguments: '' } },
+        ...pieces.map((text) => ({ index, function: { arguments: text } })),
+      ])
+      const body = [
+        ...deltas.map((delta) => event({ delta: { tool_calls: [delta] }, finish_reason: null })),
+        event({ delta: {}, finish_reason: 'tool_calls' }),
+      ].join('')
+      expect(playStream(splitAt(body, offsets), { tools: true })).toMatchObject({
+        outcome: 'complete',
+        toolCalls: calls.map(({ name, pieces }, index) => ({
+          id: `call_${index}x`,
+          name,
+          arguments: pieces.join(''),
+        })),
+      })
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('no stream of tool calls makes the reader fail in another way than with a ProviderError', () => {
+  const format = formatFor({ tools: [{ name: 'any' }] })
+  fc.assert(
+    fc.property(fc.array(fc.jsonValue()), fc.constantFrom('tool_calls', 'stop'), (deltas, reason) => {
+      const body = deltas.map((delta) => event({ delta: { tool_calls: delta } })).join('')
+      try {
+        toToolCalls(readStream(bytesOf(body, event({ delta: {}, finish_reason: reason })), format))
+      } catch (error) {
+        expect(error).toMatchObject({ name: 'ProviderError' })
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a tool that may not be called is treated as one that was not offered', () => {
+  const stream = bytesOf(
+    event({ delta: { tool_calls: [{ index: 0, id: 'a', function: { name: 'look', arguments: '{}' } }] } }),
+    event({ delta: {}, finish_reason: 'tool_calls' }),
+  )
+  const format = formatFor({ tools: [{ name: 'look' }], toolChoice: 'none' })
+  expect(() => readStream(stream, format)).toThrow('a tool call instead of an answer')
+})
+
+test('log probabilities come with their text when they were asked for, and else not at all', () => {
+  const logprobs = { content: [{ token: 'Hi', logprob: -0.1 }] }
+  const stream = bytesOf(event({ delta: { content: 'Hi' }, logprobs }), event({ delta: {}, finish_reason: 'stop' }))
+  expect(readStream(stream, formatFor({ logprobs: true }))[0]).toEqual({ type: 'text', text: 'Hi', logprobs })
+  expect(readStream(stream, formatFor())[0]).toEqual({ type: 'text', text: 'Hi' })
+})
+
+test('reasoning is marked with the provider that thought it, and what is sealed is kept whole', () => {
+  const details = [
+    { type: 'reasoning.summary', summary: 'Counting.', format: 'openai-responses-v1', index: 0 },
+    { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', format: 'openai-responses-v1', index: 0 },
+    { type: 'reasoning.text', text: '2+2', signature: 'c2ln', format: 'anthropic-claude-v1', index: 1 },
+  ]
+  const stream = bytesOf(
+    event({ delta: { reasoning_details: details } }),
+    event({ delta: { content: '4' }, finish_reason: 'stop' }),
+  )
+  const { text: _, ...signed } = details[2] as { text?: string }
+  expect(readStream(stream, formatFor(undefined, 'openrouter')).slice(0, 4)).toEqual([
+    { type: 'reasoning', text: 'Counting.', origin: 'openrouter' },
+    { type: 'reasoning', text: '', origin: 'openrouter', data: JSON.stringify(details[1]) },
+    { type: 'reasoning', text: '2+2', origin: 'openrouter' },
+    { type: 'reasoning', text: '', origin: 'openrouter', data: JSON.stringify(signed) },
+  ])
 })

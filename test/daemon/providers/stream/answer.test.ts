@@ -86,9 +86,10 @@ async function isOpen(promise: Promise<unknown>): Promise<boolean> {
 const texts = (parts: readonly ChatPart[]) => parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 describe('answers over a real connection', () => {
-  test.each(fixtures())('$file comes to what it says', async ({ bytes, stream, answer, failure }) => {
+  test.each(fixtures())('$file comes to what it says', async ({ bytes, stream, tools, answer, failure }) => {
     upstream.script(replyRaw(bytes, { contentType: stream ? 'text/event-stream' : 'application/json' }))
-    expect(await play({ ...call, stream })).toMatchObject(answer ?? failure ?? {})
+    const options = tools ? { tools: [{ name: 'any' }] } : undefined
+    expect(await play({ ...call, stream, options })).toMatchObject(answer ?? failure ?? {})
     expect(clock.pending).toBe(0)
   })
 

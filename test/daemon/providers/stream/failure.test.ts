@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { reportedError, retryAfterSeconds, statusError } from '../../../../src/daemon/providers/stream/failure.ts'
+import { reportedError, statusError } from '../../../../src/daemon/providers/stream/failure.ts'
+import { retryAfterSeconds } from '../../../../src/daemon/providers/stream/retry-after.ts'
 
 const nowMs = Date.parse('2026-03-01T12:00:00Z')
 const failure = (status: number, error: unknown = undefined, headers = {}) =>
@@ -70,6 +71,45 @@ describe('Retry-After', () => {
   ])('%j is %s seconds', (headers, seconds) => {
     expect(retryAfterSeconds(headers, nowMs)).toBe(seconds)
     expect(failure(429, undefined, headers).retryAfterSeconds).toBe(seconds)
+  })
+
+  test.each([
+    [{ 'x-ratelimit-reset': '42' }, 42],
+    [{ 'x-ratelimit-reset': String(nowMs / 1000 + 12) }, 12],
+    [{ 'x-ratelimit-reset': String(nowMs + 12_500) }, 13],
+    [{ 'ratelimit-reset': '9' }, 9],
+    [{ 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s' }, 1],
+    [
+      { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s', 'x-ratelimit-remaining-tokens': '0' },
+      360,
+    ],
+    [{ 'x-ratelimit-reset-tokens': '1h2m3.5s' }, 3724],
+    [{ 'x-ratelimit-reset-tokens': '80ms' }, 1],
+    [{ 'anthropic-ratelimit-tokens-reset': '2026-03-01T12:00:08Z' }, 8],
+    [
+      {
+        'anthropic-ratelimit-requests-reset': '2026-03-01T12:01:00Z',
+        'anthropic-ratelimit-requests-remaining': '0',
+        'anthropic-ratelimit-tokens-reset': '2026-03-01T12:00:01Z',
+        'anthropic-ratelimit-tokens-remaining': '4000',
+      },
+      60,
+    ],
+    [{ 'retry-after': '3', 'x-ratelimit-reset': '42' }, 3],
+    [{ 'x-ratelimit-reset': 'soon' }, undefined],
+    [{ 'retry-after': '9'.repeat(400) }, 86_400],
+  ])('of a limit that was hit, %j, is %s seconds', (headers, seconds) => {
+    expect(failure(429, undefined, headers).retryAfterSeconds).toBe(seconds)
+  })
+
+  test('is not read from what is left of limits that were not hit', () => {
+    expect(failure(503, undefined, { 'x-ratelimit-reset-requests': '1s' }).retryAfterSeconds).toBeUndefined()
+  })
+
+  test('is the RetryInfo of the body where no header tells', () => {
+    const details = [{ '@type': 'x' }, { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '39.4s' }]
+    expect(failure(429, { details }).retryAfterSeconds).toBe(40)
+    expect(failure(429, { details: [{ retryDelay: 'later' }] }).retryAfterSeconds).toBeUndefined()
   })
 })
 

@@ -1,0 +1,35 @@
+/** The first line of a fenced code block (CommonMark 4.5). */
+export type Fence = { indent: number; mark: string; language: string }
+
+export function findFence(line: string): Fence | undefined {
+  const [, indent, mark, rest = ''] = /^([ \t]*)(`{3,}|~{3,})(.*)$/.exec(line) ?? []
+  if (indent === undefined || mark === undefined || (mark.startsWith('`') && rest.includes('`'))) return undefined
+  return { indent: indent.length, mark, language: rest.trim() }
+}
+
+/** Whether the line ends the block that `fence` began. */
+export function closesFence(line: string, { mark }: Fence): boolean {
+  const closing = line.trim()
+  return closing.length >= mark.length && closing === mark.charAt(0).repeat(closing.length)
+}
+
+/** A line of code without the indentation that its fence has. */
+export const withoutIndent = (line: string, { indent }: Fence): string =>
+  line.slice(Math.min(indent, /^[ \t]*/.exec(line)?.[0].length ?? 0))
+
+/** The fenced code blocks of a text, exactly. One that is not closed is none: it may be half a program. */
+export function codeBlocksIn(text: string): string[] {
+  const blocks: string[] = []
+  let open: { fence: Fence; code: string } | undefined
+  for (const line of text.split(/(?<=\n)/)) {
+    const bare = line.replace(/\r?\n$/, '')
+    if (open === undefined) {
+      const fence = findFence(bare)
+      if (fence !== undefined) open = { fence, code: '' }
+    } else if (closesFence(bare, open.fence)) {
+      blocks.push(open.code)
+      open = undefined
+    } else open.code += withoutIndent(line, open.fence)
+  }
+  return blocks
+}

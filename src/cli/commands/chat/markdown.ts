@@ -1,0 +1,150 @@
+import type { Token, Tokens } from 'marked'
+import { terminalText } from '../../terminal-text.ts'
+import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
+import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
+
+/** A block that is longer is shown as it was written, so that reading again what is pending stays cheap. */
+const PENDING_CHARS = 8_192
+
+export type MarkdownText = {
+  /** What can be shown now. Nothing that was shown is ever changed. */
+  push(chunk: string): string
+  /** The rest; the whole ends with one newline. */
+  end(): string
+}
+
+/**
+ * Renders Markdown that arrives in pieces: each block once it is complete, code and lists line by line. Control
+ * characters of the text are dropped first, so that the only sequences in the result are ours.
+ */
+export async function createMarkdown(look: Look): Promise<MarkdownText> {
+  const { Lexer } = await import('marked')
+  const harmless = terminalText()
+  /** The last line, until its newline comes. */
+  let line = ''
+  /** Lines of blocks that are not complete. */
+  let pending = ''
+  let kindBefore = 'blank'
+  let code: Fence | undefined
+  /** Items of the list that was shown last, when it may go on. */
+  let list: { ordered: boolean; next: number } | undefined
+  let isFirst = true
+
+  const read = (text: string): Token[] => {
+    try {
+      return new Lexer({ gfm: true }).lex(text)
+    } catch {
+      // Thousands of nested quotes overflow the library's stack; nobody would read them rendered either.
+      return [{ type: 'text', raw: text, text }]
+    }
+  }
+
+  const shown = (lines: string[], { goesOn = false } = {}): string => {
+    if (lines.length === 0) return ''
+    const gap = isFirst || goesOn ? '' : '\n'
+    isFirst = false
+    return `${gap}${lines.join('\n')}\n`
+  }
+
+  const showItems = (token: Tokens.List, items: Tokens.ListItem[]): string => {
+    const goesOn = list !== undefined && list.ordered === token.ordered
+    let next = list !== undefined && goesOn ? list.next : token.start === '' ? 1 : token.start
+    const lines = items.flatMap((item) => itemLines(item, token.ordered ? `${next++}. ` : '• ', look))
+    list = { ordered: token.ordered, next }
+    return shown(lines, { goesOn })
+  }
+
+  const show = (block: Token): string => {
+    const token = known(block)
+    if (token.type === 'list') return showItems(token, token.items)
+    if (token.type === 'space') return ''
+    list = undefined
+    return shown(blockLines(token, look))
+  }
+
+  /** Shows what is complete of the pending text; the last block stays unless it cannot go on. */
+  const settle = (): string => {
+    const tokens = read(pending)
+    const last = tokens.findLastIndex(({ type }) => type !== 'space')
+    const block = tokens[last]
+    if (block === undefined) return ''
+    const token = known(block)
+    let text = tokens.slice(0, last).map(show).join('')
+    const rest = tokens
+      .slice(last)
+      .map(({ raw }) => raw)
+      .join('')
+    if (token.type === 'list') {
+      const done = token.items.slice(0, -1)
+      const raw = done.map((item) => item.raw).join('')
+      if (done.length > 0 && rest.startsWith(raw)) {
+        text += showItems(token, done)
+        pending = rest.slice(raw.length)
+      } else pending = rest
+      return text
+    }
+    const isOver = /\n\n$/.test(pending) || token.type === 'heading' || token.type === 'hr'
+    pending = isOver ? '' : rest
+    return isOver ? text + show(token) : text
+  }
+
+  const flush = (): string => {
+    const text = read(pending).map(show).join('')
+    pending = ''
+    kindBefore = 'blank'
+    return text
+  }
+
+  const flushAsWritten = (): string => {
+    const text = shown(pending.replace(/\n$/, '').split('\n'))
+    pending = ''
+    list = undefined
+    return text
+  }
+
+  const takeLine = (text: string): string => {
+    if (code !== undefined) {
+      const isEnd = closesFence(text, code)
+      const result = isEnd ? look.painter.dim(code.mark) : withoutIndent(text, code)
+      if (isEnd) code = undefined
+      return `${result}\n`
+    }
+    const fence = findFence(text)
+    if (fence !== undefined) {
+      const before = flush()
+      code = fence
+      list = undefined
+      return before + shown([look.painter.dim(`${fence.mark}${fence.language}`)])
+    }
+    const kind = kindOf(text)
+    const mayComplete = kind === 'blank' || kind === 'item' || kind !== kindBefore
+    kindBefore = kind
+    pending += `${text}\n`
+    if (pending.length > PENDING_CHARS) return flushAsWritten()
+    return mayComplete ? settle() : ''
+  }
+
+  return {
+    push(chunk) {
+      const lines = (line + harmless.push(chunk)).split('\n')
+      line = lines.pop() ?? ''
+      return lines.map(takeLine).join('')
+    },
+    end() {
+      const text = (line === '' ? '' : takeLine(line)) + flush()
+      line = ''
+      const isEmpty = isFirst
+      isFirst = false
+      return isEmpty ? `${text}\n` : text
+    },
+  }
+}
+
+/** What a line may begin, as far as that decides whether the block before it is over. Deeper ones are inside of an item. */
+function kindOf(line: string): string {
+  if (line.trim() === '') return 'blank'
+  const [, mark = ''] = /^ ?(#{1,6}(?=\s)|>|[-*+](?=\s)|\d{1,9}[.)](?=\s)|\||([-_*=] *){3,}$)/.exec(line) ?? []
+  if (mark === '') return 'prose'
+  if (mark === '>' || mark === '|') return mark
+  return mark.startsWith('#') || /^([-_*=] *){3,}$/.test(line.trim()) ? 'line' : 'item'
+}

@@ -1,0 +1,49 @@
+import { join } from 'node:path'
+import type { Io } from '../../../context.ts'
+import { appendState, findStateDir, readState, writeState } from '../../../state-files.ts'
+
+const ENTRIES = 1_000
+
+/** What was typed in sessions, the latest first. */
+export type History = {
+  entries: string[]
+  add(message: string): Promise<void>
+}
+
+/**
+ * The history of all sessions of this user: a file of JSON strings, one on a line, mode 0600. Without one, and when it
+ * cannot be written, the session has a history of its own.
+ */
+export async function loadHistory(env: Io['env']): Promise<History> {
+  const folder = await findStateDir(env)
+  const path = folder === undefined ? undefined : join(folder, 'chat-history')
+  const kept = path === undefined ? [] : parseHistory(await readState(path))
+  const entries = kept.slice(-ENTRIES).reverse()
+  const forgetful = () => {}
+  // Other sessions may be adding to it, so it is only made shorter when it has grown well beyond what is used.
+  if (path !== undefined && kept.length > 2 * ENTRIES) {
+    await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(forgetful)
+  }
+  return {
+    entries,
+    async add(message) {
+      if (entries[0] === message) return
+      entries.unshift(message)
+      entries.splice(ENTRIES)
+      if (path !== undefined) await appendState(path, toLine(message)).catch(forgetful)
+    },
+  }
+}
+
+const toLine = (message: string): string => `${JSON.stringify(message)}\n`
+
+function parseHistory(text: string): string[] {
+  return text.split('\n').flatMap((line) => {
+    try {
+      const entry: unknown = JSON.parse(line)
+      return typeof entry === 'string' ? [entry] : []
+    } catch {
+      return []
+    }
+  })
+}

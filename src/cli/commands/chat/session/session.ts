@@ -1,0 +1,154 @@
+import type { CliContext } from '../../../context.ts'
+import { CliError, describeError } from '../../../errors.ts'
+import { forTerminal, forTerminalLine } from '../../../terminal-text.ts'
+import { fetchModels } from '../../models/models.ts'
+import { ask } from '../ask.ts'
+import { keepConversation, type Message } from '../conversation.ts'
+import { type ChatInput, firstModel, toPrompt } from '../input.ts'
+import { leftOutLine } from '../notes.ts'
+import type { Render } from '../shown-text.ts'
+import { editText } from './editor.ts'
+import { loadHistory } from './history.ts'
+import { type Keyboard, openKeyboard } from './keyboard.ts'
+import { chainOf, completeLine, findSlashCommand, indexOf, type Outcome } from './slash-commands.ts'
+import { countLeftOut, type SessionState, toConversation, toRequest, withAnswer, withInput, withPart } from './state.ts'
+
+const HOW_TO_LEAVE = 'Ctrl-D or /exit leaves, /help lists the commands.'
+
+export type SessionInput = {
+  input: ChatInput
+  render: Render
+  usage: boolean
+  sources: boolean
+  /** What was said before, with `--continue`. */
+  messages: Message[]
+}
+
+type Desk = { context: CliContext; keyboard: Keyboard; options: SessionInput; say(text: string): void }
+
+/** Why an answer ended that the person no longer wanted. */
+class Stopped extends Error {
+  override name = 'Stopped'
+}
+
+/**
+ * Talks until Ctrl-D or `/exit`. Failures are told and the session goes on; only the end of the program, or of its
+ * terminal, ends it with an error.
+ */
+export async function holdSession(context: CliContext, options: SessionInput): Promise<void> {
+  const { io } = context
+  const settings = await context.settings()
+  let state: SessionState = withInput(
+    {
+      input: options.input,
+      defaults: settings.chat,
+      turns: options.messages,
+      files: [],
+      asked: '',
+      answer: undefined,
+      total: { answers: 0, prompt_tokens: 0, completion_tokens: 0 },
+    },
+    {},
+  )
+  let models: Promise<string[]> | undefined
+  const modelNames = () => {
+    models ??= fetchModels(context, undefined).then((list) =>
+      // What the gateway calls its models is typed into the line here, so it has to be harmless.
+      list.models.map(({ id }) => id).filter((id) => forTerminalLine(id) === id),
+    )
+    return models
+  }
+  const say = (text: string) => void io.stdout.write(`${forTerminal(text)}\n`)
+  const tell = (error: unknown) => {
+    if (io.signal.aborted || !(error instanceof CliError)) throw error
+    io.stderr.write(`${describeError(error).map(forTerminal).join('\n')}\n`)
+  }
+  const keyboard = openKeyboard({
+    io,
+    history: await loadHistory(io.env),
+    howToLeave: HOW_TO_LEAVE,
+    complete: (line) => completeLine(line, modelNames),
+    edit: (text) =>
+      editText(text, io.env).catch((error: unknown) => {
+        tell(error)
+        return text
+      }),
+  })
+  const desk: Desk = { context, keyboard, options, say }
+  try {
+    if (!settings.quiet)
+      say(state.turns.length === 0 ? HOW_TO_LEAVE : `Going on after ${state.turns.length} messages. ${HOW_TO_LEAVE}`)
+    let fill = ''
+    for (;;) {
+      const message = await keyboard.readMessage(promptOf(state), fill)
+      fill = ''
+      if (message === undefined) return
+      try {
+        const found = findSlashCommand(message)
+        const outcome: Outcome = found === undefined ? { ask: message } : await found.command.run(state, found.rest)
+        state = outcome.state ?? state
+        if (outcome.emit !== undefined) io.stdout.write(outcome.emit)
+        if (outcome.say !== undefined) say(outcome.say)
+        if (outcome.leave) return
+        if (outcome.ask !== undefined) state = await exchange(state, outcome.ask, desk, tell)
+        const { edit } = outcome
+        if (edit !== undefined) fill = await keyboard.lend(() => editText(edit, io.env))
+      } catch (error) {
+        tell(error)
+      }
+    }
+  } finally {
+    keyboard.close()
+  }
+}
+
+/** `openai/gpt-4o @handbook > ` */
+function promptOf(state: SessionState): string {
+  const [first = '', ...others] = chainOf(state).split(',')
+  const index = indexOf(state)
+  const more = others.length === 0 ? '' : ` +${others.length}`
+  return `${first.replace(/@[^@]*$/, '')}${more}${index === 'Zero-Knowledge' ? '' : ` @${index}`} > `
+}
+
+/** Asks one question with everything said before, and answers with what was said then. */
+async function exchange(
+  before: SessionState,
+  text: string,
+  { context, keyboard, options }: Desk,
+  tell: (error: unknown) => void,
+): Promise<SessionState> {
+  const content = toPrompt({ files: before.files, piped: '', words: [text] })
+  const state: SessionState = {
+    ...before,
+    asked: content,
+    files: [],
+    turns: [...before.turns, { role: 'user', content }],
+  }
+  const body = toRequest(state)
+  const leftOut = leftOutLine(countLeftOut(state))
+  if (leftOut !== undefined) await context.note(leftOut)
+  const controller = new AbortController()
+  const answered = keyboard.whileAnswering(() => controller.abort(new Stopped('stopped')))
+  let heard = ''
+  let after: SessionState
+  try {
+    const answer = await ask(context, {
+      ...{ body, model: firstModel(body), show: 'text', block: 'first', idempotencyKey: undefined },
+      ...{ render: options.render, usage: options.usage, sources: options.sources },
+      stop: controller.signal,
+      heard(piece) {
+        heard += piece
+      },
+    })
+    after = withAnswer(state, answer)
+  } catch (error) {
+    const isStopped = error instanceof Stopped
+    if (!isStopped) tell(error)
+    after = withPart(state, heard, isStopped ? 'stopped' : 'broken off')
+  } finally {
+    answered()
+  }
+  const conversation = toConversation(after)
+  if (conversation !== undefined) await keepConversation(context, conversation)
+  return after
+}

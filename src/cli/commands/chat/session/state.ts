@@ -1,0 +1,83 @@
+import type { ChatDefaults } from '../../../profile.ts'
+import type { Answer } from '../answer.ts'
+import { type Conversation, fitMessages, type Message } from '../conversation.ts'
+import { type ChatInput, type PromptParts, toChatRequest } from '../input.ts'
+
+/** A message of a session. `cut` says why an answer is only a part of one. */
+export type Turn = Message & { cut?: 'stopped' | 'broken off' }
+
+/** What a session holds; slash commands change it. */
+export type SessionState = {
+  /** As the flags of `chat` would say it. */
+  input: ChatInput
+  defaults: ChatDefaults
+  turns: Turn[]
+  /** Go along with the next message. */
+  files: PromptParts['files']
+  /** The last question as it was sent, also when no answer came. */
+  asked: string
+  answer: Answer | undefined
+  total: { answers: number; prompt_tokens: number; completion_tokens: number }
+}
+
+/** The request for the latest question, with as much of what was said before as one may hold. */
+export const toRequest = ({ input, defaults, turns }: SessionState) =>
+  toChatRequest(input, { messages: fitMessages(toMessages(turns), input.system) }, defaults, true)
+
+/** How many messages do not fit into it. */
+export const countLeftOut = ({ input, turns }: SessionState): number =>
+  turns.length - fitMessages(turns, input.system).length
+
+const toMessages = (turns: Turn[]): Message[] => turns.map(({ role, content }) => ({ role, content }))
+
+/** The settings with a change in them. Throws the usage error of a flag that does not hold. */
+export function withInput(state: SessionState, change: Partial<ChatInput>): SessionState {
+  const changed = { ...state, input: { ...state.input, ...change } }
+  toRequest(changed)
+  return changed
+}
+
+export function withAnswer(state: SessionState, answer: Answer): SessionState {
+  const { metadata, usage } = answer
+  return {
+    ...state,
+    answer,
+    input: { ...state.input, conversation: metadata?.conversation_id ?? state.input.conversation },
+    turns: [...state.turns, { role: 'assistant', content: answer.text }],
+    total: {
+      answers: state.total.answers + 1,
+      prompt_tokens: state.total.prompt_tokens + (usage?.prompt_tokens ?? 0),
+      completion_tokens: state.total.completion_tokens + (usage?.completion_tokens ?? 0),
+    },
+  }
+}
+
+/** A part of an answer stays and is marked; a question that got none at all is taken back, to be asked again. */
+export function withPart(state: SessionState, text: string, cut: 'stopped' | 'broken off'): SessionState {
+  const turns: Turn[] =
+    text === '' ? state.turns.slice(0, -1) : [...state.turns, { role: 'assistant', content: text, cut }]
+  return { ...state, turns }
+}
+
+/** The state before the last question, which is to be asked again. */
+export function withoutLastQuestion(state: SessionState): SessionState {
+  const at = state.turns.findLastIndex(({ role }) => role === 'user')
+  const isAnswered = state.turns[at]?.content === state.asked
+  return isAnswered ? { ...state, turns: state.turns.slice(0, at) } : state
+}
+
+/** What `--continue` goes on with; undefined until there was an answer. */
+export function toConversation({ input, turns }: SessionState): Conversation | undefined {
+  const { conversation, system } = input
+  if (conversation === undefined || turns.length === 0) return undefined
+  return { id: conversation, ...(system === undefined ? {} : { system }), messages: toMessages(turns) }
+}
+
+/** The conversation as Markdown. */
+export const toTranscript = ({ turns }: SessionState): string =>
+  turns
+    .map(({ role, content, cut }) => {
+      const mark = cut === undefined ? '' : `\n\n*(${cut})*`
+      return `## ${role === 'user' ? 'Question' : 'Answer'}\n\n${content.replace(/\n+$/, '')}${mark}\n`
+    })
+    .join('\n')

@@ -1,0 +1,42 @@
+import type { Group } from '../../../shared/wire/groups.ts'
+import { eachAt } from '../../formats.ts'
+import type { Members } from '../../from-file.ts'
+
+export const GROUP_MEMBERS: Members<keyof Group> = {
+  id: false,
+  name: true,
+  description: true,
+  status: true,
+  userCount: false,
+  users: true,
+  createdAt: false,
+  updatedAt: false,
+}
+
+export const GROUP_LIST = {
+  columns: [
+    { path: 'name' },
+    { path: 'status' },
+    { path: 'userCount', title: 'USERS' },
+    { path: 'createdAt', title: 'CREATED' },
+    { path: 'description', flexible: true },
+  ],
+  idPath: 'id',
+  none: 'No groups. Create one:  aigw groups create NAME --description TEXT',
+}
+
+export const GROUP_VIEW = {
+  columns: [
+    { path: 'id' },
+    { path: 'name' },
+    { path: 'status' },
+    { path: 'description' },
+    { path: 'users', toCell: eachAt('email') },
+    { path: 'createdAt', title: 'CREATED' },
+    { path: 'updatedAt', title: 'UPDATED' },
+  ],
+  idPath: 'id',
+  members: Object.keys(GROUP_MEMBERS),
+}
+
+export const GROUP_STATUSES = ['Active', 'Inactive'] as const satisfies Group['status'][]

@@ -1,0 +1,56 @@
+import type { Role } from '../../../shared/wire/roles.ts'
+import { findAtPath } from '../../formats.ts'
+import type { Members } from '../../from-file.ts'
+
+export const ROLE_MEMBERS: Members<keyof Role> = {
+  id: false,
+  name: true,
+  displayName: true,
+  description: true,
+  isSystem: false,
+  hasAdminPanelAccess: true,
+  permissions: true,
+  canInteractWithAI: true,
+  canUseChat: true,
+  userCount: false,
+  createdBy: false,
+  createdAt: false,
+  updatedAt: false,
+}
+
+/** `analytics=reader`, as `--permission` takes it. */
+const toPermissionTexts = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.map((permission) => `${findAtPath(permission, 'section')}=${findAtPath(permission, 'level')}`)
+    : value
+
+export const ROLE_LIST = {
+  columns: [
+    { path: 'name' },
+    { path: 'displayName', title: 'DISPLAY NAME' },
+    { path: 'isSystem', title: 'SYSTEM' },
+    { path: 'userCount', title: 'USERS' },
+    { path: 'permissions', toCell: toPermissionTexts, flexible: true },
+  ],
+  idPath: 'id',
+  none: 'No roles. Create one:  aigw roles create NAME --display-name TEXT --description TEXT',
+}
+
+export const ROLE_VIEW = {
+  columns: [
+    { path: 'id' },
+    { path: 'name' },
+    { path: 'displayName', title: 'DISPLAY NAME' },
+    { path: 'description' },
+    { path: 'isSystem', title: 'SYSTEM' },
+    { path: 'hasAdminPanelAccess', title: 'ADMIN PANEL' },
+    { path: 'permissions', toCell: toPermissionTexts },
+    { path: 'canInteractWithAI', title: 'AI' },
+    { path: 'canUseChat', title: 'CHAT' },
+    { path: 'userCount', title: 'USERS' },
+    { path: 'createdAt', title: 'CREATED' },
+    { path: 'updatedAt', title: 'UPDATED' },
+  ],
+  idPath: 'id',
+  members: Object.keys(ROLE_MEMBERS),
+}

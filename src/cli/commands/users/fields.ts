@@ -1,0 +1,43 @@
+import { type Command, Option } from 'commander'
+import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
+import type { CliContext } from '../../context.ts'
+import { toId } from '../../resolve.ts'
+import { ROLES } from '../../resources.ts'
+import { LICENSE_CHOICES, toLicense } from './view.ts'
+
+export type UserFlags = {
+  username?: string
+  role?: string
+  license?: string
+  roleId?: string
+  /** False for `--no-custom-role`. */
+  customRole?: string | false
+}
+
+/** What may be said about a user, new or old. */
+export const addUserOptions = (command: Command): Command =>
+  command
+    .option('--username <name>', '3 to 30 of a-z, 0-9, "." and "-"')
+    .addOption(new Option('--role <role>', 'system role').choices(SYSTEM_ROLES))
+    .option('--license <licence>', LICENSE_CHOICES.join(', '))
+    .option('--custom-role <role>', 'custom role beside the system role, by name or id')
+    .addOption(new Option('--role-id <id>', 'the same').conflicts('customRole'))
+
+/** The flags as members of a request, undefined for what was not said. Throws exit 3 for a role that there is not. */
+export async function toUserFields(
+  context: CliContext,
+  { username, role, license, roleId, customRole }: UserFlags,
+): Promise<object> {
+  return {
+    // As the gateway keeps it.
+    username: username?.trim().toLowerCase(),
+    role,
+    license: license === undefined ? undefined : toLicense(license),
+    roleId: await toRoleId(context, customRole ?? roleId),
+  }
+}
+
+async function toRoleId(context: CliContext, role: string | false | undefined): Promise<string | null | undefined> {
+  if (role === false) return null
+  return role === undefined ? undefined : toId(context, ROLES, role)
+}

@@ -1,0 +1,56 @@
+import type { Group } from '../shared/wire/groups.ts'
+import type { ApiKey } from '../shared/wire/keys.ts'
+import type { Role } from '../shared/wire/roles.ts'
+import type { Tenant } from '../shared/wire/tenants.ts'
+import type { User } from '../shared/wire/users.ts'
+import type { Resource } from './resolve.ts'
+
+export const GROUPS: Resource<Group> = {
+  noun: 'group',
+  command: 'groups',
+  path: 'groups',
+  itemsKey: 'groups',
+  itemKey: 'group',
+  isCalled: (group, name) => group.name === name,
+}
+
+export const ROLES: Resource<Role> = {
+  noun: 'role',
+  command: 'roles',
+  path: 'roles',
+  itemsKey: 'roles',
+  itemKey: 'role',
+  isCalled: (role, name) => role.name === name,
+}
+
+/** Emails and usernames are kept in lower case. One user's name may be another one's username. */
+export const USERS: Resource<User> = {
+  noun: 'user',
+  command: 'users',
+  path: 'users',
+  itemsKey: 'users',
+  itemKey: 'user',
+  isCalled: ({ name, username, email }, said) =>
+    name === said || username === said.toLowerCase() || email === said.toLowerCase(),
+  sharesNames: true,
+}
+
+/** Names of keys are labels that several may have. One that is revoked is history, and goes by its id alone. */
+export const KEYS: Resource<ApiKey> = {
+  noun: 'API key',
+  command: 'keys',
+  path: '/api/admin/api-keys',
+  itemsKey: 'apiKeys',
+  itemKey: 'apiKey',
+  isCalled: ({ name, status }, said) => name === said && status !== 'revoked',
+  sharesNames: true,
+}
+
+export const TENANTS: Resource<Tenant> = {
+  noun: 'tenant',
+  command: 'tenants',
+  path: '/api/admin/tenants',
+  itemsKey: 'tenants',
+  itemKey: 'tenant',
+  isCalled: (tenant, name) => tenant.name === name,
+}

@@ -1,0 +1,146 @@
+import { GatewayError } from '../../shared/errors.ts'
+import { newId } from '../../shared/ids.ts'
+import { type Clock, isoTime } from '../../shared/time.ts'
+import type { Db } from '../db/database.ts'
+import { engineOf } from '../db/engine.ts'
+import type { AuditEntryRow } from '../db/tables.ts'
+import { lockTenant } from '../db/tenant-lock.ts'
+import { requireAccess } from '../http/access.ts'
+import type { Caller } from '../http/caller.ts'
+import type { RequestContext } from '../http/route.ts'
+
+/** What a change was, for whoever reads the log. */
+export type Activity = {
+  /** named-endpoints §14 */
+  type:
+    | 'user_management'
+    | 'group_management'
+    | 'role_management'
+    | 'key_management'
+    | 'tenant_management'
+    | 'index_management'
+    | 'api_access'
+  /** `create`, `update`, `delete`, `revoke` … */
+  operation: string
+  resourceType: 'user' | 'group' | 'role' | 'api_key' | 'tenant' | 'index' | 'model'
+  resourceId: string
+  /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
+  description: string
+  severity?: 'warning'
+  /** The tenant whose log it goes to, where that is not the caller's. */
+  tenantId?: string
+  /** Further facts: which fields changed, to what. Never secrets. */
+  metadata?: Record<string, unknown>
+}
+
+/** Whose request it is, and which: what decides whether it may change anything, and what an audit entry says of it. */
+export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'>
+
+export type ChangeDeps = {
+  db: Db
+  clock: Clock
+  /** Forgets what is cached of keys and their owners, so that a change of rights holds from the next request on. */
+  forgetKeys(): void
+  /** The caller as the store has it now. @throws UNAUTHORIZED when the key is not accepted any more */
+  lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
+}
+
+/** The transaction of a change, and who makes it, with the rights they have in it. */
+export type Change = { tx: Db; caller: Caller; record(activity: Activity): Promise<void> }
+
+/** Changes of these may change what a key stands for. */
+const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
+  'user_management',
+  'role_management',
+  'key_management',
+  'tenant_management',
+])
+
+/**
+ * Runs one administrative change and its audit entry in one transaction: both are durable when it resolves, or neither.
+ * From then on no request of this daemon sees what keys and users were before.
+ *
+ * Changes of one tenant run one after another, and each with the rights its caller has at that moment: between the start
+ * of a request and the end of its body the key may have been revoked. `run` may be called twice, when the store took the
+ * first transaction back.
+ * @throws Error when `run` records nothing: a change that leaves no trace is a bug. UNAUTHORIZED,
+ * INSUFFICIENT_PERMISSIONS. Whatever `run` throws.
+ */
+export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Change) => Promise<T>): Promise<T> {
+  let changesKeys = false
+  let isCommitting = false
+
+  const attempt = () =>
+    deps.db.transaction().execute(async (tx) => {
+      const caller = await currentCaller(tx, deps, actor)
+      let recorded = 0
+      const result = await run({
+        tx,
+        caller,
+        async record(activity) {
+          recorded += 1
+          changesKeys ||= CHANGES_OF_KEYS.has(activity.type)
+          await insertAuditEntry(tx, { ...actor, caller }, activity, deps.clock)
+        },
+      })
+      if (recorded === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
+      isCommitting = true
+      return result
+    })
+
+  try {
+    return await attempt().catch((error: unknown) => {
+      // A commit whose answer was lost may have happened, and must not happen twice.
+      const mayRepeat = !isCommitting && !(error instanceof GatewayError)
+      if (mayRepeat && engineOf(deps.db).failureOf(error) === 'transient') return attempt()
+      throw error
+    })
+  } finally {
+    // Also after a failure, for the same reason.
+    if (changesKeys) deps.forgetKeys()
+  }
+}
+
+/** @throws UNAUTHORIZED, INSUFFICIENT_PERMISSIONS */
+async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
+  await lockTenant(tx, actor.caller.tenantId)
+  const caller = await deps.lookUpAgain(tx, actor.caller)
+  // Changes are never made by GET.
+  requireAccess(caller, actor.access, 'POST')
+  return caller
+}
+
+async function insertAuditEntry(tx: Db, actor: Omit<Actor, 'access'>, activity: Activity, clock: Clock): Promise<void> {
+  await tx
+    .insertInto('audit_entries')
+    .values(toAuditEntry(actor, activity, clock.now()))
+    .execute()
+}
+
+/** What the log keeps of an activity: for those that have no transaction of their own, such as what a chat request did. */
+export function toAuditEntry(
+  { caller, requestId, endpoint }: Omit<Actor, 'access'>,
+  activity: Activity,
+  nowMs: number,
+): AuditEntryRow {
+  return {
+    id: newId(nowMs),
+    tenant_id: activity.tenantId ?? caller.tenantId,
+    created_at: isoTime(nowMs),
+    type: activity.type,
+    severity: activity.severity ?? 'info',
+    description: `External API: ${activity.description}`,
+    user_id: caller.userId,
+    user_name: caller.userName,
+    user_email: caller.userEmail,
+    api_key_id: caller.keyId,
+    request_id: requestId,
+    endpoint,
+    operation: activity.operation,
+    resource_type: activity.resourceType,
+    resource_id: activity.resourceId,
+    outcome: 'success',
+    compliance_category: 'authorization',
+    metadata: JSON.stringify(activity.metadata ?? {}),
+  }
+}

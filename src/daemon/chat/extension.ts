@@ -1,0 +1,20 @@
+import type { ChatMetadata, GatewayExtension } from '../../shared/wire/chat.ts'
+
+/** The metadata of an answer, as far as it is shown where answers are in the words of others (named-endpoints §5). */
+export const toExtension = ({
+  served_model,
+  requested_model,
+  failover,
+  smltp_policy_used,
+  smltp_policy_source,
+  smltp_policy_hash,
+  prompt_shield_policy,
+}: ChatMetadata): GatewayExtension => ({
+  served_model,
+  requested_model,
+  ...(failover && { failover }),
+  smltp_policy_used,
+  smltp_policy_source,
+  smltp_policy_hash,
+  prompt_shield_policy,
+})

@@ -1,0 +1,46 @@
+import type { RequestContext } from '../http/route.ts'
+import type { EventStream } from '../http/sse.ts'
+import type { ChatPart, TokenUsage } from '../providers/provider.ts'
+import type { Answer, Finish } from './answer.ts'
+
+/** How a surface words a stream: it only makes text, of whole frames, and remembers what it has said. */
+export type StreamWording = {
+  /** Frames for these parts; empty when they are not shown. */
+  say(parts: readonly ChatPart[]): string
+  /** The end of a good answer, with its beginning when nothing was said. */
+  end(finish: Finish, usage: TokenUsage): string
+  /** The end of an answer that broke, which no client may take for a whole one. */
+  fail(error: { error: string; message: string; reason: string }): string
+}
+
+/** An answer that leaves as it comes, in these words. @param keep whether it will be wanted again, as a whole. */
+export function streamInWords(wording: StreamWording, context: RequestContext, keep: boolean): Answer {
+  let stream: EventStream | undefined
+  let transcript = ''
+  let tail = ''
+
+  function end(frames: string): void {
+    stream ??= context.openStream()
+    stream.end(frames)
+  }
+
+  return {
+    add(parts) {
+      const frames = wording.say(parts)
+      if (frames === '') return true
+      if (keep) transcript += frames
+      stream ??= context.openStream()
+      return stream.write(frames)
+    },
+    drained: (signal) => stream?.drained(signal) ?? Promise.resolve(),
+    close(finish, usage) {
+      tail = wording.end(finish, usage)
+      return { contentType: 'text/event-stream; charset=utf-8', body: transcript + tail }
+    },
+    send() {
+      end(tail)
+      return undefined
+    },
+    fail: (error) => end(wording.fail(error)),
+  }
+}

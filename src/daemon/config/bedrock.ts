@@ -1,0 +1,120 @@
+import { z } from 'zod'
+import type { BedrockConfig, ConfigSources } from '../config.ts'
+import type { AwsCredentials } from '../providers/bedrock/signature.ts'
+import { section, valueFrom } from './section.ts'
+import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
+
+/** The name that stands for this kind without saying so. */
+export const BEDROCK = 'bedrock'
+
+const KEY_VARIABLE = 'AWS_BEARER_TOKEN_BEDROCK'
+const REGION_VARIABLES = ['AWS_REGION', 'AWS_DEFAULT_REGION']
+const [REGION_VARIABLE] = REGION_VARIABLES
+const ID_VARIABLE = 'AWS_ACCESS_KEY_ID'
+const SECRET_VARIABLE = 'AWS_SECRET_ACCESS_KEY'
+const TOKEN_VARIABLE = 'AWS_SESSION_TOKEN'
+
+type Environment = ConfigSources['env']
+
+/**
+ * The settings that an entry of kind bedrock has of its own. `given` are the keys it holds: an entry brings an API key,
+ * credentials, or neither and uses those of the environment. `secret` makes the schema of a secret from the fault of
+ * leaving it out. Those of the environment go to Amazon, or where the well-known name points.
+ */
+export function bedrockSettings(
+  given: { name: string; keys: ReadonlySet<string> },
+  env: Environment,
+  secret: (missing?: string) => z.ZodType<string>,
+) {
+  const { name, keys } = given
+  const hasOwn = keys.has('api_key') || keys.has('credentials')
+  const usesEnvironment = !hasOwn && (name === BEDROCK || !keys.has('base_url'))
+  const usesKey = usesEnvironment && Boolean(env[KEY_VARIABLE])
+  const usesCredentials = usesEnvironment && !usesKey && Boolean(env[ID_VARIABLE] || env[SECRET_VARIABLE])
+  // Behind an address of one's own may well be a proxy that signs by itself.
+  const needsKey = !hasOwn && !keys.has('base_url') && !usesKey && !usesCredentials
+
+  const noRegion = `is missing; give it here, such as eu-central-1, or in the environment variable ${REGION_VARIABLE}`
+  const region = z
+    .string({ error: ({ input }) => (input === undefined ? noRegion : 'must be the name of an AWS region') })
+    .transform(valueFrom(parseRegion))
+  const part = (missing?: string) => secret(missing).transform(valueFrom(parseApiKey))
+  const credentials = section(
+    {
+      access_key_id: part('is missing; credentials are access_key_id and secret_access_key'),
+      secret_access_key: part('is missing; credentials are access_key_id and secret_access_key'),
+      session_token: part().optional(),
+    },
+    'must hold access_key_id and secret_access_key',
+  ).transform(
+    (own): AwsCredentials => ({
+      accessKeyId: own.access_key_id,
+      secretAccessKey: own.secret_access_key,
+      ...(own.session_token !== undefined && { sessionToken: own.session_token }),
+    }),
+  )
+
+  return {
+    region: regionVariable(env)
+      ? region.optional().transform(valueFrom((own) => own ?? regionOfEnvironment(env)))
+      : region,
+    base_url: z.string('must be a URL in quotes').transform(valueFrom(parseBaseUrl)).optional(),
+    api_key: needsKey
+      ? part(`is missing; give it or credentials here, or set the environment variable ${KEY_VARIABLE}`)
+      : part()
+          .optional()
+          .transform(valueFrom((own) => own ?? (usesKey ? secretOfEnvironment(KEY_VARIABLE, env) : undefined))),
+    credentials: credentials.optional().transform(
+      valueFrom((own) => {
+        if (own && keys.has('api_key')) throw new ValueFault('and api_key exclude each other; remove one of them')
+        return own ?? (usesCredentials ? credentialsOfEnvironment(env) : undefined)
+      }),
+    ),
+  }
+}
+
+/**
+ * The provider that the environment asks for by itself, with an API key of Bedrock and a region; plain credentials of AWS
+ * are there for many other reasons. Throws ValueFault.
+ */
+export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefined {
+  if (!env[KEY_VARIABLE] || !regionVariable(env)) return undefined
+  return {
+    name: BEDROCK,
+    kind: 'bedrock',
+    region: regionOfEnvironment(env),
+    baseUrl: undefined,
+    apiKey: secretOfEnvironment(KEY_VARIABLE, env),
+    credentials: undefined,
+    headers: {},
+    models: undefined,
+  }
+}
+
+const regionVariable = (env: Environment): string | undefined => REGION_VARIABLES.find((variable) => env[variable])
+
+/** Only where `regionVariable` finds one. */
+function regionOfEnvironment(env: Environment): string {
+  const variable = regionVariable(env) ?? ''
+  return ofVariable(variable, () => parseRegion(env[variable] ?? ''))
+}
+
+function credentialsOfEnvironment(env: Environment): AwsCredentials {
+  return {
+    accessKeyId: secretOfEnvironment(ID_VARIABLE, env),
+    secretAccessKey: secretOfEnvironment(SECRET_VARIABLE, env),
+    ...(env[TOKEN_VARIABLE] && { sessionToken: secretOfEnvironment(TOKEN_VARIABLE, env) }),
+  }
+}
+
+function secretOfEnvironment(variable: string, env: Environment): string {
+  const secret = env[variable]
+  if (!secret) throw new ValueFault(`environment variable ${variable} is not set; set it, or give credentials here`)
+  return ofVariable(variable, () => parseApiKey(secret))
+}
+
+/** It becomes a part of the host that is sent the key. */
+function parseRegion(text: string): string {
+  if (/^[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}$/.test(text)) return text
+  throw new ValueFault(`"${text}" is not the name of an AWS region, such as eu-central-1`)
+}

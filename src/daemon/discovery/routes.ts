@@ -1,0 +1,60 @@
+import type { z } from 'zod'
+import type { Clock } from '../../shared/time.ts'
+import { ListModelsQuery, ListModelsResponse, UsageResponse } from '../../shared/wire/discovery.ts'
+import { type Route, reply, route } from '../http/route.ts'
+import type { ProviderRegistry } from '../providers/registry.ts'
+import { type CountsOf, toUsage } from './usage.ts'
+
+/** What a key may use and how much of it is left (named-endpoints §4, §8). */
+export function discoveryRoutes({
+  clock,
+  providers,
+  countsOf,
+}: {
+  clock: Clock
+  providers: ProviderRegistry
+  countsOf: CountsOf
+}): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/api/external/models',
+      access: 'key',
+      errors: 'flat',
+      summary: 'Models this key may use',
+      tags: ['Discovery'],
+      query: ListModelsQuery,
+      responses: {
+        200: { description: 'What chat takes as `model`', schema: ListModelsResponse },
+      },
+      async handle({ caller, query: { provider } }) {
+        const { allowedModels } = caller.settings
+        const models = providers.describe(allowedModels).map(toModel)
+        return reply(200, {
+          success: true,
+          models: provider === undefined ? models : models.filter((model) => model.provider === provider),
+          user_license: caller.userLicense,
+          restrictions: { allowed_models: allowedModels.length === 0 ? 'all' : allowedModels },
+          filters: { provider: provider ?? null },
+        } satisfies z.input<typeof ListModelsResponse>)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/external/usage',
+      access: 'key',
+      rate: 'unmetered',
+      errors: 'flat',
+      summary: 'What this key has used, and what is left',
+      tags: ['Discovery'],
+      responses: {
+        200: { description: 'Counters and limits of the key', schema: UsageResponse },
+      },
+      async handle({ caller }) {
+        return reply(200, toUsage(caller, { counts: await countsOf(caller), nowMs: clock.now() }))
+      },
+    }),
+  ]
+}
+
+const toModel = (id: string) => ({ id, name: id, provider: id.slice(0, id.indexOf('/')) })

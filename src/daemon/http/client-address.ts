@@ -1,0 +1,47 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+
+/** Addresses and blocks, IPv4 and IPv6. An IPv4 address in IPv6 notation counts as what it stands for. */
+export type AddressList = { has(address: string): boolean }
+
+/** @param blocks each one passes `isAddressBlock` */
+export function createAddressList(blocks: readonly string[]): AddressList {
+  const list = new BlockList()
+  for (const block of blocks) {
+    const [address = '', prefix] = block.split('/')
+    if (prefix === undefined) list.addAddress(address, familyOf(address))
+    else list.addSubnet(address, Number(prefix), familyOf(address))
+  }
+  return { has: (address) => list.check(address, familyOf(address)) }
+}
+
+const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
+
+export type ClientRequest = Pick<IncomingMessage, 'headers'> & {
+  socket: Pick<IncomingMessage['socket'], 'remoteAddress'>
+}
+
+/**
+ * The address a request comes from: that of the connection, unless a proxy that we trust made it. Then it is the last entry of
+ * X-Forwarded-For that is not such a proxy: whatever stands before it, the client may have written itself. When all of them
+ * are trusted, it is the first. Undefined when that header is no list of addresses, or the connection is gone.
+ */
+export function clientAddress(request: ClientRequest, trustedProxies: AddressList): string | undefined {
+  const peer = request.socket.remoteAddress
+  if (peer === undefined || isIP(peer) === 0 || !trustedProxies.has(peer)) return peer
+  const header = request.headers['x-forwarded-for']
+  if (header === undefined) return peer
+  let client: string | undefined = peer
+  for (const entry of String(header).split(',').reverse()) {
+    client = addressOf(entry.trim())
+    if (client === undefined || !trustedProxies.has(client)) break
+  }
+  return client
+}
+
+/** Some proxies add the port, and brackets around IPv6. */
+function addressOf(entry: string): string | undefined {
+  const [, address = entry, port = '0'] =
+    /^\[([^\]]*)\](?::(\d{1,5}))?$/.exec(entry) ?? /^([\d.]+):(\d{1,5})$/.exec(entry) ?? []
+  return isIP(address) === 0 || Number(port) > 65_535 ? undefined : address
+}

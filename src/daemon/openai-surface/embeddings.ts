@@ -1,0 +1,108 @@
+import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
+import { type EmbeddingsRequest, type EmbeddingsResponse, OPENAI_EMBEDDINGS_PATH } from '../../shared/wire/openai.ts'
+import type { Answer, Envelope } from '../chat/answer.ts'
+import type { ReplaySlot } from '../chat/idempotency.ts'
+import { type ChatInput, requireModel, sized } from '../chat/input.ts'
+import { type ChatDeps, runChat } from '../chat/pipeline.ts'
+import { type Reply, type RequestContext, reply } from '../http/route.ts'
+import { type Embeddings, type Provider, ProviderError } from '../providers/provider.ts'
+import type { ProviderRegistry } from '../providers/registry.ts'
+
+/**
+ * Turns texts into vectors, on the way that every chat takes: admitted, billed, kept and recorded are both alike. To the
+ * pipeline it is an answer without a word, of a provider that embeds when it is asked to chat.
+ * @throws GatewayError as `runChat` does
+ */
+export function runEmbeddings(
+  request: EmbeddingsRequest,
+  context: RequestContext,
+  deps: ChatDeps,
+  replay: ReplaySlot | undefined,
+): Promise<Reply | undefined> {
+  const made: Made = { embeddings: undefined }
+  const whole = (envelope: Envelope) => embeddingsAnswer(request, made, envelope)
+  return runChat(
+    toChatInput(request),
+    { path: OPENAI_EMBEDDINGS_PATH, whole, streamed: whole },
+    context,
+    { ...deps, providers: embeddingRegistry(deps.providers, request, made) },
+    replay,
+  )
+}
+
+/** Where the provider leaves what it made for the answer. */
+type Made = { embeddings: Embeddings | undefined }
+
+function toChatInput(request: EmbeddingsRequest): ChatInput {
+  requireModel(request)
+  const messages = request.input.map((text) => ({ role: 'user' as const, content: text }))
+  return {
+    conversation: sized('input', { system: '', messages }),
+    // A chain, so that the key's fallbacks are left out: vectors of another model could not be compared.
+    chain: { models: [{ model: request.model as string }] },
+    index: ZERO_KNOWLEDGE,
+    useRag: false,
+    policy: request.smltp_policy,
+    shield: request.prompt_shield,
+    userId: request.user_id,
+    conversationId: undefined,
+    temperature: undefined,
+    maxTokens: 0,
+    stream: false,
+    options: undefined,
+  }
+}
+
+function embeddingRegistry(registry: ProviderRegistry, request: EmbeddingsRequest, made: Made): ProviderRegistry {
+  return {
+    ...registry,
+    find(modelId) {
+      const found = registry.find(modelId)
+      return found && { ...found, provider: embeddingProvider(found.provider, request, made) }
+    },
+  }
+}
+
+function embeddingProvider(provider: Provider, { input, dimensions, user }: EmbeddingsRequest, made: Made): Provider {
+  return {
+    ...provider,
+    async *chat({ model }, signal) {
+      if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
+      made.embeddings = await provider.embed({ model, input, dimensions, user }, signal)
+      const { usage } = made.embeddings
+      yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
+    },
+  }
+}
+
+function embeddingsAnswer({ encoding_format: format }: EmbeddingsRequest, made: Made, { model }: Envelope): Answer {
+  let body = ''
+  return {
+    add: () => true,
+    drained: () => Promise.resolve(),
+    close(_, { inputTokens, outputTokens }) {
+      const { vectors } = made.embeddings as Embeddings
+      body = JSON.stringify({
+        object: 'list',
+        data: vectors.map((vector, index) => ({
+          object: 'embedding',
+          index,
+          embedding: format === 'base64' ? toBase64(vector) : vector,
+        })),
+        model,
+        usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
+      } satisfies EmbeddingsResponse)
+      return { contentType: 'application/json', body }
+    },
+    send: () => reply(200, body),
+    // Nothing has left yet, so the error itself becomes the answer.
+    fail: () => {},
+  }
+}
+
+/** 32-bit floats, little-endian. */
+function toBase64(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * 4)
+  vector.forEach((value, at) => void bytes.writeFloatLE(value, at * 4))
+  return bytes.toString('base64')
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
+import { FlatError } from '../../shared/wire/common.ts'
+import {
+  EmbeddingsRequest,
+  EmbeddingsResponse,
+  OPENAI_CHAT_PATH,
+  OPENAI_EMBEDDINGS_PATH,
+  OPENAI_MODELS_PATH,
+  OpenAiChatRequest,
+  OpenAiChatResponse,
+  OpenAiChunk,
+  OpenAiError,
+  OpenAiModels,
+} from '../../shared/wire/openai.ts'
+import { createIdempotency } from '../chat/idempotency.ts'
+import { type ChatDeps, runChat } from '../chat/pipeline.ts'
+import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
+import { openAiSurface } from './answer.ts'
+import { runEmbeddings } from './embeddings.ts'
+import { toChatInput } from './input.ts'
+
+const PLAIN = openAiSurface({ includeUsage: false })
+const WITH_USAGE = openAiSurface({ includeUsage: true })
+
+const failure = (description: string): ResponseDoc => ({ description, schema: OpenAiError })
+const refusal = (description: string): ResponseDoc => ({ description, schema: FlatError })
+
+const FAILURES: Record<number, ResponseDoc> = {
+  400: failure('A rule of the request is broken, or the provider refuses it'),
+  401: refusal('Key missing, invalid, revoked or expired'),
+  403: refusal('Model, policy, way of billing or `user_id` not allowed'),
+  413: failure('Body above 1 MiB'),
+  415: failure('Not application/json'),
+  422: failure('Idempotency-Key reused with another body'),
+  429: {
+    description: 'Rate limit of the key (flat), or of every model that was tried',
+    schema: z.union([FlatError, OpenAiError]),
+  },
+  500: failure('Unexpected failure'),
+  502: failure('Every model that was tried failed'),
+  503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+}
+
+/** What OpenAI's clients call (named-endpoints §5), also under `/v1` alone. */
+export function openAiRoutes(deps: ChatDeps): Route[] {
+  const idempotency = createIdempotency(deps)
+  const startedSeconds = Math.floor(deps.clock.now() / 1000)
+  return [
+    route({
+      method: 'POST',
+      path: OPENAI_CHAT_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: 'Answer a chat request, in the words of OpenAI',
+      tags: ['OpenAI-compatible'],
+      body: OpenAiChatRequest,
+      bodyLimit: CHAT_BODY_BYTES,
+      responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
+      handle: (context) =>
+        idempotency.once(context, OPENAI_CHAT_PATH, (replay) => {
+          const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
+          return runChat(toChatInput(context.body), surface, context, deps, replay)
+        }),
+    }),
+    route({
+      method: 'POST',
+      path: OPENAI_EMBEDDINGS_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: 'Turn texts into vectors',
+      tags: ['OpenAI-compatible'],
+      body: EmbeddingsRequest,
+      bodyLimit: CHAT_BODY_BYTES,
+      responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
+      handle: (context) =>
+        idempotency.once(context, OPENAI_EMBEDDINGS_PATH, (replay) =>
+          runEmbeddings(context.body, context, deps, replay),
+        ),
+    }),
+    route({
+      method: 'GET',
+      path: OPENAI_MODELS_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: 'Models this key may use, in the words of OpenAI',
+      tags: ['OpenAI-compatible'],
+      responses: {
+        200: { description: 'What chat takes as `model`', schema: OpenAiModels },
+        401: refusal('Key missing or invalid'),
+        403: refusal('Not from this address'),
+        429: refusal('Rate limit of the key'),
+      },
+      async handle({ caller }) {
+        const data = deps.providers.describe(caller.settings.allowedModels).map((id) => ({
+          id,
+          object: 'model' as const,
+          created: startedSeconds,
+          owned_by: id.slice(0, id.indexOf('/')),
+        }))
+        return reply(200, { object: 'list', data } satisfies OpenAiModels)
+      },
+    }),
+  ]
+}

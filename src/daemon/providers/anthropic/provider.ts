@@ -1,0 +1,53 @@
+import { Pool } from 'undici'
+import type { Clock } from '../../../shared/time.ts'
+import type { ProviderConfig } from '../../config.ts'
+import type { Provider } from '../provider.ts'
+import { readAnswer } from '../stream/answer.ts'
+import { anthropicFormat, toAnthropicRequest } from './wire.ts'
+
+export type AnthropicOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
+  /** Undefined: Anthropic's own. */
+  baseUrl?: string | undefined
+}
+
+const ANTHROPIC_URL = 'https://api.anthropic.com'
+const ANTHROPIC_VERSION = '2023-06-01'
+
+/** A server that speaks Anthropic's Messages API. `/v1/messages` is put after `baseUrl`, which may itself end in `/v1`. */
+export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): Provider {
+  const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
+  const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
+  const headers = requestHeaders(options)
+  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
+  const pool = new Pool(url.origin, { pipelining: 1 })
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat: (call, signal) =>
+      readAnswer(
+        {
+          pool,
+          clock,
+          request: { path, headers, body: JSON.stringify(toAnthropicRequest(call)) },
+          format: anthropicFormat,
+          streamed: call.stream,
+          timeouts: call.timeouts,
+        },
+        signal,
+      ),
+    close: () => pool.destroy(),
+  }
+}
+
+/** Name and value in turn, as undici likes them best; what is configured wins over ours. */
+function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
+  const merged = new Map([
+    ['content-type', 'application/json'],
+    ['user-agent', 'aigw'],
+    ['anthropic-version', ANTHROPIC_VERSION],
+  ])
+  if (apiKey !== undefined) merged.set('x-api-key', apiKey)
+  for (const [name, value] of Object.entries(headers)) merged.set(name.toLowerCase(), value)
+  return [...merged].flat()
+}

@@ -1,0 +1,83 @@
+import { Pool } from 'undici'
+import type { Clock } from '../../../shared/time.ts'
+import type { ProviderConfig } from '../../config.ts'
+import { type Provider, type ProviderCall, ProviderError } from '../provider.ts'
+import { readAnswer } from '../stream/answer.ts'
+import type { UpstreamRequest } from '../stream/upstream.ts'
+import { type AwsCredentials, createSigner } from './signature.ts'
+import { bedrockFormat, toBedrockRequest } from './wire.ts'
+
+export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
+  /** The AWS region, such as `eu-central-1`. */
+  region: string
+  /** Undefined: Amazon's own of the region. */
+  baseUrl?: string | undefined
+  /** Signs the calls where there is no API key. */
+  credentials?: AwsCredentials | undefined
+}
+
+/** Where Bedrock's runtime is in a region, for a provider that is configured without `base_url`. */
+export const bedrockBaseUrl = (region: string) =>
+  `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`
+
+/**
+ * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either. `chat` throws a
+ * ProviderError (`bad_request`) for what the API cannot do.
+ */
+export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): Provider {
+  const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
+  const basePath = url.pathname.replace(/\/+$/, '')
+  const headers = requestHeaders(options, url.host)
+  // A configured authorization wins, as every configured header does.
+  const sign =
+    options.credentials && headers.authorization === undefined
+      ? createSigner(options.region, options.credentials)
+      : undefined
+  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
+  const pool = new Pool(url.origin, { pipelining: 1 })
+
+  function request(call: ProviderCall): UpstreamRequest | (() => Promise<UpstreamRequest>) {
+    const path = `${basePath}/${operation(call)}`
+    const body = JSON.stringify(toBedrockRequest(call))
+    if (!sign) return { path, headers: Object.entries(headers).flat(), body }
+    return async () => {
+      const signed = await sign({ url, path, headers, body }, clock.now())
+      return { path, headers: Object.entries(signed).flat(), body }
+    }
+  }
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat: (call, signal) =>
+      readAnswer(
+        {
+          pool,
+          clock,
+          request: request(call),
+          format: bedrockFormat,
+          streamed: call.stream,
+          timeouts: call.timeouts,
+        },
+        signal,
+      ),
+    close: () => pool.destroy(),
+  }
+}
+
+/** Whatever is in the model's name, it stays one segment; an ARN is full of slashes and colons. */
+function operation({ model, stream }: ProviderCall): string {
+  if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model of this name.')
+  return `model/${encodeURIComponent(model)}/${stream ? 'converse-stream' : 'converse'}`
+}
+
+/** In lower case; what is configured wins over ours. An API key goes before credentials, as it does at AWS itself. */
+function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Readonly<Record<string, string>> {
+  return {
+    host,
+    'content-type': 'application/json',
+    'user-agent': 'aigw',
+    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+  }
+}

@@ -1,0 +1,61 @@
+import { Pool } from 'undici'
+import type { Clock } from '../../../shared/time.ts'
+import type { EndpointConfig } from '../../config.ts'
+import type { Provider, ProviderCall } from '../provider.ts'
+import { readAnswer } from '../stream/answer.ts'
+import { toGoogleRequest } from './request.ts'
+import { googleFormat } from './wire.ts'
+
+/** Where the Gemini API is, for a provider that is configured without `base_url`. */
+export const GOOGLE_BASE_URL = 'https://generativelanguage.googleapis.com'
+
+export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+
+/**
+ * The Gemini API: `generateContent` and `streamGenerateContent` of a model. `/v1beta` is put after `baseUrl`, unless that
+ * already ends with a version. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
+ */
+export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): Provider {
+  const url = new URL(options.baseUrl)
+  const basePath = versioned(url.pathname.replace(/\/+$/, ''))
+  const headers = requestHeaders(options)
+  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
+  const pool = new Pool(url.origin, { pipelining: 1 })
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat: (call, signal) =>
+      readAnswer(
+        {
+          pool,
+          clock,
+          request: { path: `${basePath}/${method(call)}`, headers, body: JSON.stringify(toGoogleRequest(call)) },
+          format: googleFormat,
+          streamed: call.stream,
+          timeouts: call.timeouts,
+        },
+        signal,
+      ),
+    close: () => pool.destroy(),
+  }
+}
+
+const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
+
+/** A tuned model is named with its collection; any other name, whatever is in it, stays one segment below `models`. */
+function method({ model, stream }: ProviderCall): string {
+  const resource = /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
+  return `${resource}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`
+}
+
+/** Name and value in turn, as undici likes them best; what is configured wins over ours. */
+function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
+  const merged = new Map([
+    ['content-type', 'application/json'],
+    ['user-agent', 'aigw'],
+  ])
+  if (apiKey !== undefined) merged.set('x-goog-api-key', apiKey)
+  for (const [name, value] of Object.entries(headers)) merged.set(name.toLowerCase(), value)
+  return [...merged].flat()
+}

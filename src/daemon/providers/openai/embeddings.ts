@@ -1,0 +1,51 @@
+import type { EmbedCall, Embeddings } from '../provider.ts'
+import { reportedError, unreadableError } from '../stream/failure.ts'
+import { isObject } from './json.ts'
+import type { Profile } from './profiles.ts'
+import { toTokenUsage } from './usage.ts'
+
+/** The body of POST /embeddings. Base64 is a third of the digits of floats and far quicker to read. */
+export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCall, profile: Profile): object {
+  return {
+    model,
+    input,
+    encoding_format: 'base64',
+    [profile.dimensionsField]: dimensions,
+    user: profile.refusesUser ? undefined : user,
+  }
+}
+
+/**
+ * The vectors of an answer in the order of the texts, one for each; floats too, for servers that know no base64.
+ * @throws ProviderError when one is missing, twice there or of another length.
+ */
+export function toEmbeddings(body: unknown, count: number): Embeddings {
+  if (!isObject(body)) throw unreadableError('an answer that is not an object')
+  if (body.error !== undefined && body.error !== null) throw reportedError(body.error)
+  if (!Array.isArray(body.data) || body.data.length !== count) throw unreadableError('another number of vectors')
+  const vectors = new Map<unknown, number[]>()
+  body.data.forEach((entry, position) => {
+    if (!isObject(entry)) throw unreadableError('a vector of an unknown kind')
+    vectors.set(entry.index ?? position, toVector(entry.embedding))
+  })
+  const ordered = Array.from({ length: count }, (_, index) => vectors.get(index))
+  const length = ordered[0]?.length
+  const isWhole = (vector: number[] | undefined): vector is number[] => vector !== undefined && vector.length === length
+  if (!ordered.every(isWhole)) throw unreadableError('vectors that do not fit together')
+  // An answer to texts counts nothing but them.
+  const usage = isObject(body.usage) ? toTokenUsage({ completion_tokens: 0, ...body.usage }) : undefined
+  return { vectors: ordered, usage }
+}
+
+function toVector(embedding: unknown): number[] {
+  const vector = typeof embedding === 'string' ? floatsOf(Buffer.from(embedding, 'base64')) : embedding
+  const isVector = Array.isArray(vector) && vector.length > 0 && vector.every((value) => Number.isFinite(value))
+  if (!isVector) throw unreadableError('a vector of an unknown kind')
+  return vector
+}
+
+/** Little-endian, four bytes each. */
+function floatsOf(bytes: Buffer): number[] | undefined {
+  if (bytes.length % 4 !== 0) return undefined
+  return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4))
+}

@@ -1,0 +1,165 @@
+/** What a caller may ask for and a server may lack. Where a server refuses by itself, that is left to it. */
+export type Ability =
+  | 'tools'
+  | 'tool_choice'
+  | 'parallel_tool_calls'
+  | 'json_object'
+  | 'json_schema'
+  | 'images'
+  | 'stop'
+  | 'top_p'
+  | 'top_k'
+  | 'penalties'
+  | 'seed'
+  | 'logprobs'
+
+/** How one server of the family differs from the others. */
+export type Profile = {
+  /** Marks the reasoning that this server wants to see again (conversation.ts). */
+  origin: string
+  tokensField: 'max_tokens' | 'max_completion_tokens'
+  systemRole: 'system' | 'developer'
+  /** Whether `stream_options` is sent. Not where a stream tells its usage anyway and unknown fields are refused. */
+  streamOptions: boolean
+  /** The model has one temperature and refuses to be told any, so none is sent. */
+  fixedTemperature: boolean
+  /** Where earlier reasoning goes back, if it does. */
+  reasoningField: 'reasoning_content' | 'reasoning_details' | undefined
+  /** `reasoning` stands for `reasoning: {effort}`. */
+  effortField: 'reasoning_effort' | 'reasoning'
+  seedField: 'seed' | 'random_seed'
+  dimensionsField: 'dimensions' | 'output_dimension'
+  /** Ids of tool calls must be nine letters and digits; those of other providers are turned into such. */
+  shortToolIds: boolean
+  /** Turns of user and assistant must alternate. */
+  alternates: boolean
+  /** The end user's name is an unknown field, and those are refused. */
+  refusesUser: boolean
+  /** It passes these over in silence, or refuses them with a text that does not say so. Asking for one is our 400. */
+  lacks: readonly Ability[]
+}
+
+/** Any server that nothing is known of: what is asked for is passed on, and the server decides. */
+const DEFAULT: Profile = {
+  origin: 'openai',
+  tokensField: 'max_tokens',
+  systemRole: 'system',
+  streamOptions: true,
+  fixedTemperature: false,
+  reasoningField: undefined,
+  effortField: 'reasoning_effort',
+  seedField: 'seed',
+  dimensionsField: 'dimensions',
+  shortToolIds: false,
+  alternates: false,
+  refusesUser: false,
+  lacks: [],
+}
+
+/** The models of OpenAI that think before they answer. Of Azure's deployments only the name can tell. */
+const THINKING_MODEL = /^(?:openai\/)?(?:o\d|gpt-5(?!.*-chat)|codex)/
+const THINKING: Partial<Profile> = {
+  tokensField: 'max_completion_tokens',
+  systemRole: 'developer',
+  fixedTemperature: true,
+  lacks: ['top_p', 'top_k', 'penalties', 'logprobs', 'stop'],
+}
+
+type Entry = Partial<Profile> & {
+  /** Of the base URL, also with anything before it. */
+  hosts: readonly string[]
+  /** What differs for some models. */
+  models?: { names: RegExp; profile: Partial<Profile> }
+}
+
+/** By the name under which a provider is well known. */
+const PROFILES: Readonly<Record<string, Entry>> = {
+  openai: {
+    hosts: ['api.openai.com'],
+    lacks: ['top_k'],
+    models: { names: THINKING_MODEL, profile: THINKING },
+  },
+  azure: {
+    hosts: ['openai.azure.com', 'services.ai.azure.com', 'cognitiveservices.azure.com'],
+    lacks: ['top_k'],
+    models: { names: THINKING_MODEL, profile: THINKING },
+  },
+  groq: {
+    hosts: ['api.groq.com'],
+    tokensField: 'max_completion_tokens',
+    lacks: ['top_k', 'penalties', 'logprobs'],
+  },
+  mistral: {
+    hosts: ['api.mistral.ai'],
+    streamOptions: false,
+    seedField: 'random_seed',
+    dimensionsField: 'output_dimension',
+    shortToolIds: true,
+    refusesUser: true,
+    lacks: ['top_k', 'logprobs'],
+  },
+  deepseek: {
+    hosts: ['api.deepseek.com'],
+    reasoningField: 'reasoning_content',
+    lacks: ['images', 'json_schema', 'parallel_tool_calls', 'seed', 'top_k'],
+  },
+  openrouter: {
+    hosts: ['openrouter.ai'],
+    reasoningField: 'reasoning_details',
+    effortField: 'reasoning',
+  },
+  xai: {
+    hosts: ['api.x.ai'],
+    tokensField: 'max_completion_tokens',
+    lacks: ['top_k'],
+  },
+  together: {
+    hosts: ['api.together.xyz', 'api.together.ai'],
+    // There it is a number, and the answer has another shape.
+    lacks: ['logprobs'],
+  },
+  fireworks: { hosts: ['api.fireworks.ai'] },
+  cerebras: {
+    hosts: ['api.cerebras.ai'],
+    tokensField: 'max_completion_tokens',
+    lacks: ['images', 'penalties', 'top_k'],
+  },
+  perplexity: {
+    hosts: ['api.perplexity.ai'],
+    streamOptions: false,
+    alternates: true,
+    lacks: ['tools', 'json_object', 'logprobs', 'parallel_tool_calls', 'seed', 'stop'],
+  },
+  moonshot: {
+    hosts: ['api.moonshot.ai', 'api.moonshot.cn'],
+    reasoningField: 'reasoning_content',
+    lacks: ['logprobs', 'parallel_tool_calls', 'seed', 'top_k'],
+  },
+  zai: {
+    hosts: ['api.z.ai', 'open.bigmodel.cn'],
+    reasoningField: 'reasoning_content',
+    lacks: ['json_schema', 'logprobs', 'parallel_tool_calls', 'penalties', 'seed', 'tool_choice', 'top_k'],
+  },
+  huggingface: { hosts: ['router.huggingface.co'] },
+  alibaba: { hosts: ['dashscope.aliyuncs.com', 'dashscope-intl.aliyuncs.com', 'dashscope-us.aliyuncs.com'] },
+  ollama: { hosts: [], lacks: ['parallel_tool_calls', 'tool_choice', 'top_k'] },
+  vllm: { hosts: [] },
+}
+
+/**
+ * The profiles of a server, by model: that of its host, or else that of its name, for a proxy of a well-known provider goes
+ * by its name; or the one for any.
+ */
+export function profilesOf(name: string, baseUrl: string): (model: string) => Profile {
+  const host = new URL(baseUrl).hostname
+  const known =
+    Object.entries(PROFILES).find(([, { hosts }]) =>
+      hosts.some((own) => host === own || host.endsWith(`.${own}`)),
+    )?.[0] ?? (Object.hasOwn(PROFILES, name) ? name : undefined)
+  if (known === undefined) return () => DEFAULT
+  const { hosts: _, models, ...differences } = PROFILES[known] as Entry
+  const profile: Profile = { ...DEFAULT, origin: known, ...differences }
+  if (!models) return () => profile
+  const special: Profile = { ...profile, ...models.profile }
+  return (model) => (models.names.test(model) ? special : profile)
+}

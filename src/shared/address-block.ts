@@ -1,0 +1,9 @@
+import { isIP } from 'node:net'
+
+/** Whether the text is an address or a block in CIDR notation, IPv4 or IPv6, without a zone. */
+export function isAddressBlock(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || address.includes('%') || rest.length > 0) return false
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128))
+}

@@ -1,0 +1,67 @@
+import { z } from 'zod'
+import { DESCRIPTION_CHARS, GROUP_LIST_USERS, GROUP_USERS, NAME_CHARS } from '../spec-limits.ts'
+import { label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+
+export const GROUP_STATUSES = ['Active', 'Inactive'] as const
+
+/** A user as groups and roles show one. */
+export const UserReference = z
+  .object({ id: z.string(), name: z.string(), email: z.string() })
+  .meta({ id: 'UserReference' })
+export type UserReference = z.infer<typeof UserReference>
+
+/** Spec: Group; `updatedAt` comes from named-endpoints §17. */
+export const Group = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    status: z.enum(GROUP_STATUSES),
+    userCount: z.int(),
+    users: z.array(UserReference).meta({
+      description: `Its members by name. In a list, of a group with more than ${GROUP_LIST_USERS} only the ${GROUP_LIST_USERS} who have been users the longest; userCount is exact`,
+    }),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'Group' })
+export type Group = z.infer<typeof Group>
+
+const name = label('name', NAME_CHARS)
+const description = storableText('description')
+  .trim()
+  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
+const status = oneOf('status', GROUP_STATUSES)
+const users = z
+  .array(objectId('each of users'), { error: 'users must be an array of user ids' })
+  .max(GROUP_USERS, { error: `users may name at most ${GROUP_USERS} users` })
+  .transform((ids) => [...new Set(ids)])
+
+/** Body of POST /groups (spec: same). */
+export const CreateGroupRequest = z
+  .object(
+    { name, description, users: optional(users), status: optional(status) },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateGroupRequest' })
+
+/** Body of PUT /groups/{groupId}: what it names is changed, and `users` replaces all members (named-endpoints §17). */
+export const UpdateGroupRequest = z
+  .object(
+    { name: optional(name), description: optional(description), users: optional(users), status: optional(status) },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'UpdateGroupRequest' })
+
+export const GROUP_SORTS = ['createdAt', 'updatedAt', 'name', 'userCount'] as const
+
+export const ListGroupsQuery = listQuery(GROUP_SORTS).extend({ status: status.optional() })
+
+/** Answer of create and update. */
+export const GroupResponse = z.object({ success: z.literal(true), message: z.string(), group: Group })
+export const ShowGroupResponse = z.object({ success: z.literal(true), group: Group })
+export const ListGroupsResponse = z.object({
+  success: z.literal(true),
+  groups: z.array(Group),
+  pagination: Pagination,
+})

@@ -1,0 +1,243 @@
+import { z } from 'zod'
+import { isAddressBlock } from '../address-block.ts'
+import { toIndexName } from '../index-name.ts'
+import { KEY_LIST_ENTRIES, KEY_RATE, KEY_RATE_MAX, MODELS_PER_CHAIN, NAME_CHARS } from '../spec-limits.ts'
+import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
+import { flag, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { UserReference } from './groups.ts'
+import { ZERO_KNOWLEDGE } from './indexes.ts'
+
+export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
+export const SHIELD_SENSITIVITIES = ['strict', 'balanced', 'permissive'] as const
+
+const listOf = <T extends z.ZodType>(name: string, entry: T) =>
+  z
+    .array(entry, { error: `${name} must be an array` })
+    .max(KEY_LIST_ENTRIES, { error: `${name} may have at most ${KEY_LIST_ENTRIES} entries` })
+
+/** A limit: a whole number, or null for none. */
+const count = (name: string, max: number) =>
+  z
+    .int({ error: `${name} must be a whole number, or null for no limit` })
+    .min(0, { error: `${name} must not be negative` })
+    .max(max, { error: `${name} may be at most ${max}` })
+    .nullable()
+
+const policyName = (name: string) => label(name, NAME_CHARS)
+
+const rateLimit = {
+  requestsPerMinute: count('rateLimit.requestsPerMinute', KEY_RATE_MAX.minute),
+  requestsPerHour: count('rateLimit.requestsPerHour', KEY_RATE_MAX.hour),
+}
+const isRateLimit = { error: 'rateLimit must be an object {requestsPerMinute, requestsPerHour}' }
+
+const usageByModel = {
+  enabled: flag('usageByModel.enabled'),
+  dollarLimit: z
+    .number({ error: 'usageByModel.dollarLimit must be a number of dollars, or null for no limit' })
+    .min(0, { error: 'usageByModel.dollarLimit must not be negative' })
+    .max(1_000_000_000, { error: 'usageByModel.dollarLimit may be at most 1000000000' })
+    .nullable(),
+}
+const isUsageByModel = { error: 'usageByModel must be an object {enabled, dollarLimit}' }
+
+const failoverTriggers = z.array(oneOf('each of failoverDefaults.on', FAILOVER_TRIGGERS), {
+  error: 'failoverDefaults.on must be an array of triggers',
+})
+
+/** Restrictions of a key and their bounds (named-endpoints §10). An empty list restricts nothing; null is "none". */
+const fields = {
+  adminAccess: flag('adminAccess').meta({
+    description:
+      'Whether the key has administrator rights: those that its owner had when it was made, rotated or last given them, as far as the owner has them still',
+  }),
+  billingMode: oneOf('billingMode', BILLING_MODES),
+  usageByModel: z.object(usageByModel, isUsageByModel),
+  rateLimit: z.object(rateLimit, isRateLimit),
+  dailyLimit: count('dailyLimit', 1_000_000_000),
+  monthlyLimit: count('monthlyLimit', 1_000_000_000),
+  allowedModels: listOf(
+    'allowedModels',
+    ModelId.meta({ description: '`<provider>/<model>`, or `<provider>/*` for all of a provider' }),
+  ),
+  allowedIndexes: listOf(
+    'allowedIndexes',
+    label('each of allowedIndexes', NAME_CHARS)
+      .transform((name) => (name === ZERO_KNOWLEDGE ? name : toIndexName(name)))
+      .pipe(z.string().min(1, { error: 'each of allowedIndexes must have letters a-z, digits or "-"' })),
+  ),
+  allowedSMLTPPolicies: listOf('allowedSMLTPPolicies', policyName('each of allowedSMLTPPolicies')),
+  defaultSMLTPPolicy: policyName('defaultSMLTPPolicy').nullable(),
+  allowedIPs: listOf(
+    'allowedIPs',
+    storableText('each of allowedIPs').refine(isAddressBlock, {
+      error: 'each of allowedIPs must be an address or a block such as 10.0.0.0/8',
+    }),
+  ),
+  enablePromptShield: flag('enablePromptShield'),
+  promptShieldSensitivity: oneOf('promptShieldSensitivity', SHIELD_SENSITIVITIES),
+  promptShieldPolicyId: policyName('promptShieldPolicyId').nullable(),
+  allowedPromptShieldPolicies: listOf('allowedPromptShieldPolicies', policyName('each of allowedPromptShieldPolicies')),
+  allowPromptShieldOptOut: flag('allowPromptShieldOptOut'),
+  failoverDefaults: z
+    .object(
+      {
+        models: z
+          .array(ModelId, { error: 'failoverDefaults.models must be an array of models' })
+          .min(1, { error: 'failoverDefaults.models must not be empty' })
+          .transform((models) => [...new Set(models)])
+          .refine((models) => models.length <= MODELS_PER_CHAIN, {
+            error: `failoverDefaults.models may name at most ${MODELS_PER_CHAIN} distinct models`,
+          }),
+        ...attemptTimeouts,
+        on: optional(failoverTriggers),
+      },
+      { error: 'failoverDefaults must be an object {models, timeout_ms, first_token_timeout_ms, on}' },
+    )
+    .nullable(),
+}
+
+/** What is stored with a key. Fields that a later version adds get their defaults when an older row is read. */
+export const KeySettings = z.object({
+  adminAccess: fields.adminAccess.default(true),
+  billingMode: fields.billingMode.default('user-completions'),
+  usageByModel: fields.usageByModel.default({ enabled: false, dollarLimit: null }),
+  dailyLimit: fields.dailyLimit.default(KEY_RATE.day),
+  monthlyLimit: fields.monthlyLimit.default(KEY_RATE.month),
+  rateLimit: z
+    .object(
+      {
+        requestsPerMinute: rateLimit.requestsPerMinute.default(KEY_RATE.minute),
+        requestsPerHour: rateLimit.requestsPerHour.default(KEY_RATE.hour),
+      },
+      isRateLimit,
+    )
+    .default({ requestsPerMinute: KEY_RATE.minute, requestsPerHour: KEY_RATE.hour }),
+  allowedModels: fields.allowedModels.default([]),
+  allowedIndexes: fields.allowedIndexes.default([]),
+  allowedSMLTPPolicies: fields.allowedSMLTPPolicies.default(['public', 'internal']),
+  defaultSMLTPPolicy: fields.defaultSMLTPPolicy.default(null),
+  allowedIPs: fields.allowedIPs.default([]),
+  enablePromptShield: fields.enablePromptShield.default(false),
+  promptShieldSensitivity: fields.promptShieldSensitivity.default('balanced'),
+  promptShieldPolicyId: fields.promptShieldPolicyId.default(null),
+  allowedPromptShieldPolicies: fields.allowedPromptShieldPolicies.default([]),
+  allowPromptShieldOptOut: fields.allowPromptShieldOptOut.default(false),
+  failoverDefaults: fields.failoverDefaults.default(null),
+})
+export type KeySettings = z.output<typeof KeySettings>
+
+/** The settings of a key of which nobody said anything. */
+export const DEFAULT_KEY_SETTINGS: KeySettings = Object.freeze(KeySettings.parse({}))
+
+/** A key as administrators see it. Its secret is shown once, when it is made or rotated. */
+export const ApiKey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    userId: z.string(),
+    user: UserReference,
+    status: z.enum(['active', 'expired', 'revoked']),
+    isOperator: z.boolean(),
+    ...fields,
+    failoverDefaults: z
+      .object({
+        models: z.array(z.string()),
+        timeout_ms: z.number().optional(),
+        first_token_timeout_ms: z.number().optional(),
+        on: z.array(z.enum(FAILOVER_TRIGGERS)).optional(),
+      })
+      .nullable(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+    expiresAt: z.string().nullable(),
+    revokedAt: z.string().nullable(),
+    lastUsedAt: z.string().nullable().meta({ description: 'To the minute' }),
+  })
+  .meta({ id: 'ApiKey' })
+export type ApiKey = z.output<typeof ApiKey>
+
+const expiresAt = z.iso
+  .datetime({ offset: true, error: 'expiresAt must be an ISO 8601 time such as 2030-01-31T00:00:00Z, or null' })
+  .nullable()
+
+/** `null` is "not set" where it has no meaning of its own. */
+const orDefault = <T extends z.ZodType>(schema: z.ZodDefault<T>) =>
+  schema.nullable().transform((value) => (value === null ? schema.parse(undefined) : value))
+
+/** Body of POST /api/admin/api-keys. The caller owns the key when `userId` is absent. */
+export const CreateKeyRequest = z
+  .object(
+    {
+      name: label('name', NAME_CHARS),
+      userId: optional(objectId('userId')),
+      expiresAt: expiresAt.optional(),
+      ...KeySettings.shape,
+      adminAccess: orDefault(KeySettings.shape.adminAccess),
+      billingMode: orDefault(KeySettings.shape.billingMode),
+      usageByModel: orDefault(KeySettings.shape.usageByModel),
+      rateLimit: orDefault(KeySettings.shape.rateLimit),
+      allowedModels: orDefault(KeySettings.shape.allowedModels),
+      allowedIndexes: orDefault(KeySettings.shape.allowedIndexes),
+      allowedSMLTPPolicies: orDefault(KeySettings.shape.allowedSMLTPPolicies),
+      allowedIPs: orDefault(KeySettings.shape.allowedIPs),
+      enablePromptShield: orDefault(KeySettings.shape.enablePromptShield),
+      promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
+      allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
+      allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateKeyRequest' })
+
+/**
+ * Body of PUT /api/admin/api-keys/{keyId}: what it names is changed, in `rateLimit` and `usageByModel` each member by itself;
+ * null stands for "none" where a field has that, and for "not set" where it has not.
+ */
+export const UpdateKeyRequest = z
+  .object(
+    {
+      name: optional(label('name', NAME_CHARS)),
+      expiresAt: expiresAt.optional(),
+      adminAccess: optional(fields.adminAccess),
+      billingMode: optional(fields.billingMode),
+      usageByModel: optional(
+        z.object({ ...usageByModel, enabled: optional(usageByModel.enabled) }, isUsageByModel).partial(),
+      ),
+      rateLimit: optional(fields.rateLimit.partial()),
+      dailyLimit: fields.dailyLimit.optional(),
+      monthlyLimit: fields.monthlyLimit.optional(),
+      allowedModels: optional(fields.allowedModels),
+      allowedIndexes: optional(fields.allowedIndexes),
+      allowedSMLTPPolicies: optional(fields.allowedSMLTPPolicies),
+      defaultSMLTPPolicy: fields.defaultSMLTPPolicy.optional(),
+      allowedIPs: optional(fields.allowedIPs),
+      enablePromptShield: optional(fields.enablePromptShield),
+      promptShieldSensitivity: optional(fields.promptShieldSensitivity),
+      promptShieldPolicyId: fields.promptShieldPolicyId.optional(),
+      allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
+      allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
+      failoverDefaults: fields.failoverDefaults.optional(),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'UpdateKeyRequest' })
+
+export const KEY_SORTS = ['createdAt', 'updatedAt', 'name'] as const
+
+export const ListKeysQuery = listQuery(KEY_SORTS).extend({
+  userId: objectId('userId').optional(),
+  status: oneOf('status', ['active', 'expired', 'revoked']).optional(),
+})
+
+/** Answer of create and rotate: the one time that the secret is shown. */
+export const KeySecretResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  apiKey: ApiKey,
+  secret: z.string().meta({ description: '`sk-` and 64 hex characters; only its SHA-256 is stored' }),
+})
+/** Answer of update and revoke. */
+export const KeyResponse = z.object({ success: z.literal(true), message: z.string(), apiKey: ApiKey })
+export const ShowKeyResponse = z.object({ success: z.literal(true), apiKey: ApiKey })
+export const ListKeysResponse = z.object({ success: z.literal(true), apiKeys: z.array(ApiKey), pagination: Pagination })

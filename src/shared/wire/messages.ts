@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import { MESSAGES_PER_REQUEST } from '../spec-limits.ts'
+import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
+import { flag, oneOf, optional } from './common.ts'
+
+export const MESSAGES_PATH = '/api/external/v1/messages'
+
+const TextBlock = z.object({ type: z.literal('text'), text: z.string() })
+const ImageBlock = z.object({
+  type: z.literal('image'),
+  source: z.object({ type: z.literal('base64'), media_type: z.string(), data: z.base64() }),
+})
+const ToolUseBlock = z.object({
+  type: z.literal('tool_use'),
+  id: z.string(),
+  name: z.string(),
+  input: z.looseObject({}),
+})
+const ThinkingBlock = z.object({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() })
+const RedactedThinkingBlock = z.object({ type: z.literal('redacted_thinking'), data: z.string() })
+const ToolResultBlock = z.object({
+  type: z.literal('tool_result'),
+  tool_use_id: z.string(),
+  content: optional(z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock]))])),
+  is_error: optional(z.boolean()),
+})
+
+const Message = z.discriminatedUnion(
+  'role',
+  [
+    z.object({
+      role: z.literal('user'),
+      content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock, ToolResultBlock]))], {
+        error: 'content must be a string or an array of text, tool_result and image blocks, images as base64',
+      }),
+    }),
+    z.object({
+      role: z.literal('assistant'),
+      content: z.union(
+        [
+          z.string(),
+          z.array(z.discriminatedUnion('type', [TextBlock, ToolUseBlock, ThinkingBlock, RedactedThinkingBlock])),
+        ],
+        { error: 'content must be a string or an array of text, tool_use, thinking and redacted_thinking blocks' },
+      ),
+    }),
+  ],
+  { error: 'each message must be an object whose role is user or assistant' },
+)
+
+const Tool = z.object(
+  {
+    type: optional(z.literal('custom')),
+    name: z.string(),
+    description: optional(z.string()),
+    input_schema: z.looseObject({}),
+    strict: optional(z.boolean()),
+  },
+  { error: 'each tool must be {name, description, input_schema}; none runs here' },
+)
+
+const single = { disable_parallel_tool_use: optional(flag('tool_choice.disable_parallel_tool_use')) }
+const ToolChoice = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.enum(['auto', 'any', 'none']), ...single }),
+    z.object({ type: z.literal('tool'), name: z.string(), ...single }),
+  ],
+  { error: 'tool_choice must be an object whose type is auto, any, none or tool' },
+)
+
+const Thinking = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('enabled'), budget_tokens: z.int().min(1) }),
+    z.object({ type: z.literal('adaptive') }),
+    z.object({ type: z.literal('disabled') }),
+  ],
+  { error: 'thinking must be {type: "enabled", budget_tokens}, {type: "adaptive"} or {type: "disabled"}' },
+)
+
+/** Body of POST /v1/messages: Anthropic's Messages API, and what our own chat has beyond it. */
+export const MessagesRequest = z
+  .object(
+    {
+      ...SHARED_CHAT_FIELDS,
+      max_tokens: z
+        .int({ error: 'max_tokens must be a whole number' })
+        .min(1, { error: 'max_tokens must be at least 1' }),
+      system: optional(
+        z.union([z.string(), z.array(TextBlock)], { error: 'system must be a string or an array of text blocks' }),
+      ),
+      messages: z
+        .array(Message, { error: 'messages must be an array' })
+        .min(1, { error: 'messages must not be empty' })
+        .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` }),
+      tools: optional(z.array(Tool, { error: 'tools must be an array' })),
+      tool_choice: optional(ToolChoice),
+      stop_sequences: optional(z.array(z.string(), { error: 'stop_sequences must be an array of strings' })),
+      top_p: optional(z.number({ error: 'top_p must be a number' })),
+      top_k: optional(z.int({ error: 'top_k must be a whole number' })),
+      thinking: optional(Thinking),
+      output_config: optional(
+        z.object({
+          effort: optional(oneOf('output_config.effort', ['low', 'medium', 'high', 'xhigh', 'max'])),
+          format: optional(z.object({ type: z.literal('json_schema'), schema: z.looseObject({}) })),
+        }),
+      ),
+      metadata: optional(z.object({ user_id: optional(z.string()) })),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'MessagesRequest' })
+export type MessagesRequest = z.infer<typeof MessagesRequest>
+
+const ContentBlock = z.discriminatedUnion('type', [TextBlock, ToolUseBlock, ThinkingBlock, RedactedThinkingBlock])
+export type MessagesBlock = z.infer<typeof ContentBlock>
+
+const StopReason = z.enum([
+  'end_turn',
+  'stop_sequence',
+  'tool_use',
+  'max_tokens',
+  'model_context_window_exceeded',
+  'refusal',
+])
+export type MessagesStopReason = z.infer<typeof StopReason>
+
+const MessagesUsage = z.object({
+  input_tokens: z.int().meta({ description: 'Without those from or for the cache' }),
+  output_tokens: z.int(),
+  cache_creation_input_tokens: z.int(),
+  cache_read_input_tokens: z.int(),
+})
+export type MessagesUsage = z.infer<typeof MessagesUsage>
+
+/** 200 of POST /v1/messages without `stream`. */
+export const MessagesResponse = z
+  .object({
+    id: z.string().meta({ example: 'msg_6745f0c8a1b2c3d4e5f60718' }),
+    type: z.literal('message'),
+    role: z.literal('assistant'),
+    model: z.string(),
+    content: z.array(ContentBlock),
+    stop_reason: StopReason.nullable(),
+    stop_sequence: z.null().meta({ description: 'Which one it was is not known here' }),
+    usage: MessagesUsage,
+    gateway: GatewayExtension,
+  })
+  .meta({ id: 'MessagesResponse' })
+export type MessagesResponse = z.infer<typeof MessagesResponse>
+
+/** Every error of /v1/messages, also that of a stream which broke. */
+export const MessagesError = z
+  .looseObject({
+    type: z.literal('error'),
+    error: z.object({ type: z.string().meta({ example: 'invalid_request_error' }), message: z.string() }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'MessagesError' })
+export type MessagesError = z.infer<typeof MessagesError>
+
+/** One event of a streamed answer, whose name is its `type`; the stream ends with `message_stop`, or an `error`. */
+export const MessagesEvent = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('message_start'), message: MessagesResponse }),
+    z.object({ type: z.literal('content_block_start'), index: z.int(), content_block: ContentBlock }),
+    z.object({
+      type: z.literal('content_block_delta'),
+      index: z.int(),
+      delta: z.discriminatedUnion('type', [
+        z.object({ type: z.literal('text_delta'), text: z.string() }),
+        z.object({ type: z.literal('thinking_delta'), thinking: z.string() }),
+        z.object({ type: z.literal('signature_delta'), signature: z.string() }),
+        z.object({ type: z.literal('input_json_delta'), partial_json: z.string() }),
+      ]),
+    }),
+    z.object({ type: z.literal('content_block_stop'), index: z.int() }),
+    z.object({
+      type: z.literal('message_delta'),
+      delta: z.object({ stop_reason: StopReason, stop_sequence: z.null() }),
+      usage: MessagesUsage,
+    }),
+    z.object({ type: z.literal('message_stop') }),
+    MessagesError,
+  ])
+  .meta({ id: 'MessagesEvent' })
+export type MessagesEvent = z.infer<typeof MessagesEvent>

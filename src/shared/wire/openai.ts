@@ -1,0 +1,305 @@
+import { z } from 'zod'
+import { EMBEDDING_INPUTS, MESSAGES_PER_REQUEST } from '../spec-limits.ts'
+import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
+import { flag, oneOf, optional } from './common.ts'
+
+export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
+export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
+export const OPENAI_MODELS_PATH = '/api/external/v1/models'
+
+const text = (name: string) => z.string({ error: `${name} must be a string` })
+const number = (name: string) => z.number({ error: `${name} must be a number` })
+const whole = (name: string) => z.int({ error: `${name} must be a whole number` })
+
+const TextPart = z.object({ type: z.literal('text'), text: z.string() })
+const ImagePart = z.object({
+  type: z.literal('image_url'),
+  image_url: z.object({ url: z.string().meta({ description: 'A data: URL; nothing is ever fetched' }) }),
+})
+const RefusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
+
+const TextContent = z.union([z.string(), z.array(TextPart)], {
+  error: 'content must be a string or an array of text parts',
+})
+
+/** A step of a model's reasoning, to be sent back as it came. */
+const ReasoningDetail = z.object({
+  origin: z.string(),
+  text: z.string().optional(),
+  signature: z.string().optional(),
+  data: z.string().optional(),
+})
+
+const ToolCall = z.object(
+  {
+    id: z.string(),
+    type: z.literal('function'),
+    function: z.object({ name: z.string(), arguments: z.string() }),
+  },
+  { error: 'each of tool_calls must be {id, type: "function", function: {name, arguments}}' },
+)
+
+const Message = z.discriminatedUnion(
+  'role',
+  [
+    z.object({ role: z.enum(['system', 'developer']), content: TextContent }),
+    z.object({
+      role: z.literal('user'),
+      content: z.union([z.string(), z.array(z.union([TextPart, ImagePart]))], {
+        error: 'content must be a string or an array of text and image_url parts',
+      }),
+    }),
+    z.object({
+      role: z.literal('assistant'),
+      content: optional(
+        z.union([z.string(), z.array(z.union([TextPart, RefusalPart]))], {
+          error: 'content must be a string or an array of text and refusal parts',
+        }),
+      ),
+      tool_calls: optional(z.array(ToolCall, { error: 'tool_calls must be an array' })),
+      reasoning_content: optional(text('reasoning_content')),
+      reasoning_details: optional(
+        z
+          .array(z.looseObject({}), { error: 'reasoning_details must be an array of objects' })
+          .meta({ description: 'As they came in an answer; those that are not from here are left out' })
+          .transform((details) => details.flatMap((detail) => ReasoningDetail.safeParse(detail).data ?? [])),
+      ),
+    }),
+    z.object({ role: z.literal('tool'), tool_call_id: text('tool_call_id'), content: TextContent }),
+  ],
+  { error: 'each message must be an object whose role is system, developer, user, assistant or tool' },
+)
+
+const Tool = z.object(
+  {
+    type: z.literal('function'),
+    function: z.object({
+      name: z.string(),
+      description: optional(z.string()),
+      parameters: optional(z.looseObject({})),
+      strict: optional(z.boolean()),
+    }),
+  },
+  { error: 'each tool must be {type: "function", function: {name, description, parameters, strict}}' },
+)
+
+const ToolChoice = z.union(
+  [
+    z.enum(['auto', 'none', 'required']),
+    z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
+  ],
+  { error: 'tool_choice must be auto, none, required or {type: "function", function: {name}}' },
+)
+
+const ResponseFormat = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('text') }),
+    z.object({ type: z.literal('json_object') }),
+    z.object({
+      type: z.literal('json_schema'),
+      json_schema: z.object(
+        {
+          name: z.string(),
+          schema: optional(z.looseObject({})),
+          strict: optional(z.boolean()),
+          description: optional(z.string()),
+        },
+        { error: 'json_schema must be an object {name, schema, strict, description}' },
+      ),
+    }),
+  ],
+  { error: 'response_format must be an object whose type is text, json_object or json_schema' },
+)
+
+/** Body of POST /v1/chat/completions (named-endpoints §5). Rules that span fields are in `openai-surface/input.ts`. */
+export const OpenAiChatRequest = z
+  .object(
+    {
+      ...SHARED_CHAT_FIELDS,
+      messages: z
+        .array(Message, { error: 'messages must be an array' })
+        .min(1, { error: 'messages must not be empty' })
+        .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` }),
+      max_completion_tokens: SHARED_CHAT_FIELDS.max_tokens,
+      stream_options: optional(
+        z.object(
+          { include_usage: optional(flag('stream_options.include_usage')) },
+          { error: 'stream_options must be an object {include_usage}' },
+        ),
+      ),
+      n: optional(z.literal(1, { error: 'n must be 1: each request is answered once' })),
+      tools: optional(z.array(Tool, { error: 'tools must be an array' })),
+      tool_choice: optional(ToolChoice),
+      parallel_tool_calls: optional(flag('parallel_tool_calls')),
+      response_format: optional(ResponseFormat),
+      stop: optional(
+        z.union([z.string(), z.array(z.string())], { error: 'stop must be a string or an array of them' }),
+      ),
+      top_p: optional(number('top_p')),
+      frequency_penalty: optional(number('frequency_penalty')),
+      presence_penalty: optional(number('presence_penalty')),
+      seed: optional(whole('seed')),
+      logprobs: optional(flag('logprobs')),
+      top_logprobs: optional(whole('top_logprobs')),
+      user: optional(text('user')),
+      reasoning_effort: optional(text('reasoning_effort')),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'OpenAiChatRequest' })
+export type OpenAiChatRequest = z.infer<typeof OpenAiChatRequest>
+
+export const OpenAiUsage = z
+  .object({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    prompt_tokens_details: z.object({ cached_tokens: z.int() }),
+    completion_tokens_details: z.object({ reasoning_tokens: z.int() }),
+  })
+  .meta({ id: 'OpenAiUsage' })
+export type OpenAiUsage = z.infer<typeof OpenAiUsage>
+
+const Logprobs = z.looseObject({}).nullable().meta({ description: 'As the provider gave them' })
+const FinishReason = z.enum([...FINISH_REASONS, 'tool_calls'])
+export type OpenAiFinishReason = z.infer<typeof FinishReason>
+
+/** 200 of POST /v1/chat/completions without `stream`. */
+export const OpenAiChatResponse = z
+  .object({
+    id: z.string().meta({ example: 'chatcmpl-6745f0c8a1b2c3d4e5f60718' }),
+    object: z.literal('chat.completion'),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(
+      z.object({
+        index: z.int(),
+        message: z.object({
+          role: z.literal('assistant'),
+          content: z.string().nullable(),
+          refusal: z.null(),
+          tool_calls: z.array(ToolCall).optional(),
+          reasoning_content: z.string().optional(),
+          reasoning_details: z.array(ReasoningDetail).optional(),
+        }),
+        logprobs: Logprobs,
+        finish_reason: FinishReason,
+      }),
+    ),
+    usage: OpenAiUsage,
+    gateway: GatewayExtension,
+  })
+  .meta({ id: 'OpenAiChatResponse' })
+export type OpenAiChatResponse = z.infer<typeof OpenAiChatResponse>
+
+const Delta = z.object({
+  role: z.literal('assistant').optional(),
+  content: z.string().optional(),
+  reasoning_content: z.string().optional(),
+  reasoning_details: z.array(ReasoningDetail).optional(),
+  tool_calls: z
+    .array(
+      z.object({
+        index: z.int(),
+        id: z.string().optional(),
+        type: z.literal('function').optional(),
+        function: z.object({ name: z.string().optional(), arguments: z.string() }),
+      }),
+    )
+    .optional(),
+})
+export type OpenAiDelta = z.infer<typeof Delta>
+
+const OpenAiErrorObject = z.object({
+  message: z.string(),
+  type: z.string().meta({ example: 'invalid_request_error' }),
+  code: z.string().nullable(),
+})
+
+/** Error body of the handlers under /v1 (named-endpoints §1.1). */
+export const OpenAiError = z.looseObject({ error: OpenAiErrorObject }).meta({ id: 'OpenAiError' })
+export type OpenAiError = z.infer<typeof OpenAiError>
+
+/** One `data:` line of a streamed answer; the stream ends with `data: [DONE]`, or without it after an error. */
+export const OpenAiChunk = z
+  .union([
+    z.object({
+      id: z.string(),
+      object: z.literal('chat.completion.chunk'),
+      created: z.int(),
+      model: z.string(),
+      choices: z.array(
+        z.object({
+          index: z.int(),
+          delta: Delta,
+          logprobs: Logprobs.optional(),
+          finish_reason: FinishReason.nullable(),
+        }),
+      ),
+      usage: OpenAiUsage.nullable()
+        .optional()
+        .meta({ description: 'Only with stream_options.include_usage: null, but in an extra chunk at the end' }),
+      gateway: GatewayExtension.optional().meta({ description: 'On the first chunk only' }),
+    }),
+    OpenAiError,
+  ])
+  .meta({ id: 'OpenAiChunk' })
+
+/** Body of POST /v1/embeddings. */
+export const EmbeddingsRequest = z
+  .object(
+    {
+      model: SHARED_CHAT_FIELDS.model,
+      smltp_policy: SHARED_CHAT_FIELDS.smltp_policy,
+      prompt_shield: SHARED_CHAT_FIELDS.prompt_shield,
+      user_id: SHARED_CHAT_FIELDS.user_id,
+      input: z
+        .union([z.string(), z.array(z.string())], { error: 'input must be a text or an array of texts' })
+        .transform((input) => (typeof input === 'string' ? [input] : input))
+        .refine((texts) => texts.length > 0 && texts.length <= EMBEDDING_INPUTS, {
+          error: `input must hold 1 to ${EMBEDDING_INPUTS} texts`,
+        })
+        .refine((texts) => texts.every((one) => one !== ''), { error: 'input must hold no empty text' }),
+      dimensions: optional(whole('dimensions').min(1, { error: 'dimensions must be at least 1' })),
+      encoding_format: optional(oneOf('encoding_format', ['float', 'base64'])),
+      user: optional(text('user')),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'EmbeddingsRequest' })
+export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>
+
+export const EmbeddingsResponse = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(
+      z.object({
+        object: z.literal('embedding'),
+        index: z.int(),
+        embedding: z
+          .union([z.array(z.number()), z.string()])
+          .meta({ description: 'Numbers, or their 32-bit little-endian form in base64' }),
+      }),
+    ),
+    model: z.string(),
+    usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
+  })
+  .meta({ id: 'EmbeddingsResponse' })
+export type EmbeddingsResponse = z.infer<typeof EmbeddingsResponse>
+
+/** GET /v1/models: the same models as GET /models. */
+export const OpenAiModels = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(
+      z.object({
+        id: z.string().meta({ description: 'What `model` takes; `<provider>/*` where any model of it may be named' }),
+        object: z.literal('model'),
+        created: z.int().meta({ description: 'Since when this gateway offers it: its last start' }),
+        owned_by: z.string(),
+      }),
+    ),
+  })
+  .meta({ id: 'OpenAiModels' })
+export type OpenAiModels = z.infer<typeof OpenAiModels>

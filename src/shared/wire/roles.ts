@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { LEVELS, SECTIONS } from '../permissions.ts'
+import { DESCRIPTION_CHARS, NAME_CHARS, ROLE_NAME } from '../spec-limits.ts'
+import { flag, label, listQuery, oneOf, optional, Pagination, storableText } from './common.ts'
+import { UserReference } from './groups.ts'
+
+const Permission = z.object(
+  { section: oneOf('section', SECTIONS), level: oneOf('level', LEVELS) },
+  { error: 'each permission must be an object {section, level}' },
+)
+
+/** Spec: Role; `updatedAt`, and `createdBy` null for system roles, come from named-endpoints §18. */
+export const Role = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    displayName: z.string(),
+    description: z.string(),
+    isSystem: z.boolean(),
+    hasAdminPanelAccess: z.boolean(),
+    permissions: z.array(Permission),
+    canInteractWithAI: z.boolean(),
+    canUseChat: z.boolean(),
+    userCount: z.int(),
+    createdBy: UserReference.nullable().meta({ description: 'Null for system roles, and when that user is gone' }),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'Role' })
+export type Role = z.infer<typeof Role>
+
+const displayName = label('displayName', NAME_CHARS)
+const description = storableText('description')
+  .trim()
+  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
+const permissions = z
+  .array(Permission, { error: 'permissions must be an array of {section, level}' })
+  .max(SECTIONS.length, { error: `permissions may name each of the ${SECTIONS.length} sections once` })
+  .refine((list) => new Set(list.map(({ section }) => section)).size === list.length, {
+    error: 'permissions may name each section only once',
+  })
+const rights = {
+  hasAdminPanelAccess: optional(flag('hasAdminPanelAccess')),
+  permissions: optional(permissions),
+  canInteractWithAI: optional(flag('canInteractWithAI')),
+  canUseChat: optional(flag('canUseChat')),
+}
+
+/** Body of POST /roles (spec: same). */
+export const CreateRoleRequest = z
+  .object(
+    {
+      name: storableText('name').regex(ROLE_NAME, {
+        error: 'name must have 2 to 64 of a-z, 0-9, "_" and "-", and begin with a letter',
+      }),
+      displayName,
+      description,
+      ...rights,
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateRoleRequest' })
+
+/** Body of PUT /roles/{roleId}: what it names is changed. The name stays: scripts refer to it. */
+export const UpdateRoleRequest = z
+  .object(
+    { displayName: optional(displayName), description: optional(description), ...rights },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'UpdateRoleRequest' })
+
+export const ROLE_SORTS = ['createdAt', 'updatedAt', 'name', 'displayName', 'userCount'] as const
+
+export const ListRolesQuery = listQuery(ROLE_SORTS).extend({
+  isSystem: oneOf('isSystem', ['true', 'false']).optional(),
+})
+
+/** Answer of create and update. */
+export const RoleResponse = z.object({ success: z.literal(true), message: z.string(), role: Role })
+export const ShowRoleResponse = z.object({ success: z.literal(true), role: Role })
+export const ListRolesResponse = z.object({ success: z.literal(true), roles: z.array(Role), pagination: Pagination })

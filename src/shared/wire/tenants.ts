@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
+import { label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { ApiKey } from './keys.ts'
+import { CreateUserResponse } from './users.ts'
+
+export const TENANT_STATUSES = ['Active', 'Disabled'] as const
+
+export const Tenant = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    status: z.enum(TENANT_STATUSES).meta({ description: 'While it is disabled, none of its keys is accepted' }),
+    userCount: z.int(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'Tenant' })
+export type Tenant = z.infer<typeof Tenant>
+
+/** Body of POST /api/admin/tenants: the tenant and its first administrator, who gets a key. */
+export const CreateTenantRequest = z
+  .object(
+    {
+      name: label('name', NAME_CHARS),
+      admin: z.object(
+        {
+          name: label('admin.name', NAME_CHARS),
+          email: storableText('admin.email')
+            .trim()
+            .toLowerCase()
+            .max(EMAIL_CHARS, { error: `admin.email may have at most ${EMAIL_CHARS} characters` })
+            .pipe(z.email({ error: 'admin.email must be an address such as ada@example.com' })),
+          username: optional(
+            storableText('admin.username')
+              .trim()
+              .toLowerCase()
+              .regex(USERNAME, { error: 'admin.username must have 3 to 30 of a-z, 0-9, "." and "-"' }),
+          ),
+        },
+        { error: 'admin must be an object {name, email}' },
+      ),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateTenantRequest' })
+
+/** Body of PUT /api/admin/tenants/{tenantId}: what it names is changed. */
+export const UpdateTenantRequest = z
+  .object(
+    { name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'UpdateTenantRequest' })
+
+/** Body of POST /api/admin/tenants/{tenantId}/admin-key. */
+export const CreateAdminKeyRequest = z
+  .object(
+    {
+      userId: optional(objectId('userId')).meta({
+        description: 'An active administrator of the tenant; by default the one who was made first',
+      }),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateAdminKeyRequest' })
+
+export const TENANT_SORTS = ['createdAt', 'updatedAt', 'name'] as const
+
+export const ListTenantsQuery = listQuery(TENANT_SORTS).extend({ status: oneOf('status', TENANT_STATUSES).optional() })
+
+/** Answer of create: the one time that the secret of the administrator's key is shown. */
+export const CreateTenantResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  tenant: Tenant,
+  admin: CreateUserResponse.shape.user,
+  apiKey: ApiKey,
+  secret: z.string(),
+})
+/** Answer of an update. */
+export const TenantResponse = z.object({ success: z.literal(true), message: z.string(), tenant: Tenant })
+export const ShowTenantResponse = z.object({ success: z.literal(true), tenant: Tenant })
+export const ListTenantsResponse = z.object({
+  success: z.literal(true),
+  tenants: z.array(Tenant),
+  pagination: Pagination,
+})

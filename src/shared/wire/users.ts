@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import { SYSTEM_ROLES } from '../permissions.ts'
+import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
+import { flag, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+
+/** Licence tiers (named-endpoints §9). */
+export const LICENSES = ['Essential', 'Growth', 'Ultra', 'Early Access'] as const
+export type License = (typeof LICENSES)[number]
+
+export const AUTH_TYPES = ['basic', 'enterprise'] as const
+
+/** Named-endpoints §16. `mfaEnabled` is always false: users have keys, and sign in nowhere. */
+export const User = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    username: z.string(),
+    email: z.string(),
+    role: z.enum(SYSTEM_ROLES),
+    license: z.enum(LICENSES),
+    status: z.int().meta({ description: '1 active, 0 inactive: none of their keys is accepted' }),
+    isVerified: z.boolean(),
+    setupCompleted: z.boolean(),
+    authType: z.enum(AUTH_TYPES),
+    mfaEnabled: z.boolean(),
+    customRole: z.object({ id: z.string(), name: z.string(), displayName: z.string() }).nullable(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+    lastActive: z.string().nullable().meta({ description: 'When one of their keys was last used, to the minute' }),
+  })
+  .meta({ id: 'User' })
+export type User = z.infer<typeof User>
+
+const name = label('name', NAME_CHARS)
+const email = storableText('email')
+  .trim()
+  .toLowerCase()
+  .max(EMAIL_CHARS, { error: `email may have at most ${EMAIL_CHARS} characters` })
+  .pipe(z.email({ error: 'email must be an address such as ada@example.com' }))
+const username = storableText('username')
+  .trim()
+  .toLowerCase()
+  .regex(USERNAME, { error: 'username must have 3 to 30 of a-z, 0-9, "." and "-"' })
+const role = oneOf('role', SYSTEM_ROLES)
+const license = oneOf('license', LICENSES)
+/** Nobody signs in with one here, and what is not used is not kept. */
+const password = z.null({ error: 'passwords are not kept: users work with API keys' }).optional()
+
+/** Body of POST /users. `name` and `email` must be there; the handler says so in the words of the contract. */
+export const CreateUserRequest = z
+  .object(
+    {
+      name: optional(name),
+      email: optional(email),
+      username: optional(username).meta({ description: 'Made from the email when absent' }),
+      password,
+      role: optional(role),
+      license: optional(license),
+      roleId: optional(objectId('roleId')),
+      setupCompleted: optional(flag('setupCompleted')),
+      authType: optional(oneOf('authType', AUTH_TYPES)),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CreateUserRequest' })
+
+const status = z.union([z.literal(0), z.literal(1)], { error: 'status must be 0 or 1' })
+
+/** Body of PUT /users/{userId}: what it names is changed; `roleId: null` takes the custom role away. */
+export const UpdateUserRequest = z
+  .object(
+    {
+      name: optional(name),
+      username: optional(username),
+      email: optional(email),
+      password,
+      role: optional(role),
+      license: optional(license),
+      status: optional(status),
+      roleId: objectId('roleId').nullable().optional(),
+      setupCompleted: optional(flag('setupCompleted')),
+      isVerified: optional(flag('isVerified')),
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'UpdateUserRequest' })
+
+export const USER_SORTS = ['createdAt', 'updatedAt', 'name', 'email', 'username'] as const
+
+export const ListUsersQuery = listQuery(USER_SORTS).extend({
+  role: role.optional(),
+  license: license.optional(),
+  status: z.enum(['0', '1'], { error: 'status must be 0 or 1' }).transform(Number).optional(),
+})
+
+/** What a new user cannot have yet is left out (named-endpoints §16). */
+export const CreateUserResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  user: User.omit({ customRole: true, updatedAt: true, lastActive: true, mfaEnabled: true }),
+})
+/** Answer of an update. */
+export const UserResponse = z.object({ success: z.literal(true), message: z.string(), user: User })
+export const ShowUserResponse = z.object({ success: z.literal(true), user: User })
+export const ListUsersResponse = z.object({ success: z.literal(true), users: z.array(User), pagination: Pagination })
+
+const perLicense = <T extends z.ZodType>(schema: T) => z.record(z.enum(LICENSES), schema)
+
+/** GET /licenses/availability (named-endpoints §9); 0 as a limit and null as what remains stand for "no limit". */
+export const LicenseAvailabilityResponse = z.object({
+  success: z.literal(true),
+  limits: perLicense(z.int()),
+  usage: perLicense(z.int()),
+  remaining: perLicense(z.int().nullable()),
+})

@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto'
+import type { Db } from '../src/daemon/db/database.ts'
+import { toSearchText } from '../src/daemon/db/list-page.ts'
+import type { Tables } from '../src/daemon/db/tables.ts'
+import { insertSystemRoles } from '../src/daemon/roles/system-roles.ts'
+import { newApiKey, newId } from '../src/shared/ids.ts'
+import type { KeySettings } from '../src/shared/wire/keys.ts'
+
+const CREATED = '2026-01-01T00:00:00.000Z'
+
+/** Complete rows of which a test says only what matters to it. */
+export const tenantRow = (given: Partial<Tables['tenants']> = {}): Tables['tenants'] => {
+  const id = given.id ?? newId()
+  const name = given.name ?? `tenant-${id}`
+  const search_text = toSearchText(name)
+  return { id, status: 'Active', created_at: CREATED, updated_at: CREATED, search_text, ...given, name }
+}
+
+export function userRow(given: Partial<Tables['users']> & { tenant_id: string }): Tables['users'] {
+  const id = given.id ?? newId()
+  const name = given.name ?? `User ${id}`
+  const email = given.email ?? `user-${id}@example.com`
+  const username = given.username ?? `user-${id}`
+  return {
+    id,
+    role: 'user',
+    status: 1,
+    created_at: CREATED,
+    updated_at: CREATED,
+    license: 'Essential',
+    auth_type: 'basic',
+    is_verified: 1,
+    setup_completed: 1,
+    search_text: toSearchText(name, email, username),
+    ...given,
+    name,
+    email,
+    username,
+  }
+}
+
+export function apiKeyRow(
+  given: Partial<Tables['api_keys']> & { tenant_id: string; user_id: string },
+): Tables['api_keys'] {
+  const id = given.id ?? newId()
+  const name = given.name ?? `key ${id}`
+  return {
+    id,
+    name,
+    search_text: toSearchText(name),
+    secret_hash: hash('sha256', newApiKey(), 'hex'),
+    is_operator: 0,
+    created_at: CREATED,
+    updated_at: CREATED,
+    expires_at: null,
+    revoked_at: null,
+    settings: '{}',
+    ...given,
+  }
+}
+
+/** A tenant with its system roles. */
+export async function addTenant(db: Db, given: Partial<Tables['tenants']> = {}): Promise<Tables['tenants']> {
+  const tenant = tenantRow(given)
+  await db.insertInto('tenants').values(tenant).execute()
+  await insertSystemRoles(db, tenant.id, CREATED)
+  return tenant
+}
+
+export async function addUser(
+  db: Db,
+  given: Partial<Tables['users']> & { tenant_id: string },
+): Promise<Tables['users']> {
+  const user = userRow(given)
+  await db.insertInto('users').values(user).execute()
+  return user
+}
+
+/** Without counters that would get in a test's way, unless it sets its own. */
+const UNLIMITED: Partial<KeySettings> = {
+  dailyLimit: null,
+  monthlyLimit: null,
+  rateLimit: { requestsPerMinute: null, requestsPerHour: null },
+}
+
+/** A key of this user: the row, and the secret to present. */
+export async function addKey(
+  db: Db,
+  user: { tenant_id: string; id: string },
+  { settings = {}, ...given }: Partial<Omit<Tables['api_keys'], 'settings'>> & { settings?: Partial<KeySettings> } = {},
+): Promise<{ row: Tables['api_keys']; secret: string }> {
+  const secret = newApiKey()
+  const row = apiKeyRow({
+    tenant_id: user.tenant_id,
+    user_id: user.id,
+    secret_hash: hash('sha256', secret, 'hex'),
+    settings: JSON.stringify({ ...UNLIMITED, ...settings }),
+    ...given,
+  })
+  await db.insertInto('api_keys').values(row).execute()
+  return { row, secret }
+}
+
+/** A custom role, and what it opens. */
+export async function addRole(
+  db: Db,
+  given: Partial<Omit<Tables['roles'], 'permissions'>> & {
+    tenant_id: string
+    permissions?: { section: string; level: string }[]
+  },
+): Promise<Tables['roles']> {
+  const id = given.id ?? newId()
+  const name = given.name ?? `role-${id}`
+  const displayName = given.display_name ?? 'A role'
+  const role: Tables['roles'] = {
+    id,
+    description: '',
+    is_system: 0,
+    has_admin_panel_access: 1,
+    can_interact_with_ai: 1,
+    can_use_chat: 1,
+    created_by: null,
+    created_at: CREATED,
+    updated_at: CREATED,
+    search_text: toSearchText(name, displayName, given.description ?? ''),
+    ...given,
+    name,
+    display_name: displayName,
+    permissions: JSON.stringify(given.permissions ?? []),
+  }
+  await db.insertInto('roles').values(role).execute()
+  return role
+}

@@ -1,0 +1,125 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { AuditEntryRow } from '../../../src/daemon/db/tables.ts'
+import { newId } from '../../../src/shared/ids.ts'
+import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
+import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
+import { addKey, addUser } from '../../accounts.ts'
+import { describeEachEngine } from '../../engines.ts'
+import { type Answer, sharedGateway } from '../../harness.ts'
+import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
+import { addWorld, freshName, nothing, type World } from './world.ts'
+
+/** What asking a model leaves behind is its usage record. */
+const ASKING = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH].map((path) => `POST ${path}`)
+/** Routes that change something. */
+const CHANGES = Object.entries(ROUTE_CALLS).filter(
+  ([endpoint]) => !endpoint.startsWith('GET ') && !ASKING.includes(endpoint),
+)
+
+type Presented = { key: string; keyId: string; userId: string; userName: string; userEmail: string }
+
+describeEachEngine('the log of administrative changes', (engine) => {
+  const shared = sharedGateway({ engine })
+  let own: World
+  let admin: Presented
+  let operator: Presented
+  let user: Presented
+
+  beforeAll(async () => {
+    const { db } = shared.current.app
+    const operatorKey = await db.selectFrom('api_keys').selectAll().executeTakeFirstOrThrow()
+    own = await addWorld(db, 'ownland', operatorKey.tenant_id)
+    const owner = await db
+      .selectFrom('users')
+      .selectAll()
+      .where('id', '=', operatorKey.user_id)
+      .executeTakeFirstOrThrow()
+    operator = {
+      key: shared.current.adminKey,
+      keyId: operatorKey.id,
+      userId: owner.id,
+      userName: owner.name,
+      userEmail: owner.email,
+    }
+    admin = await present('admin')
+    user = await present('user')
+  })
+
+  async function present(role: 'admin' | 'user'): Promise<Presented> {
+    const { db } = shared.current.app
+    const { id, name, email, tenant_id } = await addUser(db, { tenant_id: own.tenantId, role })
+    const { row, secret } = await addKey(db, { id, tenant_id })
+    return { key: secret, keyId: row.id, userId: id, userName: name, userEmail: email }
+  }
+
+  const entries = (): Promise<AuditEntryRow[]> =>
+    shared.current.app.db.selectFrom('audit_entries').selectAll().orderBy('id').execute()
+
+  /** One request, and the entries that it left. */
+  async function call(
+    endpoint: string,
+    row: RouteCall,
+    { key, target = '', body }: { key: string; target?: string | undefined; body?: string },
+  ): Promise<{ answer: Answer; added: AuditEntryRow[] }> {
+    const known = new Set((await entries()).map(({ id }) => id))
+    const [method = '', path = ''] = endpoint.split(' ')
+    const good = row.bodies?.(own, freshName(own))[0] ?? (row.headers && MULTIPART_BODY)
+    const options = { key, headers: { ...row.headers } }
+    const answer = await shared.current.call(method, path.replace(/\{\w+\}/, target), body ?? good, options)
+    return { answer, added: (await entries()).filter(({ id }) => !known.has(id)) }
+  }
+
+  const targetOf = (row: RouteCall) => row.target?.(shared.current.app.db, own)
+
+  describe.each(CHANGES)('%s', (endpoint, row) => {
+    const isTenants = endpoint.includes('/tenants')
+
+    test('leaves exactly one entry that says who did what to what', async () => {
+      const caller = isTenants ? operator : admin
+      const target = await targetOf(row)
+      const { answer, added } = await call(endpoint, row, { key: caller.key, target })
+      expect(answer.status, answer.text).toBe(row.status)
+      const expected = {
+        tenant_id: own.tenantId,
+        user_id: caller.userId,
+        user_name: caller.userName,
+        user_email: caller.userEmail,
+        api_key_id: caller.keyId,
+        request_id: answer.headers['x-request-id'],
+        endpoint,
+        outcome: 'success',
+        resource_id: expect.stringMatching(/^[0-9a-f]{24}$/),
+        description: expect.stringMatching(/^External API: \S/),
+      }
+      const id = /^[0-9a-f]{24}$/.test(target ?? '') ? { resource_id: target } : {}
+      expect(added.filter((entry) => entry.tenant_id === own.tenantId)).toMatchObject([{ ...expected, ...id }])
+      // What is done to a tenant from outside is told to it too.
+      const theirs = isTenants ? [{ ...expected, tenant_id: answer.body.tenant?.id ?? target }] : []
+      expect(added.filter((entry) => entry.tenant_id !== own.tenantId)).toMatchObject(theirs)
+    })
+
+    test('leaves none when it is refused', async () => {
+      const target = await targetOf(row)
+      const caller = isTenants ? operator : admin
+      const missing = row.target && /^[0-9a-f]{24}$/.test(target ?? '') ? newId() : nothing().indexName
+      const refused = [
+        ...(row.access === 'key' ? [] : [{ key: user.key, target, status: 403 }]),
+        ...(row.target ? [{ key: caller.key, target: missing, status: 404 }] : []),
+        ...(row.bodies ? [{ key: caller.key, target, body: '[7]', status: 400 }] : []),
+        ...(row.bodies ? [{ key: caller.key, target, body: '{', status: 400 }] : []),
+      ]
+      for (const { status, ...request } of refused) {
+        const { answer, added } = await call(endpoint, row, request)
+        expect({ status: answer.status, added }).toEqual({ status, added: [] })
+      }
+    })
+  })
+
+  test('holds no secret, and nothing from which one could be told', async () => {
+    const log = JSON.stringify(await entries())
+    expect(log).not.toMatch(/sk-[0-9a-f]{64}/)
+    const keys = await shared.current.app.db.selectFrom('api_keys').select('secret_hash').execute()
+    expect(keys.filter(({ secret_hash }) => log.includes(secret_hash))).toEqual([])
+  })
+})

@@ -1,0 +1,15 @@
+import { type Clock, systemClock } from '../../../src/shared/time.ts'
+
+/** A clock whose date stands still until it is moved on; timers run as ever. */
+export type Calendar = Clock & { forward(ms: number): void }
+
+export function createCalendar(): Calendar {
+  let now = Date.parse('2026-01-01T00:00:00.000Z')
+  return {
+    ...systemClock,
+    now: () => now,
+    forward(ms) {
+      now += ms
+    },
+  }
+}

@@ -1,0 +1,168 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { endpointOf, type Route } from '../../../src/daemon/http/route.ts'
+import { newId } from '../../../src/shared/ids.ts'
+import { describeEachEngine } from '../../engines.ts'
+import { type Answer, sharedGateway } from '../../harness.ts'
+import { addAdministrator, addCallers, type CallerKind, isPermitted, refusalOf } from './callers.ts'
+import { expectDocumented } from './documented-replies.ts'
+import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
+import { difference, dumpStore } from './store-dump.ts'
+import { addWorld, freshName, nothing, type World } from './world.ts'
+
+const OWN = 'ownland'
+const OTHER = 'otherland'
+
+describeEachEngine('who may call which route, on whose resources', (engine) => {
+  const shared = sharedGateway({ engine })
+  let own: World
+  let other: World
+  let callers: CallerKind[]
+  let stranger: CallerKind
+
+  beforeAll(async () => {
+    const { db } = shared.current.app
+    const { tenant_id } = await db.selectFrom('api_keys').select('tenant_id').executeTakeFirstOrThrow()
+    own = await addWorld(db, OWN, tenant_id)
+    other = await addWorld(db, OTHER)
+    callers = await addCallers(db, own.tenantId, shared.current.adminKey)
+    stranger = await addAdministrator(db, other.tenantId)
+  })
+
+  type Changes = { target?: string | undefined; query?: string | undefined; body?: object | undefined }
+
+  /** One request, as the row says but for these changes; its answer must be one that the route documents. */
+  async function call(route: Route, row: RouteCall, { key }: CallerKind, changes: Changes = {}): Promise<Answer> {
+    const { target = '', query = row.query } = changes
+    const path = route.path.replace(/\{\w+\}/, target) + (query === undefined ? '' : `?${query}`)
+    const wellFormed = row.bodies?.(own, freshName(own))[0] ?? (row.headers && MULTIPART_BODY)
+    const headers = { ...row.headers }
+    const answer = await shared.current.call(route.method, path, changes.body ?? wellFormed, { key, headers })
+    expectDocumented(route, answer, shared.current.log)
+    return answer
+  }
+
+  const targetIn = (world: World, row: RouteCall) => row.target?.(shared.current.app.db, world)
+  const dump = (tenantId: string, counters = false) => dumpStore(shared.current.app.db, { tenantId, counters })
+
+  /** What a tenant must never learn of another: a name, an email or an id, unless it said it itself. */
+  async function expectNoLeak({ text }: Answer, said = ''): Promise<void> {
+    const heard = text.replaceAll(said || '\0', '')
+    expect(heard).not.toContain(OTHER)
+    const ids = new Set((await dump(other.tenantId)).flatMap((row) => row.match(/\b[0-9a-f]{24}\b/g) ?? []))
+    expect((heard.match(/\b[0-9a-f]{24}\b/g) ?? []).filter((id) => ids.has(id))).toEqual([])
+  }
+
+  test('every route has a row, and every row a route', () => {
+    expect(Object.keys(ROUTE_CALLS).sort()).toEqual(shared.current.app.routes.map(endpointOf).sort())
+  })
+
+  describe.each(Object.entries(ROUTE_CALLS))('%s', (endpoint, row) => {
+    const isOperators = row.access === 'operator'
+    const find = (): Route => {
+      const route = shared.current.app.routes.find((one) => endpointOf(one) === endpoint)
+      if (!route) throw new Error(`there is no route ${endpoint}`)
+      return route
+    }
+
+    test('is declared to be open to those who should have it', () => {
+      expect(find().access).toBe(row.access)
+    })
+
+    test('documents every refusal that can come before its handler', () => {
+      const { access, body, bodyLimit, path, query, responses } = find()
+      const needsKey = access !== 'none'
+      const namesTarget = path.includes('{')
+      const takesBody = body !== undefined || bodyLimit === 'unread'
+      const refusals = [
+        ...(needsKey ? [401, 403, 429] : []),
+        ...(namesTarget || takesBody || query ? [400] : []),
+        ...(takesBody ? [413, 415] : []),
+      ]
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(refusals.map(String)))
+    })
+
+    test('refuses whoever lacks the right, and nothing changes', async () => {
+      const route = find()
+      const target = await targetIn(own, row)
+      const before = await dump(own.tenantId)
+      const answered: string[] = []
+      for (const caller of callers.filter((one) => !isPermitted(one, route))) {
+        const { status } = await call(route, row, caller, { target })
+        if (status !== refusalOf(caller)) answered.push(`${caller.name}: ${status}`)
+      }
+      expect(answered, answered.join('\n')).toEqual([])
+      expect(difference(before, await dump(own.tenantId))).toEqual({ gone: [], come: [] })
+    })
+
+    test('serves whoever has the right', async () => {
+      const route = find()
+      const answered: string[] = []
+      for (const caller of callers.filter((one) => isPermitted(one, route))) {
+        const answer = await call(route, row, caller, { target: await targetIn(own, row) })
+        if (answer.status !== row.status) answered.push(`${caller.name}: ${answer.status} ${answer.text}`)
+        if (!isOperators) await expectNoLeak(answer)
+      }
+      expect(answered, answered.join('\n')).toEqual([])
+    })
+
+    if (row.target && !isOperators)
+      test('has nothing of another tenant, which is as if it were not there', async () => {
+        const route = find()
+        const foreign = (await targetIn(other, row)) as string
+        const absent = foreign.includes(OTHER) ? nothing().indexName : newId()
+        const before = await dump(other.tenantId, true)
+        const answered: string[] = []
+        for (const caller of callers) {
+          const answer = await call(route, row, caller, { target: foreign })
+          const expected = isPermitted(caller, route) ? 404 : refusalOf(caller)
+          if (answer.status !== expected) answered.push(`${caller.name}: ${answer.status} ${answer.text}`)
+          await expectNoLeak(answer, foreign)
+          const unknown = await call(route, row, caller, { target: absent })
+          expect(gist(answer, foreign)).toEqual(gist(unknown, absent))
+        }
+        expect(answered, answered.join('\n')).toEqual([])
+        expect(difference(before, await dump(other.tenantId, true))).toEqual({ gone: [], come: [] })
+      })
+
+    if (row.target)
+      test('is closed to the administrators of another tenant', async () => {
+        const route = find()
+        const target = (await targetIn(own, row)) as string
+        const before = await dump(own.tenantId, true)
+        const answer = await call(route, row, stranger, { target })
+        expect(answer.status, answer.text).toBe(isOperators ? 403 : 404)
+        expect(answer.text.replaceAll(target, '')).not.toContain(OWN)
+        expect(difference(before, await dump(own.tenantId, true))).toEqual({ gone: [], come: [] })
+      })
+
+    if (row.references)
+      test('takes nothing of another tenant as a reference, nor tells that it is there', async () => {
+        const route = find()
+        const before = await dump(other.tenantId, true)
+        for (const reference of row.references ?? []) {
+          for (const caller of callers.filter((one) => isPermitted(one, route))) {
+            const target = await targetIn(own, row)
+            const name = freshName(own)
+            const answers = []
+            for (const known of [other, { ...nothing(), mark: 'nothing-of-this' }]) {
+              const answer = await call(route, row, caller, { target, ...reference(known, name) })
+              answers.push(gist(answer, known.userId, known.roleId, known.indexName))
+              await expectNoLeak(
+                answer,
+                known.mark === OTHER ? [known.userId, known.roleId].find((id) => answer.text.includes(id)) : '',
+              )
+            }
+            expect(answers[0]).toEqual(answers[1])
+            if (route.method !== 'GET') expect([400, 403, 404]).toContain(answers[0]?.status)
+          }
+        }
+        expect(difference(before, await dump(other.tenantId, true))).toEqual({ gone: [], come: [] })
+      })
+  })
+})
+
+/** What an answer says, without what the caller said and which request it was. */
+function gist({ status, text, body }: Answer, ...said: string[]): { status: number; text: string } {
+  const requestId = String(body?.request_id ?? '\0')
+  return { status, text: said.reduce((rest, one) => rest.replaceAll(one, '<said>'), text.replace(requestId, '<id>')) }
+}

@@ -1,0 +1,332 @@
+import type { Db } from '../../../src/daemon/db/database.ts'
+import type { Access } from '../../../src/daemon/http/route.ts'
+import { addUser } from '../../accounts.ts'
+import { MULTIPART, multipart } from '../knowledge/multipart.ts'
+import { addTarget, type Known, type World } from './world.ts'
+
+/** How to call one route well. */
+export type RouteCall = {
+  /** Who may call it; said twice, here and on the route, so that neither changes by mistake. */
+  access: Access
+  /** The status of success. */
+  status: number
+  /** Puts up a resource for the path to name, and answers with its segment. */
+  target?: (db: Db, world: World) => Promise<string>
+  query?: string
+  headers?: Record<string, string>
+  /** Good bodies. The first says all that one request can; together they hold every string and object there is. */
+  bodies?: (known: Known, name: string) => [Body, ...Body[]]
+  /** Requests that refer to something beside the path, which may be another tenant's. */
+  references?: ((known: Known & { mark: string }, name: string) => { query?: string; body?: object })[]
+}
+type Body = object
+
+export const MULTIPART_BODY = multipart([{ fileName: 'notes.md', content: '# Notes\n\nThe lift is in the hall.' }])
+
+const KEY_SETTINGS = {
+  adminAccess: false,
+  billingMode: 'user-completions',
+  usageByModel: { enabled: false, dollarLimit: 5 },
+  dailyLimit: 50,
+  monthlyLimit: 500,
+  rateLimit: { requestsPerMinute: 5, requestsPerHour: 50 },
+  allowedModels: ['test/*'],
+  allowedIndexes: ['handbook'],
+  allowedSMLTPPolicies: ['public', 'internal'],
+  defaultSMLTPPolicy: 'internal',
+  allowedIPs: ['127.0.0.0/8'],
+  enablePromptShield: false,
+  promptShieldSensitivity: 'strict',
+  promptShieldPolicyId: 'standard',
+  allowedPromptShieldPolicies: ['standard'],
+  allowPromptShieldOptOut: false,
+  failoverDefaults: { models: ['test/any'], timeout_ms: 5000, first_token_timeout_ms: 900, on: ['timeout'] },
+  expiresAt: '2999-01-01T00:00:00.000Z',
+}
+
+const ROLE = {
+  displayName: 'Auditor',
+  description: 'Looks, and does not touch',
+  hasAdminPanelAccess: true,
+  permissions: [{ section: 'user-management', level: 'reader' }],
+  canInteractWithAI: true,
+  canUseChat: true,
+}
+
+const open = { access: 'none', status: 200 } satisfies RouteCall
+const searchOf = ({ mark }: { mark: string }) => ({ query: `search=${mark}` })
+const userOf = ({ userId }: Known) => ({ query: `userId=${userId}` })
+
+export const ROUTE_CALLS: Record<string, RouteCall> = {
+  'GET /api/external/health': open,
+  'GET /livez': open,
+  'GET /readyz': open,
+  'GET /openapi.json': open,
+
+  'GET /api/admin/tenants': { access: 'operator', status: 200 },
+  'POST /api/admin/tenants': {
+    access: 'operator',
+    status: 201,
+    bodies: (_, name) => [
+      { name, admin: { name: `${name} admin`, email: `${name}@example.com`, username: name.slice(0, 30) } },
+    ],
+  },
+  'GET /api/admin/tenants/{tenantId}': { access: 'operator', status: 200, target: addTarget.tenant },
+  'PUT /api/admin/tenants/{tenantId}': {
+    access: 'operator',
+    status: 200,
+    target: addTarget.tenant,
+    bodies: (_, name) => [{ name, status: 'Disabled' }],
+  },
+  'POST /api/admin/tenants/{tenantId}/admin-key': {
+    access: 'operator',
+    status: 201,
+    target: async (db, world) => {
+      const tenantId = await addTarget.tenant(db, world)
+      await addUser(db, { tenant_id: tenantId, role: 'admin' })
+      return tenantId
+    },
+    bodies: () => [{}],
+  },
+
+  'GET /api/external/users': { access: 'user-management', status: 200, references: [searchOf] },
+  'POST /api/external/users': {
+    access: 'user-management',
+    status: 201,
+    bodies: ({ roleId }, name) => [
+      {
+        name,
+        email: `${name}@example.com`,
+        username: name,
+        password: null,
+        role: 'user',
+        license: 'Growth',
+        roleId,
+        setupCompleted: true,
+        authType: 'basic',
+      },
+      { name, email: `${name}@example.com` },
+    ],
+    references: [({ roleId }, name) => ({ body: { name, email: `${name}@example.com`, roleId } })],
+  },
+  'GET /api/external/users/{userId}': { access: 'user-management', status: 200, target: addTarget.user },
+  'PUT /api/external/users/{userId}': {
+    access: 'user-management',
+    status: 200,
+    target: addTarget.user,
+    bodies: ({ roleId }, name) => [
+      {
+        name,
+        email: `${name}@example.com`,
+        username: name,
+        password: null,
+        role: 'user',
+        license: 'Growth',
+        status: 0,
+        roleId,
+        setupCompleted: false,
+        isVerified: true,
+      },
+      { name },
+    ],
+    references: [({ roleId }) => ({ body: { roleId } })],
+  },
+  'DELETE /api/external/users/{userId}': { access: 'user-management', status: 200, target: addTarget.user },
+  'GET /api/external/licenses/availability': { access: 'user-management', status: 200 },
+
+  'GET /api/external/groups': { access: 'group-management', status: 200, references: [searchOf] },
+  'POST /api/external/groups': {
+    access: 'group-management',
+    status: 201,
+    bodies: ({ userId }, name) => [{ name, description: 'On call', users: [userId], status: 'Active' }],
+    references: [({ userId }, name) => ({ body: { name, description: '', users: [userId] } })],
+  },
+  'GET /api/external/groups/{groupId}': { access: 'group-management', status: 200, target: addTarget.group },
+  'PUT /api/external/groups/{groupId}': {
+    access: 'group-management',
+    status: 200,
+    target: addTarget.group,
+    bodies: ({ userId }, name) => [{ name, description: 'On call', users: [userId], status: 'Inactive' }],
+    references: [({ userId }) => ({ body: { users: [userId] } })],
+  },
+  'DELETE /api/external/groups/{groupId}': { access: 'group-management', status: 200, target: addTarget.group },
+
+  'GET /api/external/roles': { access: 'user-management', status: 200, references: [searchOf] },
+  'POST /api/external/roles': {
+    access: 'user-management',
+    status: 201,
+    bodies: (_, name) => [{ name, ...ROLE }],
+  },
+  'GET /api/external/roles/{roleId}': { access: 'user-management', status: 200, target: addTarget.role },
+  'PUT /api/external/roles/{roleId}': {
+    access: 'user-management',
+    status: 200,
+    target: addTarget.role,
+    bodies: () => [ROLE],
+  },
+  'DELETE /api/external/roles/{roleId}': { access: 'user-management', status: 200, target: addTarget.role },
+
+  'GET /api/external/whoami': { access: 'key', status: 200 },
+  'GET /api/admin/api-keys': { access: 'integrations', status: 200, references: [searchOf, userOf] },
+  'POST /api/admin/api-keys': {
+    access: 'integrations',
+    status: 201,
+    bodies: ({ userId }, name) => [{ name, userId, ...KEY_SETTINGS }, { name }],
+    references: [({ userId }, name) => ({ body: { name, userId, adminAccess: false } })],
+  },
+  'GET /api/admin/api-keys/{keyId}': { access: 'integrations', status: 200, target: addTarget.key },
+  'PUT /api/admin/api-keys/{keyId}': {
+    access: 'integrations',
+    status: 200,
+    target: addTarget.key,
+    bodies: (_, name) => [{ name, ...KEY_SETTINGS }, { dailyLimit: null }],
+  },
+  'DELETE /api/admin/api-keys/{keyId}': { access: 'integrations', status: 200, target: addTarget.key },
+  'POST /api/admin/api-keys/{keyId}/rotate': { access: 'integrations', status: 200, target: addTarget.key },
+
+  'GET /api/external/models': { access: 'key', status: 200 },
+  'GET /api/external/usage': { access: 'key', status: 200 },
+
+  'POST /api/external/chat/completions': {
+    access: 'key',
+    status: 200,
+    bodies: ({ indexName }) => [
+      {
+        prompt: 'Where is the lift?',
+        system_message: 'Be brief.',
+        model: 'test/any',
+        fallback_models: ['test/other', { model: 'test/third', timeout_ms: 5000 }],
+        redundancy: { timeout_ms: 5000, on: ['timeout'], commit: 'complete' },
+        index: indexName,
+        smltp_policy: 'public',
+        conversation_id: 'conversation',
+        prompt_shield: { enabled: false },
+        temperature: 0.5,
+        max_tokens: 50,
+        stream: false,
+      },
+      { messages: [{ role: 'user', content: 'Hello' }], models: ['test/any', { model: 'test/b' }], index: indexName },
+      { prompt: 'Hello', model: 'local/extract', index: indexName },
+    ],
+    references: [
+      ({ indexName }) => ({ body: { prompt: 'Hello', model: 'test/any', index: indexName } }),
+      ({ userId }) => ({ body: { prompt: 'Hello', model: 'test/any', index: 'Zero-Knowledge', user_id: userId } }),
+    ],
+  },
+  'POST /api/external/v1/chat/completions': {
+    access: 'key',
+    status: 200,
+    bodies: () => [
+      {
+        model: 'test/any',
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          { role: 'user', content: [{ type: 'text', text: 'Where is the lift?' }] },
+        ],
+        fallback_models: ['test/other', { model: 'test/third', timeout_ms: 5000 }],
+        redundancy: { timeout_ms: 5000, on: ['timeout'], commit: 'complete' },
+        smltp_policy: 'public',
+        prompt_shield: { enabled: false },
+        temperature: 0.5,
+        max_tokens: 50,
+        max_completion_tokens: 50,
+        stream: false,
+        stream_options: { include_usage: false },
+        n: 1,
+        tool_choice: 'none',
+        tools: [{ type: 'function', function: { name: 'look', description: 'Looks', strict: false } }],
+        parallel_tool_calls: true,
+        response_format: { type: 'text' },
+        stop: ['END'],
+        top_p: 0.5,
+        frequency_penalty: 0.1,
+        presence_penalty: 0.1,
+        seed: 7,
+        logprobs: false,
+        user: 'someone',
+      },
+      {
+        models: ['test/any', { model: 'test/b' }],
+        smltp_policy: 'public',
+        prompt_shield: { enabled: false },
+        stop: 'END',
+        reasoning_effort: 'low',
+        tool_choice: { type: 'function', function: { name: 'look' } },
+        tools: [{ type: 'function', function: { name: 'look', description: 'Looks' } }],
+        response_format: { type: 'json_schema', json_schema: { name: 'answer', description: 'An answer' } },
+        messages: [
+          { role: 'developer', content: [{ type: 'text', text: 'Be brief.' }] },
+          { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } }] },
+          {
+            role: 'assistant',
+            content: [
+              { type: 'text', text: 'Let me see.' },
+              { type: 'refusal', refusal: 'No.' },
+            ],
+            reasoning_content: 'Hm.',
+            tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }],
+          },
+          { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: 'A lift.' }] },
+        ],
+      },
+      { model: 'test/any', messages: [{ role: 'user', content: 'Hello' }] },
+    ],
+    references: [
+      ({ userId }) => ({
+        body: { model: 'test/any', messages: [{ role: 'user', content: 'Hello' }], user_id: userId },
+      }),
+    ],
+  },
+  'POST /api/external/v1/messages': {
+    access: 'key',
+    status: 200,
+    bodies: () => [
+      {
+        model: 'test/any',
+        max_tokens: 50,
+        system: [{ type: 'text', text: 'Be brief.' }],
+        messages: [
+          { role: 'user', content: 'Hello' },
+          { role: 'assistant', content: [{ type: 'text', text: 'Hello.' }] },
+          { role: 'user', content: [{ type: 'text', text: 'Where is the lift?' }] },
+        ],
+        stop_sequences: ['END'],
+        top_p: 0.5,
+        temperature: 0.5,
+        stream: false,
+        metadata: { user_id: 'someone' },
+      },
+    ],
+    references: [
+      ({ userId }) => ({
+        body: { model: 'test/any', max_tokens: 5, messages: [{ role: 'user', content: 'Hello' }], user_id: userId },
+      }),
+    ],
+  },
+  'POST /api/external/v1/embeddings': {
+    access: 'key',
+    status: 200,
+    bodies: () => [{ model: 'test/any', input: ['one'], encoding_format: 'float', user: 'someone' }],
+  },
+  'GET /api/external/v1/models': { access: 'key', status: 200 },
+
+  'GET /api/external/indexes': { access: 'key', status: 200 },
+  'GET /api/external/indexes/all': { access: 'index-management', status: 200, references: [searchOf] },
+  'POST /api/external/indexes': {
+    access: 'index-management',
+    status: 201,
+    bodies: (_, name) => [{ name, description: 'How we work', assignedUser: null, assignedGroup: null }],
+  },
+  'POST /api/external/indexes/{indexName}/train': {
+    access: 'key',
+    status: 200,
+    target: addTarget.index,
+    headers: MULTIPART,
+  },
+  'GET /api/external/indexes/{indexName}/search': {
+    access: 'key',
+    status: 200,
+    target: addTarget.index,
+    query: 'query=lift',
+  },
+}

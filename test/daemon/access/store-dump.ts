@@ -1,0 +1,48 @@
+import { sql } from 'kysely'
+import type { Db } from '../../../src/daemon/db/database.ts'
+import type { Tables } from '../../../src/daemon/db/tables.ts'
+
+/** A new table that is not named here does not compile. */
+const TABLES = Object.keys({
+  tenants: 0,
+  users: 0,
+  roles: 0,
+  user_roles: 0,
+  groups: 0,
+  group_members: 0,
+  api_keys: 0,
+  rate_counters: 0,
+  audit_entries: 0,
+  outbox_events: 0,
+  usage_records: 0,
+  idempotency_results: 0,
+  indexes: 0,
+  documents: 0,
+  passages: 0,
+} satisfies Record<keyof Tables, 0>)
+
+export type Dumped = { table: string; row: Record<string, unknown> }
+
+/** Every row there is, of one tenant or of all, as text: `table {columns}`. Counted requests change nothing by themselves. */
+export async function dumpStore(
+  db: Db,
+  { tenantId, counters = false }: { tenantId?: string; counters?: boolean } = {},
+): Promise<string[]> {
+  const dump: string[] = []
+  for (const table of TABLES) {
+    if (table === 'rate_counters' && !counters) continue
+    const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(db)
+    for (const row of rows) {
+      const owner = table === 'tenants' ? row.id : row.tenant_id
+      if (tenantId === undefined || owner === tenantId) dump.push(`${table} ${JSON.stringify(row)}`)
+    }
+  }
+  return dump.sort()
+}
+
+/** What one change did to the store: the rows that went and those that came. */
+export function difference(before: readonly string[], after: readonly string[]): { gone: string[]; come: string[] } {
+  const had = new Set(before)
+  const has = new Set(after)
+  return { gone: before.filter((row) => !has.has(row)), come: after.filter((row) => !had.has(row)) }
+}

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { anthropicFormat } from '../../../../src/daemon/providers/anthropic/wire.ts'
+import { ProviderError } from '../../../../src/daemon/providers/provider.ts'
+import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
+import { splitAt } from '../../../upstream.ts'
+import { anthropicStream } from './anthropic-stream.ts'
+import { fixtures, playBody, playStream } from './playback.ts'
+
+const streams = fixtures().filter(({ stream }) => stream)
+const bodies = fixtures().filter(({ stream }) => !stream)
+
+describe('recorded streams', () => {
+  test.each(streams)('$file comes to what it says, whole', ({ bytes, answer, failure }) => {
+    const played = playStream([bytes])
+    if (answer) expect(played).toEqual(answer)
+    else expect(played).toMatchObject(failure as object)
+  })
+
+  test.each(streams)('$file comes to the same when cut in two at any byte, and byte by byte', ({ bytes }) => {
+    const whole = JSON.stringify(playStream([bytes]))
+    const offsets = Array.from(bytes.keys())
+    expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]))) !== whole)).toEqual([])
+    expect(JSON.stringify(playStream(splitAt(bytes, offsets)))).toBe(whole)
+  })
+
+  test('any text, reasoning and arguments survive any cut', () => {
+    const texts = fc.array(fc.string({ unit: 'binary' }), { maxLength: 6 })
+    const cuts = fc.array(fc.nat(4000), { maxLength: 20 })
+    fc.assert(
+      fc.property(texts, texts, texts, fc.boolean(), cuts, (thoughts, said, pieces, crlf, offsets) => {
+        const body = anthropicStream({ thoughts, texts: said, toolCalls: [pieces] })
+        const played = playStream(splitAt(crlf ? body.replaceAll('\n', '\r\n') : body, offsets))
+        const thinking = thoughts.join('')
+        expect(played).toMatchObject({
+          text: said.join(''),
+          reasoning: thoughts.length > 0 ? [{ text: thinking, origin: 'anthropic', signature: 'c2lnbmVk' }] : [],
+          toolCalls: [{ id: 'toolu_0', name: 'tool_0', arguments: pieces.join('') || '{}' }],
+          outcome: 'complete',
+        })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('no answer is complete without its stop reason, wherever the stream ends', () => {
+    const body = Buffer.from(anthropicStream({ texts: ['One ', 'two ', 'three.'] }))
+    const stopEnd = body.indexOf('\n', body.indexOf('"end_turn"'))
+    for (let at = 0; at <= body.length; at++) {
+      const { outcome } = playStream([body.subarray(0, at)])
+      expect({ at, outcome }).toEqual({ at, outcome: at < stopEnd ? 'truncated' : 'complete' })
+    }
+  })
+
+  test('a line of a megabyte is one text', () => {
+    const long = 'Ünï '.repeat(262_144)
+    expect(playStream([Buffer.from(`\u{feff}${anthropicStream({ texts: [long] })}`)])).toMatchObject({ text: long })
+  })
+
+  test('one read comes to one batch with all its parts', () => {
+    const assembly = assembleAnswer(anthropicFormat)
+    const parts = assembly.take(Buffer.from(anthropicStream({ texts: ['a', 'b', 'c'] })))
+    expect(parts.map(({ type }) => type)).toEqual(['text', 'text', 'text', 'end'])
+  })
+})
+
+describe('recorded bodies', () => {
+  test.each(bodies)('$file comes to what it says', ({ bytes, answer, failure }) => {
+    const played = playBody(bytes)
+    if (answer) expect(played).toEqual(answer)
+    else expect(played).toMatchObject(failure as object)
+  })
+
+  test('whatever JSON a body is, it is an answer with one end or a failure of the provider', () => {
+    const block = fc.oneof(
+      fc.jsonValue(),
+      fc.record({ type: fc.constantFrom('text', 'thinking', 'tool_use', 'redacted_thinking'), text: fc.jsonValue() }),
+    )
+    const body = fc.oneof(
+      fc.jsonValue(),
+      fc.record({
+        content: fc.array(block),
+        stop_reason: fc.oneof(fc.jsonValue(), fc.constant('end_turn')),
+        usage: fc.jsonValue(),
+      }),
+    )
+    fc.assert(
+      fc.property(body, (value) => {
+        try {
+          const parts = anthropicFormat.decodeBody(value)
+          expect(parts.filter(({ type }) => type === 'end')).toHaveLength(1)
+        } catch (error) {
+          expect(error).toBeInstanceOf(ProviderError)
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,101 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { deferred } from '../deferred.ts'
+import { type Gateway, startGateway, upstreamProvider } from '../harness.ts'
+import { sharedResources } from '../shared-resources.ts'
+import { completion, head, STREAM_HEAD, word } from './plays.ts'
+import { type RawExchange, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
+
+/** Clients that leave at once, and how often that many do. */
+const CLIENTS = 10
+const ROUNDS = 5
+/** Within which the upstream must be told that nobody listens any more. */
+const ABORT_MS = 1_000
+
+const words = word('some words. ').repeat(20)
+const body = completion('some words. '.repeat(20))
+const STREAM = `${STREAM_HEAD}${words.length.toString(16)}\r\n${words}`
+const FIRST_WORD_BYTES = STREAM.indexOf('\n\n', STREAM_HEAD.length) + 2
+const WHOLE = head(200, { 'content-type': 'application/json', 'content-length': String(body.length) }) + body
+
+let gateway: Gateway
+let raw: RawUpstream
+let asked = 0
+
+beforeAll(async () => {
+  raw = await startRawUpstream()
+  gateway = await startGateway({ providers: [upstreamProvider('raw', `http://127.0.0.1:${raw.port}/v1`)] })
+  sharedResources.add(gateway)
+})
+afterAll(async () => {
+  sharedResources.delete(gateway)
+  await gateway.close()
+  await raw.close()
+})
+
+/** A model that sends these bytes and falls silent; `silent` is the exchange at that point. */
+function modelThatSends(bytes: string): { id: string; silent: Promise<RawExchange> } {
+  const name = `left-${asked++}`
+  const silent = deferred<RawExchange>()
+  raw.plays.set(name, async (exchange) => {
+    if (bytes !== '') await exchange.send(bytes)
+    silent.resolve(exchange)
+  })
+  return { id: `raw/${name}`, silent: silent.promise }
+}
+
+/** Leaves a stream when its first words have come, or when the upstream is silent without any. */
+async function leaveStream(sentBytes: number): Promise<{ model: string; abortedMs: number; rows: number }> {
+  const { id: model, silent } = modelThatSends(STREAM.slice(0, sentBytes))
+  const leave = new AbortController()
+  const opening = gateway.openStream({ prompt: 'hi', model }, { signal: leave.signal })
+  const hearsWords = sentBytes >= FIRST_WORD_BYTES
+  const refused = hearsWords ? undefined : expect(opening).rejects.toThrow()
+  const exchange = await silent
+  if (hearsWords) await (await opening).next()
+  const leftMs = performance.now()
+  leave.abort()
+  await exchange.closed()
+  const abortedMs = performance.now() - leftMs
+  await refused
+  return { model, abortedMs, rows: hearsWords ? 1 : 0 }
+}
+
+/** Leaves while the upstream still owes the end of a whole answer. */
+async function leaveWhole(sentBytes: number): Promise<{ model: string; abortedMs: number; rows: number }> {
+  const { id: model, silent } = modelThatSends(WHOLE.slice(0, sentBytes))
+  const leave = new AbortController()
+  const answer = expect(gateway.chat({ prompt: 'hi', model }, { signal: leave.signal })).rejects.toThrow()
+  const exchange = await silent
+  const leftMs = performance.now()
+  leave.abort()
+  await exchange.closed()
+  const abortedMs = performance.now() - leftMs
+  await answer
+  return { model, abortedMs, rows: 0 }
+}
+
+test.each([
+  ['a stream', 'once where a word had left', leaveStream, STREAM.length],
+  ['a whole answer', 'nothing, as nothing had left', leaveWhole, WHOLE.length - 1],
+] as const)(
+  'a client that leaves %s at any byte has its call closed and is billed %s',
+  async (_what, _bill, leave, bytes) => {
+    const points = fc.array(fc.nat({ max: bytes }), { minLength: CLIENTS, maxLength: CLIENTS })
+    await fc.assert(
+      fc.asyncProperty(points, async (sent) => {
+        const left = await Promise.all(sent.map(leave))
+        // What was begun is committed before a daemon ends.
+        await gateway.restart()
+        const usage = await gateway.usage()
+        for (const { model, abortedMs, rows } of left) {
+          expect(abortedMs).toBeLessThan(ABORT_MS)
+          const billed = usage.filter(({ served_model: served }) => served === model)
+          expect(billed.map(({ outcome }) => outcome)).toEqual(Array(rows).fill('aborted'))
+        }
+        await raw.deserted()
+      }),
+      { numRuns: ROUNDS, endOnFailure: true },
+    )
+  },
+)

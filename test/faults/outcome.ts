@@ -1,0 +1,109 @@
+import { expect } from 'vitest'
+import type { Case, Fault } from './fault.ts'
+
+export type Position = 'first of two' | 'last of two' | 'only model'
+
+export type Run = Case & {
+  id: string
+  title: string
+  fault: Fault
+  streamed: boolean
+  position: Position
+  /** Models in their order: the one with the fault, and its neighbour. */
+  models: string[]
+  faulty: string
+}
+
+export type Seen = {
+  status: number
+  ms: number
+  requestId: string
+  retryAfter: string | undefined
+  /** What was said, as far as it is kept. */
+  text: string
+  finish: string | null | undefined
+  done: boolean
+  /** The error of a body, or of the last frame. */
+  error: { error: string } | undefined
+  servedModel: string | undefined
+  /** Models that failed before, each with its reason. */
+  failed: (string | undefined)[][]
+  leaksDetail: boolean
+}
+
+/** What a run must come to, by what its fault does and where its model stands. */
+export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
+  const earlier = position === 'last of two' ? [[models[0], 'server_error']] : []
+  const neighboursAsked = (asked: 0 | 1) =>
+    models.map((model) => (model === faulty ? reached : model === models[0] ? 1 : asked))
+  // Nothing arrives at an address where nobody listens.
+  const reached = fault.place === undefined ? 1 : 0
+
+  if ('answers' in expected) {
+    return {
+      asked: neighboursAsked(0),
+      billed: [{ model: faulty, outcome: OUTCOMES[expected.finish ?? 'stop'] }],
+      check(answer: Seen) {
+        const { answers: text, finish: ending = 'stop' } = expected
+        expect(answer).toMatchObject({ status: 200, error: undefined, done: true, finish: ending, failed: earlier })
+        expect(answer.servedModel).toBe(faulty)
+        expect(answer.text).toEqual(typeof text === 'string' ? text : expect.stringMatching(text))
+      },
+    }
+  }
+  if ('breaks' in expected) {
+    return {
+      asked: neighboursAsked(0),
+      billed: [{ model: faulty, outcome: expected.outcome }],
+      check(answer: Seen) {
+        const { breaks: reason, after: text } = expected
+        const error = { error: 'Provider interrupted', reason, request_id: answer.requestId }
+        expect(answer).toMatchObject({ status: 200, done: false, finish: undefined, servedModel: faulty, error })
+        expect(answer.text).toEqual(typeof text === 'string' ? text : expect.stringMatching(text))
+      },
+    }
+  }
+  if ('refuses' in expected) {
+    return {
+      asked: neighboursAsked(0),
+      billed: [],
+      check(answer: Seen) {
+        const error = { error: 'Provider rejected the request', reason: expected.refuses }
+        expect(answer).toMatchObject({ status: 400, done: false, text: '', error })
+      },
+    }
+  }
+  const failed = [...earlier, [faulty, expected.fails]]
+  if (position === 'first of two') {
+    return {
+      asked: neighboursAsked(1),
+      billed: [{ model: models[1], outcome: 'complete' }],
+      check(answer: Seen) {
+        expect(answer).toMatchObject({
+          status: 200,
+          error: undefined,
+          done: true,
+          finish: 'stop',
+          text: 'good',
+          failed,
+        })
+        expect(answer.servedModel).toBe(models[1])
+      },
+    }
+  }
+  return {
+    asked: neighboursAsked(0),
+    billed: [],
+    check(answer: Seen) {
+      const isLimit = position === 'only model' && expected.fails === 'rate_limit'
+      const error = { error: 'All model attempts failed', request_id: answer.requestId }
+      expect(answer).toMatchObject({ status: isLimit ? 429 : 502, done: false, text: '', error, failed })
+      if (!isLimit || !expected.retryAfter) return void expect(answer.retryAfter).toBeUndefined()
+      const [min, max] = expected.retryAfter
+      expect(Number(answer.retryAfter)).toBeGreaterThanOrEqual(min)
+      expect(Number(answer.retryAfter)).toBeLessThanOrEqual(max)
+    },
+  }
+}
+
+const OUTCOMES = { stop: 'complete', length: 'length', content_filter: 'filtered' } as const

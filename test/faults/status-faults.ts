@@ -1,0 +1,101 @@
+import type { FailureReason } from '../../src/daemon/providers/provider.ts'
+import { both, type Expected, type Fault } from './fault.ts'
+import { bytes, flood, head, json, reply } from './plays.ts'
+
+const failed: Expected = { fails: 'server_error' }
+const refused: Expected = { refuses: 'bad_request' }
+
+const STATUSES: [number, Expected][] = [
+  ...[201, 202, 204, 206, 301, 302, 303, 304, 307, 308].map((status): [number, Expected] => [status, failed]),
+  ...[401, 402, 403, 404, 424].map((status): [number, Expected] => [status, failed]),
+  ...[400, 405, 406, 409, 410, 411, 413, 414, 415, 418, 422, 425, 431, 451].map((status): [number, Expected] => [
+    status,
+    refused,
+  ]),
+  [408, { fails: 'timeout' }],
+  ...[500, 501, 502, 503, 504, 505, 507, 520, 522, 524, 529, 599, 999].map((status): [number, Expected] => [
+    status,
+    failed,
+  ]),
+]
+
+const message = { error: { message: 'secret detail', type: 'some_error' } }
+const page = `<!doctype html><title>secret detail</title>${'<p>sorry</p>'.repeat(100)}`
+
+const statuses: Fault[] = STATUSES.map(([status, expected]) =>
+  both(
+    `status ${status}`,
+    status === 204 || status === 304
+      ? bytes([head(status)], 'silence')
+      : json(message, status, { location: '/v1/elsewhere' }),
+    expected,
+  ),
+)
+
+const bodies: Fault[] = [
+  both('a 500 with a page', reply(500, page, { 'content-type': 'text/html' }), failed),
+  both('a 400 with a page', reply(400, page, { 'content-type': 'text/html' }), refused),
+  both('a 503 without a body', reply(503, ''), failed),
+  both('a 500 that breaks off', bytes([head(500, { 'content-length': '100' }), '{"error":']), failed),
+  both('a 500 that does not end', bytes([head(500, { 'content-length': '100' }), '{"error":'], 'silence'), failed),
+  both('a 500 with a body without end', flood([head(500)], 'x'.repeat(65_536)), failed),
+  both('a 502 with half a JSON', reply(502, '{"error": {"mess'), failed),
+  both('a 500 whose error is a list', json([message], 500), failed),
+  both('a 500 whose error is a text', json({ error: 'secret detail' }, 500), failed),
+  both('a 500 whose body is null', json(null, 500), failed),
+]
+
+const coded = (name: string, status: number, code: string, reason: FailureReason, refuses: boolean): Fault =>
+  both(
+    name,
+    json({ error: { message: 'secret detail', code } }, status),
+    refuses ? { refuses: reason } : { fails: reason },
+  )
+
+const codes: Fault[] = [
+  coded('a 400 for the length of the prompt', 400, 'context_length_exceeded', 'context_length', true),
+  coded('a 413 for the length of the prompt', 413, 'context_length_exceeded', 'context_length', true),
+  coded('a 400 of the content filter', 400, 'content_filter', 'content_filter', true),
+  coded('a 403 of the content filter', 403, 'content_policy_violation', 'content_filter', true),
+  coded('a 400 for our key', 400, 'API_KEY_INVALID', 'server_error', false),
+  coded('a quota that is used up', 429, 'insufficient_quota', 'rate_limit', false),
+]
+
+/** `from` seconds to `to` are what may be passed on; none where nothing can be read out of it. */
+const limited = (name: string, headers: Record<string, string>, range?: readonly [number, number]): Fault =>
+  both(`a 429 ${name}`, json(message, 429, headers), {
+    fails: 'rate_limit',
+    ...(range && { retryAfter: range }),
+  })
+
+const soon = new Date(Date.now() + 90_000)
+const gmt = soon.toUTCString()
+const [, day = '', month = '', year = '', time = ''] = /^\w+, (\d\d) (\w+) (\d+) ([\d:]+)/.exec(gmt) ?? []
+const weekday = soon.toLocaleDateString('en-US', { weekday: 'long', timeZone: 'UTC' })
+const WITHIN: readonly [number, number] = [10, 90]
+
+const rateLimits: Fault[] = [
+  limited('without a Retry-After', {}),
+  limited('with seconds', { 'retry-after': '7' }, [7, 7]),
+  limited('with a fraction of seconds', { 'retry-after': '1.2' }, [2, 2]),
+  limited('with no seconds', { 'retry-after': '0' }, [0, 0]),
+  limited('with milliseconds', { 'retry-after-ms': '2500' }, [3, 3]),
+  limited('with a date', { 'retry-after': gmt }, WITHIN),
+  limited(
+    'with a date of RFC 850',
+    { 'retry-after': `${weekday}, ${day}-${month}-${year.slice(2)} ${time} GMT` },
+    WITHIN,
+  ),
+  limited(
+    'with a date of asctime',
+    { 'retry-after': `${weekday.slice(0, 3)} ${month} ${day.replace(/^0/, ' ')} ${time} ${year}` },
+    WITHIN,
+  ),
+  limited('with a date that is over', { 'retry-after': 'Wed, 01 Jan 2020 00:00:00 GMT' }, [0, 0]),
+  limited('with a negative wait', { 'retry-after': '-5' }),
+  limited('with a word', { 'retry-after': 'soon' }),
+  limited('with a wait of years', { 'retry-after': '99999999999' }, [86_400, 86_400]),
+  limited('with the reset of its limit', { 'x-ratelimit-reset-requests': '6s' }, [6, 6]),
+]
+
+export const statusFaults: readonly Fault[] = [...statuses, ...bodies, ...codes, ...rateLimits]

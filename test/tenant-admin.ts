@@ -1,0 +1,51 @@
+import type { Db } from '../src/daemon/db/database.ts'
+import type { AuditEntryRow, Tables } from '../src/daemon/db/tables.ts'
+import { addKey, addRole, addTenant, addUser } from './accounts.ts'
+import type { Answer, Gateway } from './harness.ts'
+
+export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
+
+/** A tenant of a test's own, with an administrator: what happens in it, and the rates of its keys, touch no other test. */
+export type TestTenant = {
+  id: string
+  admin: Tables['users']
+  db: Db
+  /** With a key of the administrator. */
+  call: Call
+  addUser(given?: Partial<Tables['users']>): Promise<Tables['users']>
+  /** With a new key of this user. */
+  callFor(user: Tables['users']): Promise<Call>
+  /** With a key of a new user who has this custom role and no other rights. */
+  callAs(role: Omit<Parameters<typeof addRole>[1], 'tenant_id'>): Promise<Call>
+  /** What was recorded, in order. */
+  audit(): Promise<AuditEntryRow[]>
+}
+
+export async function addTestTenant(gateway: Gateway): Promise<TestTenant> {
+  const { db } = gateway.app
+  const { id } = await addTenant(db)
+  const inTenant = { tenant_id: id }
+  const callFor = async (user: Tables['users']): Promise<Call> => {
+    const { secret } = await addKey(db, user)
+    return (method, path, body) => gateway.call(method, path, body, { key: secret })
+  }
+  const admin = await addUser(db, { ...inTenant, role: 'admin' })
+  return {
+    id,
+    admin,
+    db,
+    call: await callFor(admin),
+    callFor,
+    addUser: (given) => addUser(db, { ...given, ...inTenant }),
+    async callAs(given) {
+      const role = await addRole(db, { ...given, ...inTenant })
+      const user = await addUser(db, inTenant)
+      await db
+        .insertInto('user_roles')
+        .values({ ...inTenant, user_id: user.id, role_id: role.id })
+        .execute()
+      return callFor(user)
+    },
+    audit: () => db.selectFrom('audit_entries').selectAll().where('tenant_id', '=', id).orderBy('id').execute(),
+  }
+}
