@@ -45,6 +45,8 @@ export function createLedger({ db, clock, log }: { db: Db; clock: Clock; log: Pi
     gathering = undefined
     flushing = flush().finally(() => {
       flushing = undefined
+      // The loop has ended a moment ago; what came since would wait for the next request, maybe for good.
+      schedule()
     })
   }
 

@@ -48,6 +48,15 @@ describeEachEngine('the ledger', (engine) => {
     await other.destroy()
   })
 
+  test('a commit that comes while the one before is just being wound up does not wait for a third', async () => {
+    for (const turns of ids(12).keys()) {
+      let earlier = ledger.commit({ usage: usageRecord(`first-${turns}`) })
+      for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
+      await earlier.then(() => ledger.commit({ usage: usageRecord(`second-${turns}`) }))
+    }
+    expect(await billed(store.db)).toHaveLength(24)
+  })
+
   test('hundreds of requests in flight are each stored once', async () => {
     const all = ids(1200)
     await Promise.all(
