@@ -109,7 +109,8 @@ export function createLedger({ db, clock, log }: { db: Db; clock: Clock; log: Pi
     async close() {
       closed = true
       schedule()
-      await flushing
+      // One that winds up may start another, for what came meanwhile.
+      while (flushing !== undefined) await flushing
     },
   }
 }

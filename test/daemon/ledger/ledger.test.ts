@@ -57,6 +57,22 @@ describeEachEngine('the ledger', (engine) => {
     expect(await billed(store.db)).toHaveLength(24)
   })
 
+  test('closing waits for a commit that came while the one before was being wound up', async () => {
+    for (const turns of ids(12).keys()) {
+      const closing = newLedger(store.db)
+      let earlier = closing.commit({ usage: usageRecord(`first-${turns}`) })
+      for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
+      let isSecondStored = false
+      await earlier.then(() => {
+        void closing.commit({ usage: usageRecord(`second-${turns}`) }).then(() => {
+          isSecondStored = true
+        })
+        return closing.close()
+      })
+      expect(isSecondStored).toBe(true)
+    }
+  })
+
   test('hundreds of requests in flight are each stored once', async () => {
     const all = ids(1200)
     await Promise.all(
