@@ -8,7 +8,7 @@ import { reply } from '../http/route.ts'
 import { ProviderError } from '../providers/provider.ts'
 import { messagesWording } from './events.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
-import { toThinkingBlock } from './reasoning.ts'
+import { toThinkingBlocks } from './reasoning.ts'
 
 /** Answers as Anthropic's clients know them. */
 export const MESSAGES_SURFACE: Surface = {
@@ -55,7 +55,7 @@ function wholeAnswer(envelope: Envelope): Answer {
 function toContent(all: readonly Said[], complete: boolean): MessagesResponse['content'] {
   return all.flatMap((said): MessagesResponse['content'] => {
     if (said.type === 'text') return [{ type: 'text', text: said.text }]
-    if (said.type === 'reasoning') return [toThinkingBlock(said.step)]
+    if (said.type === 'reasoning') return toThinkingBlocks(said.step)
     const { id, name, arguments: text } = said.call
     const input = toInput(text)
     if (input) return [{ type: 'tool_use', id, name, input }]

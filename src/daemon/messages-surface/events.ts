@@ -54,7 +54,8 @@ export function messagesWording(envelope: Envelope): StreamWording {
   function reasoning(part: Extract<ChatPart, { type: 'reasoning' }>): string {
     const step = withPart(open?.type === 'thinking' ? open.step : undefined, part)
     if (isRedacted(step)) {
-      return start({ type: 'redacted_thinking', data: step.data ?? '' }, undefined) + stopRedacted()
+      const frames = start({ type: 'redacted_thinking', data: step.data ?? '' }, undefined)
+      return frames + eventFrame({ type: 'content_block_stop', index })
     }
     const isNew = open?.type !== 'thinking' || open.step.origin !== step.origin
     let frames = isNew ? start({ type: 'thinking', thinking: '', signature: '' }, { type: 'thinking', step }) : ''
@@ -65,8 +66,6 @@ export function messagesWording(envelope: Envelope): StreamWording {
     }
     return isSealed(step) ? frames + signatureFrame(signatureOf(step)) + stop() : frames
   }
-
-  const stopRedacted = () => eventFrame({ type: 'content_block_stop', index })
 
   function toolCall({ index: call, id, name, arguments: json }: Extract<ChatPart, { type: 'tool_call' }>): string {
     called = true

@@ -20,10 +20,13 @@ export function signatureOf({ origin, signature, data }: Reasoning): string {
 /** Anthropic has a kind of block for what it has encrypted. */
 export const isRedacted = ({ origin, data }: Reasoning): boolean => origin === ANTHROPIC && data !== undefined
 
-export const toThinkingBlock = (step: Reasoning): MessagesBlock =>
-  isRedacted(step)
-    ? { type: 'redacted_thinking', data: step.data ?? '' }
-    : { type: 'thinking', thinking: step.text, signature: signatureOf(step) }
+/** What is encrypted is a block of its own, after what was thought aloud. */
+export function toThinkingBlocks(step: Reasoning): MessagesBlock[] {
+  if (!isRedacted(step)) return [{ type: 'thinking', thinking: step.text, signature: signatureOf(step) }]
+  const { text, data = '' } = step
+  const aloud: MessagesBlock[] = text === '' ? [] : [{ type: 'thinking', thinking: text, signature: '' }]
+  return [...aloud, { type: 'redacted_thinking', data }]
+}
 
 /** A block that comes back, as it was; undefined for one that nobody would take: without a signature, or with a broken one. */
 export function toReasoning(
