@@ -1,6 +1,10 @@
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, root } from './build.mjs'
 import { CPU } from './machine.mjs'
 
@@ -44,11 +48,11 @@ function writeBodies(session, name, body) {
 }
 
 /** What every candidate is to the load generator. */
-const candidate = (child, { name, url, key, bodyFile }) => ({
+const candidate = (child, { name, url, key, headers = {}, bodyFile }) => ({
   name,
   pid: child.pid,
   url,
-  authorization: `Bearer ${key}`,
+  headers: { authorization: `Bearer ${key}`, ...headers },
   bodyFile,
   child,
 })
@@ -105,9 +109,65 @@ export async function startGateway(session, mock, nodeOptions = []) {
   return candidate(child, { name: 'gateway', url: `${url}/api/external/chat/completions`, key, bodyFile })
 }
 
+const PORTKEY = {
+  dependencies: { '@portkey-ai/gateway': '1.15.2' },
+  // With any later one, its answers to streamed requests are 500s.
+  overrides: { '@hono/node-server': '1.8.2' },
+}
+const PORTKEY_INSTALL_MS = 180_000
+
+/**
+ * The best-known gateway on npm that is written in TypeScript, installed into the scratch directory of this run.
+ * Undefined, with a line that says why, when npm cannot get it.
+ */
+export async function startPortkey(session, mock) {
+  const dir = path.join(session.dir, 'portkey')
+  mkdirSync(dir)
+  writeFileSync(path.join(dir, 'package.json'), JSON.stringify({ private: true, ...PORTKEY }))
+  const install = ['install', '--prefix', dir, '--no-audit', '--no-fund', '--ignore-scripts']
+  const { status, error } = spawnSync('npm', install, { cwd: dir, stdio: 'ignore', timeout: PORTKEY_INSTALL_MS })
+  if (status !== 0) {
+    console.error(`portkey is left out: npm install ${error ? `failed: ${error.message}` : `ended with ${status}`}`)
+    return undefined
+  }
+  const port = await freePort()
+  const program = path.join(dir, 'node_modules/@portkey-ai/gateway/build/start-server.js')
+  const child = session.start({
+    name: 'portkey',
+    argv: [process.execPath, program, '--headless', `--port=${port}`],
+    cpu: CPU.measured,
+  })
+  const url = `http://127.0.0.1:${port}`
+  await untilAnswers(child, url)
+  const headers = { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': `${mock.url}/v1` }
+  const bodyFile = writeBodies(session, 'portkey-body', { model: 'mock-model', ...question })
+  return candidate(child, { name: 'portkey', url: `${url}/v1/chat/completions`, key: 'sk-upstream', headers, bodyFile })
+}
+
+async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  return port
+}
+
+/** For a program that does not say in a way we read that it listens. */
+async function untilAnswers(child, url) {
+  for (let tries = 0; tries < 150; tries++) {
+    const answered = await fetch(url).then(
+      (response) => response.arrayBuffer().then(() => true),
+      () => false,
+    )
+    if (answered) return
+    await sleep(100)
+  }
+  throw new BenchError(`${child.name} does not answer. It said:\n${child.output()}`)
+}
+
 /** Asks once and compares with what the mock says, so that no figure is taken of a wrong answer. */
-export async function checkAnswer(mock, { name, url, authorization, bodyFile }) {
-  const headers = { authorization, 'content-type': 'application/json' }
+export async function checkAnswer(mock, { name, url, headers: own, bodyFile }) {
+  const headers = { ...own, 'content-type': 'application/json' }
   const ask = async (target, body) => {
     const response = await fetch(target, { method: 'POST', headers, body })
     const text = await response.text()

@@ -35,6 +35,11 @@ const usageRow = (requestId) => ({
   attempts: 1,
   latency_ms: 640,
   first_token_ms: null,
+  billing_mode: 'user-completions',
+  billing_period: '2026-11',
+  cost_nanos: 0,
+  points: 0,
+  price_missing: 0,
 })
 
 /** `inFlight` requests that do nothing but commit, one after another, for so many seconds. */

@@ -3,11 +3,13 @@
  * events. Linux only (epoll). It talks to loopback addresses and nothing else.
  *
  *   load --url http://127.0.0.1:8787/path --body FILE --conns 50 --seconds 2 [-H 'name: value']...
- *        [--ramp-ms 1000] [--watch PID] [--chunks 50]
+ *        [--ramp-ms 1000] [--watch PID] [--chunks 50] [--once 1]
  *
  * Each connection sends its next request when the previous answer is complete; --ramp-ms spreads the first ones.
  * --chunks says that answers are streams: each must carry that many stamps "@@<CLOCK_MONOTONIC ns>@@" (the mock
  * upstream writes one into every content chunk) and end with "data: [DONE]", or it counts as truncated.
+ * A stamp that is older than the one before it in its stream makes the answer count as reordered.
+ * --once sends one request on each connection and ends when all of them are answered, or after --seconds.
  * --watch reads the CPU clock of another process (all its threads, to the nanosecond) around the run.
  *
  * Prints one JSON object; times are microseconds. Only answers inside the window are counted.
@@ -52,6 +54,8 @@ typedef struct {
   int chunk_size_done, trailer_bytes;
   uint64_t started_at;
   unsigned chunks; /* stamps seen in this answer */
+  uint64_t last_stamp;
+  int disordered;
   int done;        /* [DONE] seen */
   char *buffer;    /* the head, later an unfinished line of the stream */
   size_t buffered;
@@ -63,9 +67,10 @@ static char *request;
 static size_t request_bytes;
 static int poller, ramp_ms, open_failures;
 static unsigned expected_chunks;
-static int streaming;
+static int streaming, once;
+static unsigned open_now, open_max, ended; /* answers under way, the most there were; connections that are done */
 static uint64_t end_at;
-static uint64_t completed, chunks_seen, errors, non2xx, truncated;
+static uint64_t completed, chunks_seen, errors, non2xx, truncated, reordered;
 
 static void die(const char *what) {
   perror(what);
@@ -123,7 +128,8 @@ static void open_connection(connection *c) {
 static void reopen(connection *c) {
   close(c->fd);
   c->state = CLOSED;
-  if (now() < end_at) open_connection(c);
+  if (once) ended++;
+  else if (now() < end_at) open_connection(c);
 }
 static void write_request(connection *c) {
   while (c->written < request_bytes) {
@@ -147,19 +153,23 @@ static void start_request(connection *c) {
   if (c->started_at >= end_at) return;
   c->written = c->buffered = 0;
   c->chunks = 0;
+  c->last_stamp = 0;
+  c->disordered = 0;
   c->done = c->close_after = 0;
   c->state = WRITING;
   write_request(c);
 }
 static void finish_answer(connection *c, uint64_t at) {
   c->state = IDLE;
+  open_now--;
   if (at <= end_at) {
     completed++;
     if (c->status < 200 || c->status > 299) non2xx++;
     else if (streaming && (!c->done || c->chunks != expected_chunks)) truncated++;
+    else if (c->disordered) reordered++;
     else record(&latency, at - c->started_at);
   }
-  if (c->close_after) reopen(c);
+  if (c->close_after || once) reopen(c);
   else start_request(c);
 }
 
@@ -178,6 +188,8 @@ static void read_line(connection *c, const char *line, size_t bytes, uint64_t at
     p += 2;
     if (c->chunks++ == 0) record(&first_chunk, at - c->started_at);
     chunks_seen++;
+    if (stamp < c->last_stamp) c->disordered = 1;
+    c->last_stamp = stamp;
     if (stamp <= at) record(&delay, at - stamp);
   }
 }
@@ -279,8 +291,10 @@ static void read_answer(connection *c) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   uint64_t at = now();
   if (got <= 0 || c->state < HEAD) { /* closed, or bytes nobody asked for */
-    if (c->state == BODY) truncated++;
-    else if (c->state != IDLE || got > 0) errors++;
+    if (c->state == BODY) {
+      truncated++;
+      open_now--;
+    } else if (c->state != IDLE || got > 0) errors++;
     reopen(c);
     return;
   }
@@ -298,6 +312,7 @@ static void read_answer(connection *c) {
       return;
     }
     c->state = BODY;
+    if (++open_now > open_max) open_max = open_now;
     c->buffered = 0;
     p += (size_t)head - before;
     n -= (size_t)head - before;
@@ -371,6 +386,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(name, "--seconds")) seconds = atof(value);
     else if (!strcmp(name, "--ramp-ms")) ramp_ms = atoi(value);
     else if (!strcmp(name, "--watch")) watched = (pid_t)atoi(value);
+    else if (!strcmp(name, "--once")) once = atoi(value);
     else if (!strcmp(name, "--chunks")) expected_chunks = (unsigned)atoi(value), streaming = 1;
     else {
       fprintf(stderr, "load: unknown option %s\n", name);
@@ -398,6 +414,11 @@ int main(int argc, char **argv) {
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
   poller = epoll_create1(0);
   connection *all = calloc((size_t)connections, sizeof *all);
   if (!all) die("calloc");
@@ -408,7 +429,7 @@ int main(int argc, char **argv) {
   end_at = begin_at + (uint64_t)(seconds * 1e9);
   int opened = 0;
   struct epoll_event events[512];
-  for (uint64_t t = begin_at; t < end_at; t = now()) {
+  for (uint64_t t = begin_at; t < end_at && !(once && ended == (unsigned)connections); t = now()) {
     int target = ramp_ms ? 1 + (int)((double)connections * (double)(t - begin_at) / (ramp_ms * 1e6)) : connections;
     while (opened < connections && opened < target) open_connection(&all[opened++]);
     uint64_t left_ms = (end_at - t) / 1000000 + 1;
@@ -424,9 +445,11 @@ int main(int argc, char **argv) {
   struct rusage own;
   getrusage(RUSAGE_SELF, &own);
   long long own_us = (own.ru_utime.tv_sec + own.ru_stime.tv_sec) * 1000000ll + own.ru_utime.tv_usec + own.ru_stime.tv_usec;
-  printf("{\"seconds\":%.3f,\"completed\":%llu,\"chunks\":%llu,\"errors\":%llu,\"non2xx\":%llu,\"truncated\":%llu",
+  printf("{\"seconds\":%.3f,\"completed\":%llu,\"chunks\":%llu,\"errors\":%llu,\"non2xx\":%llu,\"truncated\":%llu,"
+         "\"reordered\":%llu,\"open_max\":%u",
          (double)(now() - begin_at) / 1e9, (unsigned long long)completed, (unsigned long long)chunks_seen,
-         (unsigned long long)errors, (unsigned long long)non2xx, (unsigned long long)truncated);
+         (unsigned long long)errors, (unsigned long long)non2xx, (unsigned long long)truncated,
+         (unsigned long long)reordered, open_max);
   printf(",\"own_cpu_us\":%lld,\"watched_cpu_us\":%.1f", own_us, (double)(cpu_after - cpu_before) / 1e3);
   print_histogram("latency", &latency);
   print_histogram("first_chunk", &first_chunk);

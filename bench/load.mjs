@@ -9,24 +9,27 @@ const RAMP_MS = 1000
  *   Closed loop on so many connections; `stream` is the shape of streamed answers.
  * @typedef {{n: number, p50: number, p99: number, max: number}} Percentiles microseconds
  * @typedef {{seconds: number, completed: number, chunks: number, errors: number, non2xx: number, truncated: number,
- *   own_cpu_us: number, watched_cpu_us: number, latency: Percentiles, first_chunk: Percentiles, delay: Percentiles}} LoadResult
+ *   reordered: number, open_max: number, own_cpu_us: number, watched_cpu_us: number, latency: Percentiles, first_chunk: Percentiles, delay: Percentiles}} LoadResult
  */
 
 /**
  * Loads one candidate with one case (load.c) and reads the candidate's CPU clock around it.
+ * @param {{once?: boolean, rampMs?: number}} [options] `once`: one request on each connection, within so many seconds;
+ *   `rampMs`: over which time the first streams begin.
  * @returns {Promise<LoadResult>}
  */
-export function runLoad(binary, candidate, { connections, stream }, seconds) {
+export function runLoad(binary, candidate, { connections, stream }, seconds, { once, rampMs = RAMP_MS } = {}) {
   const argv = pinned(CPU.driver, [
     binary,
     ...['--url', candidate.url],
     ...['--body', stream ? candidate.bodyFile.stream : candidate.bodyFile.json],
-    ...['-H', `Authorization: ${candidate.authorization}`],
+    ...Object.entries(candidate.headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
     ...['--watch', String(candidate.pid)],
     // Streams that start together also pause together; spread out they look like real clients.
-    ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(RAMP_MS)] : []),
+    ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(rampMs)] : []),
+    ...(once ? ['--once', '1'] : []),
   ])
   return new Promise((resolve, reject) => {
     const child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -46,4 +49,4 @@ export function runLoad(binary, candidate, { connections, stream }, seconds) {
 }
 
 /** Answers that were not what a client must get. */
-export const countBroken = (result) => result.errors + result.non2xx + result.truncated
+export const countBroken = (result) => result.errors + result.non2xx + result.truncated + result.reordered

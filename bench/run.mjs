@@ -7,13 +7,16 @@ const HELP = `usage: npm run bench [-- MODE] [options]
 
 modes
   requests          gateway beside a bare proxy: CPU per request and chunk (default)
+  streams           memory of 5,000 open streams, none lost or out of order
   start             time to ready, start of the CLI, idle memory
   ledger            durable commits: rows/s and CPU per row
   access            lists, searches and creates among 100,000 users and 10,000 groups, on both engines
+  webhooks          deliveries beside a bare loop of POSTs, and what bad endpoints cost the others
   profile           where the gateway spends its CPU at 50 connections
 
 options
   --quick           fewer and shorter runs: requests takes 1 minute, not 4
+  --portkey         requests: beside Portkey's gateway too, which npm installs into a temporary directory
   --rounds N        interleaved rounds or repetitions
   --data-dir DIR    where stores are made; a real disk, or durable commits look free
                     (default: the system's temporary directory)
@@ -23,15 +26,18 @@ options
 
 const MODES = {
   requests: async () => (await import('./requests.mjs')).benchRequests,
+  streams: async () => (await import('./streams.mjs')).benchStreams,
   start: async () => (await import('./start.mjs')).benchStart,
   ledger: async () => (await import('./ledger.mjs')).benchLedger,
   access: async () => (await import('./access.mjs')).benchAccess,
+  webhooks: async () => (await import('./webhooks.mjs')).benchWebhooks,
   profile: async () => (await import('./profile.mjs')).profileGateway,
 }
 
 const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
   quick: { type: 'boolean', default: false },
+  portkey: { type: 'boolean', default: false },
   rounds: { type: 'string' },
   'data-dir': { type: 'string' },
   out: { type: 'string' },

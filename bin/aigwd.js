@@ -5,5 +5,5 @@ import { setFlagsFromString } from 'node:v8'
 // does, and dies a moment later: without the guess, a loaded daemon spends far less time collecting garbage.
 setFlagsFromString('--no-allocation-site-pretenuring')
 
-const { runDaemon } = await import('../dist/daemon/main.js')
+const { runDaemon } = await import('../dist/aigwd/main.js')
 await runDaemon()

@@ -32,6 +32,8 @@ export function userRow(given: Partial<Tables['users']> & { tenant_id: string })
     is_verified: 1,
     setup_completed: 1,
     search_text: toSearchText(name, email, username),
+    usage_by_model: 0,
+    dollar_limit_nanos: null,
     ...given,
     name,
     email,

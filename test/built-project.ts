@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,6 +21,9 @@ export async function buildProject(): Promise<BuiltProject> {
     const build = ['-p', join(project, 'tsconfig.build.json'), '--noCheck', '--outDir', join(directory, 'dist')]
     await promisify(execFile)(join(project, 'node_modules/.bin/tsc'), build)
     await stat(join(directory, 'dist/daemon/main.js'))
+    // In place of the bundle, which has a test of its own.
+    await mkdir(join(directory, 'dist/aigwd'))
+    await writeFile(join(directory, 'dist/aigwd/main.js'), "export * from '../daemon/main.js'\n")
   } catch (error) {
     await remove()
     throw error

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { Agent, request as send } from 'undici'
-import { afterAll, afterEach, beforeAll } from 'vitest'
+import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
 import { type Config, licensePools, type ProviderConfig } from '../src/daemon/config.ts'
 import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
@@ -11,6 +13,7 @@ import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
 import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
 import { sharedResources } from './shared-resources.ts'
 import { chatJson, replyJson, startUpstream, type Upstream } from './upstream.ts'
+import { TEST_MASTER_KEY } from './webhook-rows.ts'
 
 export type Answer = {
   status: number
@@ -58,24 +61,34 @@ export type GatewayOptions = {
   limits?: Partial<ConnectionLimits>
   drainTimeoutMs?: number
   licenses?: Partial<Config['licenses']>
+  points?: Config['points']
   trustedProxies?: readonly string[]
   scripts?: Config['scripts']
   failover?: Config['failover']
   concurrency?: Config['concurrency']
+  /** By default webhooks may be delivered to this machine, where all receivers of the tests are. */
+  webhooks?: Config['webhooks']
+  masterKey?: string
+  /** Another daemon on the same store, key and upstream. It is closed before the one it stands beside. */
+  beside?: Gateway
 }
+
+/** Threads run built code: Node 20 cannot run our TypeScript. */
+export const extractionWorker = (): URL =>
+  pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/extract/worker.js'))
 
 const running = new Set<Gateway>()
 
 // Whatever a test leaves behind is closed here, so that one failure does not become two.
 afterEach(async () => {
-  for (const gateway of [...running]) if (!sharedResources.has(gateway)) await gateway.close()
+  for (const gateway of [...running].reverse()) if (!sharedResources.has(gateway)) await gateway.close()
 })
 
-/** One gateway for all tests of the enclosing `describe`. */
-export function sharedGateway(options: GatewayOptions = {}): { readonly current: Gateway } {
+/** One gateway for all tests of the enclosing `describe`; options that need an earlier one are made by a function. */
+export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) = {}): { readonly current: Gateway } {
   let gateway: Gateway | undefined
   beforeAll(async () => {
-    gateway = await startGateway(options)
+    gateway = await startGateway(typeof options === 'function' ? options() : options)
     sharedResources.add(gateway)
   })
   afterAll(async () => {
@@ -96,21 +109,28 @@ export function sharedGateway(options: GatewayOptions = {}): { readonly current:
  * It is closed after the test, and the test fails when a timer of the daemon is left.
  */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const { engine = sqliteEngine } = options
-  const place = await engine.place({ migrated: true })
-  const upstream = await startUpstream()
+  const { engine = sqliteEngine, beside } = options
+  const place = beside ? placeOf(beside) : await engine.place({ migrated: true })
+  const upstream = beside?.upstream ?? (await startUpstream())
   const chat = replyJson(chatJson('Hello from the upstream.', { usage: { prompt_tokens: 11, completion_tokens: 5 } }))
   const embeddings = replyJson({
     object: 'list',
     data: [{ object: 'embedding', index: 0, embedding: [0.5, -0.25] }],
     usage: { prompt_tokens: 2, total_tokens: 2 },
   })
-  upstream.fallback((exchange) => (exchange.request.path.endsWith('/embeddings') ? embeddings : chat)(exchange))
-  const adminKey = newApiKey()
+  if (!beside) {
+    upstream.fallback((exchange) => (exchange.request.path.endsWith('/embeddings') ? embeddings : chat)(exchange))
+  }
+  const adminKey = beside?.adminKey ?? newApiKey()
   const clock = countingClock(options.clock ?? systemClock)
   const log: LogLine[] = []
   const config = testConfig(place, adminKey, upstream, options)
-  const deps = { clock, log: collectingLog(log), ...(options.limits && { limits: options.limits }) }
+  const deps = {
+    clock,
+    log: collectingLog(log),
+    extractionWorker: extractionWorker(),
+    ...(options.limits && { limits: options.limits }),
+  }
   let app = await startApp(config, deps)
   const agent = new Agent({ pipelining: 1, keepAliveTimeout: 60_000 })
 
@@ -170,7 +190,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       running.delete(gateway)
       await agent.destroy()
       await app.close()
-      await upstream.close()
+      if (!beside) await upstream.close()
       await place.remove()
       if (clock.outstanding > 0) throw new Error(`the daemon left ${clock.outstanding} timer(s) behind`)
     },
@@ -179,24 +199,36 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   return gateway
 }
 
-function testConfig(place: TestPlace, bootstrapKey: string, upstream: Upstream, options: GatewayOptions): Config {
+type Place = Pick<TestPlace, 'dataDir' | 'databaseUrl' | 'remove'>
+
+/** The place of another gateway, which removes it. */
+const placeOf = ({ config: { dataDir, database } }: Gateway): Place => ({
+  dataDir,
+  databaseUrl: database.kind === 'postgres' ? database.url : undefined,
+  remove: () => Promise.resolve(),
+})
+
+function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, options: GatewayOptions): Config {
   return {
     listen: { host: '127.0.0.1', port: 0 },
     dataDir: place.dataDir,
     database: place.databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: place.databaseUrl },
     bootstrapKey,
+    masterKey: options.masterKey ?? TEST_MASTER_KEY,
+    webhooks: options.webhooks ?? { allowPrivate: true },
     providers: [...(options.providers ?? []), upstreamProvider('test', upstream.url)],
     log: { level: 'silent' },
     drainTimeoutMs: options.drainTimeoutMs ?? 1000,
     licenses: licensePools(options.licenses),
     trustedProxies: options.trustedProxies,
+    ...(options.points && { points: options.points }),
     ...(options.scripts && { scripts: options.scripts }),
     ...(options.failover && { failover: options.failover }),
     ...(options.concurrency && { concurrency: options.concurrency }),
   }
 }
 
-/** An OpenAI-compatible provider at this address. */
+/** An OpenAI-compatible provider at this address; a token costs a millionth of a dollar, one of its answer two. */
 export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): ProviderConfig => ({
   name,
   kind: 'openai',
@@ -204,6 +236,7 @@ export const upstreamProvider = (name: string, baseUrl: string, models?: readonl
   apiKey: 'sk-upstream-secret',
   headers: {},
   models,
+  prices: { '*': { input: 1, output: 2 } },
 })
 
 /** Frames of an event stream. Fails on anything that is neither a frame nor `[DONE]`. */

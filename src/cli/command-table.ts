@@ -235,6 +235,111 @@ const tenants: Entry[] = [
   },
 ]
 
+const webhooks: Entry[] = [
+  {
+    name: 'create',
+    summary: 'Register an endpoint and print its signing secret',
+    load: async () => (await import('./commands/webhooks/create.ts')).createCommand,
+  },
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List endpoints',
+    load: async () => (await import('./commands/webhooks/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show an endpoint and how its deliveries go',
+    load: async () => (await import('./commands/webhooks/show.ts')).showCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change an endpoint',
+    load: async () => (await import('./commands/webhooks/update.ts')).updateCommand,
+  },
+  {
+    name: 'enable',
+    summary: 'Deliver to an endpoint again',
+    load: async () => (await import('./commands/webhooks/status.ts')).enableCommand,
+  },
+  {
+    name: 'disable',
+    summary: 'Deliver nothing to an endpoint for now',
+    load: async () => (await import('./commands/webhooks/status.ts')).disableCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete an endpoint',
+    load: async () => (await import('./commands/webhooks/delete.ts')).deleteCommand,
+  },
+  {
+    name: 'rotate-secret',
+    summary: 'Give an endpoint a new signing secret',
+    load: async () => (await import('./commands/webhooks/rotate-secret.ts')).rotateSecretCommand,
+  },
+  {
+    name: 'test',
+    summary: 'Send a test event to an endpoint',
+    load: async () => (await import('./commands/webhooks/test.ts')).testCommand,
+  },
+  {
+    name: 'events',
+    summary: 'List the events, or show a sample of one',
+    load: async () => (await import('./commands/webhooks/events.ts')).eventsCommand,
+  },
+  {
+    name: 'verify',
+    summary: 'Check the signature of a body that was received',
+    load: async () => (await import('./commands/webhooks/verify.ts')).verifyCommand,
+  },
+  {
+    name: 'sign',
+    summary: 'Sign a body as the gateway does',
+    load: async () => (await import('./commands/webhooks/sign.ts')).signCommand,
+  },
+  {
+    name: 'deliveries',
+    aliases: ['delivery'],
+    summary: 'What was sent: list, show, resend',
+    verbs: [
+      {
+        name: 'list',
+        aliases: ['ls'],
+        summary: 'List deliveries',
+        load: async () => (await import('./commands/webhooks/deliveries.ts')).listDeliveriesCommand,
+      },
+      {
+        name: 'show',
+        aliases: ['get'],
+        summary: 'Show a delivery and what came back',
+        load: async () => (await import('./commands/webhooks/deliveries.ts')).showDeliveryCommand,
+      },
+      {
+        name: 'resend',
+        summary: 'Send the event of a delivery once more',
+        load: async () => (await import('./commands/webhooks/deliveries.ts')).resendCommand,
+      },
+    ],
+  },
+  {
+    name: 'recover',
+    summary: 'Send an endpoint what it missed',
+    load: async () => (await import('./commands/webhooks/recover.ts')).recoverCommand,
+  },
+  {
+    name: 'listen',
+    summary: 'Show events as they happen, and forward them to this machine',
+    load: async () => (await import('./commands/webhooks/listen.ts')).listenCommand,
+  },
+  {
+    name: 'trigger',
+    summary: 'Send a sample of an event',
+    load: async () => (await import('./commands/webhooks/trigger.ts')).triggerCommand,
+  },
+]
+
 const indexes: Entry[] = [
   {
     name: 'create',
@@ -248,9 +353,36 @@ const indexes: Entry[] = [
     load: async () => (await import('./commands/indexes/list.ts')).listCommand,
   },
   {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a knowledge base',
+    load: async () => (await import('./commands/indexes/show.ts')).showCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Rename one, or change who may read it',
+    load: async () => (await import('./commands/indexes/update.ts')).updateCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete one with all its documents',
+    load: async () => (await import('./commands/indexes/delete.ts')).deleteCommand,
+  },
+  {
     name: 'add',
     summary: 'Add files or folders to a knowledge base',
     load: async () => (await import('./commands/indexes/add.ts')).addCommand,
+  },
+  {
+    name: 'docs',
+    summary: 'List the documents of a knowledge base',
+    load: async () => (await import('./commands/indexes/docs.ts')).docsCommand,
+  },
+  {
+    name: 'remove',
+    summary: 'Take a document out of a knowledge base',
+    load: async () => (await import('./commands/indexes/remove.ts')).removeCommand,
   },
   {
     name: 'search',
@@ -333,9 +465,25 @@ export const COMMAND_GROUPS: Group[] = [
     ],
   },
   {
+    title: 'Webhooks:',
+    entries: [
+      {
+        name: 'webhooks',
+        aliases: ['webhook'],
+        summary: 'Signed events to endpoints: create, test, deliveries, listen and more',
+        verbs: webhooks,
+      },
+    ],
+  },
+  {
     title: 'Knowledge:',
     entries: [
-      { name: 'indexes', aliases: ['index'], summary: 'Knowledge bases: create, list, add, search', verbs: indexes },
+      {
+        name: 'indexes',
+        aliases: ['index'],
+        summary: 'Knowledge bases and their documents: create, add, docs, search …',
+        verbs: indexes,
+      },
     ],
   },
   {

@@ -75,6 +75,7 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['Which may it use?   aigw indexes list']
   if (status === 403) return ['What may this key do?  aigw whoami']
+  if (text.startsWith('WEBHOOK_DISABLED ')) return ['Enable it first:    aigw webhooks enable ID']
   if (status === 429) {
     const reset = findAtPath(body, 'reset_time')
     const seconds = findAtPath(body, 'error.retryAfter') ?? headers['retry-after']

@@ -30,6 +30,8 @@ type ListSource = {
   query?: ApiRequest['query']
   /** Where the answer has its rows. */
   itemsKey: string
+  /** The gateway has no pages of these, and no search: every answer holds them all. */
+  isWhole?: boolean | undefined
   /** Waits when the gateway asks for it between two pages, instead of failing halfway. */
   isPatient?: boolean
 }
@@ -79,19 +81,20 @@ type ListPage<Row> = { rows: Row[]; total: number; isLast: boolean; raw: Buffer 
 
 async function* readPages<Row extends object>(
   context: CliContext,
-  { path, query, itemsKey, isPatient = false }: ListSource,
+  { path, query, itemsKey, isWhole = false, isPatient = false }: ListSource,
   limit: number,
 ): AsyncGenerator<ListPage<Row>> {
   const api = await context.api()
   for (let page = 1; ; page++) {
-    const request = { method: 'GET', path, query: { ...query, page, limit } }
-    const send = () => api.send<{ pagination: Pagination }>(request)
+    const request = { method: 'GET', path, query: isWhole ? {} : { ...query, page, limit } }
+    const send = () => api.send<{ pagination?: Pagination }>(request)
     const { body, raw, requestId } = await (isPatient ? waitingFor(context, send) : send())
     const rows: unknown = Reflect.get(body, itemsKey)
-    if (!Array.isArray(rows) || !rows.every(isRow<Row>) || body.pagination === undefined) {
+    const pagination = isWhole && Array.isArray(rows) ? { total: rows.length, pages: 1 } : body.pagination
+    if (!Array.isArray(rows) || !rows.every(isRow<Row>) || pagination === undefined) {
       throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with a list of ${itemsKey}`, { requestId })
     }
-    const { total, pages } = body.pagination
+    const { total, pages } = pagination
     const isLast = page >= pages || rows.length === 0
     yield { rows, total, isLast, raw }
     if (isLast) return

@@ -107,6 +107,15 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
   }
 }
 
+/** Whether no format with names was asked for, so that stdout can be one text, such as a secret, and nothing else. */
+export const isPlain = ({
+  raw,
+  field,
+  fields,
+  format = 'table',
+}: Pick<Settings, 'raw' | 'field' | 'fields' | 'format'>): boolean =>
+  !raw && field === undefined && fields.length === 0 && (format === 'table' || format === 'tsv')
+
 /** Text that is data itself, for commands that work without any settings. */
 export const printText = ({ stdout }: Pick<Io, 'stdout'>, text: string): Promise<void> =>
   writeTo(stdout, stdout.isTTY === true ? forTerminal(text) : text)

@@ -10,14 +10,19 @@ export type Resource<Item extends { id: string }> = {
   noun: string
   /** The command that works on it: `aigw <command> list`. */
   command: string
-  /** Of the list; a single one is at `<path>/<id>`. */
+  /** Of the list, unless that has a path of its own; a single one is at `<path>/<id>`. */
   path: string
+  listPath?: string
+  /** What shows all of them, where that is not `aigw <command> list`. */
+  listCommand?: string
   itemsKey: string
   itemKey: string
   /** Whether a person who says `name` means this one. */
   isCalled(item: Item, name: string): boolean
   /** Where several may be called the same. */
   sharesNames?: true
+  /** The list has no pages. */
+  isWhole?: true
 }
 
 /** No name, username or role name is longer than an email may be. */
@@ -40,17 +45,24 @@ export function itemIn<Item extends object>(body: object, itemKey: string, baseU
 /** Asks for one by its name, or returns undefined. Throws a usage error when several have it. */
 export async function findNamed<Item extends { id: string }>(
   context: CliContext,
-  { path, itemsKey, isCalled, sharesNames, noun }: Resource<Item>,
+  { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun }: Resource<Item>,
   given: string,
 ): Promise<Item | undefined> {
   // As the gateway keeps names. No list can be asked for a longer one than there can be, and nothing is called nothing.
   const name = given.trim()
-  if (name === '' || name.length > LONGEST_NAME_CHARS) return undefined
+  if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
   // The oldest first: what is added meanwhile does not push others from page to page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
   let found: Item | undefined
-  for await (const item of findMatching<Item>(context, { path, query, itemsKey, search: name, matches })) {
+  for await (const item of findMatching<Item>(context, {
+    path: listPath,
+    query,
+    itemsKey,
+    isWhole,
+    search: name,
+    matches,
+  })) {
     if (found !== undefined) {
       const hint = `Say which by its id:  ${found.id} or ${item.id}`
       throw usageError(`more than one ${noun} is called '${name}'`, [hint])
@@ -85,10 +97,10 @@ async function getNamed<Item extends { id: string }>(
 ): Promise<Item> {
   const item = await findNamed(context, resource, given)
   if (item !== undefined) return item
-  const { noun, command } = resource
+  const { noun, command, listCommand = `aigw ${command} list` } = resource
   throw new CliError(EXIT.notFound, `there is no ${noun} '${given}'`, {
     code: `${toCode(noun)}_NOT_FOUND`,
-    hints: [`Which are there?  aigw ${command} list`],
+    hints: [`Which are there?  ${listCommand}`],
   })
 }
 

@@ -1,8 +1,10 @@
 import type { Group } from '../shared/wire/groups.ts'
+import type { Index } from '../shared/wire/indexes.ts'
 import type { ApiKey } from '../shared/wire/keys.ts'
 import type { Role } from '../shared/wire/roles.ts'
 import type { Tenant } from '../shared/wire/tenants.ts'
 import type { User } from '../shared/wire/users.ts'
+import type { Webhook } from '../shared/wire/webhooks.ts'
 import type { Resource } from './resolve.ts'
 
 export const GROUPS: Resource<Group> = {
@@ -53,4 +55,26 @@ export const TENANTS: Resource<Tenant> = {
   itemsKey: 'tenants',
   itemKey: 'tenant',
   isCalled: (tenant, name) => tenant.name === name,
+}
+
+/** Several endpoints may have one address. */
+export const WEBHOOKS: Resource<Webhook> = {
+  noun: 'webhook',
+  command: 'webhooks',
+  path: '/api/admin/webhooks',
+  itemsKey: 'webhooks',
+  itemKey: 'webhook',
+  isCalled: (webhook, address) => webhook.url === address,
+  sharesNames: true,
+  isWhole: true,
+}
+
+export const INDEXES: Resource<Index> = {
+  noun: 'index',
+  command: 'indexes',
+  path: 'indexes',
+  listPath: 'indexes/all',
+  itemsKey: 'indexes',
+  itemKey: 'index',
+  isCalled: (index, name) => index.name === name,
 }

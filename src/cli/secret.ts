@@ -5,6 +5,7 @@ import { type Creation, checkCreation, createUnlessThere, findExisting } from '.
 import { CliError, EXIT, usageError } from './errors.ts'
 import { findAtPath, type View } from './formats.ts'
 import { notAGateway } from './http-errors.ts'
+import { isPlain } from './output.ts'
 import type { Settings } from './profile.ts'
 import { toCode } from './resolve.ts'
 import { openSecretFile } from './secret-file.ts'
@@ -135,10 +136,6 @@ function secretIn(body: object, baseUrl: string): string {
 }
 
 type Shape = Pick<Settings, 'raw' | 'field' | 'fields' | 'format' | 'dryRun'>
-
-/** No format with names was asked for, so stdout can be the secret and nothing else. */
-const isPlain = ({ raw, field, fields, format = 'table' }: Shape): boolean =>
-  !raw && field === undefined && fields.length === 0 && (format === 'table' || format === 'tsv')
 
 function assertKept({ raw, field, fields, format, dryRun }: Shape, { saveTo, force }: SecretFlags): void {
   if (saveTo !== undefined) {

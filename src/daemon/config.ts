@@ -5,7 +5,14 @@ import { type FileSettings, parseBootstrapKey, parseConfigFile } from './config/
 import { parseFlags } from './config/flags.ts'
 import { providersFromEnvironment } from './config/providers.ts'
 import { readSecret, reasonOf } from './config/secret.ts'
-import { parseDatabaseUrl, parseDescriptor, parseListen, parseSwitch, ValueFault } from './config/values.ts'
+import {
+  parseDatabaseUrl,
+  parseDescriptor,
+  parseListen,
+  parseMasterKey,
+  parseSwitch,
+  ValueFault,
+} from './config/values.ts'
 import type { LogLevel } from './log.ts'
 import type { AwsCredentials } from './providers/bedrock/signature.ts'
 import type { Scripts } from './providers/local/script.ts'
@@ -19,6 +26,10 @@ export type Config = {
   database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
   /** The first administrator key, when the operator chose it. */
   bootstrapKey: string | undefined
+  /** What secrets in the store are sealed with, 64 hex characters; undefined for the one in `<dataDir>/master.key`. */
+  masterKey?: string | undefined
+  /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
+  webhooks?: { allowPrivate: boolean }
   /** All but the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
   /** What the models `local/script/<name>` play. */
@@ -28,6 +39,8 @@ export type Config = {
   drainTimeoutMs: number
   /** How many users of each tenant may have a licence; 0 is no limit. */
   licenses: LicensePools
+  /** Points that a user of each licence has in a month; of a tier that is not named, any number. */
+  points?: PointAllowances | undefined
   /** Addresses and blocks of the proxies before the daemon whose X-Forwarded-For is believed. */
   trustedProxies?: readonly string[] | undefined
   /** Whether model servers on this machine are looked for. */
@@ -52,9 +65,21 @@ export type EndpointConfig = {
   models: readonly string[] | undefined
   /** Of Azure OpenAI: the date of its interface; undefined for the one that has none. */
   apiVersion?: string | undefined
+  /** By the upstream's own names of its models, or `*` for all others; they go before the bundled ones. */
+  prices?: Readonly<Record<string, PriceConfig>> | undefined
 }
 
-export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
+/** Dollars for a million tokens. What is read from or written to a cache costs what input does, unless it says otherwise. */
+export type PriceConfig = {
+  input: number
+  output: number
+  cacheRead?: number | undefined
+  cacheWrite?: number | undefined
+  /** Of an answer; undefined: as the bundled list has it, else one. */
+  points?: number | undefined
+}
+
+export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models' | 'prices'> & {
   kind: 'bedrock'
   /** Of AWS. */
   region: string
@@ -77,6 +102,7 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
 export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
 
 export type LicensePools = Readonly<Record<License, number>>
+export type PointAllowances = { readonly [Tier in License]?: number | null | undefined }
 
 /** Pools of the sizes given; those that are not named have no limit. */
 export const licensePools = (sizes: { [Tier in License]?: number | undefined } = {}): LicensePools =>
@@ -129,9 +155,10 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const databaseUrl = value('AIGW_DATABASE_URL', env.AIGW_DATABASE_URL, parseDatabaseUrl) ?? settings.database?.url
   const bootstrapKey = value('AIGW_BOOTSTRAP_KEY', env.AIGW_BOOTSTRAP_KEY, parseBootstrapKey)
   const parentPipe = value('AIGW_PARENT_PIPE', env.AIGW_PARENT_PIPE, parseDescriptor)
-  // Features to come use these two; a mistake in them shall show now and not on the day of an upgrade.
-  value('AIGW_MASTER_KEY_FILE', env.AIGW_MASTER_KEY_FILE, (path) => readSecret(sources.readFile, resolve(path)))
-  value('WEBHOOKS_ALLOW_PRIVATE', env.WEBHOOKS_ALLOW_PRIVATE, parseSwitch)
+  const masterKey = value('AIGW_MASTER_KEY_FILE', env.AIGW_MASTER_KEY_FILE, (path) =>
+    parseMasterKey(readSecret(sources.readFile, resolve(path)), path),
+  )
+  const allowPrivate = value('WEBHOOKS_ALLOW_PRIVATE', env.WEBHOOKS_ALLOW_PRIVATE, parseSwitch)
   const fromEnvironment = providersFromEnvironment(env, settings.namedProviders)
   faults.push(...fromEnvironment.faults)
   const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
@@ -144,11 +171,14 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     dataDir: resolve(dataDir),
     database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
+    masterKey,
+    webhooks: { allowPrivate: allowPrivate ?? false },
     providers: [...settings.providers, ...fromEnvironment.providers],
     scripts: settings.scripts,
     log: { level: settings.log?.level ?? 'info' },
     drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,
     licenses: licensePools(settings.licenses ?? {}),
+    points: settings.points ?? undefined,
     trustedProxies: settings.trusted_proxies ?? undefined,
     discoverLocal: settings.discover_local ?? true,
     failover: { sameModelRetries: settings.failover?.same_model_retries ?? SAME_MODEL_RETRIES.default },

@@ -25,9 +25,20 @@ export const STALL_TIMEOUT_MS = 30_000
 // Idempotency
 export const IDEMPOTENCY_KEY_CHARS = 255
 export const IDEMPOTENCY_HOURS = 24
+/** The largest answer that is kept for its repeats. Ours. */
+export const IDEMPOTENCY_RESULT_BYTES = 4_194_304
+/** How far a client may be behind an answer that is kept: nobody who repeats the request waits for its connection. Ours. */
+export const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 /** How often expired answers are deleted, and how many at a time. */
 export const IDEMPOTENCY_PURGE_MS = 600_000
 export const IDEMPOTENCY_PURGE_ROWS = 500
+/**
+ * With several daemons: how long the one that runs a request is believed to live without a word of it, how often it gives
+ * one, and how often the others ask. Clocks may differ by the first less the second.
+ */
+export const IDEMPOTENCY_LEASE_MS = 10_000
+export const IDEMPOTENCY_RENEW_MS = 3_000
+export const IDEMPOTENCY_POLL_MS = 100
 
 // HTTP edge
 export const HEADER_BYTES = 16_384
@@ -76,6 +87,38 @@ export const TRAIN_TEXT_BYTES = 10_485_760
 export const DOCUMENT_PASSAGES = 100_000
 /** Longest name of a document. Ours. */
 export const DOCUMENT_NAME_CHARS = 500
+/** All of one training's body, what is skipped of files that are too large included. Ours. */
+export const TRAIN_BODY_BYTES = 4_294_967_296
+/** Trainings of one tenant that one daemon has in hand at once: each may have a gigabyte on the disk. Ours. */
+export const TRAININGS = 8
+/** What a training that gets no turn is told to wait. Ours. */
+export const TRAINING_RETRY_AFTER_SECONDS = 5
+/** Indexes that may be assigned to one user, by licence; only the first is the contract's. */
+export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
+/** How often the documents of deleted indexes are removed. Ours. */
+export const INDEX_PURGE_MS = 60_000
+
+// Reading files of every kind. All ours.
+/** From a file's first byte to its last passage. */
+export const EXTRACT_TIMEOUT_MS = 120_000
+/** What the reader of a file may keep in JavaScript's heap, and by how much the daemon may grow while it reads. */
+export const EXTRACT_HEAP_MB = 768
+export const EXTRACT_GROWTH_BYTES = 1_073_741_824
+export const EXTRACT_WATCH_MS = 200
+/** A thread without a file to read is kept so long for the next one. */
+export const EXTRACT_IDLE_MS = 60_000
+/** The text of one document. */
+export const EXTRACT_TEXT_CHARS = 67_108_864
+export const CONTAINER_ENTRIES = 10_000
+/** What those parts of a ZIP-based file unpack to that hold text. */
+export const CONTAINER_UNPACKED_BYTES = 104_857_600
+export const PDF_PAGES = 5_000
+/** What one stream of a PDF unpacks to on the fast way. */
+export const PDF_STREAM_BYTES = 67_108_864
+/** Elements of HTML in each other; JSON has a limit of its own. */
+export const HTML_DEPTH = 5_000
+export const JSON_DOCUMENT_DEPTH = 100
+
 export const SEARCH_TOP_K = { min: 1, max: 50, default: 10 } as const
 export const SEARCH_CONTENT_CHARS = 500
 
@@ -153,3 +196,106 @@ export const KEY_CHATS = { running: 100, waiting: 200 } as const
 export const TURN_WAIT_MS = 10_000
 /** What a request that gets no turn is told to wait. */
 export const TURN_RETRY_AFTER_SECONDS = 2
+
+// Billing. All ours.
+/** The largest budget of a month, in dollars: what a number can count in nano-dollars. */
+export const DOLLAR_LIMIT_MAX = 9_000_000
+/** The highest price of a million tokens that a configuration may give, in dollars. */
+export const PRICE_MAX = 1_000
+/** The most points that one answer of a model may cost. */
+export const POINTS_PER_ANSWER_MAX = 1_000
+/** Before a call each of these is taken to cost so many input tokens beyond the bytes of its text. */
+export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
+/** The same where nobody has counted, and the likely number is wanted. */
+export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
+/** A provider is believed up to so many times the most that we know of, and so many tokens that we cannot know of. */
+export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000 } as const
+/** On PostgreSQL a reservation holds so long after its daemon was last heard of, which is so often. */
+export const RESERVATION_LEASE_MS = 60_000
+export const RESERVATION_RENEW_MS = 15_000
+/** How long a request that waits for the counters of others does so before it is decided apart from them. */
+export const SPEND_LOCK_WAIT_MS = 1_000
+export const RESERVATIONS_PURGE_MS = 600_000
+/** What a request is told to wait whose money is only reserved, not spent. */
+export const RESERVED_RETRY_AFTER_SECONDS = 2
+/** How often a model without a price is reported. */
+export const PRICE_ALARM_MS = 3_600_000
+
+// Listening to events (`aigw webhooks listen`). All ours.
+/** How often a listener's events are looked for. */
+export const LISTEN_LOOK_MS = 500
+/** A stream without events says so often that it is there: more often than proxies and SOCKET_QUIET_MS cut it. */
+export const LISTEN_PING_MS = 15_000
+/** An event may be stored so much later than its time says: it waits for its commit, and clocks of daemons differ. */
+export const LISTEN_LATE_MS = 5_000
+/** Events that one look, or one page, holds. */
+export const LISTEN_EVENTS = 100
+/** Listeners at once, of one tenant and of one daemon. */
+export const LISTENERS = { perTenant: 10, perDaemon: 100 } as const
+
+// Webhook delivery (spec: Delivery behavior, Limits)
+/** One attempt in all: from the name's lookup to the last byte of the answer that is read. */
+export const WEBHOOK_ATTEMPT_MS = 5_000
+/** Waits before attempt 1, 2 and 3; the later two begin when the attempt before has ended. */
+export const WEBHOOK_WAITS_MS = [0, 10_000, 60_000] as const
+/** So many deliveries in a row that used up their attempts disable the endpoint. */
+export const WEBHOOK_FAILURES_BEFORE_DISABLE = 20
+/** At so many an operator is warned. Ours, as everything below. */
+export const WEBHOOK_FAILURES_WARNED: readonly number[] = [10, 15]
+export const WEBHOOK_URL_CHARS = 2_048
+/** Of an answer so much is kept; then the connection is closed. */
+export const WEBHOOK_RESPONSE_BYTES = 4_096
+/** Of a connection so much is read in one attempt, whatever it is: heads, hints, what surrounds the chunks of a body. */
+export const WEBHOOK_READ_BYTES = 65_536
+/** How long a connection that is kept open may lie idle and still be used. Servers keep theirs longer. */
+export const WEBHOOK_REUSE_MS = 1_000
+/** How long creating an endpoint waits for the addresses of its name. */
+export const WEBHOOK_LOOKUP_MS = 2_000
+/** The longest time that the addresses of a name are used again, whatever their time to live. */
+export const WEBHOOK_DNS_CACHE_MS = 5_000
+/** How long the addresses of one family wait for the other. */
+export const WEBHOOK_OTHER_FAMILY_MS = 300
+/** Attempts to one endpoint at once. */
+export const WEBHOOK_LANE = 2
+/** Deliveries of one endpoint that a daemon claims ahead, so that one commit serves many. */
+export const WEBHOOK_CLAIM_AHEAD = 64
+/**
+ * Attempts at once of one daemon, `all` of them together. `brisk` are younger than WEBHOOK_SLOW_MS, `stuck` are those of
+ * endpoints whose last attempt was cut off, and the rest may become slow; endpoints that are known to be slow begin no more
+ * than `slow`, so that others still can become it.
+ */
+export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
+export const WEBHOOK_SLOW_MS = 300
+/** How long an endpoint counts as slow or stuck after it was. Longer than the longest wait between two attempts. */
+export const WEBHOOK_PACE_MS = 120_000
+/** A daemon that stops renewing loses its deliveries to others after so long. */
+export const WEBHOOK_LEASE_MS = 30_000
+/** By how much the clocks of daemons may differ that share a store. */
+export const WEBHOOK_CLOCK_SLACK_MS = 300_000
+/** How long a daemon may send with an endpoint's settings before it reads them again. */
+export const WEBHOOK_SETTINGS_MS = 2_000
+/** How often deliveries and events are looked for that nobody told this daemon of. */
+export const WEBHOOK_SWEEP_MS = 5_000
+/** How long an end of the daemon waits for attempts under way; one that is cut off is made again. */
+export const WEBHOOK_DRAIN_MS = 1_000
+/** Events, and deliveries, of one transaction. */
+export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } as const
+/** How long what was sent, or given up, can be looked at and sent again; how often the rest is deleted, how many at once. */
+export const WEBHOOK_KEPT_DAYS = 30
+export const WEBHOOK_PURGE_MS = 3_600_000
+export const WEBHOOK_PURGE_ROWS = 500
+/** Deliveries that are kept for one disabled endpoint: above that the oldest are given up; how often that is looked after. */
+export const WEBHOOK_HELD = 10_000
+export const WEBHOOK_HELD_TRIM_MS = 60_000
+/** So far the held deliveries of an endpoint are counted when it is shown. */
+export const WEBHOOK_HELD_COUNTED = 1_000
+
+// Webhooks, management. All ours.
+/** Endpoints of one tenant: the list shows them all. */
+export const WEBHOOK_ENDPOINTS = 2_000
+/** The longest time that two secrets sign side by side. */
+export const WEBHOOK_OVERLAP_SECONDS = 604_800
+/** Deliveries that one call of recover puts on their way again. */
+export const WEBHOOK_RECOVERED = 1_000
+/** How far a receiver's clock may be from the timestamp of a signature, by default (spec: Webhook signing). */
+export const SIGNATURE_TOLERANCE_SECONDS = 300

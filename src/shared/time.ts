@@ -11,6 +11,8 @@ export type Clock = {
   after(ms: number, run: () => void): Timer
 }
 
+export const DAY_MS = 86_400_000
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -21,5 +23,15 @@ export const systemClock: Clock = {
   },
 }
 
+let lastMs = Number.NaN
+let lastText = ''
+
 /** ISO 8601, UTC, with milliseconds. */
-export const isoTime = (ms: number): string => new Date(ms).toISOString()
+export function isoTime(ms: number): string {
+  // Batches write the same moment into thousands of rows.
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString()
+    lastMs = ms
+  }
+  return lastText
+}

@@ -92,6 +92,7 @@ export const userNamed = (name: string, more: object = {}) => ({
   email: `${name.toLowerCase()}@example.com`,
   role: 'user',
   license: 'Essential',
+  usageByModel: { enabled: false, dollarLimit: null },
   status: 1,
   isVerified: false,
   setupCompleted: false,
@@ -145,6 +146,72 @@ export const tenantNamed = (name: string, more: object = {}) => ({
   ...SINCE,
   ...more,
 })
+
+export const webhookAt = (url: string, more: object = {}) => ({
+  id: '7'.repeat(24),
+  url,
+  description: '',
+  events: ['*'],
+  enabled: true,
+  disabledReason: null,
+  failureCount: 0,
+  previousSecretUntil: null,
+  lastDeliveryAt: null,
+  lastStatus: null,
+  heldDeliveries: 0,
+  heldDropped: 0,
+  ...SINCE,
+  ...more,
+})
+
+/** The signing secret of every endpoint that the fake gateway makes. */
+export const SIGNING_SECRET = `whsec_${'c3'.repeat(16)}`
+
+export const DELIVERY_ID = '01234567-89ab-cdef-0123-456789abcdef'
+
+export const deliveryOf = (more: object = {}) => ({
+  id: DELIVERY_ID,
+  webhookId: '7'.repeat(24),
+  eventId: `evt_${'8'.repeat(24)}`,
+  eventType: 'pii:incident',
+  state: 'delivered',
+  attempts: 1,
+  nextAttemptAt: null,
+  deliveredAt: SINCE.createdAt,
+  lastStatus: 200,
+  lastError: null,
+  lastDurationMs: 12,
+  resendOf: null,
+  isTest: false,
+  createdAt: SINCE.createdAt,
+  ...more,
+})
+
+/** As its own route has it. */
+export const deliveryDetails = (more: object = {}) => ({
+  ...deliveryOf(),
+  lastResponse: 'ok',
+  event: eventOf('pii:incident'),
+  ...more,
+})
+
+export const eventOf = (type: string, id = `evt_${'8'.repeat(24)}`) => ({
+  id,
+  type,
+  created: 1_767_225_600,
+  data: { incidentId: 'e'.repeat(24), count: 3 },
+})
+
+/** Frames of the feed of events; the connection ends after them unless `open`. */
+export const feed =
+  (frames: object[], { open = false } = {}): Script =>
+  (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'x-request-id': 'req-fake' })
+    response.write(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join(''))
+    if (!open) response.end()
+  }
+export const readyFrame = (cursor = SINCE.createdAt) => ({ type: 'ready', data: { cursor } })
+export const eventFrame = (event: object, cursor = SINCE.createdAt) => ({ type: 'event', data: { cursor, event } })
 
 export const USAGE = {
   points: { remaining: null, monthly_limit: null, next_renewal: '2026-02-01T00:00:00.000Z' },
@@ -273,6 +340,14 @@ export const searchResult = (matches: object[]) => ({
   index: { name: 'handbook', namespace: 'handbook' },
 })
 
+export const DOCUMENT = {
+  id: '2'.repeat(24),
+  name: 'leave.md',
+  title: 'Leave',
+  chunks: 3,
+  createdAt: SINCE.createdAt,
+}
+
 export const MATCH = {
   rank: 1,
   score: 0.91,
@@ -285,8 +360,12 @@ const GROUP = `/api/external/groups/${'3'.repeat(24)}`
 const ROLE = `/api/external/roles/${'4'.repeat(24)}`
 
 const USER = `/api/external/users/${'e'.repeat(24)}`
+const INDEX = `/api/external/indexes/${'1'.repeat(24)}`
 const API_KEY = `/api/admin/api-keys/${'5'.repeat(24)}`
 const TENANT = `/api/admin/tenants/${'6'.repeat(24)}`
+const WEBHOOK = `/api/admin/webhooks/${'7'.repeat(24)}`
+const DELIVERY = `/api/admin/deliveries/${DELIVERY_ID}`
+const HOOK = webhookAt('https://example.com/hook')
 
 const changed = (status: number, more: object): Script => json(status, { success: true, message: '', ...more })
 
@@ -319,6 +398,23 @@ const DEFAULTS: Record<string, Script> = {
     apiKey: keyNamed('administrator', { adminAccess: true }),
     secret: SECRET,
   }),
+  'POST /api/admin/webhooks': changed(201, { webhook: HOOK, secret: SIGNING_SECRET }),
+  'GET /api/admin/webhooks': json(200, { success: true, webhooks: [HOOK], events: [] }),
+  [`GET ${WEBHOOK}`]: json(200, { success: true, webhook: HOOK }),
+  [`PUT ${WEBHOOK}`]: json(200, { success: true, webhook: HOOK }),
+  [`DELETE ${WEBHOOK}`]: changed(200, {}),
+  [`POST ${WEBHOOK}/rotate-secret`]: changed(200, { webhook: HOOK, secret: SIGNING_SECRET }),
+  [`POST ${WEBHOOK}/test`]: json(202, { success: true, delivery_id: DELIVERY_ID }),
+  [`POST ${WEBHOOK}/recover`]: changed(200, { recovered: 3, more: false }),
+  'GET /api/admin/deliveries': listOf('deliveries', [deliveryOf()]),
+  [`GET ${DELIVERY}`]: json(200, { success: true, delivery: deliveryDetails() }),
+  [`POST ${DELIVERY}/resend`]: json(202, { success: true, delivery_id: DELIVERY_ID }),
+  'GET /api/admin/webhooks/recent-events': feed([readyFrame(), eventFrame(eventOf('pii:incident'))], { open: true }),
+  'POST /api/admin/webhooks/trigger': json(202, {
+    success: true,
+    event: eventOf('pii:incident'),
+    delivery_id: null,
+  }),
   'POST /api/external/groups': json(201, { success: true, message: '', group: groupNamed('support') }),
   'GET /api/external/groups': listOf('groups', [groupNamed('support')]),
   [`GET ${GROUP}`]: json(200, { success: true, group: groupNamed('support') }),
@@ -343,6 +439,11 @@ const DEFAULTS: Record<string, Script> = {
     indexes: [indexNamed('handbook', 'All about us'), indexNamed('faq')],
     pagination: { page: 1, limit: 50, total: 2, pages: 1 },
   }),
+  [`GET ${INDEX}`]: json(200, { success: true, index: indexNamed('handbook') }),
+  [`PUT ${INDEX}`]: changed(200, { index: indexNamed('handbook') }),
+  [`DELETE ${INDEX}`]: changed(200, {}),
+  'GET /api/external/indexes/handbook/documents': listOf('documents', [DOCUMENT]),
+  [`DELETE /api/external/indexes/handbook/documents/${DOCUMENT.id}`]: changed(200, {}),
   'POST /api/external/indexes/handbook/train': trained,
   'GET /api/external/indexes/handbook/search': json(200, searchResult([MATCH])),
 }

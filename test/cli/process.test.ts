@@ -1,13 +1,16 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { COMMAND_GROUPS, type Entry } from '../../src/cli/command-table.ts'
+import { sign } from '../../src/shared/webhook-signature.ts'
 import {
   answer,
   chunkFrame,
+  DELIVERY_ID,
   type FakeGateway,
   KEY,
   metadataFrame,
@@ -47,6 +50,12 @@ async function freshConfig(): Promise<string> {
   await writeFile(join(folder, 'aigw/credentials.yaml'), keys, { mode: 0o600 })
   return folder
 }
+
+/** One line, which can be the body and the secret. */
+const SIGNED_FILE = join(import.meta.dirname, '../fixtures/webhook-secret.txt')
+const SIGNED = readFileSync(SIGNED_FILE)
+const SIGNED_AT = '1767225600'
+const SIGNATURE = sign(SIGNED, [SIGNED.toString().trim()], Number(SIGNED_AT))
 
 type Sample = {
   words: string[] /** What stdout holds: data in any format, a text of its own, or nothing. */
@@ -95,10 +104,36 @@ const SAMPLES: Record<string, Sample> = {
   'tenants admin-key': { words: ['acme'], prints: 'data' },
   'tenants disable': { words: ['acme'], prints: 'data' },
   'tenants enable': { words: ['acme'], prints: 'data' },
+  'webhooks create': { words: ['--url', 'https://example.com/hook'], prints: 'data' },
+  'webhooks list': { words: [], prints: 'data' },
+  'webhooks show': { words: ['https://example.com/hook'], prints: 'data' },
+  'webhooks update': { words: ['https://example.com/hook', '--event', 'pii:incident'], prints: 'data' },
+  'webhooks enable': { words: ['7'.repeat(24)], prints: 'data' },
+  'webhooks disable': { words: ['7'.repeat(24)], prints: 'data' },
+  'webhooks delete': { words: ['7'.repeat(24), '--yes'], prints: 'nothing' },
+  'webhooks rotate-secret': { words: ['7'.repeat(24), '--yes'], prints: 'data' },
+  'webhooks test': { words: ['7'.repeat(24), '--wait'], prints: 'data' },
+  'webhooks events': { words: ['--sample', 'pii:incident'], prints: 'data' },
+  'webhooks verify': {
+    words: [SIGNED_FILE, '--secret-file', SIGNED_FILE, '--signature', SIGNATURE, '--now', SIGNED_AT],
+    prints: 'data',
+  },
+  'webhooks sign': { words: [SIGNED_FILE, '--secret-file', SIGNED_FILE, '--timestamp', SIGNED_AT], prints: 'data' },
+  'webhooks deliveries list': { words: [], prints: 'data' },
+  'webhooks deliveries show': { words: [DELIVERY_ID], prints: 'data' },
+  'webhooks deliveries resend': { words: [DELIVERY_ID], prints: 'data' },
+  'webhooks recover': { words: ['7'.repeat(24), '--since', '2026-01-01'], prints: 'data' },
+  'webhooks listen': { words: ['--limit', '1'], prints: 'data' },
+  'webhooks trigger': { words: ['pii:incident'], prints: 'data' },
   usage: { words: [], prints: 'data' },
   'indexes create': { words: ['handbook'], prints: 'data' },
   'indexes list': { words: [], prints: 'data' },
   'indexes add': { words: ['handbook', join(import.meta.dirname, '../../docs')], prints: 'data' },
+  'indexes show': { words: ['handbook'], prints: 'data' },
+  'indexes update': { words: ['handbook', '-d', 'All about us'], prints: 'data' },
+  'indexes delete': { words: ['handbook', '--yes'], prints: 'nothing' },
+  'indexes docs': { words: ['handbook'], prints: 'data' },
+  'indexes remove': { words: ['handbook', 'leave.md', '--yes'], prints: 'nothing' },
   'indexes search': { words: ['handbook', 'leave'], prints: 'data' },
   serve: { words: ['--check'], prints: 'nothing' },
   health: { words: [], prints: 'data' },

@@ -147,7 +147,7 @@ describe('text of others on a terminal', () => {
     expect(refused.stderr).toContain('error: safe (safe)')
     await writeFile(join(folder, 'a\x1b[2Jb.jpg'), 'x')
     const skipped = await aigw(['indexes', 'add', 'handbook', folder])
-    expect(skipped.stderr).toContain('ab.jpg: not a text or Markdown file')
+    expect(skipped.stderr).toContain('ab.jpg: not a kind of file that can be read')
     for (const { stderr } of [refused, skipped]) expect(stderr).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/)
   })
 })

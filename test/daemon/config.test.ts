@@ -42,6 +42,7 @@ describe('defaults', () => {
       dataDir: '/home/ada/.local/state/aigw',
       database: { kind: 'sqlite' },
       bootstrapKey: undefined,
+      webhooks: { allowPrivate: false },
       providers: [],
       log: { level: 'info' },
       drainTimeoutMs: 25_000,
@@ -140,15 +141,26 @@ describe('sources', () => {
     expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', COHERE_API_KEY: 'x' } })).toEqual(good({}))
   })
 
-  test('AIGW_MASTER_KEY_FILE must name a file that can be read', () => {
+  test('AIGW_MASTER_KEY_FILE names a file with 32 bytes in hex or base64; a fault never shows what else it holds', () => {
     const env = { AIGW_MASTER_KEY_FILE: '/run/secrets/master' }
-    expect(good({ env, files: { '/run/secrets/master': 'k' } })).toEqual(good({}))
+    const hex = '0af1'.repeat(16)
+    const inFile = (text: string) => ({ env, files: { '/run/secrets/master': text } })
+    expect(good({}).masterKey).toBeUndefined()
+    expect(good(inFile(`${hex}\n`)).masterKey).toBe(hex)
+    expect(good(inFile(hex.toUpperCase())).masterKey).toBe(hex)
+    expect(good(inFile(Buffer.from(hex, 'hex').toString('base64'))).masterKey).toBe(hex)
+    for (const text of ['', 'k', `${hex}00`, hex.slice(1), 'A'.repeat(44), 'x'.repeat(64)]) {
+      expect(faults(inFile(text))).toEqual([
+        'AIGW_MASTER_KEY_FILE: /run/secrets/master holds no master key: 64 characters 0-9a-f are expected; make one with: openssl rand -hex 32',
+      ])
+    }
     expect(faults({ env })).toEqual(['AIGW_MASTER_KEY_FILE: cannot read /run/secrets/master (it does not exist)'])
   })
 
-  test('WEBHOOKS_ALLOW_PRIVATE is true or false', () => {
-    for (const value of ['true', 'false', ''])
-      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual(good({}))
+  test('WEBHOOKS_ALLOW_PRIVATE is true or false, and false by default', () => {
+    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toEqual({ allowPrivate: true })
+    for (const value of ['false', ''])
+      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toEqual({ allowPrivate: false })
     for (const value of ['1', 'yes', 'TRUE', ' true'])
       expect(faults({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual([
         `WEBHOOKS_ALLOW_PRIVATE: "${value}" is neither true nor false`,
@@ -542,12 +554,38 @@ describe('providers', () => {
     expect(faults(yaml('discover_local: maybe'))).toEqual([expect.stringContaining('must be true or false')])
   })
 
-  test('prices, also those of a model, are refused with a reason until they are used', () => {
-    const text =
-      'providers: {a: {base_url: "http://h", prices: {m: 1}}, b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
-    expect(faults(yaml(text))).toEqual([
-      expect.stringMatching(/providers\.a\.prices: is not supported by this version; remove it$/),
+  test('prices are those of a provider, by the names of its models', () => {
+    const prices =
+      '{m: {input: 0.5, output: 2, cache_read: 0.1, cache_write: 1, points: 3}, "*": {input: 1, output: 1}}'
+    const text = `providers: {a: {base_url: "http://h", prices: ${prices}}, bedrock: {region: eu-central-1, api_key: k, prices: ${prices}}}`
+    const read = {
+      m: { input: 0.5, output: 2, cacheRead: 0.1, cacheWrite: 1, points: 3 },
+      '*': { input: 1, output: 1 },
+    }
+    expect(good(yaml(text)).providers).toMatchObject([{ prices: read }, { prices: read }])
+  })
+
+  test('faults of prices name the model and the amount', () => {
+    const prices = '{m: {input: -1, output: 2000, points: 1.5, cache: 1}, n: 3}'
+    expect(faults(yaml(`providers: {a: {base_url: "http://h", prices: ${prices}}}`))).toEqual([
+      expect.stringMatching(/providers\.a\.prices\.m\.input: must not be negative$/),
+      expect.stringMatching(/providers\.a\.prices\.m\.output: must be at most 1000 dollars for a million tokens$/),
+      expect.stringMatching(/providers\.a\.prices\.m\.points: must be a whole number of points, or 0 for none$/),
+      expect.stringMatching(/providers\.a\.prices\.m\.cache: unknown key; known here: input, output/),
+      expect.stringMatching(/providers\.a\.prices\.n: must hold the dollars for a million tokens/),
+    ])
+    const ofModel = 'providers: {b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
+    expect(faults(yaml(ofModel))).toEqual([
       expect.stringMatching(/providers\.b\.models\.0: must be the name of a model, or \{id: NAME\}$/),
+    ])
+  })
+
+  test('points are those of a month for each licence; null is no limit', () => {
+    expect(good(yaml('points: {Essential: 29000, Ultra: null}')).points).toEqual({ Essential: 29_000, Ultra: null })
+    expect(good(yaml('log: {}')).points).toBeUndefined()
+    expect(faults(yaml('points: {Essential: -1, Basic: 5}'))).toEqual([
+      expect.stringMatching(/points\.Essential: must not be negative$/),
+      expect.stringMatching(/points\.Basic: unknown key/),
     ])
   })
 

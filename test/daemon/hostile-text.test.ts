@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { endpointOf } from '../../src/daemon/http/route.ts'
 import { CHAT_PATH } from '../../src/shared/wire/chat.ts'
+import { TRIGGER_PATH } from '../../src/shared/wire/event-feed.ts'
 import { MESSAGES_PATH } from '../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../src/shared/wire/openai.ts'
 import { describeEachEngine } from '../engines.ts'
@@ -44,7 +45,12 @@ const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png'
 
 /** And those of the other surfaces. */
 const FURTHER_BODIES: Record<string, unknown[]> = {
-  [`POST ${OPENAI_CHAT_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }] }],
+  [`POST ${TRIGGER_PATH}`]: [
+    { type: 'pii:incident', data: { action: 'mask', direction: 'input', entityTypes: ['EMAIL_ADDRESS'] } },
+  ],
+  [`POST ${OPENAI_CHAT_PATH}`]: [
+    { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
+  ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
   [`POST ${MESSAGES_PATH}`]: [
     {
@@ -74,6 +80,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       tool_choice: { type: 'tool', name: 'look' },
       thinking: { type: 'adaptive' },
       output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
+      output_format: { type: 'json_schema', schema: {} },
     },
   ],
 }

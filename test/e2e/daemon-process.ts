@@ -26,6 +26,8 @@ export type DaemonOptions = {
   env?: Record<string, string>
   /** Working directory, HOME and where a configuration file is looked for, so that nothing of this machine applies. */
   home?: string
+  /** A built project other than that of the test run. */
+  project?: string
 }
 
 const running = new Set<DaemonProcess>()
@@ -38,8 +40,11 @@ export async function endDaemons(): Promise<void> {
 afterEach(endDaemons)
 
 /** Runs the built daemon as its own process; it also ends when this process does, however that ends. */
-export function runDaemon(args: readonly string[], { env, home = tmpdir() }: DaemonOptions = {}): DaemonProcess {
-  const child = spawn(process.execPath, [join(inject('builtProject'), 'bin/aigwd.js'), ...args], {
+export function runDaemon(
+  args: readonly string[],
+  { env, home = tmpdir(), project = inject('builtProject') }: DaemonOptions = {},
+): DaemonProcess {
+  const child = spawn(process.execPath, [join(project, 'bin/aigwd.js'), ...args], {
     cwd: home,
     env: { PATH: process.env.PATH, HOME: home, CONFIGURATION_DIRECTORY: home, AIGW_PARENT_PIPE: '3', ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

@@ -18,7 +18,7 @@ const usage = { prompt_tokens: 5, completion_tokens: 3 }
 type Ask = { streamed: boolean; idempotencyKey: string | undefined }
 type Answered = Ask & { id: string; text: string }
 
-test('kill -9 under load, 20 times: every acknowledged request has exactly one usage row, and its answer is kept', {
+test('kill -9 under load, 20 times: every acknowledged request is billed exactly once, and its answer is kept', {
   timeout: 240_000,
 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-kill-'))
@@ -69,6 +69,7 @@ test('kill -9 under load, 20 times: every acknowledged request has exactly one u
   await agent.destroy()
   expect(await last.end('SIGTERM')).toMatchObject({ code: 0 })
   expect([await usageRows(dataDir), upstream.requests.length]).toEqual([rows, calls])
+  const spent = await spendCounters(dataDir)
   await upstream.close()
   await rm(dataDir, { recursive: true })
 
@@ -79,14 +80,24 @@ test('kill -9 under load, 20 times: every acknowledged request has exactly one u
   expect(ids.filter((id) => !stored.has(id))).toEqual([])
   for (const id of ids) expect(stored.get(id)).toMatchObject({ input_tokens: 5, output_tokens: 3, outcome: 'complete' })
   expect(rows.length).toBeLessThanOrEqual(calls)
+  expect(spent).toEqual([{ points: rows.reduce((sum, { points }) => sum + points, 0) }])
 })
 
 async function usageRows(dataDir: string) {
   const db = await openDatabase({ kind: 'sqlite', dataDir })
   return db
     .selectFrom('usage_records')
-    .select(['request_id', 'input_tokens', 'output_tokens', 'outcome'])
+    .select(['request_id', 'input_tokens', 'output_tokens', 'outcome', 'points'])
     .orderBy('request_id')
+    .execute()
+    .finally(() => db.destroy())
+}
+
+async function spendCounters(dataDir: string) {
+  const db = await openDatabase({ kind: 'sqlite', dataDir })
+  return db
+    .selectFrom('spend_counters')
+    .select('points')
     .execute()
     .finally(() => db.destroy())
 }

@@ -85,6 +85,31 @@ const endings: Fault[] = [
   },
   { name: 'no [DONE]', streamed: streamed([...said, finish('stop'), counted], answers) },
   { name: 'no end at all', streamed: streamed([word('one ')], truncates) },
+  {
+    name: 'a better end after a worse one',
+    streamed: streamed([...said, finish('length'), finish('stop'), DONE], { answers: 'one two', finish: 'length' }),
+  },
+  {
+    name: 'a finish reason with words, and then a reset',
+    streamed: {
+      play: stream([choice({ delta: { content: 'one ' }, finish_reason: 'stop' })], 'reset'),
+      expected: truncates,
+    },
+  },
+  {
+    name: 'a finish reason with words, and then silence',
+    streamed: {
+      play: stream([choice({ delta: { content: 'one ' }, finish_reason: 'stop' })], 'silence'),
+      expected: { breaks: 'timeout', after: 'one ', outcome: 'error' },
+    },
+  },
+  {
+    name: 'a finish reason with every word',
+    streamed: streamed(
+      ['one ', 'two'].map((content) => choice({ delta: { content }, finish_reason: 'stop' })),
+      answers,
+    ),
+  },
   { name: 'the same end twice', streamed: streamed([...said, finish('stop'), finish('stop'), DONE], answers) },
   { name: 'words after [DONE]', streamed: streamed([...said, finish('stop'), DONE, word('three')], answers) },
   {
@@ -118,6 +143,33 @@ const shapes: Fault[] = [
     streamed: streamed([word('one '), 'data: 42\n\n'], breaks),
     whole: whole('42', failed),
   },
+  {
+    name: 'words outside of the delta',
+    streamed: streamed([word('one '), choice({ message: { content: 'two' }, finish_reason: 'stop' }), DONE], breaks),
+  },
+  {
+    name: 'two choices that are one answer',
+    streamed: streamed(
+      [event({ choices: ['one ', 'two'].map((content) => ({ index: 0, delta: { content } })) }), finish('stop'), DONE],
+      answers,
+    ),
+  },
+  {
+    name: 'JSON in a line without a field',
+    streamed: streamed([word('one '), word('two').slice(6), ...events], breaks),
+  },
+  {
+    name: 'an error in a line without a field',
+    streamed: streamed([word('one '), `${JSON.stringify(error)}\n\n`, finish('stop'), DONE], breaks),
+  },
+  {
+    name: 'a rate limit as a body under the label of a stream',
+    streamed: whole(JSON.stringify(limit), { fails: 'rate_limit' }, 'text/event-stream'),
+  },
+  {
+    name: 'a stream under the label of JSON',
+    streamed: { play: stream(events, 'end', { 'content-type': 'application/json' }), expected: answers },
+  },
   { name: 'null', streamed: streamed(['data: null\n\n'], failed), whole: whole('null', failed) },
   { name: 'an empty answer', streamed: streamed([], cut), whole: whole('', failed) },
   { name: 'only [DONE]', streamed: streamed([DONE], cut) },
@@ -131,7 +183,7 @@ const shapes: Fault[] = [
   },
   {
     name: 'choices that are no list',
-    streamed: streamed([event({ choices: 'one' }), DONE], cut),
+    streamed: streamed([event({ choices: 'one' }), DONE], failed),
     whole: whole('{"choices":"one"}', failed),
   },
   {
@@ -163,7 +215,7 @@ const shapes: Fault[] = [
   {
     name: 'a byte order mark',
     streamed: streamed([`\u{feff}${events.join('')}`], answers),
-    whole: whole(`\u{feff}${body}`, failed),
+    whole: whole(`\u{feff}${body}`, answers),
   },
   { name: 'lines that end with CRLF', streamed: streamed([events.join('').replaceAll('\n', '\r\n')], answers) },
   { name: 'lines that end with CR', streamed: streamed([events.join('').replaceAll('\n', '\r')], answers) },

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import type { Case, Fault } from './fault.ts'
+import type { Mode, Seen } from './stage.ts'
 
 export type Position = 'first of two' | 'last of two' | 'only model'
 
@@ -7,28 +8,11 @@ export type Run = Case & {
   id: string
   title: string
   fault: Fault
-  streamed: boolean
+  mode: Mode
   position: Position
   /** Models in their order: the one with the fault, and its neighbour. */
   models: string[]
   faulty: string
-}
-
-export type Seen = {
-  status: number
-  ms: number
-  requestId: string
-  retryAfter: string | undefined
-  /** What was said, as far as it is kept. */
-  text: string
-  finish: string | null | undefined
-  done: boolean
-  /** The error of a body, or of the last frame. */
-  error: { error: string } | undefined
-  servedModel: string | undefined
-  /** Models that failed before, each with its reason. */
-  failed: (string | undefined)[][]
-  leaksDetail: boolean
 }
 
 /** What a run must come to, by what its fault does and where its model stands. */
@@ -45,7 +29,8 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
       billed: [{ model: faulty, outcome: OUTCOMES[expected.finish ?? 'stop'] }],
       check(answer: Seen) {
         const { answers: text, finish: ending = 'stop' } = expected
-        expect(answer).toMatchObject({ status: 200, error: undefined, done: true, finish: ending, failed: earlier })
+        expect(answer).toMatchObject({ status: 200, error: undefined, done: true, finish: ending })
+        expect(failedIn(answer)).toEqual(earlier)
         expect(answer.servedModel).toBe(faulty)
         expect(answer.text).toEqual(typeof text === 'string' ? text : expect.stringMatching(text))
       },
@@ -68,8 +53,13 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
       asked: neighboursAsked(0),
       billed: [],
       check(answer: Seen) {
-        const error = { error: 'Provider rejected the request', reason: expected.refuses }
-        expect(answer).toMatchObject({ status: 400, done: false, text: '', error })
+        if (position !== 'last of two') {
+          const error = { error: 'Provider rejected the request', reason: expected.refuses }
+          return void expect(answer).toMatchObject({ status: 400, done: false, text: '', error })
+        }
+        // That the first model was down is not hidden by a second one that cannot do what was asked.
+        expect(answer).toMatchObject({ status: 502, done: false, error: { error: 'All model attempts failed' } })
+        expect(failedIn(answer)).toEqual([...earlier, [faulty, expected.refuses]])
       },
     }
   }
@@ -85,8 +75,8 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
           done: true,
           finish: 'stop',
           text: 'good',
-          failed,
         })
+        expect(failedIn(answer)).toEqual(failed)
         expect(answer.servedModel).toBe(models[1])
       },
     }
@@ -97,13 +87,18 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
     check(answer: Seen) {
       const isLimit = position === 'only model' && expected.fails === 'rate_limit'
       const error = { error: 'All model attempts failed', request_id: answer.requestId }
-      expect(answer).toMatchObject({ status: isLimit ? 429 : 502, done: false, text: '', error, failed })
-      if (!isLimit || !expected.retryAfter) return void expect(answer.retryAfter).toBeUndefined()
+      expect(answer).toMatchObject({ status: isLimit ? 429 : 502, done: false, text: '', error })
+      expect(failedIn(answer)).toEqual(failed)
+      if (position !== 'only model' || !expected.retryAfter) return void expect(answer.retryAfter).toBeUndefined()
       const [min, max] = expected.retryAfter
       expect(Number(answer.retryAfter)).toBeGreaterThanOrEqual(min)
       expect(Number(answer.retryAfter)).toBeLessThanOrEqual(max)
     },
   }
 }
+
+/** Models that failed, each with its reason. */
+export const failedIn = ({ attempts }: Seen) =>
+  attempts.filter(({ status }) => status === 'failed').map(({ model, reason }) => [model, reason])
 
 const OUTCOMES = { stop: 'complete', length: 'length', content_filter: 'filtered' } as const

@@ -1,19 +1,20 @@
-import type { FailureReason } from '../../src/daemon/providers/provider.ts'
 import { both, type Expected, type Fault } from './fault.ts'
 import { bytes, flood, head, json, reply } from './plays.ts'
 
 const failed: Expected = { fails: 'server_error' }
+const ours: Expected = { fails: 'server_error', ours: true }
 const refused: Expected = { refuses: 'bad_request' }
 
 const STATUSES: [number, Expected][] = [
-  ...[201, 202, 204, 206, 301, 302, 303, 304, 307, 308].map((status): [number, Expected] => [status, failed]),
-  ...[401, 402, 403, 404, 424].map((status): [number, Expected] => [status, failed]),
-  ...[400, 405, 406, 409, 410, 411, 413, 414, 415, 418, 422, 425, 431, 451].map((status): [number, Expected] => [
+  ...[201, 202, 204, 206, 301, 302, 303, 304, 307, 308].map((status): [number, Expected] => [status, ours]),
+  ...[401, 402, 403, 404].map((status): [number, Expected] => [status, ours]),
+  ...[400, 413, 415, 422].map((status): [number, Expected] => [status, refused]),
+  ...[405, 406, 409, 410, 411, 414, 418, 423, 425, 431, 451, 498, 499].map((status): [number, Expected] => [
     status,
-    refused,
+    failed,
   ]),
   [408, { fails: 'timeout' }],
-  ...[500, 501, 502, 503, 504, 505, 507, 520, 522, 524, 529, 599, 999].map((status): [number, Expected] => [
+  ...[424, 500, 501, 502, 503, 504, 505, 507, 520, 522, 524, 529, 599, 999].map((status): [number, Expected] => [
     status,
     failed,
   ]),
@@ -45,20 +46,16 @@ const bodies: Fault[] = [
   both('a 500 whose body is null', json(null, 500), failed),
 ]
 
-const coded = (name: string, status: number, code: string, reason: FailureReason, refuses: boolean): Fault =>
-  both(
-    name,
-    json({ error: { message: 'secret detail', code } }, status),
-    refuses ? { refuses: reason } : { fails: reason },
-  )
+const coded = (name: string, status: number, code: string, expected: Expected): Fault =>
+  both(name, json({ error: { message: 'secret detail', code } }, status), expected)
 
 const codes: Fault[] = [
-  coded('a 400 for the length of the prompt', 400, 'context_length_exceeded', 'context_length', true),
-  coded('a 413 for the length of the prompt', 413, 'context_length_exceeded', 'context_length', true),
-  coded('a 400 of the content filter', 400, 'content_filter', 'content_filter', true),
-  coded('a 403 of the content filter', 403, 'content_policy_violation', 'content_filter', true),
-  coded('a 400 for our key', 400, 'API_KEY_INVALID', 'server_error', false),
-  coded('a quota that is used up', 429, 'insufficient_quota', 'rate_limit', false),
+  coded('a 400 for the length of the prompt', 400, 'context_length_exceeded', { refuses: 'context_length' }),
+  coded('a 413 for the length of the prompt', 413, 'context_length_exceeded', { refuses: 'context_length' }),
+  coded('a 400 of the content filter', 400, 'content_filter', { refuses: 'content_filter' }),
+  coded('a 403 of the content filter', 403, 'content_policy_violation', { refuses: 'content_filter' }),
+  coded('a 400 for our key', 400, 'API_KEY_INVALID', ours),
+  coded('a quota that is used up', 429, 'insufficient_quota', { fails: 'rate_limit', ours: true }),
 ]
 
 /** `from` seconds to `to` are what may be passed on; none where nothing can be read out of it. */
@@ -98,4 +95,12 @@ const rateLimits: Fault[] = [
   limited('with the reset of its limit', { 'x-ratelimit-reset-requests': '6s' }, [6, 6]),
 ]
 
-export const statusFaults: readonly Fault[] = [...statuses, ...bodies, ...codes, ...rateLimits]
+/** A wait is passed on where every model that was asked wants a wait. */
+const outages: Fault[] = [
+  both('a 503 with a wait', json(message, 503, { 'retry-after': '20' }), {
+    fails: 'server_error',
+    retryAfter: [20, 20],
+  }),
+]
+
+export const statusFaults: readonly Fault[] = [...statuses, ...bodies, ...codes, ...rateLimits, ...outages]

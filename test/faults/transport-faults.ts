@@ -228,6 +228,7 @@ const size: Fault[] = [
   {
     name: 'an answer without end',
     heavy: true,
+    overflows: true,
     streamed: {
       play: flood([STREAM_HEAD], chunk(word('x'.repeat(65_536)))),
       expected: { breaks: 'server_error', after: /^x+$/, outcome: 'error' },

@@ -19,10 +19,11 @@ export type Activity = {
     | 'key_management'
     | 'tenant_management'
     | 'index_management'
+    | 'webhook_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
-  resourceType: 'user' | 'group' | 'role' | 'api_key' | 'tenant' | 'index' | 'model'
+  resourceType: 'user' | 'group' | 'role' | 'api_key' | 'tenant' | 'index' | 'model' | 'webhook'
   resourceId: string
   /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
   description: string

@@ -1,25 +1,26 @@
-import { allowsIndex } from '../../shared/allowlists.ts'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { newConversationId } from '../../shared/ids.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { Db } from '../db/database.ts'
 import type { Caller } from '../http/caller.ts'
-import { findIndexByName } from '../knowledge/store.ts'
+import { findUsableIndex } from '../knowledge/usable-index.ts'
 import { checkPromptShield } from '../policies/prompt-shield.ts'
 import { type AppliedPolicy, resolvePolicy } from '../policies/resolve.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
-import { findUser } from '../users/store.ts'
+import type { Payer } from '../usage/wish.ts'
+import { findPayer } from '../users/store.ts'
+import { toUsageByModel } from '../users/usage-by-model.ts'
 import { type Chain, planChain } from './chain.ts'
 import type { ChatInput } from './input.ts'
 
 /** A request that may go ahead: everything is checked, defaulted and resolved. */
 export type Admitted = Pick<
   ChatInput,
-  'conversation' | 'useRag' | 'temperature' | 'maxTokens' | 'stream' | 'options'
+  'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'stream' | 'options'
 > & {
   caller: Caller
   /** The account that pays. */
-  payerId: string
+  payer: Payer
   conversationId: string
   chain: Chain
   /** `id` is undefined for Zero-Knowledge. */
@@ -38,14 +39,16 @@ export async function admit(
   { db, providers }: { db: Db; providers: ProviderRegistry },
 ): Promise<Admitted> {
   const { settings } = caller
-  const { conversation, useRag, temperature, maxTokens, stream, options } = input
+  const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, stream, options } = input
   checkMayChat(caller)
   const chain = planChain(input.chain, providers, settings)
   const policy = resolvePolicy(input.policy, settings)
   checkPromptShield(input.shield, settings)
+  const payer = input.userId === undefined ? ownerOf(caller) : await namedPayer(input.userId, caller, db)
+  checkMayPay(payer, caller)
   return {
     caller,
-    payerId: input.userId === undefined ? caller.userId : await payer(input.userId, caller, db),
+    payer,
     conversation,
     conversationId: input.conversationId ?? newConversationId(),
     chain,
@@ -53,6 +56,7 @@ export async function admit(
     useRag,
     policy,
     temperature,
+    temperatureIsDefault,
     maxTokens,
     stream,
     options,
@@ -61,36 +65,46 @@ export async function admit(
 
 const NO_INDEX = { name: ZERO_KNOWLEDGE, id: undefined }
 
-/** Architecture §6, named-endpoints §9. Budgets in money are not kept, and a key that must have one is not let go without. */
-function checkMayChat({ rights, settings }: Caller): void {
+/** Architecture §6. */
+function checkMayChat({ rights }: Caller): void {
   if (!rights.canInteractWithAI || !rights.canUseChat) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
       'The role of the user who owns this key does not open chat; it needs `canInteractWithAI` and `canUseChat`.',
     )
   }
-  if (settings.billingMode === 'usage-by-model') {
-    throw new GatewayError(
-      'USAGE_BY_MODEL_REQUIRED',
-      'This key is billed by model, which is not enabled for its owner; set its billingMode to "user-completions".',
-    )
-  }
+}
+
+const ownerOf = ({ userId, userLicense, userUsageByModel }: Caller): Payer => ({
+  id: userId,
+  license: userLicense,
+  usageByModel: userUsageByModel,
+})
+
+/** Named-endpoints §9: nobody is billed in dollars who has not agreed to it. */
+function checkMayPay({ id, usageByModel }: Payer, { settings, userId }: Caller): void {
+  if (settings.billingMode !== 'usage-by-model' || usageByModel.enabled) return
+  const whom = id === userId ? 'its owner' : 'the user who is to be billed'
+  throw new GatewayError(
+    'USAGE_BY_MODEL_REQUIRED',
+    `This key is billed by model, which is not enabled for ${whom}; set usageByModel.enabled of that user, or the key's ` +
+      'billingMode to "user-completions".',
+  )
 }
 
 /** Spec, billing rule: another account may be named by administrators only. */
-async function payer(userId: string, caller: Caller, db: Db): Promise<string> {
+async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer> {
   if (!caller.isAdmin) {
     throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'Only an administrator may bill another user with `user_id`.')
   }
-  const user = await findUser(db, caller.tenantId, userId.toLowerCase())
+  const user = await findPayer(db, caller.tenantId, userId.toLowerCase())
   if (!user) throw invalidField('user_id', 'There is no user with this id.', userId)
-  return user.id
+  return { id: user.id, license: user.license, usageByModel: toUsageByModel(user) }
 }
 
 /** An index that does not exist and one that may not be used get the same answer, so names cannot be probed. */
 async function usableIndex(name: string, caller: Caller, db: Db): Promise<{ name: string; id: string }> {
-  const isAllowed = allowsIndex(caller.settings.allowedIndexes, name)
-  const index = isAllowed ? await findIndexByName(db, caller.tenantId, name) : undefined
+  const index = await findUsableIndex(db, caller, name)
   if (!index) {
     throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This index does not exist, or this key may not use it.')
   }

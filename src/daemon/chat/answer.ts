@@ -3,6 +3,7 @@ import type { Reply, RequestContext } from '../http/route.ts'
 import { reply } from '../http/route.ts'
 import { SSE_DONE, sseFrame } from '../http/sse.ts'
 import type { ChatPart, TokenUsage } from '../providers/provider.ts'
+import { toJsonString } from '../text/json-string.ts'
 import { type StreamWording, streamInWords } from './streamed-answer.ts'
 
 /** What is known of an answer before its first word. */
@@ -27,6 +28,9 @@ export type Answer = {
   fail(error: { error: string; message: string; reason: string }): void
 }
 
+type AnswerHead = Pick<ChatResponse, 'success' | 'id' | 'object' | 'created' | 'model'>
+type AnswerTail = Pick<ChatResponse, 'usage' | 'metadata'>
+
 /** `stream: false`: one JSON body at the end. */
 export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
   let content = ''
@@ -38,13 +42,8 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
     },
     drained: () => Promise.resolve(),
     close(finish, { inputTokens, outputTokens }) {
-      body = JSON.stringify({
-        success: true,
-        id,
-        object: 'chat.completion',
-        created,
-        model,
-        choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: finish }],
+      const head = JSON.stringify({ success: true, id, object: 'chat.completion', created, model } satisfies AnswerHead)
+      const tail = JSON.stringify({
         usage: {
           prompt_tokens: inputTokens,
           completion_tokens: outputTokens,
@@ -53,7 +52,9 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
           output_tokens: outputTokens,
         },
         metadata,
-      } satisfies ChatResponse)
+      } satisfies AnswerTail)
+      const message = `{"role":"assistant","content":${toJsonString(content)}}`
+      body = `${head.slice(0, -1)},"choices":[{"index":0,"message":${message},"finish_reason":"${finish}"}],${tail.slice(1)}`
       return { contentType: 'application/json', body }
     },
     send: () => reply(200, body),
@@ -67,7 +68,8 @@ export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep
   streamInWords(classicWording(envelope), context, keep)
 
 function classicWording({ id, created, model, metadata }: Envelope): StreamWording {
-  const head = sseFrame({
+  // Let go of once it is said: some streams stay open for minutes.
+  let head = sseFrame({
     type: 'metadata',
     data: { success: true, id, object: 'chat.completion', created, model, metadata },
   } satisfies ChatFrame)
@@ -76,7 +78,7 @@ function classicWording({ id, created, model, metadata }: Envelope): StreamWordi
     `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +
     `"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":`
   const textChunk = (role: string, text: string) =>
-    `${beforeDelta}{${role}"content":${JSON.stringify(text)}},"finish_reason":null}]}}\n\n`
+    `${beforeDelta}{${role}"content":${toJsonString(text)}},"finish_reason":null}]}}\n\n`
   const lastChunk = (finish: Finish) => `${beforeDelta}{},"finish_reason":"${finish}"}]}}\n\n`
   let begun = false
 
@@ -88,6 +90,7 @@ function classicWording({ id, created, model, metadata }: Envelope): StreamWordi
         if (begun) frames += textChunk('', part.text)
         else frames = head + textChunk('"role":"assistant",', part.text)
         begun = true
+        head = ''
       }
       return frames
     },
@@ -102,11 +105,11 @@ function classicWording({ id, created, model, metadata }: Envelope): StreamWordi
           },
         },
       } satisfies ChatFrame)
-      return (begun ? '' : head) + lastChunk(finish) + usage + SSE_DONE
+      return head + lastChunk(finish) + usage + SSE_DONE
     },
     fail(error) {
       const frame = sseFrame({ type: 'error', data: { ...error, request_id: id } } satisfies ChatFrame)
-      return begun ? frame : head + frame
+      return head + frame
     },
   }
 }

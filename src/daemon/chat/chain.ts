@@ -44,24 +44,18 @@ export function planChain(
   settings: Pick<KeySettings, 'allowedModels' | 'failoverDefaults'>,
 ): Chain {
   const { entries, options } = chainOf(request, settings.failoverDefaults)
-  const attempts = new Map<string, Attempt>()
-  for (const entry of entries) {
-    if (attempts.has(entry.model)) continue
+  const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
+  const attempts = distinct.map((entry): Attempt => {
     const { provider, model } = usableModel(entry.model, registry, settings.allowedModels)
-    attempts.set(entry.model, {
-      modelId: entry.model,
-      provider,
-      model,
-      timeouts: {
-        attemptMs: entry.timeout_ms ?? options.timeout_ms ?? ATTEMPT_TIMEOUT_MS.default,
-        firstTokenMs: entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? FIRST_TOKEN_TIMEOUT_MS.default,
-        stallMs: STALL_TIMEOUT_MS,
-      },
-    })
-  }
+    const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? ATTEMPT_TIMEOUT_MS.default
+    // Some models think in silence. Where no other one would be asked, giving up early only loses the answer.
+    const patienceMs = entry === distinct.at(-1) ? attemptMs : FIRST_TOKEN_TIMEOUT_MS.default
+    const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? patienceMs
+    return { modelId: entry.model, provider, model, timeouts: { attemptMs, firstTokenMs, stallMs: STALL_TIMEOUT_MS } }
+  })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
   const commit = request.redundancy?.commit ?? 'first_token'
-  return { attempts: [...attempts.values()] as Chain['attempts'], triggers, commit }
+  return { attempts: attempts as Chain['attempts'], triggers, commit }
 }
 
 function chainOf(

@@ -3,6 +3,7 @@ import { HELD_ANSWER_BYTES, RETRY_PAUSE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { FailoverAttempt, FailoverTrigger } from '../../shared/wire/chat.ts'
 import type { Caller } from '../http/caller.ts'
+import { RequestAborted } from '../http/request-aborted.ts'
 import type { Gates } from '../load/gates.ts'
 import type { Log } from '../log.ts'
 import type { Breaker } from '../providers/breaker.ts'
@@ -49,8 +50,9 @@ type Walk = {
  * Walks the chain until a model reaches its commit point: the first words of a stream; the good end of a whole answer, and
  * with `commit: 'complete'` of a stream too, unless it is longer than what may be held back. Each model has the time of
  * its own limits, and nothing else takes any but the wait for a place at its provider.
- * @throws GatewayError when no model of the chain answered, the request itself is at fault, or a provider has no place; the
- * signal's reason when it was aborted.
+ * A refusal of the request is the answer when it is the first one; after a model that failed, it is one failure more.
+ * @throws GatewayError when no model of the chain answered, the request itself is at fault, or the last provider has no
+ * place; the signal's reason when it was aborted.
  */
 export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAnswer> {
   const { chain, caller, attempts } = walk
@@ -58,17 +60,29 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
   const last = chain.attempts.at(-1)
   for (const attempt of chain.attempts) {
     const { modelId } = attempt
+    const othersFailed = attempts.length > 0
     // The last one is asked in any case: an error is the only other answer that is left.
     if (attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)) {
       attempts.push({ model: modelId, status: 'failed', reason: 'circuit_open', latency_ms: 0 })
       continue
     }
-    const result = await (deps.failover.sameModelRetries === 0
-      ? tryModel(attempt, attempt.timeouts, walk, deps)
-      : askPatiently(attempt, walk, deps))
+    let result: OpenAnswer | ProviderError
+    try {
+      result = await (deps.failover.sameModelRetries === 0
+        ? tryModel(attempt, attempt.timeouts, walk, deps)
+        : askPatiently(attempt, walk, deps))
+    } catch (error) {
+      // The provider of the next one may have a place.
+      if (attempt !== last && isOverloaded(error)) continue
+      throw error
+    }
     if (!(result instanceof ProviderError)) return result
     failures.push(result)
-    if (isCallersFault(result)) throw rejected(modelId, result)
+    if (isCallersFault(result)) {
+      // A fallback that cannot do what was asked must not hide that the models before it were down.
+      if (othersFailed) continue
+      throw rejected(modelId, result)
+    }
     if (!chain.triggers.has(result.reason as FailoverTrigger)) break
   }
   throw exhausted(attempts, failures)
@@ -101,17 +115,34 @@ async function tryModel(
   { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
 ): Promise<OpenAnswer | ProviderError> {
   const { modelId, provider } = attempt
-  const turn = providerGates.enter(provider.name, keyId, signal)
-  if (turn) await turn
+  const askedMs = clock.monotonic()
+  try {
+    const turn = providerGates.enter(provider.name, keyId, signal)
+    if (turn) await turn
+  } catch (error) {
+    if (isOverloaded(error)) {
+      const latencyMs = Math.round(clock.monotonic() - askedMs)
+      attempts.push({ model: modelId, status: 'failed', reason: 'overloaded', latency_ms: latencyMs })
+    }
+    throw error
+  }
   const startedMs = clock.monotonic()
   let batches: AsyncIterator<readonly ChatPart[]> | undefined
+  let firstBatch: readonly ChatPart[] | undefined
+  let firstTokenMs = 0
   try {
     batches = provider.chat(toProviderCall(call, attempt, timeouts), signal)[Symbol.asyncIterator]()
     const first = await batches.next()
     if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
-    const firstTokenMs = Math.round(clock.monotonic() - startedMs)
+    firstTokenMs = Math.round(clock.monotonic() - startedMs)
     breaker.firstToken(tenantId, modelId)
-    const firstBatch = await readAhead(first.value, batches, heldBytes(chain, call))
+    firstBatch = first.value
+    const limitBytes = heldBytes(chain, call)
+    if (limitBytes > 0 && first.value.at(-1)?.type !== 'end') {
+      const held = [...first.value]
+      firstBatch = held
+      await readAhead(held, batches, limitBytes)
+    }
     attempts.push({ model: modelId, status: 'served', latency_ms: firstTokenMs })
     const rest = batches
     return {
@@ -131,6 +162,11 @@ async function tryModel(
   } catch (error) {
     void batches?.return?.()
     providerGates.leave(provider.name)
+    if (firstBatch && signal.reason instanceof RequestAborted && signal.reason.by === 'client') {
+      // Nobody waits for what was held back any more, but the model has said it, so it goes the way of every answer: billed.
+      attempts.push({ model: modelId, status: 'served', latency_ms: firstTokenMs })
+      return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
+    }
     const latencyMs = Math.round(clock.monotonic() - startedMs)
     const reason = error instanceof ProviderError ? error.reason : 'internal_error'
     const failed = { model: modelId, status: 'failed', reason: signal.aborted ? 'aborted' : reason } as const
@@ -143,6 +179,8 @@ async function tryModel(
   }
 }
 
+const brokenBy = (reason: unknown): AsyncIterator<readonly ChatPart[]> => ({ next: () => Promise.reject(reason) })
+
 /** Of a whole answer nothing can leave before its end, so all of it is read; its size is bounded by the provider's reader. */
 function heldBytes({ commit }: Chain, { stream }: Asked): number {
   if (!stream) return Number.POSITIVE_INFINITY
@@ -151,8 +189,8 @@ function heldBytes({ commit }: Chain, { stream }: Asked): number {
 
 // Member by member: spreading into a new object costs more than the rest of this function together.
 function toProviderCall(call: Asked, { model }: Attempt, timeouts: ProviderCall['timeouts']): ProviderCall {
-  const { system, messages, grounding, temperature, maxTokens, stream, options } = call
-  return { model, system, messages, grounding, temperature, maxTokens, stream, options, timeouts }
+  const { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options } = call
+  return { model, system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, timeouts }
 }
 
 /** @throws the signal's reason */
@@ -177,6 +215,8 @@ function report({ modelId }: Attempt, error: ProviderError, log: Log): void {
   else log.warn({ ...facts, detail: error.message }, 'model attempt failed')
 }
 
+const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
+
 /** A request that this provider will never take is not sent to the next one (architecture §9). */
 function isCallersFault({ reason }: ProviderError): boolean {
   return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
@@ -189,18 +229,22 @@ function rejected(modelId: string, cause: ProviderError): GatewayError {
   })
 }
 
-/** Spec, flat errors: 429 when every failure was a rate limit, else 502; the body lists the attempts. */
+/**
+ * Spec, flat errors: 429 when every failure was a rate limit, else 502; the body lists the attempts. A 502 tells a wait where every
+ * model that was asked wants one.
+ */
 function exhausted(attempts: FailoverAttempt[], failures: ProviderError[]): GatewayError {
   const last = attempts.at(-1) as FailoverAttempt
   const rateLimited = attempts.every(({ reason }) => reason === 'rate_limit')
   const waits = failures.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? [])
+  const isToWait = waits.length > 0 && (rateLimited || waits.length === failures.length)
   return new GatewayError(
     rateLimited ? 'ALL_MODELS_RATE_LIMITED' : 'ALL_MODELS_FAILED',
     `All ${attempts.length} model attempt(s) failed (last: ${last.model} — ${last.reason})`,
     {
       cause: failures.at(-1),
       extra: { attempts },
-      retryAfterSeconds: rateLimited && waits.length > 0 ? Math.min(...waits) : undefined,
+      retryAfterSeconds: isToWait ? Math.min(...waits) : undefined,
     },
   )
 }

@@ -1,7 +1,8 @@
 import { GatewayError } from '../../shared/errors.ts'
 import type { FailoverAttempt } from '../../shared/wire/chat.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
-import { type ChatPart, type Outcome, ProviderError, type TokenUsage } from '../providers/provider.ts'
+import { type ChatPart, type Outcome, ProviderError } from '../providers/provider.ts'
+import type { Heard } from '../usage/counts.ts'
 import type { Answer, Finish } from './answer.ts'
 import type { OpenAnswer } from './complete.ts'
 
@@ -9,44 +10,51 @@ import type { OpenAnswer } from './complete.ts'
 export type Ending = {
   outcome: Outcome
   nativeFinishReason: string | null
-  /** As the provider counted, when it did. */
-  usage: TokenUsage | undefined
-  /** Text and reasoning of the answer, for our own count. */
-  generated: string
+  /** What was said and counted, for the bill. */
+  heard: Heard
   /** Why there is no good end. */
   failure: unknown
 }
 
 /** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
 export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: AbortSignal): Promise<Ending> {
-  let generated = ''
+  const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
   try {
     let batch = opened.firstBatch
     for (;;) {
-      for (const part of batch) {
-        if (part.type === 'tool_call') generated += (part.name ?? '') + part.arguments
-        else if (part.type !== 'end') generated += part.text
-      }
+      for (const part of batch) hear(part, heard)
       if (!answer.add(batch)) await answer.drained(signal)
       const last = batch.at(-1)
-      if (last?.type === 'end') return toEnding(last, generated)
+      if (last?.type === 'end') return toEnding(last, heard)
       const step = await opened.rest.next()
       if (step.done) throw new ProviderError('connection_error', 'The stream just ended.', { outcome: 'truncated' })
       batch = step.value
     }
   } catch (error) {
     failure = signal.aborted ? signal.reason : error
-    return { outcome: brokenOutcome(failure), nativeFinishReason: null, usage: undefined, generated, failure }
+    return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
   } finally {
     opened.close(failure)
   }
 }
 
-function toEnding(end: ChatPart & { type: 'end' }, generated: string): Ending {
-  const { outcome, nativeFinishReason, usage } = end
-  return { outcome, nativeFinishReason, usage, generated, failure: undefined }
+function hear(part: ChatPart, heard: Heard): void {
+  if (part.type === 'usage') heard.usage = part.usage
+  else if (part.type === 'tool_call') heard.generated += (part.name ?? '') + part.arguments
+  else if (part.type !== 'end') heard.generated += part.text
+  else if (part.usage) {
+    heard.usage = part.usage
+    heard.isFinal = true
+  }
 }
+
+const toEnding = ({ outcome, nativeFinishReason }: ChatPart & { type: 'end' }, heard: Heard): Ending => ({
+  outcome,
+  nativeFinishReason,
+  heard,
+  failure: undefined,
+})
 
 function brokenOutcome(failure: unknown): Outcome {
   if (failure instanceof RequestAborted) return failure.by === 'client' ? 'aborted' : 'error'

@@ -13,10 +13,12 @@ export type Grounded = {
 
 /** Retrieves for the last user turn; nothing for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(admitted: Admitted, { db }: { db: Db }): Promise<Grounded> {
-  const { conversation, index, useRag, temperature, maxTokens, stream, options, caller } = admitted
+  const { conversation, index, useRag, temperature, temperatureIsDefault, maxTokens, stream, options, caller } =
+    admitted
   const { system, messages } = conversation
+  const asked = { temperature, temperatureIsDefault, maxTokens, stream, options }
   if (index.id === undefined || !useRag) {
-    const call = { system, messages, grounding: null, temperature, maxTokens, stream, options }
+    const call = { system, messages, grounding: null, ...asked }
     return { call, ragEnabled: false, documentsRetrieved: 0, sources: [] }
   }
   const question = retrievalQuery(messages)
@@ -26,10 +28,7 @@ export async function groundCall(admitted: Admitted, { db }: { db: Db }): Promis
       system: system === '' ? found.promptText : `${system}\n\n${found.promptText}`,
       messages,
       grounding: { index: index.name, passages: found.passages },
-      temperature,
-      maxTokens,
-      stream,
-      options,
+      ...asked,
     },
     ragEnabled: true,
     documentsRetrieved: found.documentsRetrieved,

@@ -6,7 +6,7 @@ import { modelFailover } from '../events/events.ts'
 import type { LedgerRecords } from '../ledger/ledger.ts'
 
 /** Each step from a model that failed to the next that was tried, oldest first; a model that is asked again is no step. */
-export function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
+function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
   return attempts.flatMap((failed, at) => {
     const next = attempts[at + 1]?.model
     return next === undefined || next === failed.model ? [] : [{ failed, next }]

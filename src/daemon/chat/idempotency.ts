@@ -1,32 +1,44 @@
 import { hash } from 'node:crypto'
-import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_PURGE_ROWS } from '../../shared/spec-limits.ts'
+import { ERRORS, GatewayError, invalidField } from '../../shared/errors.ts'
+import {
+  IDEMPOTENCY_HOURS,
+  IDEMPOTENCY_KEY_CHARS,
+  IDEMPOTENCY_PURGE_ROWS,
+  IDEMPOTENCY_RESULT_BYTES,
+} from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import type { IdempotencyResultRow } from '../db/tables.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
-import { deleteExpiredResults, deleteResult, findResult, type StoredResult } from './store.ts'
+import { ClaimLostError } from '../ledger/ledger.ts'
+import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
+import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './store.ts'
 
 /** Where an answer is kept for a later replay. */
-export type ReplaySlot = {
-  /** The row that joins the commit which bills the request. */
-  toRow(requestId: string, kept: { contentType: string; body: string }): IdempotencyResultRow
+export type ReplaySlot = Pick<Claim, 'fence'> & {
+  /** The row that joins the commit which bills the request; without the answer when that is too large to be kept. */
+  toRow(kept: { contentType: string; body: string }): IdempotencyResultRow
   /** There is no good answer: those who wait get this error too, and a later repeat runs again. */
   broke(error: unknown): void
 }
 
 export type Idempotency = {
   /**
-   * Runs `produce` once per Idempotency-Key, key and route: a repeat gets the stored answer byte for byte, one that comes
-   * while the first still runs waits for it (architecture §4). Without the header `produce` just runs.
-   * @throws VALIDATION_ERROR for a malformed key, IDEMPOTENCY_KEY_REUSED for the same key with another body.
+   * Runs what `prepare` gives once per Idempotency-Key, key and route: a repeat gets the stored answer byte for byte, one that comes
+   * while the first still runs waits for it, also when another daemon runs it (architecture §4, decision 0005). Without
+   * the header it just runs.
+   * @param prepare checks whether the request may run at all. Nothing is written for one that it refuses.
+   * @throws VALIDATION_ERROR for a malformed key, IDEMPOTENCY_KEY_REUSED for the same key with another body,
+   * IDEMPOTENCY_RESULT_TOO_LARGE for a repeat of what was billed but not kept.
    */
   once(
     context: RequestContext,
     route: string,
-    produce: (replay: ReplaySlot | undefined) => Promise<Reply | undefined>,
+    prepare: () => Promise<(replay: ReplaySlot | undefined) => Promise<Reply | undefined>>,
   ): Promise<Reply | undefined>
+  /** Forgets what it waits for and stops renewing; claims that are still held end with their lease. */
+  close(): void
 }
 
 /** Deletes stored answers whose time is over, a few at a time so that running requests do not wait for it. */
@@ -35,92 +47,150 @@ export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Pro
   while ((await deleteExpiredResults(db, now, IDEMPOTENCY_PURGE_ROWS)) === IDEMPOTENCY_PURGE_ROWS);
 }
 
-/** What the first caller left for those who wait: an answer, the error it got, or nothing because it went away. */
-type Left = { stored?: StoredResult; error?: GatewayError }
-type Running = { fingerprint: string; left: Promise<Left> }
+/** What the first caller left for those who wait: an answer, the failure it met, or nothing because it went away. */
+type Left = { stored?: StoredResult; failure?: { error: unknown } }
 
-export function createIdempotency({ db, clock }: { db: Db; clock: Clock }): Idempotency {
+/**
+ * The first caller of a key on this daemon. `confirmed` resolves once its body is known to be the one that the key stands
+ * for, or when it has ended: until then, somebody with another body may be the one who is right.
+ */
+type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Left> }
+
+type Produce = (replay: ReplaySlot) => Promise<Reply | undefined>
+type First = { scope: ResultScope; fingerprint: string; left: Left; confirm(): void }
+
+export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
   const running = new Map<string, Running>()
+  const claims = createClaims({ db, clock, log })
 
   async function runFirst(
     context: RequestContext,
-    route: string,
-    key: string,
-    fingerprint: string,
-    produce: (replay: ReplaySlot) => Promise<Reply | undefined>,
-    left: Left,
+    first: First,
+    prepare: () => Promise<Produce>,
   ): Promise<Reply | undefined> {
-    const scope = { tenantId: context.caller.tenantId, apiKeyId: context.caller.keyId, route, idempotencyKey: key }
-    const known = await findResult(db, scope)
-    if (known && known.expires_at > isoTime(clock.now())) {
-      left.stored = known
-      return replayOf(known, fingerprint)
+    const { scope, fingerprint, left, confirm } = first
+    for (;;) {
+      const known = await findResult(db, scope)
+      if (known && isLive(known, isoTime(clock.now()))) {
+        if (known.fingerprint !== fingerprint) throw reused()
+        confirm()
+        if (known.lease_until === null) {
+          left.stored = known
+          return replayOf(known)
+        }
+        await claims.ended(known.request_id, context.signal)
+        continue
+      }
+      const produce = await prepare()
+      const row = toClaimRow(context.requestId, first)
+      const claim = await claims.take(row, known !== undefined)
+      if (!claim) continue
+      confirm()
+      try {
+        return await runClaimed(claim, row, left, produce)
+      } catch (error) {
+        // Another daemon took over, and has the answer or soon will. Nothing of ours was stored.
+        if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
+      }
     }
-    if (known) await deleteResult(db, scope)
-    let kept: StoredResult | undefined
+  }
+
+  async function runClaimed(claim: Claim, row: ClaimRow, left: Left, produce: Produce): Promise<Reply | undefined> {
+    let kept: IdempotencyResultRow | undefined
+    let isCommitted = false
     try {
       const answer = await produce({
-        broke: (error) => noteError(error, left),
-        toRow(requestId, { contentType, body }) {
-          const expiresAt = isoTime(clock.now() + IDEMPOTENCY_HOURS * 3_600_000)
-          kept = { fingerprint, status: 200, content_type: contentType, body, expires_at: expiresAt }
-          return {
-            ...kept,
-            tenant_id: scope.tenantId,
-            api_key_id: scope.apiKeyId,
-            route,
-            idempotency_key: key,
-            request_id: requestId,
-            created_at: isoTime(clock.now()),
-          }
+        fence: claim.fence,
+        broke: (error) => noteFailure(error, left),
+        toRow({ contentType, body }) {
+          kept = { ...row, ...times(), status: 200, content_type: contentType, body, lease_until: null }
+          // Those who wait here get it all the same: it is in memory until then.
+          return Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES ? { ...kept, ...NOT_KEPT } : kept
         },
       })
-      if (kept) left.stored = kept
+      if (kept) {
+        isCommitted = true
+        left.stored = kept
+      }
       return answer
-    } catch (error) {
-      noteError(error, left)
-      throw error
+    } finally {
+      await claim.end(isCommitted ? 'committed' : 'without an answer')
     }
   }
 
+  const times = () => ({
+    created_at: isoTime(clock.now()),
+    expires_at: isoTime(clock.now() + IDEMPOTENCY_HOURS * 3_600_000),
+  })
+
+  const toClaimRow = (requestId: string, { scope, fingerprint }: First): ClaimRow => ({
+    tenant_id: scope.tenantId,
+    api_key_id: scope.apiKeyId,
+    route: scope.route,
+    idempotency_key: scope.idempotencyKey,
+    fingerprint,
+    request_id: requestId,
+    ...times(),
+  })
+
   return {
-    async once(context, route, produce) {
+    async once(context, route, prepare) {
       const key = keyOf(context)
-      if (key === undefined) return produce(undefined)
+      if (key === undefined) return (await prepare())(undefined)
       const fingerprint = hash('sha256', context.rawBody as Buffer, 'hex')
-      const scope = JSON.stringify([context.caller.keyId, route, key])
+      const { tenantId, keyId: apiKeyId } = context.caller
+      const scope = { tenantId, apiKeyId, route, idempotencyKey: key }
+      const name = JSON.stringify([apiKeyId, route, key])
       for (;;) {
-        const first = running.get(scope)
+        const first = running.get(name)
         if (!first) break
-        if (first.fingerprint !== fingerprint) throw reused()
-        const { stored, error } = await unlessAborted(first.left, context.signal)
-        if (stored) return replayOf(stored, fingerprint)
-        if (error) throw error
-        // The first caller went away and left nothing: this one takes its place.
+        if (first.fingerprint === fingerprint) {
+          const { stored, failure } = await unlessAborted(first.left, context.signal)
+          if (stored) return replayOf(stored)
+          if (failure) throw failure.error
+          // The first caller went away and left nothing: this one takes its place.
+        } else {
+          await unlessAborted(first.confirmed, context.signal)
+          if (running.get(name) === first) throw reused()
+        }
       }
       const left: Left = {}
-      const { promise, settle } = outsideSettled(left)
-      running.set(scope, { fingerprint, left: promise })
+      const confirmation = settledLater<void>()
+      const ending = settledLater<Left>()
+      running.set(name, { fingerprint, confirmed: confirmation.promise, left: ending.promise })
       try {
-        return await runFirst(context, route, key, fingerprint, produce, left)
+        return await runFirst(context, { scope, fingerprint, left, confirm: confirmation.resolve }, prepare)
+      } catch (error) {
+        noteFailure(error, left)
+        throw error
       } finally {
-        running.delete(scope)
-        settle()
+        running.delete(name)
+        confirmation.resolve()
+        ending.resolve(left)
       }
     },
+    close: claims.close,
   }
 }
 
-function noteError(error: unknown, left: Left): void {
-  if (error instanceof GatewayError) left.error = error
+const isLive = (known: { expires_at: string; lease_until: string | null }, now: string): boolean =>
+  known.expires_at > now && (known.lease_until === null || known.lease_until > now)
+
+/**
+ * Whatever failed, failed for all: else each of those who wait would be the next to pay for it. Two things concern the first
+ * one alone: that its client went away, and that another daemon, which they can ask, has its key.
+ */
+function noteFailure(error: unknown, left: Left): void {
+  const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
+  if (!isItsOwn) left.failure = { error }
 }
 
-function outsideSettled(left: Left): { promise: Promise<Left>; settle(): void } {
-  let settle = () => {}
-  const promise = new Promise<Left>((resolve) => {
-    settle = () => resolve(left)
+function settledLater<T>(): { promise: Promise<T>; resolve(value: T): void } {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((onResolve) => {
+    resolve = onResolve
   })
-  return { promise, settle }
+  return { promise, resolve }
 }
 
 function keyOf({ request }: RequestContext): string | undefined {
@@ -134,14 +204,25 @@ function keyOf({ request }: RequestContext): string | undefined {
   )
 }
 
-function replayOf(stored: StoredResult, fingerprint: string): Reply {
-  if (stored.fingerprint !== fingerprint) throw reused()
+/** What is stored in the place of an answer that is too large. */
+const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
+
+/** @throws IDEMPOTENCY_RESULT_TOO_LARGE */
+function replayOf(stored: StoredResult): Reply {
+  if (stored.status === NOT_KEPT.status) throw notKept()
   return reply(stored.status, stored.body, {
     'content-type': stored.content_type,
     'cache-control': 'no-cache, no-transform',
     'idempotent-replayed': 'true',
   })
 }
+
+const notKept = () =>
+  new GatewayError(
+    'IDEMPOTENCY_RESULT_TOO_LARGE',
+    `This Idempotency-Key has had its answer, which was billed; it had more than ${IDEMPOTENCY_RESULT_BYTES} bytes, so it ` +
+      'was not kept. A new key asks again, and is billed again.',
+  )
 
 const reused = () =>
   new GatewayError('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another body; use a new key.')

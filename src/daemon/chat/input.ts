@@ -21,6 +21,8 @@ export type ChatInput = {
   conversationId: string | undefined
   /** Undefined: whatever the model does by itself. */
   temperature: number | undefined
+  /** It is ours, and not what the caller asked for. */
+  temperatureIsDefault?: boolean
   maxTokens: number
   stream: boolean
   options: GenerationOptions | undefined
@@ -43,6 +45,7 @@ export function toChatInput(request: ChatRequest): ChatInput {
     userId: request.user_id,
     conversationId: request.conversation_id,
     temperature: request.temperature ?? TEMPERATURE_DEFAULT,
+    temperatureIsDefault: request.temperature === undefined,
     maxTokens: request.max_tokens ?? MAX_TOKENS_DEFAULT,
     stream: request.stream ?? false,
     options: undefined,

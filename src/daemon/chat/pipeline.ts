@@ -6,13 +6,15 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Gates } from '../load/gates.ts'
 import type { Log } from '../log.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
+import type { Billing, Order } from '../usage/billing.ts'
+import type { Payment } from '../usage/budgets.ts'
 import { type Admitted, admit } from './admit.ts'
 import type { Envelope } from './answer.ts'
 import { type Failover, type OpenAnswer, openAnswer } from './complete.ts'
 import { readAnswer } from './ending.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
 import { addHops } from './hops.ts'
-import type { ReplaySlot } from './idempotency.ts'
+import type { Idempotency, ReplaySlot } from './idempotency.ts'
 import type { ChatInput } from './input.ts'
 import { settle } from './settle.ts'
 import type { Surface } from './surface.ts'
@@ -21,6 +23,8 @@ export type ChatDeps = {
   db: Db
   providers: ProviderRegistry
   ledger: Ledger
+  idempotency: Idempotency
+  billing: Billing
   clock: Clock
   log: Log
   failover: Failover
@@ -30,11 +34,23 @@ export type ChatDeps = {
 
 /**
  * One chat request from checked input to bill. Returns the reply, or undefined when the answer was streamed.
- * @param replay where the answer is kept when the request carried an Idempotency-Key.
  * @throws GatewayError for a refusal, RequestAborted when the client left before the first word.
  */
 export async function runChat(
   input: ChatInput,
+  surface: Surface,
+  context: RequestContext,
+  deps: ChatDeps,
+): Promise<Reply | undefined> {
+  return deps.idempotency.once(context, surface.path, async () => {
+    const admitted = await admit(input, context.caller, deps) // who pays; which models, index and policy
+    return (replay) => answerOnce(admitted, surface, context, deps, replay)
+  })
+}
+
+/** @param replay where the answer is kept when the request carried an Idempotency-Key. */
+async function answerOnce(
+  admitted: Admitted,
   surface: Surface,
   context: RequestContext,
   deps: ChatDeps,
@@ -43,23 +59,35 @@ export async function runChat(
   const startedMs = deps.clock.monotonic()
   // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
   const signal = replay ? context.shutdown : context.signal
-  const admitted = await admit(input, context.caller, deps) // who pays; which models, index and policy
   const { keyId, isOperator } = context.caller
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
   if (turn) await turn // a place among the running chats of this key
   try {
     const grounded = await groundCall(admitted, deps) // passages and sources, or none for Zero-Knowledge
-    const opened = await openRecorded(admitted, grounded, context, signal, deps) // the first model to speak
-    const envelope = toEnvelope(context.requestId, deps.clock.now(), admitted, grounded, opened)
-    const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
-    const ending = await readAnswer(opened, answer, signal) // passes the parts on until the answer ends
-    return await settle({ context, surface, admitted, grounded, opened, answer, ending, startedMs, replay }, deps) // commit, last bytes
+    const order = toOrder(context.requestId, admitted, grounded)
+    const payment = await deps.billing.reserve(order) // the most it can cost, or 429
+    try {
+      const opened = await openRecorded(admitted, grounded, context, signal, deps) // the first model to speak
+      const envelope = toEnvelope(context.requestId, deps.clock.now(), { admitted, grounded, payment, opened })
+      const answer = admitted.stream
+        ? surface.streamed(envelope, context, replay !== undefined)
+        : surface.whole(envelope)
+      const ending = await readAnswer(opened, answer, signal) // passes the parts on until the answer ends
+      const served = { context, surface, admitted, grounded, order, payment, opened, answer, ending, startedMs, replay }
+      return await settle(served, deps) // commit, last bytes
+    } finally {
+      const released = payment.release()
+      if (released) await released
+    }
   } finally {
     if (!isOperator) deps.keyGates.leave(keyId)
   }
 }
 
-/** Without an answer there is no bill that the failovers could be committed with, so they are before the error leaves. */
+/**
+ * Without an answer there is no bill that the failovers could be committed with, so they are before the error leaves. They
+ * happened, whoever has the Idempotency-Key by now, so that commit asks for no claim.
+ */
 async function openRecorded(
   { chain, caller }: Admitted,
   { call }: Grounded,
@@ -72,18 +100,40 @@ async function openRecorded(
     return await openAnswer({ chain, call, caller, attempts, signal }, deps)
   } catch (error) {
     const records = addHops({}, attempts, context, deps.clock.now())
-    if (records.events) await deps.ledger.commit(records)
+    if (records.events) {
+      await deps.ledger.commit(records).catch((cause: unknown) => {
+        // The caller's error is what the models said, with its Retry-After.
+        deps.log.error(
+          { error: cause, request_id: context.requestId },
+          'the failovers of a request could not be stored',
+        )
+      })
+    }
     throw error
   }
 }
 
+const toOrder = (requestId: string, { caller, payer, chain }: Admitted, { call }: Grounded): Order => ({
+  requestId,
+  caller,
+  payer,
+  attempts: chain.attempts,
+  call,
+})
+
 function toEnvelope(
   id: string,
   nowMs: number,
-  { chain, conversationId, index, policy }: Admitted,
-  { ragEnabled, documentsRetrieved, sources }: Grounded,
-  { attempt, attempts }: OpenAnswer,
+  {
+    admitted,
+    grounded,
+    payment,
+    opened,
+  }: { admitted: Admitted; grounded: Grounded; payment: Payment; opened: OpenAnswer },
 ): Envelope {
+  const { chain, conversationId, index, policy } = admitted
+  const { ragEnabled, documentsRetrieved, sources } = grounded
+  const { attempt, attempts } = opened
   return {
     id,
     created: Math.floor(nowMs / 1000),
@@ -98,6 +148,7 @@ function toEnvelope(
       served_model: attempt.modelId,
       requested_model: chain.attempts[0].modelId,
       ...(chain.attempts.length > 1 && { failover: { occurred: attempt !== chain.attempts[0], attempts } }),
+      ...(payment.fallback && { billing_fallback: payment.fallback }),
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,

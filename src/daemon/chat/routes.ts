@@ -3,7 +3,6 @@ import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../shared/wi
 import { FlatError } from '../../shared/wire/common.ts'
 import { type Route, route } from '../http/route.ts'
 import { streamedAnswer, wholeAnswer } from './answer.ts'
-import { createIdempotency } from './idempotency.ts'
 import { toChatInput } from './input.ts'
 import { type ChatDeps, runChat } from './pipeline.ts'
 import type { Surface } from './surface.ts'
@@ -13,7 +12,6 @@ const CLASSIC_SURFACE: Surface = { path: CHAT_PATH, whole: wholeAnswer, streamed
 const failure = (description: string) => ({ description, schema: FlatError })
 
 export function chatRoutes(deps: ChatDeps): Route[] {
-  const idempotency = createIdempotency(deps)
   return [
     route({
       method: 'POST',
@@ -29,18 +27,16 @@ export function chatRoutes(deps: ChatDeps): Route[] {
         400: failure('A rule of the request is broken, or the provider refuses it'),
         401: failure('Key missing, invalid, revoked or expired'),
         403: failure('Chat, model, index, policy, way of billing or `user_id` not allowed'),
+        409: failure('The answer of this Idempotency-Key was too large to be kept'),
         413: failure('Body above 1 MiB'),
         415: failure('Not application/json'),
         422: failure('Idempotency-Key reused with another body'),
-        429: failure('Rate limit of the key, or of every model of the chain'),
+        429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
         500: failure('Unexpected failure'),
         502: failure('Every model of the chain failed; `attempts` lists them'),
         503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
       },
-      handle: (context) =>
-        idempotency.once(context, CHAT_PATH, (replay) =>
-          runChat(toChatInput(context.body), CLASSIC_SURFACE, context, deps, replay),
-        ),
+      handle: (context) => runChat(toChatInput(context.body), CLASSIC_SURFACE, context, deps),
     }),
   ]
 }

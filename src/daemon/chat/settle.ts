@@ -2,9 +2,10 @@ import { isoTime } from '../../shared/time.ts'
 import type { UsageRecordRow } from '../db/tables.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
-import { textOf } from '../providers/conversation.ts'
 import type { TokenUsage } from '../providers/provider.ts'
-import { countTokens } from '../usage/tokens.ts'
+import type { Charge, Order } from '../usage/billing.ts'
+import type { Payment } from '../usage/budgets.ts'
+import { countsOf } from '../usage/counts.ts'
 import type { Admitted } from './admit.ts'
 import type { Answer } from './answer.ts'
 import type { OpenAnswer } from './complete.ts'
@@ -20,6 +21,8 @@ type Served = {
   surface: Surface
   admitted: Admitted
   grounded: Grounded
+  order: Order
+  payment: Payment
   opened: OpenAnswer
   answer: Answer
   ending: Ending
@@ -33,17 +36,26 @@ type Served = {
  * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
-  const { admitted, grounded, opened, answer, ending, replay } = served
-  const usage = ending.usage ?? estimate(grounded, ending)
-  const record = toUsageRecord(served, usage, deps)
+  const { admitted, order, payment, opened, answer, ending, replay } = served
+  const { usage, doubts } = countsOf(order.call, ending.heard)
+  if (doubts) {
+    const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
+    deps.log.error(facts, 'a provider counted tokens that cannot be true, so they are not billed')
+  }
+  const charge = deps.billing.charge(order, payment, { modelId: opened.attempt.modelId, usage })
+  const record = toUsageRecord(served, usage, charge, deps)
+  const { spend } = charge
+  const { reserved } = payment
   // The counters of the key need no commit of their own.
   const counters = served.context.takeCounters()
-  const bill = addHops({ usage: record, counters }, opened.attempts, served.context, deps.clock.now())
+  const records = { usage: record, spend, counters, ...(reserved && { reserved }), ...replay?.fence }
+  const bill = addHops(records, opened.attempts, served.context, deps.clock.now())
   const finish = finishOf(ending.outcome)
   if (finish !== undefined) {
     const kept = answer.close(finish, usage)
     try {
-      await deps.ledger.commit(replay ? { ...bill, idempotency: replay.toRow(record.request_id, kept) } : bill)
+      await deps.ledger.commit(replay ? { ...bill, idempotency: replay.toRow(kept) } : bill)
+      payment.settled(charge)
     } catch (error) {
       answer.fail(toErrorFrame(error))
       throw error
@@ -57,6 +69,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
     )
   }
   await deps.ledger.commit(bill)
+  payment.settled(charge)
   const refusal = toRefusal(ending.failure, opened)
   replay?.broke(refusal)
   answer.fail(toErrorFrame(ending.failure))
@@ -64,27 +77,13 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   throw refusal
 }
 
-/** Our own count, for a provider that gave none: never free, and marked as an estimate. */
-function estimate({ call }: Grounded, { generated }: Ending): TokenUsage {
-  let inputTokens = countTokens(call.system)
-  for (const { content } of call.messages) inputTokens += countTokens(textOf(content))
-  return {
-    inputTokens,
-    outputTokens: countTokens(generated),
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    estimated: true,
-  }
-}
-
-function toUsageRecord(served: Served, usage: TokenUsage, { clock }: ChatDeps): UsageRecordRow {
+function toUsageRecord(served: Served, usage: TokenUsage, { columns }: Charge, { clock }: ChatDeps): UsageRecordRow {
   const { context, surface, admitted, opened, ending, startedMs } = served
   return {
     request_id: context.requestId,
     tenant_id: admitted.caller.tenantId,
     api_key_id: admitted.caller.keyId,
-    user_id: admitted.payerId,
+    user_id: admitted.payer.id,
     created_at: isoTime(clock.now()),
     route: surface.path,
     streamed: admitted.stream ? 1 : 0,
@@ -102,5 +101,10 @@ function toUsageRecord(served: Served, usage: TokenUsage, { clock }: ChatDeps): 
     attempts: opened.attempts.length,
     latency_ms: Math.round(clock.monotonic() - startedMs),
     first_token_ms: opened.firstTokenMs,
+    billing_mode: columns.billing_mode,
+    billing_period: columns.billing_period,
+    cost_nanos: columns.cost_nanos,
+    points: columns.points,
+    price_missing: columns.price_missing,
   }
 }

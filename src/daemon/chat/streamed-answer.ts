@@ -1,3 +1,4 @@
+import { IDEMPOTENCY_BACKLOG_BYTES } from '../../shared/spec-limits.ts'
 import type { RequestContext } from '../http/route.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { ChatPart, TokenUsage } from '../providers/provider.ts'
@@ -28,9 +29,13 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
     add(parts) {
       const frames = wording.say(parts)
       if (frames === '') return true
-      if (keep) transcript += frames
       stream ??= context.openStream()
-      return stream.write(frames)
+      if (!keep) return stream.write(frames)
+      transcript += frames
+      // Others may wait for this answer, so it waits for nobody: a client this far behind is cut, and gets it by asking again.
+      if (context.response.writableLength > IDEMPOTENCY_BACKLOG_BYTES) context.response.destroy()
+      else stream.write(frames)
+      return true
     },
     drained: (signal) => stream?.drained(signal) ?? Promise.resolve(),
     close(finish, usage) {

@@ -26,6 +26,8 @@ export type FileSettings = {
   drain_timeout?: number | undefined
   /** Users that may have each licence. */
   licenses?: { [Tier in License]?: number | undefined } | null | undefined
+  /** Points a month of a user with each licence; null is no limit. */
+  points?: { [Tier in License]?: number | null | undefined } | null | undefined
   /** Addresses and blocks in CIDR notation. */
   trusted_proxies?: string[] | null | undefined
   discover_local?: boolean | undefined
@@ -120,6 +122,10 @@ function rootSchema(sources: ConfigSources, path: string) {
         Object.fromEntries(LICENSES.map((license) => [license, poolSize.optional()])),
         'must hold a number of users for each licence, such as Essential: 50',
       ).nullish(),
+      points: section(
+        Object.fromEntries(LICENSES.map((license) => [license, allowance.nullish()])),
+        'must hold the points of a month for each licence, such as Essential: 29000',
+      ).nullish(),
       trusted_proxies: z
         .array(addressBlock, { error: 'must be a list of addresses or blocks, such as [127.0.0.1, 10.0.0.0/8]' })
         .nullish(),
@@ -150,6 +156,10 @@ const places = z.int({ error: 'must be a whole number of requests, or 0' }).min(
 const poolSize = z
   .int({ error: 'must be a whole number of users, or 0 for no limit' })
   .min(0, { error: 'must not be negative; 0 stands for no limit' })
+
+const allowance = z
+  .int({ error: 'must be a whole number of points, or null for no limit' })
+  .min(0, { error: 'must not be negative' })
 
 /** `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not repeat the key. */
 export function parseBootstrapKey(text: string): string {

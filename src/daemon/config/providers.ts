@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { BedrockConfig, ConfigSources, EndpointConfig, ProviderConfig } from '../config.ts'
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
+import { pricesEntry } from './prices.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import { suggestion } from './suggestion.ts'
@@ -10,7 +11,6 @@ import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } f
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
-const LATER_KEYS = ['prices']
 /** Headers that belong to the connection or to the body we write. */
 const OUR_HEADERS = new Set(['connection', 'content-length', 'content-type', 'host', 'transfer-encoding', 'upgrade'])
 
@@ -36,7 +36,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       error: 'must be a list of model names',
     })
     .min(1, 'is empty; name a model, or leave it out to pass every name on')
-  const offer = { headers: headers.optional(), models: models.optional() }
+  const offer = { headers: headers.optional(), models: models.optional(), prices: pricesEntry().optional() }
 
   if ((kindIn(entry) ?? name) === BEDROCK) {
     const kind = z.literal(BEDROCK, `must be one of ${KINDS.join(', ')}`)
@@ -44,7 +44,6 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     return section(
       { kind: kind.optional(), ...bedrockSettings(given, sources.env, secret), ...offer },
       'must be the settings of a provider, such as region',
-      LATER_KEYS,
     ).transform(
       (settings): BedrockConfig => ({
         name,
@@ -55,6 +54,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         credentials: settings.credentials,
         headers: settings.headers ?? {},
         models: settings.models,
+        ...(settings.prices && { prices: settings.prices }),
       }),
     )
   }
@@ -88,7 +88,6 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       ...offer,
     },
     'must be the settings of a provider, such as api_key',
-    LATER_KEYS,
   ).transform(
     (settings): EndpointConfig => ({
       name,
@@ -97,6 +96,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       apiKey: settings.api_key,
       headers: settings.headers ?? {},
       models: settings.models,
+      ...(settings.prices && { prices: settings.prices }),
       ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),
     }),
   )

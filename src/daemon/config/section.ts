@@ -2,20 +2,12 @@ import { z } from 'zod'
 import { suggestion } from './suggestion.ts'
 import { ValueFault } from './values.ts'
 
-/**
- * A mapping of known keys; every other key is a fault of its own, with the known key that looks like it. `later` are keys
- * of features to come (decision 0011).
- */
-export function section<Shape extends z.core.$ZodLooseShape>(
-  shape: Shape,
-  mustBe: string,
-  later: readonly string[] = [],
-) {
+/** A mapping of known keys; every other key is a fault of its own, with the known key that looks like it. */
+export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) {
   const known = Object.keys(shape)
   const unknownKey = z.custom<unknown>(() => false, {
     error: ({ path }) => {
       const key = String(path?.at(-1))
-      if (later.includes(key)) return 'is not supported by this version; remove it'
       return `unknown key${suggestion(key, known)}; known here: ${known.join(', ')}`
     },
   })

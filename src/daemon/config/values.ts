@@ -42,6 +42,16 @@ export function parseSwitch(text: string): boolean {
   return text === 'true'
 }
 
+/** 32 bytes as 64 hex characters, from hex or base64. Throws ValueFault, which names the file and never the key. */
+export function parseMasterKey(text: string, path: string): string {
+  if (/^[0-9a-fA-F]{64}$/.test(text)) return text.toLowerCase()
+  // 32 bytes are 43 characters, the last of which carries two bits of nothing, and one of padding.
+  if (/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)) return Buffer.from(text, 'base64').toString('hex')
+  throw new ValueFault(
+    `${path} holds no master key: 64 characters 0-9a-f are expected; make one with: openssl rand -hex 32`,
+  )
+}
+
 /** The number of an open file. Throws ValueFault. */
 export function parseDescriptor(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw new ValueFault(`"${text}" is not a file descriptor; write its number, such as 3`)

@@ -5,20 +5,37 @@ export class UnstorableValueError extends Error {
   override name = 'UnstorableValueError'
 }
 
-/** Which statement an engine needs to insert many rows at once; `sql` takes one parameter, made by `toParameter`. */
-export type BulkInsert = { sql: string; toParameter(rows: readonly Record<string, unknown>[]): string }
+/**
+ * Which statement an engine needs to insert many rows at once; `sql` takes one parameter, made by `toParameter` of the rows
+ * and of the same values in the order of the columns.
+ */
+export type BulkInsert = {
+  sql: string
+  toParameter(rows: readonly Record<string, unknown>[], values: readonly (readonly unknown[])[]): string
+}
 
 /**
  * What a failed write means: `row` is a row that will always be refused (a key that exists, a value that does not fit),
- * `transient` may work when tried again and may even have been committed, `other` is a store that cannot be written.
+ * `busy` has waited too long for somebody else, `transient` may work when tried again and may even have been committed,
+ * `other` is a store that cannot be written.
  */
-export type WriteFailure = 'row' | 'transient' | 'other'
+export type WriteFailure = 'row' | 'busy' | 'transient' | 'other'
+
+/** One statement for several: what has to be set up for it once, then the statement, which takes their parameters in turn. */
+export type JoinedStatement = { setUp: readonly string[]; sql: string }
 
 /** Where the two engines differ. Everything else is written once, as portable SQL. */
 export type Engine = {
   name: 'sqlite' | 'postgres'
   /** @param onConflict the clause for rows that exist: portable SQL, or empty. */
   bulkInsert(table: string, columns: readonly string[], onConflict: string): BulkInsert
+  /**
+   * Makes one statement of several that `bulkInsert` made, where that is cheaper than a transaction.
+   * @param name tells it from others of the same connection
+   */
+  joinInserts?(name: string, statements: readonly string[]): JoinedStatement
+  /** A table of rows that a statement joins with: the SQL around its one parameter, the rows as JSON arrays. */
+  rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
   failureOf(error: unknown): WriteFailure
   /** What the engine calls the unique key that refused a row; on both, it names the columns. Undefined for other errors. */
   uniqueKeyOf(error: unknown): string | undefined

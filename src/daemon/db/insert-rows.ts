@@ -5,10 +5,13 @@ import type { Tables } from './tables.ts'
 
 const prepared = new Map<Engine, Map<string, BulkInsert>>()
 
-/** What becomes of a row whose key exists: it is left out, or it overwrites the one with the same `replace` columns. */
-export type OnConflict<Table extends keyof Tables> =
-  | 'ignore'
-  | { replace: readonly [keyof Tables[Table] & string, ...(keyof Tables[Table] & string)[]] }
+type Columns<Table extends keyof Tables> = readonly [keyof Tables[Table] & string, ...(keyof Tables[Table] & string)[]]
+
+/**
+ * What becomes of a row whose key exists: it is left out, it overwrites the one with the same `replace` columns, or it is
+ * added, number by number and up to the largest safe one, to the one with the same `addTo` columns.
+ */
+export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Columns<Table> } | { addTo: Columns<Table> }
 
 /**
  * Inserts many rows in one statement, so all of them or none, and returns how many were written. Without `onConflict` one
@@ -22,53 +25,71 @@ export async function insertRows<Table extends keyof Tables>(
   db: Db,
   table: Table,
   rows: readonly Tables[Table][],
-  { onConflict }: { onConflict?: OnConflict<Table> } = {},
+  { onConflict }: { onConflict?: OnConflict<Table> | undefined } = {},
 ): Promise<number> {
-  const [first] = rows
-  if (first === undefined) return 0
-  const columns = Object.keys(first)
-  for (const row of rows) checkRow(table, columns, row)
-  const insert = bulkInsert(engineOf(db), table, columns, onConflict)
-  const json = insert.toParameter(rows)
-  // Escapes in the text show that a value may hold what cannot be stored; only then is every value looked at.
-  if (json.includes('\\u0000') || json.includes('\\ud')) for (const row of rows) checkText(table, row)
-  const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(insert.sql, [json]))
+  if (rows.length === 0) return 0
+  const { sql, parameter } = toInsert(engineOf(db), { table, rows, onConflict })
+  const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(sql, [parameter]))
   return Number(numAffectedRows)
 }
 
-function bulkInsert(
-  engine: Engine,
-  table: string,
-  columns: readonly string[],
-  onConflict: 'ignore' | { replace: readonly string[] } | undefined,
-): BulkInsert {
-  const replaced = typeof onConflict === 'object' ? onConflict.replace : undefined
-  const key = `${replaced?.join() ?? onConflict} ${table} ${columns.join()}`
+/** Rows of one table, at least one, and what becomes of those whose key exists. */
+export type TableRows<Table extends keyof Tables = keyof Tables> = {
+  [Name in Table]: { table: Name; rows: readonly Tables[Name][]; onConflict?: OnConflict<Name> | undefined }
+}[Table]
+
+/** The same where it no longer matters which table it is. */
+type AnyConflict = 'ignore' | { replace: readonly string[] } | { addTo: readonly string[] } | undefined
+type AnyRows = { table: string; rows: readonly Record<string, unknown>[]; onConflict?: AnyConflict }
+
+/** The statement that inserts these rows and its one parameter. @throws UnstorableValueError naming the column */
+export function toInsert(engine: Engine, { table, rows, onConflict }: AnyRows): { sql: string; parameter: string } {
+  const columns = Object.keys(rows[0] as object)
+  const values = rows.map((row) => valuesOf(table, columns, row))
+  const insert = bulkInsert(engine, table, columns, onConflict)
+  const parameter = insert.toParameter(rows, values)
+  // Escapes in the text show that a value may hold what cannot be stored; only then is every value looked at.
+  if (parameter.includes('\\u0000') || parameter.includes('\\ud')) for (const row of rows) checkText(table, row)
+  return { sql: insert.sql, parameter }
+}
+
+function bulkInsert(engine: Engine, table: string, columns: readonly string[], onConflict: AnyConflict): BulkInsert {
+  const key = `${typeof onConflict === 'object' ? Object.entries(onConflict) : onConflict} ${table} ${columns.join()}`
   const known = prepared.get(engine) ?? new Map<string, BulkInsert>()
   let insert = known.get(key)
   if (insert === undefined) {
-    for (const name of [table, ...columns, ...(replaced ?? [])]) {
+    const keyColumns = typeof onConflict === 'object' ? Object.values<readonly string[]>(onConflict).flat() : []
+    for (const name of [table, ...columns, ...keyColumns]) {
       // Names come from our own row types; this keeps it so.
       if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a name of a table or column`)
     }
-    const clause = replaced ? replaceClause(columns, replaced) : onConflict && 'on conflict do nothing'
-    insert = engine.bulkInsert(table, columns, clause ?? '')
+    insert = engine.bulkInsert(table, columns, conflictClause(table, columns, onConflict))
     prepared.set(engine, known.set(key, insert))
   }
   return insert
 }
 
-function replaceClause(columns: readonly string[], key: readonly string[]): string {
-  const rest = columns.filter((column) => !key.includes(column))
-  return `on conflict (${key.join(', ')}) do update set ${rest.map((column) => `${column} = excluded.${column}`).join(', ')}`
+function conflictClause(table: string, columns: readonly string[], onConflict: AnyConflict): string {
+  if (onConflict === undefined) return ''
+  if (onConflict === 'ignore') return 'on conflict do nothing'
+  const adds = 'addTo' in onConflict
+  const key = adds ? onConflict.addTo : onConflict.replace
+  const sets = columns
+    .filter((column) => !key.includes(column))
+    .map((column) => `${column} = ${adds ? sumOf(`${table}.${column}`, `excluded.${column}`) : `excluded.${column}`}`)
+  return `on conflict (${key.join(', ')}) do update set ${sets.join(', ')}`
 }
 
-function checkRow(table: string, columns: readonly string[], row: Record<string, unknown>): void {
-  for (const column of columns) {
+// A larger sum could be stored and never be read again.
+const sumOf = (a: string, b: string) =>
+  `case when ${a} > ${Number.MAX_SAFE_INTEGER} - ${b} then ${Number.MAX_SAFE_INTEGER} else ${a} + ${b} end`
+
+function valuesOf(table: string, columns: readonly string[], row: Record<string, unknown>): unknown[] {
+  return columns.map((column) => {
     const value = row[column]
-    if (typeof value === 'string' || value === null || Number.isSafeInteger(value)) continue
+    if (typeof value === 'string' || value === null || Number.isSafeInteger(value)) return value
     throw new UnstorableValueError(`${table}.${column} must be text, null or a whole number`)
-  }
+  })
 }
 
 function checkText(table: string, row: Record<string, unknown>): void {

@@ -5,6 +5,11 @@ import { accounts } from './migrations/0001-accounts.ts'
 import { usage } from './migrations/0002-usage.ts'
 import { knowledge } from './migrations/0003-knowledge.ts'
 import { access } from './migrations/0004-access.ts'
+import { billing } from './migrations/0005-billing.ts'
+import { idempotencyClaims } from './migrations/0006-idempotency-claims.ts'
+import { webhooks } from './migrations/0007-webhooks.ts'
+import { knowledgeRanking } from './migrations/0008-knowledge-ranking.ts'
+import { ingest } from './migrations/0009-ingest.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 /** How an engine spells what our tables need. */
@@ -18,6 +23,11 @@ const STEPS: Record<string, MigrationStep> = {
   '0002-usage': usage,
   '0003-knowledge': knowledge,
   '0004-access': access,
+  '0005-billing': billing,
+  '0006-idempotency-claims': idempotencyClaims,
+  '0007-webhooks': webhooks,
+  '0008-knowledge-ranking': knowledgeRanking,
+  '0009-ingest': ingest,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

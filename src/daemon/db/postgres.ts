@@ -89,12 +89,21 @@ const postgresEngine: Engine = {
       toParameter: (rows) => JSON.stringify(rows),
     }
   },
+  rowList(columns) {
+    const values = Object.entries(columns).map(([name, type], position) =>
+      // With the collation of our columns, or the two could not be compared.
+      type === 'text' ? `(value->>${position}) collate "C" as ${name}` : `(value->>${position})::bigint as ${name}`,
+    )
+    return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }
+  },
   failureOf(error) {
-    if (error instanceof UnstorableValueError) return 'row'
+    if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Anything that is
     // no SQLSTATE comes from the socket.
     if (/^(22|23|54)...$/.test(code)) return 'row'
+    // A lock, or a whole statement, that took longer than it may.
+    if (code === '55P03' || code === '57014') return 'busy'
     return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
   },
   uniqueKeyOf(error) {
@@ -104,9 +113,11 @@ const postgresEngine: Engine = {
   },
 }
 
-/** Counts and sums come as text because they could exceed 2^53; ours do not, and a wrong number must not pass. */
+/** Counts and sums come as text because they could exceed 2^53; ours are kept below, and a wrong number must not pass. */
 function toNumber(text: string): number {
   const value = Number(text)
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new RangeError(`${text} does not fit a number`)
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    throw new RangeError(`${text} does not fit a number`)
+  }
   return value
 }

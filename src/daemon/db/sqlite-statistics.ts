@@ -15,6 +15,7 @@ const DISTINCT_VALUES: Record<string, number> = {
   group_id: 10_000,
   api_key_id: 1_000,
   index_id: 100,
+  endpoint_id: 100,
   document_id: 10_000,
   role_id: 10,
 }

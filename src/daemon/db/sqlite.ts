@@ -76,7 +76,24 @@ const sqliteEngine: Engine = {
       // jsonb_each parses the text once; with json_each every column of every row would parse its row again, which
       // doubles the cost of a row.
       sql: `insert into ${table} (${columns.join(', ')}) select ${values} from jsonb_each(?)${conflict}`,
-      toParameter: (rows) => JSON.stringify(rows.map((row) => columns.map((column) => row[column]))),
+      toParameter: (_rows, values) => JSON.stringify(values),
+    }
+  },
+  rowList(columns) {
+    const values = Object.keys(columns).map((name, position) => `value->>'$[${position}]' as ${name}`)
+    return { before: `(select ${values.join(', ')} from jsonb_each(`, after: '))' }
+  },
+  // A view that hands its columns to the statements of its trigger. BEGIN and COMMIT around them would be four or five
+  // trips to another thread instead of one, which is most of what a commit costs (measured: a third of its CPU time).
+  joinInserts(name, statements) {
+    const columns = statements.map((_, position) => `parameter_${position}`)
+    const steps = statements.map((statement, position) => `${statement.replace('?', `new.parameter_${position}`)};`)
+    return {
+      setUp: [
+        `create temp view ${name} as select ${columns.map((column) => `null as ${column}`).join(', ')}`,
+        `create temp trigger ${name}_rows instead of insert on ${name} begin ${steps.join(' ')} end`,
+      ],
+      sql: `insert into ${name} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
     }
   },
   failureOf(error) {

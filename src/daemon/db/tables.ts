@@ -1,4 +1,5 @@
 import type { SystemRole } from '../../shared/permissions.ts'
+import type { BillingMode } from '../../shared/wire/billing.ts'
 import type { License } from '../../shared/wire/users.ts'
 
 /**
@@ -33,6 +34,9 @@ export type Tables = {
     setup_completed: number
     /** Name, email and username in lower case, one a line: what a search looks at. */
     search_text: string
+    /** 1: may be billed in dollars, up to `dollar_limit_nanos` a month; null is no limit. */
+    usage_by_model: number
+    dollar_limit_nanos: number | null
   }
   roles: {
     id: string
@@ -91,16 +95,28 @@ export type Tables = {
   rate_counters: RateCounterRow
   audit_entries: AuditEntryRow
   outbox_events: OutboxEventRow
+  webhook_endpoints: WebhookEndpointRow
+  webhook_deliveries: WebhookDeliveryRow
+  /** One row: a text sealed under the master key of this installation. */
+  master_key_check: { id: string; sealed: string; created_at: string }
   usage_records: UsageRecordRow
+  spend_counters: SpendCounterRow
+  spend_reservations: SpendReservationRow
   idempotency_results: IdempotencyResultRow
   indexes: {
     id: string
     tenant_id: string
+    /** Unique in its tenant. What is deleted is called `~<id>`, as no index can be, and keeps its own name beside it. */
     name: string
+    deleted_name: string | null
     description: string
     created_by: string
     created_at: string
     updated_at: string
+    deleted_at: string | null
+    /** Whose index it is: this user's or this group's, and with neither everybody's in the tenant. They may be gone. */
+    assigned_user_id: string | null
+    assigned_group_id: string | null
   }
   documents: {
     id: string
@@ -109,12 +125,19 @@ export type Tables = {
     /** File name or the given name; unique within its index among what is published. */
     source: string
     title: string
-    /** SHA-256 of the text, hex; an unchanged document is skipped. */
+    /** SHA-256 of the file, hex; an unchanged document is skipped. */
     content_hash: string
     passage_count: number
-    /** Only what is `published` is searched. Before it is a `draft`, and once it is `discarded` it never comes back. */
-    state: 'draft' | 'published' | 'discarded'
+    /**
+     * Only what is `published` is searched. Before it is a `draft`, and once it is `discarded` it never comes back. It is
+     * `buried` when its passages are deleted and a segment still holds their words.
+     */
+    state: 'draft' | 'published' | 'discarded' | 'buried'
     created_at: string
+    /** Its passages have ids from here on, one after the other. Null until the daemon has indexed an old document anew. */
+    first_passage_id: number | null
+    /** 1 once words of it are in a segment that holds other documents as well. */
+    in_shared_segment: number
   }
   passages: {
     /** Whole number, given by us in rising order, because FTS5 refers to passages by rowid. */
@@ -127,6 +150,35 @@ export type Tables = {
     /** Headings above the passage, outermost first, joined by " > ". */
     headings: string
     body: string
+    /** The page that it begins on, in documents that have pages. */
+    page: number | null
+  }
+  /** Which words some passages hold: a part of the inverted index. Never changed but for its state. */
+  segments: {
+    id: string
+    tenant_id: string
+    index_id: string
+    /** While it holds passages of this document only. */
+    document_id: string | null
+    /** Only what is `published` is searched. */
+    state: 'draft' | 'published'
+    /** The segment that is about to take the place of this one. */
+    merged_into: string | null
+    passage_count: number
+    page_count: number
+    /** Runs of ids (knowledge/segment.ts). */
+    passages: Uint8Array
+    /** Two bytes for each passage. */
+    lengths: Uint8Array
+    created_at: string
+  }
+  postings: {
+    tenant_id: string
+    segment_id: string
+    /** `<segment id>.<number of the page>` */
+    page: string
+    /** Terms with their postings (knowledge/postings.ts). */
+    terms: Uint8Array
   }
 }
 
@@ -176,6 +228,67 @@ export type OutboxEventRow = {
   created_at: string
   /** JSON object: the event's `data`. */
   data: string
+  /** When its deliveries were made; null until then. Whoever writes an event leaves it out. */
+  fanned_out_at?: string | null | undefined
+}
+
+/** A subscription (spec: Webhook endpoint). */
+export type WebhookEndpointRow = {
+  id: string
+  tenant_id: string
+  url: string
+  description: string
+  /** JSON: event types, or `["*"]`. */
+  events: string
+  enabled: number
+  /** Why it is disabled: `failures` when it happened by itself. Null while it is enabled. */
+  disabled_reason: 'failures' | 'manual' | null
+  /** Deliveries in a row that used up their attempts. */
+  failure_count: number
+  /** Deliveries that were given up because too many were held, in all. */
+  held_dropped: number
+  /** Sealed (secrets/seal.ts): the `whsec_…` text. */
+  secret: string
+  /** Sealed as `secret` is; signs too until `previous_secret_until`, when a rotation asked for an overlap. */
+  previous_secret: string | null
+  previous_secret_until: string | null
+  created_at: string
+  updated_at: string
+  /** When the last attempt ended, and its HTTP status; null when there was none, or no answer. */
+  last_delivery_at: string | null
+  last_status: number | null
+}
+
+/**
+ * One event on its way to one endpoint. `pending` waits for `due_at`; `held` waits for its disabled endpoint; `failed` has
+ * used up its attempts; `cancelled` was given up, because its endpoint is gone, too many were held, or its event is not
+ * kept any more.
+ */
+export type WebhookDeliveryRow = {
+  /** UUID: X-Service-Delivery, the same over all attempts. */
+  id: string
+  tenant_id: string
+  endpoint_id: string
+  event_id: string
+  event_type: string
+  created_at: string
+  due_at: string
+  state: 'pending' | 'delivered' | 'failed' | 'held' | 'cancelled'
+  /** Attempts that have ended. */
+  attempts: number
+  /** The daemon that is sending it, until when it may, and a number that rises with each claim. */
+  lease_owner: string | null
+  lease_until: string | null
+  fence: number
+  last_status: number | null
+  last_error: string | null
+  last_duration_ms: number | null
+  /** The first 4 KiB of the last answer. */
+  last_response: string | null
+  delivered_at: string | null
+  /** The delivery that an administrator sent once more with this one. */
+  resend_of: string | null
+  is_test: number
 }
 
 /** One finished request: what is billed, to whom. Primary key is the request id, so a request cannot be billed twice. */
@@ -202,9 +315,37 @@ export type UsageRecordRow = {
   attempts: number
   latency_ms: number
   first_token_ms: number | null
+  /** What was drawn on: points or dollars. */
+  billing_mode: BillingMode
+  /** The month in which the request began: `2026-11`. */
+  billing_period: string
+  /** What its tokens cost, whatever was drawn on. */
+  cost_nanos: number
+  /** 0 when dollars were drawn on. */
+  points: number
+  /** 1: nobody told the price of the model, and one was assumed. */
+  price_missing: number
 }
 
-/** The stored answer to a request that carried an Idempotency-Key; unique by tenant, key, route and idempotency_key. */
+/** What an account, or a key, has drawn on in one month: the sum over its usage_records. */
+export type SpendCounterRow = {
+  tenant_id: string
+  /** `user`: all that was billed to this account. `key`: the dollars that were spent through this key. */
+  holder: 'user' | 'key'
+  holder_id: string
+  period: string
+  /** Cost of the requests that drew on dollars. */
+  nanos: number
+  points: number
+}
+
+/** The most that a running request may add to a spend counter. After `expires_at` (ISO 8601) it does not count. */
+export type SpendReservationRow = SpendCounterRow & { request_id: string; expires_at: string }
+
+/**
+ * The stored answer to a request that carried an Idempotency-Key; unique by tenant, key, route and idempotency_key. While
+ * `lease_until` is set there is no answer yet: the row is the claim of the daemon that runs the request `request_id`.
+ */
 export type IdempotencyResultRow = {
   tenant_id: string
   api_key_id: string
@@ -219,4 +360,6 @@ export type IdempotencyResultRow = {
   body: string
   created_at: string
   expires_at: string
+  /** ISO 8601. Once it is over, another daemon may take the claim. Null for an answer; SQLite has nothing else. */
+  lease_until: string | null
 }

@@ -1,19 +1,27 @@
 import type { z } from 'zod'
 import type { Clock } from '../../shared/time.ts'
 import { ListModelsQuery, ListModelsResponse, UsageResponse } from '../../shared/wire/discovery.ts'
+import type { PointAllowances } from '../config.ts'
+import type { Db } from '../db/database.ts'
+import { findSpend } from '../db/spend-counters.ts'
 import { type Route, reply, route } from '../http/route.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
+import { periodAt } from '../usage/period.ts'
 import { type CountsOf, toUsage } from './usage.ts'
 
 /** What a key may use and how much of it is left (named-endpoints §4, §8). */
 export function discoveryRoutes({
+  db,
   clock,
   providers,
   countsOf,
+  points = {},
 }: {
+  db: Db
   clock: Clock
   providers: ProviderRegistry
   countsOf: CountsOf
+  points?: PointAllowances | undefined
 }): Route[] {
   return [
     route({
@@ -48,10 +56,16 @@ export function discoveryRoutes({
       summary: 'What this key has used, and what is left',
       tags: ['Discovery'],
       responses: {
-        200: { description: 'Counters and limits of the key', schema: UsageResponse },
+        200: { description: 'Points and dollars of its owner, counters and limits of the key', schema: UsageResponse },
       },
       async handle({ caller }) {
-        return reply(200, toUsage(caller, { counts: await countsOf(caller), nowMs: clock.now() }))
+        const nowMs = clock.now()
+        const period = periodAt(nowMs).name
+        const [counts, spend] = await Promise.all([
+          countsOf(caller),
+          findSpend(db, { tenant_id: caller.tenantId, holder: 'user', holder_id: caller.userId, period }),
+        ])
+        return reply(200, toUsage(caller, { counts, spend, pointsLimit: points[caller.userLicense] ?? null, nowMs }))
       },
     }),
   ]

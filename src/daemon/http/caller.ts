@@ -1,4 +1,5 @@
 import { NO_RIGHTS, type Rights } from '../../shared/permissions.ts'
+import type { UsageByModel } from '../../shared/wire/billing.ts'
 import { DEFAULT_KEY_SETTINGS, type KeySettings } from '../../shared/wire/keys.ts'
 import type { License } from '../../shared/wire/users.ts'
 
@@ -17,6 +18,8 @@ export type Caller = {
   userEmail: string
   userRole: string
   userLicense: License
+  /** Whether the owner may be billed in dollars, and how many of them a month. */
+  userUsageByModel: UsageByModel
   /** What the key may do: never more than its owner (architecture §6). */
   rights: Rights
   /** May act for other users of the tenant: the section `user-management` is open to it at level `admin`. */
@@ -40,6 +43,7 @@ export const NOBODY: Caller = Object.freeze({
   userEmail: '',
   userRole: '',
   userLicense: 'Essential',
+  userUsageByModel: { enabled: false, dollarLimit: null },
   rights: NO_RIGHTS,
   isAdmin: false,
   isOperator: false,

@@ -55,11 +55,14 @@ export class Edge {
       shutdown: this.#shutdown.signal,
     })
     this.#running.add(exchange)
-    let shape: ErrorShape = 'flat'
+    const { router } = this.#options
+    const method = request.method ?? ''
+    let requestedPath: string | undefined
+    let shape: ErrorShape | undefined
     try {
       const { path, search } = checkRequestHead(request)
-      shape = this.#options.router.shapeOf(request.method ?? '', path)
-      const { route, params } = this.#options.router.match(request.method ?? '', path)
+      requestedPath = path
+      const { route, params } = router.match(method, path)
       shape = route.errors
       if (expects === 'something unknown') throw unknownExpectation()
       if (route.access !== 'none') this.#refuseWhenBusy()
@@ -69,7 +72,7 @@ export class Edge {
       const answer = await this.#run(route, search, exchange)
       if (answer) await this.#send(exchange, answer)
     } catch (error) {
-      await this.#fail(exchange, error, shape)
+      await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
     } finally {
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
@@ -102,7 +105,8 @@ export class Edge {
     if (route.access === 'none') return this.#handOver(route, search, exchange)
     const { authenticate, limiter } = this.#options
     exchange.caller = await authenticate(exchange.request)
-    const admission = await limiter.admit(exchange.caller, route)
+    const rated = route.rateOf ? { ...route, rate: route.rateOf(exchange.request) } : route
+    const admission = await limiter.admit(exchange.caller, rated)
     exchange.admission = admission
     if (admission.refusal) throw admission.refusal
     let ending: 'answered' | 'thrown' = 'thrown'
@@ -124,8 +128,10 @@ export class Edge {
     else if (route.body) {
       requireJson(request)
       exchange.continueBody()
-      exchange.rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
-      exchange.body = parseBody(exchange.rawBody, route.body)
+      const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
+      exchange.body = parseBody(rawBody, route.body)
+      // It is wanted again to tell two requests with one key apart; otherwise a stream need not hold it for minutes.
+      if (request.headers['idempotency-key'] !== undefined) exchange.rawBody = rawBody
     }
     return route.handle(exchange)
   }

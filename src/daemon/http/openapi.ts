@@ -47,7 +47,8 @@ function operationId({ method, path }: Route): string {
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-function response({ description, schema, stream }: ResponseDoc) {
+function response({ description, schema, stream, isText }: ResponseDoc) {
+  if (isText) return { description, content: { 'text/plain': { schema: { type: 'string' as const } } } }
   if (!schema) return { description }
   return {
     description,

@@ -43,7 +43,7 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   params: Record<string, string>
   query: Query
   body: Body
-  /** The body as it was received; undefined for routes that read it themselves. */
+  /** The body as it was received, of a request with an Idempotency-Key; undefined for routes that read it themselves. */
   rawBody: Buffer | undefined
   request: IncomingMessage
   response: ServerResponse
@@ -60,8 +60,8 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   openStream(headers?: Record<string, string>): EventStream
 }
 
-/** A documented answer: its JSON, and the frames when it can be a text/event-stream too. */
-export type ResponseDoc = { description: string; schema?: z.ZodType; stream?: z.ZodType }
+/** A documented answer: its JSON, and the frames when it can be a text/event-stream too; or text that is no JSON. */
+export type ResponseDoc = { description: string; schema?: z.ZodType; stream?: z.ZodType; isText?: boolean }
 
 export type Route = {
   method: Method
@@ -69,6 +69,8 @@ export type Route = {
   path: string
   access: Access
   rate: RateClass
+  /** Which class this request has in place of `rate`, for a route with two ways to answer. */
+  rateOf?(request: IncomingMessage): RateClass
   errors: ErrorShape
   /** Shown in /openapi.json. */
   summary: string

@@ -6,7 +6,7 @@ export type Match = { route: Route; params: Record<string, string> }
 export type Router = {
   /** @throws NOT_FOUND, METHOD_NOT_ALLOWED, or INVALID_HTTP for a path that cannot be decoded. */
   match(method: string, path: string): Match
-  /** The error shape of whatever `match` throws for this path: that of the route which the path fits, if there is one. */
+  /** The error shape of whatever `match` throws for this path: that of the route which the path fits, or lies under in `/v1`. */
   shapeOf(method: string, path: string): ErrorShape
 }
 
@@ -14,6 +14,9 @@ type Pattern = { segments: string[]; byMethod: Map<string, Route> }
 
 /** Many clients put `/v1` right after the host, whatever base they are given. */
 const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
+
+/** The segment of a long path under which the clients of other APIs have their routes. */
+const CLIENTS = { at: 3, name: 'v1' } as const
 
 const NO_PARAMS: Record<string, string> = Object.freeze({})
 
@@ -39,10 +42,21 @@ export function createRouter(routes: readonly Route[]): Router {
       const path = toLongPath(requested)
       const segments = path.split('/')
       const byMethod = fixed.get(path) ?? patterns.find((one) => fits(one, segments))?.byMethod
-      const route = byMethod?.get(lookupMethod(method)) ?? byMethod?.values().next().value
+      const route =
+        byMethod?.get(lookupMethod(method)) ?? byMethod?.values().next().value ?? routeAbove(fixed, segments)
       return route?.errors ?? (path.startsWith('/api/admin/') ? 'structured' : 'flat')
     },
   }
+}
+
+/** Whoever asks under `/v1` for what is not there is a client of the route above it, and reads errors in its words. */
+function routeAbove(fixed: Map<string, Map<string, Route>>, segments: string[]): Route | undefined {
+  if (segments[CLIENTS.at] !== CLIENTS.name) return undefined
+  for (let end = segments.length - 1; end > CLIENTS.at; end--) {
+    const above = fixed.get(segments.slice(0, end).join('/'))
+    if (above) return above.values().next().value
+  }
+  return undefined
 }
 
 function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route: Route): void {

@@ -136,6 +136,7 @@ function toKnownKey(
       userEmail: owner.email,
       userRole: owner.role,
       userLicense: owner.license,
+      userUsageByModel: owner.usageByModel,
       rights,
       isAdmin: mayUse(rights, 'user-management', 'admin'),
       isOperator: row.is_operator === 1,

@@ -1,5 +1,6 @@
 import type { Expression, ExpressionBuilder, SqlBool } from 'kysely'
 import { type Rights, rightsOf, type SystemRole } from '../../shared/permissions.ts'
+import type { UsageByModel } from '../../shared/wire/billing.ts'
 import type { UserReference } from '../../shared/wire/groups.ts'
 import type { KEY_SORTS } from '../../shared/wire/keys.ts'
 import type { License } from '../../shared/wire/users.ts'
@@ -7,6 +8,7 @@ import type { Db } from '../db/database.ts'
 import { contains, type Page, pageOf, toSearchText } from '../db/list-page.ts'
 import type { Tables } from '../db/tables.ts'
 import { roleRightsOf } from '../roles/store.ts'
+import { toUsageByModel } from '../users/usage-by-model.ts'
 
 export type KeyRow = Tables['api_keys']
 
@@ -26,7 +28,7 @@ export type OwnedKey = {
 /** What a presented key stands for. */
 export type PresentedKey = {
   row: KeyFacts
-  owner: UserReference & { role: SystemRole; license: License }
+  owner: UserReference & { role: SystemRole; license: License; usageByModel: UsageByModel }
   ownerRights: Rights
   tenantName: string
 }
@@ -46,7 +48,7 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)
     .innerJoin('tenants as t', 't.id', 'k.tenant_id')
-    .select(['u.license', 't.name as tenant_name'])
+    .select(['u.license', 'u.usage_by_model', 'u.dollar_limit_nanos', 't.name as tenant_name'])
     .where('k.secret_hash', '=', secretHash)
     .where('k.revoked_at', 'is', null)
     .where('u.status', '=', 1)
@@ -55,7 +57,12 @@ export async function findPresentedKey(db: Db, secretHash: string): Promise<Pres
   if (!found) return undefined
   return {
     row: toFacts(found),
-    owner: { ...toOwner(found), role: found.role, license: found.license },
+    owner: {
+      ...toOwner(found),
+      role: found.role,
+      license: found.license,
+      usageByModel: toUsageByModel(found),
+    },
     ownerRights: toRights(found),
     tenantName: found.tenant_name,
   }

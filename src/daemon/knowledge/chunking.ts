@@ -1,8 +1,11 @@
 import { outlineOf, type Section, type TextFormat } from './markdown.ts'
 import { markdownUnits, proseUnits, type Unit } from './units.ts'
 
-/** A piece of a document that is found and quoted on its own. `headings` are those above it, joined by " > ". */
-export type Passage = { position: number; headings: string; body: string }
+/**
+ * A piece of a document that is found and quoted on its own. `headings` are those above it, joined by " > "; `page` is the one
+ * it begins on, in documents that have pages.
+ */
+export type Passage = { position: number; headings: string; body: string; page?: number | null }
 type ChunkedText = { title: string; passages: Iterable<Passage> }
 
 /** What a passage is meant to hold, in characters: a thought with its reasons, and eight of them fit a prompt. */

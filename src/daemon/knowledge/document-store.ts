@@ -4,14 +4,17 @@ import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
 import { insertRows } from '../db/insert-rows.ts'
 import type { Tables } from '../db/tables.ts'
-import { withWordBorders } from '../text/words.ts'
 import type { Passage } from './chunking.ts'
+import type { NewSegment, Run } from './segment.ts'
+import { deleteSegments, insertSegment, publishSegments } from './segment-store.ts'
 
 export type IndexKey = { tenantId: string; indexId: string }
 /** A document as it is stored: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
 export type NewDocument = { source: string; title: string; contentHash: string; passageCount: number; now: string }
 /** One document of an index, published or not. */
 export type DocumentKey = IndexKey & { documentId: string }
+/** A document that is being written. Its passages have ids that follow each other, from this one on. */
+export type Draft = DocumentKey & { firstPassageId: number }
 
 /** What the index holds under this name: the hash of its content, and of how many passages it consists. */
 export async function findDocument(
@@ -30,14 +33,16 @@ export async function findDocument(
   return row && { contentHash: row.content_hash, passageCount: row.passage_count }
 }
 
-/** Makes room for a document that no search sees yet. */
+/** Makes room for a document that no search sees yet. Takes a transaction. */
 export async function insertDraft(
-  db: Db,
+  tx: Db,
   { tenantId, indexId }: IndexKey,
   { source, title, contentHash, passageCount, now }: NewDocument,
-): Promise<DocumentKey> {
+): Promise<Draft> {
+  await lockPassageIds(tx)
   const documentId = newId()
-  await db
+  const firstPassageId = await nextPassageId(tx)
+  await tx
     .insertInto('documents')
     .values({
       id: documentId,
@@ -49,32 +54,51 @@ export async function insertDraft(
       passage_count: passageCount,
       state: 'draft',
       created_at: now,
+      first_passage_id: firstPassageId,
+      in_shared_segment: 0,
     })
     .execute()
-  return { tenantId, indexId, documentId }
+  return { tenantId, indexId, documentId, firstPassageId }
 }
 
-/** Adds passages to a draft. Takes a transaction. */
-export async function insertPassages(
-  tx: Db,
-  { tenantId, indexId, documentId }: DocumentKey,
-  passages: readonly Passage[],
-): Promise<void> {
-  await lockPassages(tx)
+/** Behind all passages that there are, and behind those that drafts have still to write. */
+async function nextPassageId(tx: Db): Promise<number> {
   const { last } = await tx
     .selectFrom('passages')
     .select((the) => the.fn.coalesce(the.fn.max('id'), sql<number>`0`).as('last'))
     .executeTakeFirstOrThrow()
-  const rows = passages.map(({ position, headings, body }, offset) => ({
-    id: Number(last) + 1 + offset,
+  const document = await tx
+    .selectFrom('documents')
+    .select(['first_passage_id', 'passage_count'])
+    .where('first_passage_id', 'is not', null)
+    .orderBy('first_passage_id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  // A document without passages takes an id as well, or the next one would have the same.
+  const reserved = document ? Number(document.first_passage_id) + Math.max(document.passage_count, 1) : 1
+  return Math.max(Number(last) + 1, reserved)
+}
+
+/** Adds passages to a draft, with the segment that `segmentOf` made of them. Takes a transaction. */
+export async function insertPassages(
+  tx: Db,
+  { tenantId, indexId, documentId, firstPassageId }: Draft,
+  passages: readonly Passage[],
+  segment: NewSegment,
+  now: string,
+): Promise<void> {
+  const rows = passages.map(({ position, headings, body, page = null }) => ({
+    id: firstPassageId + position,
     tenant_id: tenantId,
     index_id: indexId,
     document_id: documentId,
     position,
-    headings: withWordBorders(headings),
-    body: withWordBorders(body),
+    headings,
+    body,
+    page,
   }))
   await insertRows(tx, 'passages', rows)
+  await insertSegment(tx, { tenantId, indexId }, documentId, segment, now)
 }
 
 /**
@@ -84,7 +108,7 @@ export async function insertPassages(
  */
 export async function publishDraft(tx: Db, draft: DocumentKey, source: string): Promise<DocumentKey[]> {
   const { tenantId, indexId, documentId } = draft
-  await lockPassages(tx)
+  await lockPassageIds(tx)
   const replaced = await tx
     .updateTable('documents')
     .set({ state: 'discarded' })
@@ -103,16 +127,18 @@ export async function publishDraft(tx: Db, draft: DocumentKey, source: string): 
     .where('state', '=', 'draft')
     .executeTakeFirstOrThrow()
   if (numUpdatedRows !== 1n) throw new Error(`the draft of "${source}" was discarded before it was complete`)
+  await publishSegments(tx, tenantId, documentId)
   return replaced.map(({ id }) => ({ tenantId, indexId, documentId: id }))
 }
 
-/** What is not published and was written before `before` (ISO 8601), in any index of the tenant. */
+/** What is not published, nor buried, and was written before `before` (ISO 8601), in any index of the tenant. */
 export async function findUnpublished(db: Db, tenantId: string, before: string): Promise<DocumentKey[]> {
   const rows = await db
     .selectFrom('documents')
     .select(['id', 'index_id'])
     .where('tenant_id', '=', tenantId)
     .where('state', '<>', 'published')
+    .where('state', '<>', 'buried')
     .where('created_at', '<', before)
     .execute()
   return rows.map(({ id, index_id }) => ({ tenantId, indexId: index_id, documentId: id }))
@@ -137,7 +163,6 @@ export async function deletePassages(
   { tenantId, indexId, documentId }: DocumentKey,
   limit: number,
 ): Promise<number> {
-  await lockPassages(tx)
   const ofDocument = <T>(query: SelectQueryBuilder<Tables, 'passages', T>) =>
     query.where('tenant_id', '=', tenantId).where('index_id', '=', indexId).where('document_id', '=', documentId)
   const { numDeletedRows } = await tx
@@ -147,10 +172,23 @@ export async function deletePassages(
   return Number(numDeletedRows)
 }
 
-/** Deletes a discarded document. */
-export async function deleteDiscarded(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
-  await db
+/**
+ * Deletes a discarded document whose passages are deleted. Where a segment that it shares with others still holds its
+ * words, the row stays, `buried`, and tells searches to leave them out. Takes a transaction.
+ */
+export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
+  await deleteSegments(tx, tenantId, documentId)
+  await tx
     .deleteFrom('documents')
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('id', '=', documentId)
+    .where('state', '=', 'discarded')
+    .where('in_shared_segment', '=', 0)
+    .execute()
+  await tx
+    .updateTable('documents')
+    .set({ state: 'buried' })
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('id', '=', documentId)
@@ -158,10 +196,71 @@ export async function deleteDiscarded(db: Db, { tenantId, indexId, documentId }:
     .execute()
 }
 
+/** The documents of an index of which only words in shared segments are left, with the ids of their passages. */
+export async function findBuried(
+  db: Db,
+  { tenantId, indexId }: IndexKey,
+): Promise<{ documentId: string; passages: Run }[]> {
+  const rows = await db
+    .selectFrom('documents')
+    .select(['id', 'first_passage_id', 'passage_count'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'buried')
+    .execute()
+  return rows.map(({ id, first_passage_id, passage_count }) => ({
+    documentId: id,
+    passages: { first: Number(first_passage_id), count: passage_count },
+  }))
+}
+
+/** Forgets a buried document, once no segment holds words of it. */
+export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
+  await db
+    .deleteFrom('documents')
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('id', '=', documentId)
+    .where('state', '=', 'buried')
+    .execute()
+}
+
+/** A published document that is in no segment yet, of any tenant; undefined when there is none. */
+export async function findUnindexed(
+  db: Db,
+): Promise<{ index: IndexKey; documentId: string; document: Omit<NewDocument, 'passageCount' | 'now'> } | undefined> {
+  const row = await db
+    .selectFrom('documents')
+    .selectAll()
+    .where('state', '=', 'published')
+    .where('first_passage_id', 'is', null)
+    .limit(1)
+    .executeTakeFirst()
+  return (
+    row && {
+      index: { tenantId: row.tenant_id, indexId: row.index_id },
+      documentId: row.id,
+      document: { source: row.source, title: row.title, contentHash: row.content_hash },
+    }
+  )
+}
+
+/** All passages of a document, in order. */
+export function readPassages(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<Passage[]> {
+  return db
+    .selectFrom('passages')
+    .select(['position', 'headings', 'body', 'page'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('document_id', '=', documentId)
+    .orderBy('position')
+    .execute()
+}
+
 /** A number without meaning, the same in every daemon. */
-const PASSAGES_LOCK = 0x61696777
+const PASSAGE_IDS_LOCK = 0x61696777
 
 /** Two daemons on one PostgreSQL would give out the same ids; SQLite has only one writer anyway. */
-async function lockPassages(tx: Db): Promise<void> {
-  if (engineOf(tx).name === 'postgres') await sql`select pg_advisory_xact_lock(${PASSAGES_LOCK})`.execute(tx)
+async function lockPassageIds(tx: Db): Promise<void> {
+  if (engineOf(tx).name === 'postgres') await sql`select pg_advisory_xact_lock(${PASSAGE_IDS_LOCK})`.execute(tx)
 }

@@ -2,6 +2,7 @@ import type { Db } from '../db/database.ts'
 import type { Passage } from './chunking.ts'
 import {
   type DocumentKey,
+  type Draft,
   deleteDiscarded,
   deletePassages,
   discardDocument,
@@ -12,6 +13,8 @@ import {
   type NewDocument,
   publishDraft,
 } from './document-store.ts'
+import { mergeSegments, removeAbandonedMerges } from './merge.ts'
+import { segmentOf } from './segment.ts'
 
 /** What one transaction writes or deletes. SQLite has one writer, and every chat's bill waits its turn behind it. */
 const PASSAGES_PER_TRANSACTION = 200
@@ -31,13 +34,19 @@ export async function replaceDocument(
   passages: readonly Passage[],
   { inPublication, signal }: { inPublication: InPublication; signal: AbortSignal },
 ): Promise<void> {
-  const draft = await insertDraft(db, index, { ...document, passageCount: passages.length })
+  const draft = await db
+    .transaction()
+    .execute((tx) => insertDraft(tx, index, { ...document, passageCount: passages.length }))
+  // A file without a title of its own is titled by its name, which says less than it looks.
+  const title = document.title === document.source ? '' : document.title
   let replaced: DocumentKey[]
   try {
     for (let start = 0; start < passages.length; start += PASSAGES_PER_TRANSACTION) {
       if (signal.aborted) throw signal.reason
-      const batch = passages.slice(start, start + PASSAGES_PER_TRANSACTION)
-      await db.transaction().execute((tx) => insertPassages(tx, draft, batch))
+      await writePassages(db, draft, passages.slice(start, start + PASSAGES_PER_TRANSACTION), {
+        title,
+        now: document.now,
+      })
     }
     replaced = await inPublication((tx) => publishDraft(tx, draft, document.source))
   } catch (error) {
@@ -46,18 +55,34 @@ export async function replaceDocument(
     throw error
   }
   for (const old of replaced) await removeDocument(db, old)
+  await mergeSegments(db, index, document.now)
+}
+
+/** Adds passages to a draft, whose positions follow each other. `title`: see `segmentOf`; `now` is ISO 8601. */
+export async function writePassages(
+  db: Db,
+  draft: Draft,
+  passages: readonly Passage[],
+  { title, now }: { title: string; now: string },
+): Promise<void> {
+  const firstId = draft.firstPassageId + (passages[0]?.position ?? 0)
+  // Outside of the transaction, because it takes more time than the rest of it.
+  const segment = segmentOf(passages, { firstId, title })
+  await db.transaction().execute((tx) => insertPassages(tx, draft, passages, segment, now))
 }
 
 /** Removes what broken trainings have left: everything that was written before `before` (ISO 8601) and is not published. */
 export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
   for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
+  await removeAbandonedMerges(db, tenantId, before)
 }
 
-async function removeDocument(db: Db, document: DocumentKey): Promise<void> {
+/** Takes away what was written of a document that is not published. */
+export async function removeDocument(db: Db, document: DocumentKey): Promise<void> {
   if (!(await discardDocument(db, document))) return
   let deleted: number
   do {
     deleted = await db.transaction().execute((tx) => deletePassages(tx, document, PASSAGES_PER_TRANSACTION))
   } while (deleted === PASSAGES_PER_TRANSACTION)
-  await deleteDiscarded(db, document)
+  await db.transaction().execute((tx) => deleteDiscarded(tx, document))
 }

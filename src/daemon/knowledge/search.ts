@@ -1,10 +1,10 @@
-import type { RawBuilder } from 'kysely'
 import type { Db } from '../db/database.ts'
-import { engineOf } from '../db/engine.ts'
-import { contentWords, joinedWords, withoutWordBorders } from '../text/words.ts'
 import type { IndexKey } from './document-store.ts'
-import { postgresRanking } from './search-postgres.ts'
-import { sqliteRanking } from './search-sqlite.ts'
+import { findMatches, type MatchRow } from './match-store.ts'
+import { findInPage, type Postings, pageOf } from './postings.ts'
+import { type Query, queryOf } from './query.ts'
+import { Ranking } from './ranking.ts'
+import { findGone, findPages, findSegments, pageName, type Segment } from './segment-store.ts'
 
 /** A passage that shares words with the query, with where it stands. `score`: see `searchPassages`. */
 export type Match = {
@@ -16,19 +16,14 @@ export type Match = {
   position: number
   headings: string
   body: string
+  /** The page that it begins on; null in documents without pages. */
+  page: number | null
 }
 
-type MatchRow = Omit<Match, 'passageId' | 'documentId'> & { id: number; document_id: string }
-
-/** What is looked for. `joined` are words that may stand for two of `words`; where they do not occur, nobody misses them. */
-type QueryTerms = { words: readonly string[]; joined: readonly string[] }
-
-/** The query for the best passages for these words, best first, with the columns of MatchRow. */
-export type Ranking = (terms: QueryTerms, key: IndexKey, limit: number) => RawBuilder<unknown>
-
-/** More words make a query slow and no better. */
-const QUERY_WORDS = 32
-const JOINED_WORDS = 16
+/** So many passages are looked at with their neighbours. */
+const CANDIDATES = 100
+/** So many are read for words that stand together. */
+const READ = 50
 
 /**
  * The passages of one index that fit the query best, best first. Any text is a query: it is taken as words, never as
@@ -36,7 +31,8 @@ const JOINED_WORDS = 16
  *
  * `score` is the share of the query's weight that the passage carries, 0 to 1: each word weighs more the fewer passages
  * of the index hold it, and counts in full only when the passage is about little else (BM25's saturation; words in
- * headings count double). A passage of usual length with every word once is near 0.45. Passages rank by it, and scores of
+ * headings count double). Words of the query that stand together in the passage add to it, and so does a part of what the
+ * passages beside it say. A passage of usual length with every word once is near 0.45. Passages rank by it, and scores of
  * different queries and of both engines can be compared.
  */
 export async function searchPassages(
@@ -46,24 +42,85 @@ export async function searchPassages(
   query: string,
   limit: number,
 ): Promise<Match[]> {
-  const terms = queryTerms(query)
-  if (terms.words.length === 0) return []
-  const ranking = engineOf(db).name === 'sqlite' ? sqliteRanking : postgresRanking
-  const { rows } = await ranking(terms, { tenantId, indexId }, limit).execute(db)
-  return (rows as MatchRow[]).map(({ id, document_id, ...row }) => ({
-    ...row,
-    passageId: id,
-    documentId: document_id,
-    headings: withoutWordBorders(row.headings),
-    body: withoutWordBorders(row.body),
-  }))
+  return rankPassages(db, { tenantId, indexId }, queryOf(query), limit)
 }
 
-/** Of a long query the longest words, because they are the rarest. */
-export function queryTerms(query: string): QueryTerms {
-  const all = contentWords(query)
-  const words =
-    all.length <= QUERY_WORDS ? all : all.sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS)
-  const joined = [...joinedWords(query).keys()].filter((word) => !words.includes(word))
-  return { words, joined: joined.slice(0, JOINED_WORDS) }
+/** As `searchPassages`, for a query that is taken apart already; without `neighbours`, passages are ranked by themselves. */
+export async function rankPassages(
+  db: Db,
+  index: IndexKey,
+  query: Query,
+  limit: number,
+  { neighbours = true }: { neighbours?: boolean } = {},
+): Promise<Match[]> {
+  if (query.terms.length === 0) return []
+  // One snapshot: a merge between two of these statements would take the pages away that the first one named.
+  const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
+  const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
+    const ranking = await readRanking(tx, index, query)
+    const candidates = ranking.best(Math.max(limit, CANDIDATES))
+    const ids = candidates.map(({ id }) => id)
+    return { ranking, candidates, rows: await findMatches(tx, index, ids) }
+  })
+  const matches = candidates
+    .flatMap((candidate) => {
+      const row = rows.get(candidate.id)
+      if (row === undefined) return []
+      const document = { first: row.firstPassageId, count: row.passageCount }
+      return { row, score: neighbours ? ranking.withNeighbours(candidate, document) : candidate.score }
+    })
+    .sort(byScore)
+  for (const match of matches.slice(0, Math.max(limit, READ))) match.score += ranking.ofPairs(match.row.body)
+  return matches.sort(byScore).slice(0, limit).map(toMatch)
 }
+
+async function readRanking(tx: Db, index: IndexKey, query: Query): Promise<Ranking> {
+  const segments = await findSegments(tx, index)
+  const gone = await findGone(tx, index)
+  const found: (Postings | undefined)[][] = query.terms.map(() => [])
+  const lookups = segments.flatMap((segment, at) => lookupsIn(segment, at, query))
+  const pages = await findPages(
+    tx,
+    index.tenantId,
+    lookups.map(({ name }) => name),
+  )
+  for (const { name, segment, terms } of lookups) {
+    const page = pages.get(name)
+    if (page === undefined) continue
+    findInPage(page, terms, (term, postings) => {
+      const ofTerm = found[term]
+      if (ofTerm) ofTerm[segment] = postings
+    })
+  }
+  return new Ranking(query, found, segments, gone)
+}
+
+type Lookup = { name: string; segment: number; terms: { id: number; name: Buffer }[] }
+
+/** Which pages of a segment hold the terms of the query, if it has them. */
+function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query): Lookup[] {
+  const lookups = new Map<number, Lookup>()
+  for (const [at, { term }] of terms.entries()) {
+    const page = pageOf(term, pageCount)
+    const lookup = lookups.get(page) ?? { name: pageName(id, page), segment, terms: [] }
+    lookup.terms.push({ id: at, name: Buffer.from(term) })
+    lookups.set(page, lookup)
+  }
+  return [...lookups.values()]
+}
+
+type Scored = { row: MatchRow; score: number }
+
+const byScore = (one: Scored, other: Scored): number => other.score - one.score || one.row.id - other.row.id
+
+const toMatch = ({ row, score }: Scored): Match => ({
+  score,
+  passageId: row.id,
+  documentId: row.documentId,
+  source: row.source,
+  title: row.title,
+  position: row.position,
+  headings: row.headings,
+  body: row.body,
+  page: row.page,
+})

@@ -1,20 +1,22 @@
-import { createHash } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { hash } from 'node:crypto'
 import type { z } from 'zod'
-import { DOCUMENT_NAME_CHARS, DOCUMENT_PASSAGES, UPLOAD_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import { DOCUMENT_NAME_CHARS, TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { TrainResponse } from '../../shared/wire/indexes.ts'
 import { type Actor, type ChangeDeps, change } from '../audit/change.ts'
-import { requireAllowedIndex } from './allowed-index.ts'
-import { chunkText, type Passage } from './chunking.ts'
 import { findDocument } from './document-store.ts'
-import { type DocumentText, readDocument, UnreadableDocument } from './document-text.ts'
+import type { Extractor } from './extract/pool.ts'
+import { UnreadableDocument } from './extract/unreadable.ts'
+import { EXTRACTION_VERSION } from './extract/version.ts'
 import { removeAbandoned, replaceDocument } from './replacement.ts'
 import type { IndexRow } from './store.ts'
 import type { Upload } from './upload.ts'
+import { requireStillUsable } from './usable-index.ts'
 
 /** Whose training it is, and until when it goes on. */
 type Training = Actor & { signal: AbortSignal }
+
+export type TrainDeps = ChangeDeps & { extractor: Extractor }
 
 export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
 
@@ -22,11 +24,14 @@ export type TrainedDocument = z.infer<typeof TrainResponse>['results']['document
  * Puts each document into the index, in the place of an older one of the same name, and says what became of it. One that
  * cannot be read is `failed` and leaves the others, and its own older version, as they are. Each that becomes visible has
  * its audit entry.
+ *
+ * When the daemon is killed in the middle, what was indexed until then stays, and what was not is not seen; to send the same
+ * again goes on from there, because what is stored already is `unchanged`.
  */
 export async function trainIndex(
   uploads: readonly Upload[],
   index: IndexRow,
-  deps: ChangeDeps,
+  deps: TrainDeps,
   by: Training,
 ): Promise<TrainedDocument[]> {
   await removeAbandoned(deps.db, index.tenant_id, isoTime(deps.clock.now() - ABANDONED_MS))
@@ -47,32 +52,26 @@ export async function trainIndex(
   return documents
 }
 
-async function trainDocument(
-  upload: Upload,
-  index: IndexRow,
-  deps: ChangeDeps,
-  by: Training,
-): Promise<TrainedDocument> {
-  const { db, clock } = deps
-  const { name } = upload
-  if (name === '') throw new UnreadableDocument('The file has no name.')
-  if (name.length > DOCUMENT_NAME_CHARS) {
-    throw new UnreadableDocument(`A name may have at most ${DOCUMENT_NAME_CHARS} characters.`)
-  }
-  if (/[\p{Cc}\p{Surrogate}]/u.test(name)) throw new UnreadableDocument('The name holds control characters.')
-  const content = readDocument({ ...upload, bytes: await upload.read() })
-  const contentHash = hashOf(content)
+async function trainDocument(upload: Upload, index: IndexRow, deps: TrainDeps, by: Training): Promise<TrainedDocument> {
+  const { db, clock, extractor } = deps
+  const { name, type, content } = upload
+  checkName(name)
+  if (upload.isTooLarge) throw new UnreadableDocument(`The file has more than ${TRAIN_FILE_BYTES} bytes; split it.`)
+  const contentHash = hashOf(upload)
   const key = { tenantId: index.tenant_id, indexId: index.id }
   const stored = await findDocument(db, key, name)
   if (stored?.contentHash === contentHash) return { name, status: 'unchanged', chunks: stored.passageCount }
 
-  const { title, passages } = await passagesOf(content)
+  const { title, passages } = await extractor.read(
+    { name, type, content },
+    { lane: index.tenant_id, signal: by.signal },
+  )
   const document = { source: name, title: title || name, contentHash, now: isoTime(clock.now()) }
   await replaceDocument(db, key, document, passages, {
     signal: by.signal,
     inPublication: (publish) =>
       change(deps, by, async ({ tx, caller, record }) => {
-        requireAllowedIndex(caller, index.name)
+        await requireStillUsable(tx, caller, index)
         const replaced = await publish(tx)
         await record({
           type: 'index_management',
@@ -91,29 +90,17 @@ async function trainDocument(
 /** No document takes so long to be written; what is older and not published was left behind by a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
-/** Raised when documents are cut in another way, so that the next training replaces what was cut the old way. */
-const CUT_VERSION = 1
+/** The same bytes under another ending are read in another way. */
+const hashOf = ({ name, type, contentHash }: Upload): string =>
+  hash('sha256', `${EXTRACTION_VERSION} ${/\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? type} ${contentHash}`)
 
-const hashOf = ({ text, format }: DocumentText): string =>
-  createHash('sha256').update(`${CUT_VERSION} ${format}\n`).update(text).digest('hex')
-
-const PASSAGES_PER_TURN = 200
-
-/**
- * Cutting a large file takes seconds of CPU; other requests get their turn in between.
- * @throws UnreadableDocument above DOCUMENT_PASSAGES
- */
-async function passagesOf({ text, format }: DocumentText): Promise<{ title: string; passages: Passage[] }> {
-  const { title, passages } = chunkText(text, format)
-  const all: Passage[] = []
-  for (const passage of passages) {
-    if (all.length === DOCUMENT_PASSAGES) {
-      throw new UnreadableDocument(`The file has more than ${DOCUMENT_PASSAGES} passages; split it.`)
-    }
-    all.push(passage)
-    if (all.length % PASSAGES_PER_TURN === 0) await nextTurn()
+/** @throws UnreadableDocument for a name that cannot be stored or shown */
+function checkName(name: string): void {
+  if (name === '') throw new UnreadableDocument('The file has no name.')
+  if (name.length > DOCUMENT_NAME_CHARS) {
+    throw new UnreadableDocument(`A name may have at most ${DOCUMENT_NAME_CHARS} characters.`)
   }
-  return { title, passages: all }
+  if (/[\p{Cc}\p{Surrogate}]/u.test(name)) throw new UnreadableDocument('The name holds control characters.')
 }
 
 /** A name is a label, never a path we would open; folders stay in it so that two README.md can live side by side. */

@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer'
+import { createHash, hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import {
   type BusboyFileStream,
@@ -13,19 +15,36 @@ import {
 } from '@fastify/busboy'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { TRAIN_FILE_BYTES, TRAIN_FILES, TRAIN_TEXT_BYTES } from '../../shared/spec-limits.ts'
+import { TRAIN_BODY_BYTES, TRAIN_FILE_BYTES, TRAIN_FILES, TRAIN_TEXT_BYTES } from '../../shared/spec-limits.ts'
 import { TextInputs } from '../../shared/wire/indexes.ts'
 
-/** A document that was received. Its bytes are read only when its turn comes: twenty files may be a gigabyte. */
-export type Upload = { name: string; type: string; read(): Promise<Buffer> }
+/**
+ * A document that was received. `content` is the path of its file, or what it holds; `contentHash` its SHA-256, hex. Of one that
+ * is too large only the beginning was kept.
+ */
+export type Upload = {
+  name: string
+  type: string
+  content: string | Uint8Array
+  contentHash: string
+  isTooLarge: boolean
+}
 
-type Part = { field: string; fileName: string | undefined; type: string; path: string; bytes: number }
+type Part = {
+  field: string
+  fileName: string | undefined
+  type: string
+  path: string
+  bytes: number
+  contentHash: string
+  isTooLarge: boolean
+}
 
 /**
  * Receives a multipart body into files in `directory`. Nothing is done with it before all of it has come, so a refused
- * or broken upload has changed nothing.
- * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE, VALIDATION_ERROR (malformed, too many, nothing sent), and the reason
- * of `signal` when the client went away.
+ * or broken upload has changed nothing. What a file has beyond TRAIN_FILE_BYTES is skipped.
+ * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole), VALIDATION_ERROR (malformed, too many, nothing
+ * sent), and the reason of `signal` when the client went away.
  */
 export async function receiveUpload(
   request: IncomingMessage,
@@ -35,10 +54,11 @@ export async function receiveUpload(
   const parts = await receiveParts(request, directory, signal)
   const uploads: Upload[] = []
   for (const part of parts) {
-    if (part.field === 'text_inputs' && part.fileName === undefined) uploads.push(...(await readTextInputs(part)))
+    const { field, fileName, type, path, bytes, contentHash, isTooLarge } = part
+    if (field === 'text_inputs' && fileName === undefined) uploads.push(...(await readTextInputs(part)))
     // A form field for files that was left empty is sent without a name and without content.
-    else if (part.fileName !== undefined && (part.fileName !== '' || part.bytes > 0)) {
-      uploads.push({ name: part.fileName, type: typeOf(part.fileName, part.type), read: () => readFile(part.path) })
+    else if (fileName !== undefined && (fileName !== '' || bytes > 0)) {
+      uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, contentHash, isTooLarge })
     }
   }
   if (uploads.length === 0) {
@@ -55,6 +75,11 @@ async function receiveParts(request: IncomingMessage, directory: string, signal:
   setMaxListeners(PARTS + 1, stop.signal)
   const onAbort = () => stop.abort(signal.reason)
   signal.addEventListener('abort', onAbort)
+  let received = 0
+  const onData = (chunk: Buffer) => {
+    received += chunk.length
+    if (received > TRAIN_BODY_BYTES) stop.abort(bodyTooLarge())
+  }
   try {
     if (signal.aborted) throw signal.reason
     await new Promise<void>((resolve, reject) => {
@@ -62,10 +87,13 @@ async function receiveParts(request: IncomingMessage, directory: string, signal:
       parser.on(
         'file',
         (field: string, stream: BusboyFileStream, fileName: string | undefined, _: string, type: string) => {
-          const part = { field, fileName, type, path: join(directory, String(parts.length)), bytes: 0 }
+          const path = join(directory, String(parts.length))
+          const part = { field, fileName, type, path, bytes: 0, contentHash: '', isTooLarge: false }
           parts.push(part)
           if (parts.filter((sent) => sent.fileName !== undefined).length > TRAIN_FILES) stop.abort(tooManyFiles())
-          stream.on('limit', () => stop.abort(fileTooLarge(part)))
+          stream.on('limit', () => {
+            part.isTooLarge = true
+          })
           // A broken body is reported by the parser itself.
           stream.on('error', () => {})
           saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
@@ -74,6 +102,7 @@ async function receiveParts(request: IncomingMessage, directory: string, signal:
       parser.on('partsLimit', () => stop.abort(tooManyFiles()))
       parser.on('finish', resolve)
       parser.on('error', (cause: unknown) => stop.abort(malformed(cause)))
+      request.on('data', onData)
       request.pipe(parser)
     })
     await Promise.all(saves)
@@ -85,15 +114,17 @@ async function receiveParts(request: IncomingMessage, directory: string, signal:
     await Promise.all(saves)
     throw error
   } finally {
+    request.off('data', onData)
     signal.removeEventListener('abort', onAbort)
   }
 }
 
 function openParser(request: IncomingMessage): BusboyInstance {
-  const { 'content-type': contentType = '' } = request.headers
+  const { 'content-type': contentType = '', 'content-length': length } = request.headers
   if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', 'Send the documents as multipart/form-data.')
   }
+  if (length !== undefined && Number(length) > TRAIN_BODY_BYTES) throw bodyTooLarge()
   try {
     return new MultipartParser({
       headers: request.headers as BusboyHeaders,
@@ -111,12 +142,16 @@ function openParser(request: IncomingMessage): BusboyInstance {
 const PARTS = TRAIN_FILES + 20
 
 /** Clients fill the type in without looking, and the parser does when they do not; an extension tells more. */
-const typeOf = (fileName: string, type: string): string => (/\.[^./\\]+$/.test(fileName) ? '' : type)
+const typeOf = (fileName: string, type: string): string =>
+  /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
 
 async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): Promise<void> {
   const file = createWriteStream(part.path, { mode: 0o600 })
-  await pipeline(stream, file, { signal })
+  const sum = createHash('sha256')
+  const hashed = new PassThrough().on('data', (chunk: Buffer) => void sum.update(chunk))
+  await pipeline(stream, hashed, file, { signal })
   part.bytes = file.bytesWritten
+  part.contentHash = sum.digest('hex')
 }
 
 async function readTextInputs(part: Part): Promise<Upload[]> {
@@ -136,19 +171,15 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     const issue = result.error.issues[0] as z.core.$ZodIssue
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
-  return result.data.map(({ name, type = 'text/plain', content }) => ({
-    name,
-    type: type.toLowerCase(),
+  return result.data.map(({ name, type = 'text/plain', content }) => {
     // Half a surrogate pair would become U+FFFD on its way through a Buffer; as bytes that are no UTF-8 it is refused.
-    read: async () => (/\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)),
-  }))
+    const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
+    return { name, type: type.toLowerCase(), content: text, contentHash: hash('sha256', text), isTooLarge: false }
+  })
 }
 
 const malformed = (cause: unknown) =>
   new GatewayError('VALIDATION_ERROR', 'The body is not well-formed multipart/form-data.', { cause })
 const tooManyFiles = () => new GatewayError('VALIDATION_ERROR', `A request may bring at most ${TRAIN_FILES} files.`)
-const fileTooLarge = ({ fileName }: Part) =>
-  new GatewayError(
-    'FILE_TOO_LARGE',
-    `"${fileName ?? 'text_inputs'}" has more than ${TRAIN_FILE_BYTES} bytes; split it.`,
-  )
+const bodyTooLarge = () =>
+  new GatewayError('FILE_TOO_LARGE', `A request may have at most ${TRAIN_BODY_BYTES} bytes; send the files in several.`)

@@ -1,19 +1,22 @@
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
-import { engineOf } from '../db/engine.ts'
+import { engineOf, type WriteFailure } from '../db/engine.ts'
 import type { Log } from '../log.ts'
-import { isStored, type LedgerRecords, writeRecords } from './records.ts'
+import { ClaimLostError, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
-export type { LedgerRecords } from './records.ts'
+export { ClaimLostError, type LedgerRecords } from './records.ts'
 
 /** A larger crowd is written in several transactions, which bounds the memory of one. */
 const ENTRIES_PER_COMMIT = 500
+/** How long a record may wait for others of a crowd. */
+const GATHERING_MS = 1
 
 /** Makes requests durable, many at a time (architecture §4). */
 export type Ledger = {
   /**
    * Resolves when everything in `records` is on the disk, and rejects when nothing of it is. Records that the database
    * refuses (a request id that exists, for one) are refused alone; whoever shared their transaction is not harmed.
+   * @throws ClaimLostError when another daemon has taken the request's Idempotency-Key over.
    */
   commit(records: LedgerRecords): Promise<void>
   /** Commits what is waiting, then refuses further records. */
@@ -22,22 +25,47 @@ export type Ledger = {
 
 type Entry = { records: LedgerRecords; resolve: () => void; reject: (reason: unknown) => void }
 
-export function createLedger({ db, clock, log }: { db: Db; clock: Clock; log: Pick<Log, 'error'> }): Ledger {
-  const { failureOf } = engineOf(db)
+export type LedgerDeps = {
+  db: Db
+  clock: Clock
+  log: Pick<Log, 'error'>
+  /** Called after a commit that may have stored events. */
+  onEvents?(): void
+}
+
+export function createLedger({ db, clock, log, onEvents }: LedgerDeps): Ledger {
+  const engine = engineOf(db)
+  const failureOf = (error: unknown): WriteFailure =>
+    error instanceof ClaimLostError ? 'row' : engine.failureOf(error)
   let waiting: Entry[] = []
   let gathering: NodeJS.Immediate | undefined
+  let gatheringSinceMs = 0
+  let gathered = 0
   let flushing: Promise<void> | undefined
   let closed = false
 
-  // Idle -> gathering: a record came. Gathering -> flushing: this turn of the event loop is over, or we close.
+  // Idle -> gathering: a record came. Gathering -> gathering: this turn of the event loop brought another one.
+  // Gathering -> flushing: it brought none, GATHERING_MS are over, or we close.
   // Flushing -> flushing: records came meanwhile. Flushing -> idle: none came.
   //
-  // No timer: while the disk works on one commit, everything that finishes gathers for the next, so a slower disk makes
-  // larger batches by itself. The turn joins what one poll of the sockets brought.
+  // No timer: a lone request waits for one turn that has nothing to do, and while the disk works on one commit, everything
+  // that finishes gathers for the next, so a slower disk makes larger batches by itself. A crowd that keeps this thread busy
+  // gets twice the batch by waiting for its own (measured: 7 % of all instructions of 50 clients).
   function schedule(): void {
     if (flushing !== undefined || waiting.length === 0) return
     if (closed) startFlush()
-    else gathering ??= setImmediate(startFlush)
+    else if (gathering === undefined) {
+      gatheringSinceMs = clock.monotonic()
+      gathered = 0
+      gathering = setImmediate(gather)
+    }
+  }
+
+  function gather(): void {
+    const goesOn = waiting.length > gathered && clock.monotonic() - gatheringSinceMs < GATHERING_MS
+    gathered = waiting.length
+    if (goesOn) gathering = setImmediate(gather)
+    else startFlush()
   }
 
   function startFlush(): void {
@@ -71,6 +99,7 @@ export function createLedger({ db, clock, log }: { db: Db; clock: Clock; log: Pi
       log.error({ error, requests: batch.length, durationMs }, 'a ledger commit failed')
       await settleFailed(batch, error)
     }
+    if (batch.some(({ records }) => records.events !== undefined)) onEvents?.()
   }
 
   async function settleFailed(batch: readonly Entry[], error: unknown): Promise<void> {

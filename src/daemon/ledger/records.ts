@@ -1,11 +1,14 @@
 import { sql } from 'kysely'
 import type { Db } from '../db/database.ts'
-import { insertRows } from '../db/insert-rows.ts'
+import type { TableRows } from '../db/insert-rows.ts'
+import { insertEach, insertTogether } from '../db/insert-together.ts'
+import { deleteReservations, type ReservedRequest, spendCounterName, toSpendInsert } from '../db/spend-counters.ts'
 import type {
   AuditEntryRow,
   IdempotencyResultRow,
   OutboxEventRow,
   RateCounterRow,
+  SpendCounterRow,
   Tables,
   UsageRecordRow,
 } from '../db/tables.ts'
@@ -22,6 +25,17 @@ export type LedgerRecords = {
    * that many requests share is stored once.
    */
   counters?: readonly RateCounterRow[]
+  /** What is added to spend counters. Only beside a usage record, which no second write of the same request gets past. */
+  spend?: readonly SpendCounterRow[]
+  /** The request whose reservations end with the commit. */
+  reserved?: ReservedRequest
+  /** The claim on an Idempotency-Key under which the request ran, by its request id. It ends with the commit. */
+  claim?: string
+}
+
+/** Another daemon has taken over the Idempotency-Key, so nothing of this request may be stored. */
+export class ClaimLostError extends Error {
+  override name = 'ClaimLostError'
 }
 
 /** Where each kind is kept. Every one of these tables has a key that a second write of the same record violates. */
@@ -31,31 +45,62 @@ const TABLES = {
   events: 'outbox_events',
   audit: 'audit_entries',
 } as const satisfies {
-  [Kind in Exclude<keyof LedgerRecords, 'counters'>]-?: keyof Tables
+  [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved'>]-?: keyof Tables
 }
 const KINDS = Object.keys(TABLES) as (keyof typeof TABLES)[]
 
-/** Writes the records of several requests, durably and all or nothing: one statement per kind. */
+/**
+ * Writes the records of several requests, durably and all or nothing: one statement per kind.
+ * @throws ClaimLostError
+ */
 export async function writeRecords(db: Db, batch: readonly LedgerRecords[]): Promise<void> {
-  const present = KINDS.filter((kind) => batch.some((records) => records[kind] !== undefined))
-  const counters = new Set<RateCounterRow>()
-  for (const records of batch) for (const counter of records.counters ?? []) counters.add(counter)
-  // One statement is a transaction of its own; BEGIN and COMMIT would be two more trips to the database.
-  if (present.length + Math.min(counters.size, 1) < 2) return writeKinds(db, present, batch, counters)
-  await db.transaction().execute((tx) => writeKinds(tx, present, batch, counters))
+  const inserts = toInserts(batch)
+  const claims = batch.flatMap(({ claim }) => claim ?? [])
+  const reserved = batch.flatMap((records) => records.reserved ?? [])
+  if (claims.length === 0 && reserved.length === 0) return insertTogether(db, inserts)
+  await db.transaction().execute(async (tx) => {
+    if (claims.length > 0) await endClaims(tx, claims)
+    await insertEach(tx, inserts)
+    await deleteReservations(tx, reserved)
+  })
 }
 
-async function writeKinds(
-  db: Db,
-  kinds: readonly (keyof typeof TABLES)[],
-  batch: readonly LedgerRecords[],
-  counters: ReadonlySet<RateCounterRow>,
-): Promise<void> {
-  for (const kind of kinds) {
-    const rows = batch.flatMap((records) => rowsOf(records, kind))
-    await insertRows<(typeof TABLES)[typeof kind]>(db, TABLES[kind], rows)
+/** One insert for each kind that there is something of. */
+function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
+  const counters = new Set<RateCounterRow>()
+  for (const records of batch) for (const counter of records.counters ?? []) counters.add(counter)
+  return [
+    ...KINDS.map((kind) => ({ table: TABLES[kind], rows: batch.flatMap((records) => rowsOf(records, kind)) })),
+    toCounterInsert([...counters]),
+    toSpendInsert(sumOf(batch)),
+  ].filter(({ rows }) => rows.length > 0) as TableRows[]
+}
+
+/** One row for each counter, so that a crowd of one account costs one. */
+function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
+  const sums = new Map<string, SpendCounterRow>()
+  for (const { spend = [] } of batch) {
+    for (const row of spend) {
+      const name = spendCounterName(row)
+      const sum = sums.get(name)
+      if (sum) {
+        sum.nanos = Math.min(Number.MAX_SAFE_INTEGER, sum.nanos + row.nanos)
+        sum.points += row.points
+      } else sums.set(name, { ...row })
+    }
   }
-  await saveCounters(db, [...counters])
+  return [...sums.values()]
+}
+
+/** Makes room for the answers, if every claim is still held. The locks last until the commit, so it stays that way. */
+async function endClaims(tx: Db, requestIds: readonly string[]): Promise<void> {
+  const { numDeletedRows } = await tx
+    .deleteFrom('idempotency_results')
+    .where('request_id', 'in', requestIds)
+    .where('lease_until', 'is not', null)
+    .executeTakeFirstOrThrow()
+  const lost = requestIds.length - Number(numDeletedRows)
+  if (lost > 0) throw new ClaimLostError(`${lost} of ${requestIds.length} claims were taken over by another daemon`)
 }
 
 type Row = Tables[(typeof TABLES)[keyof typeof TABLES]]
@@ -64,8 +109,14 @@ const rowsOf = (records: LedgerRecords, kind: keyof typeof TABLES): Row[] => ([]
 
 /** Stores counters as they are now; which ones exist already does not matter. */
 export async function saveCounters(db: Db, rows: readonly RateCounterRow[]): Promise<void> {
-  await insertRows(db, 'rate_counters', rows, { onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] } })
+  await insertEach(db, [toCounterInsert(rows)])
 }
+
+const toCounterInsert = (rows: readonly RateCounterRow[]): TableRows<'rate_counters'> => ({
+  table: 'rate_counters',
+  rows,
+  onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] },
+})
 
 /** Whether exactly these records are in the database. Counters do not count: writing them again does no harm. */
 export async function isStored(db: Db, records: LedgerRecords): Promise<boolean> {

@@ -5,6 +5,7 @@ import { createSaid, type Said } from '../chat/said.ts'
 import { streamInWords } from '../chat/streamed-answer.ts'
 import type { Surface } from '../chat/surface.ts'
 import { reply } from '../http/route.ts'
+import { parseObject } from '../providers/json.ts'
 import { ProviderError } from '../providers/provider.ts'
 import { messagesWording } from './events.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
@@ -57,19 +58,10 @@ function toContent(all: readonly Said[], complete: boolean): MessagesResponse['c
     if (said.type === 'text') return [{ type: 'text', text: said.text }]
     if (said.type === 'reasoning') return toThinkingBlocks(said.step)
     const { id, name, arguments: text } = said.call
-    const input = toInput(text)
+    const input = parseObject(text.trim() === '' ? '{}' : text)
     if (input) return [{ type: 'tool_use', id, name, input }]
     // A call that the limit has cut is left out: nobody shall run half of it.
     if (!complete) return []
     throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
   })
-}
-
-function toInput(text: string): Record<string, unknown> | undefined {
-  try {
-    const input: unknown = JSON.parse(text.trim() === '' ? '{}' : text)
-    return typeof input === 'object' && input !== null && !Array.isArray(input) ? { ...input } : undefined
-  } catch {
-    return undefined
-  }
 }

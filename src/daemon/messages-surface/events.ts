@@ -4,12 +4,13 @@ import { toExtension } from '../chat/extension.ts'
 import { isSealed, withPart } from '../chat/said.ts'
 import type { StreamWording } from '../chat/streamed-answer.ts'
 import type { Reasoning } from '../providers/conversation.ts'
+import { parseObject } from '../providers/json.ts'
 import { type ChatPart, ProviderError } from '../providers/provider.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
 import { isRedacted, signatureOf } from './reasoning.ts'
 
 /** What is being said: at most one block is open at a time. */
-type Open = { type: 'text' } | { type: 'thinking'; step: Reasoning } | { type: 'tool_use'; call: number }
+type Open = { type: 'text' } | { type: 'thinking'; step: Reasoning } | { type: 'tool_use'; call: number; json: string }
 
 const NO_USAGE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
@@ -20,6 +21,8 @@ export function messagesWording(envelope: Envelope): StreamWording {
   let called = false
   let index = -1
   let open: Open | undefined
+  /** Calls that began while another was not whole yet. Their turn comes when it has ended. */
+  const held = new Map<number, { id: string; name: string; json: string }>()
 
   function begin(): string {
     if (begun) return ''
@@ -36,6 +39,14 @@ export function messagesWording(envelope: Envelope): StreamWording {
   }
 
   function stop(): string {
+    let frames = stopOpen()
+    const waiting = [...held]
+    held.clear()
+    for (const [call, { id, name, json }] of waiting) frames += startCall(call, id, name) + sayJson(json)
+    return frames + stopOpen()
+  }
+
+  function stopOpen(): string {
     if (!open) return ''
     const isUnsigned = open.type === 'thinking' && !isSealed(open.step)
     const signature = open.type === 'thinking' && isUnsigned ? signatureOf(open.step) : ''
@@ -67,22 +78,37 @@ export function messagesWording(envelope: Envelope): StreamWording {
     return isSealed(step) ? frames + signatureFrame(signatureOf(step)) + stop() : frames
   }
 
+  /** Providers may fill several calls in turn. */
   function toolCall({ index: call, id, name, arguments: json }: Extract<ChatPart, { type: 'tool_call' }>): string {
     called = true
-    let frames = ''
-    if (open?.type !== 'tool_use' || open.call !== call) {
-      // The events of a block that has been stopped would be out of order, and of one never started out of place.
-      if (id === undefined || name === undefined) {
-        throw new ProviderError('server_error', 'The provider mixed up the pieces of its tool calls.')
-      }
-      frames = start({ type: 'tool_use', id, name, input: {} }, { type: 'tool_use', call })
+    const waiting = held.get(call)
+    if (waiting) {
+      waiting.json += json
+      return ''
     }
-    if (json === '') return frames
-    return (
-      frames +
-      eventFrame({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: json } })
-    )
+    if (open?.type === 'tool_use' && open.call === call) {
+      open.json += json
+      return sayJson(json)
+    }
+    // The events of a block that has been stopped would be out of order, and of one never started out of place.
+    if (id === undefined || name === undefined) {
+      if (json.trim() === '') return ''
+      throw new ProviderError('server_error', 'The provider mixed up the pieces of its tool calls.')
+    }
+    if (open?.type === 'tool_use' && (held.size > 0 || !parseObject(open.json))) {
+      held.set(call, { id, name, json })
+      return ''
+    }
+    return startCall(call, id, name, json) + sayJson(json)
   }
+
+  const startCall = (call: number, id: string, name: string, json = '') =>
+    start({ type: 'tool_use', id, name, input: {} }, { type: 'tool_use', call, json })
+
+  const sayJson = (json: string) =>
+    json === ''
+      ? ''
+      : eventFrame({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: json } })
 
   return {
     say(parts) {
@@ -91,7 +117,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
         if (part.type === 'text') frames += text(part.text)
         else if (part.type === 'reasoning') frames += reasoning(part)
         else if (part.type === 'tool_call') frames += toolCall(part)
-        else native = part.nativeFinishReason
+        else if (part.type === 'end') native = part.nativeFinishReason
       }
       return frames
     },

@@ -114,8 +114,8 @@ function toAnswer(blocks: readonly AssistantBlock[]): Message {
 }
 
 function toOptions(request: MessagesRequest): GenerationOptions | undefined {
-  const { tools, tool_choice: choice, output_config: output } = request
-  const schema = output?.format?.schema
+  const { tools, tool_choice: choice, output_config: output, output_format: format } = request
+  const schema = (output?.format ?? format)?.schema
   return askedOptions({
     tools: tools?.map(({ name, description, input_schema: parameters, strict }) => ({
       name,
@@ -132,6 +132,7 @@ function toOptions(request: MessagesRequest): GenerationOptions | undefined {
     topK: request.top_k,
     user: request.metadata?.user_id,
     reasoningEffort: toEffort(request),
+    noReasoning: request.thinking?.type === 'disabled' ? true : undefined,
   })
 }
 
@@ -145,7 +146,7 @@ const ADAPTIVE_EFFORT = 'high'
 
 /** Thinking is asked for as a share of the answer, or as an effort; we know efforts alone. */
 function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: MessagesRequest): string | undefined {
-  if (thinking?.type === 'disabled') return 'none'
+  if (thinking?.type === 'disabled') return undefined
   if (output?.effort !== undefined) return output.effort
   if (thinking?.type === 'adaptive') return ADAPTIVE_EFFORT
   if (thinking === undefined) return undefined

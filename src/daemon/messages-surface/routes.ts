@@ -6,7 +6,6 @@ import {
   MessagesRequest,
   MessagesResponse,
 } from '../../shared/wire/messages.ts'
-import { createIdempotency } from '../chat/idempotency.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type Route, route } from '../http/route.ts'
 import { MESSAGES_SURFACE } from './answer.ts'
@@ -16,7 +15,6 @@ const failure = (description: string) => ({ description, schema: MessagesError }
 
 /** What Anthropic's clients call, also under `/v1` alone. */
 export function messagesRoutes(deps: ChatDeps): Route[] {
-  const idempotency = createIdempotency(deps)
   return [
     route({
       method: 'POST',
@@ -32,18 +30,16 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
         400: failure('A rule of the request is broken, or the provider refuses it'),
         401: failure('Key missing, invalid, revoked or expired'),
         403: failure('Model, policy, way of billing or `user_id` not allowed'),
+        409: failure('The answer of this Idempotency-Key was too large to be kept'),
         413: failure('Body above 1 MiB'),
         415: failure('Not application/json'),
         422: failure('Idempotency-Key reused with another body'),
-        429: failure('Rate limit of the key, or of every model of the chain'),
+        429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
         500: failure('Unexpected failure'),
         502: failure('Every model of the chain failed'),
         503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
       },
-      handle: (context) =>
-        idempotency.once(context, MESSAGES_PATH, (replay) =>
-          runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps, replay),
-        ),
+      handle: (context) => runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps),
     }),
   ]
 }

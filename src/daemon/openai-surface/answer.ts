@@ -115,7 +115,7 @@ function openAiWording({ id, created, model, metadata }: Envelope, includeUsage:
   }
 
   function framesOf(part: ChatPart): string {
-    if (part.type !== 'reasoning') step = undefined
+    if (part.type !== 'reasoning' && part.type !== 'usage') step = undefined
     switch (part.type) {
       case 'text': {
         const logprobs = part.logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(part.logprobs)}`
@@ -132,6 +132,7 @@ function openAiWording({ id, created, model, metadata }: Envelope, includeUsage:
         const start = callId === undefined ? {} : { id: callId, type: 'function' as const }
         return chunk(membersOf({ tool_calls: [{ index, ...start, function: { name, arguments: text } }] }))
       }
+      case 'usage':
       case 'end':
         return ''
     }

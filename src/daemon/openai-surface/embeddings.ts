@@ -1,7 +1,6 @@
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import { type EmbeddingsRequest, type EmbeddingsResponse, OPENAI_EMBEDDINGS_PATH } from '../../shared/wire/openai.ts'
 import type { Answer, Envelope } from '../chat/answer.ts'
-import type { ReplaySlot } from '../chat/idempotency.ts'
 import { type ChatInput, requireModel, sized } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
@@ -17,17 +16,13 @@ export function runEmbeddings(
   request: EmbeddingsRequest,
   context: RequestContext,
   deps: ChatDeps,
-  replay: ReplaySlot | undefined,
 ): Promise<Reply | undefined> {
   const made: Made = { embeddings: undefined }
   const whole = (envelope: Envelope) => embeddingsAnswer(request, made, envelope)
-  return runChat(
-    toChatInput(request),
-    { path: OPENAI_EMBEDDINGS_PATH, whole, streamed: whole },
-    context,
-    { ...deps, providers: embeddingRegistry(deps.providers, request, made) },
-    replay,
-  )
+  return runChat(toChatInput(request), { path: OPENAI_EMBEDDINGS_PATH, whole, streamed: whole }, context, {
+    ...deps,
+    providers: embeddingRegistry(deps.providers, request, made),
+  })
 }
 
 /** Where the provider leaves what it made for the answer. */
@@ -66,9 +61,9 @@ function embeddingRegistry(registry: ProviderRegistry, request: EmbeddingsReques
 function embeddingProvider(provider: Provider, { input, dimensions, user }: EmbeddingsRequest, made: Made): Provider {
   return {
     ...provider,
-    async *chat({ model }, signal) {
+    async *chat({ model, timeouts: { attemptMs } }, signal) {
       if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
-      made.embeddings = await provider.embed({ model, input, dimensions, user }, signal)
+      made.embeddings = await provider.embed({ model, input, dimensions, user, attemptMs }, signal)
       const { usage } = made.embeddings
       yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
     },

@@ -13,7 +13,6 @@ import {
   OpenAiError,
   OpenAiModels,
 } from '../../shared/wire/openai.ts'
-import { createIdempotency } from '../chat/idempotency.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
 import { openAiSurface } from './answer.ts'
@@ -30,11 +29,12 @@ const FAILURES: Record<number, ResponseDoc> = {
   400: failure('A rule of the request is broken, or the provider refuses it'),
   401: refusal('Key missing, invalid, revoked or expired'),
   403: refusal('Model, policy, way of billing or `user_id` not allowed'),
+  409: failure('The answer of this Idempotency-Key was too large to be kept'),
   413: failure('Body above 1 MiB'),
   415: failure('Not application/json'),
   422: failure('Idempotency-Key reused with another body'),
   429: {
-    description: 'Rate limit of the key (flat), or of every model that was tried',
+    description: 'Rate limit, points or dollars used up (flat), or rate limit of every model that was tried',
     schema: z.union([FlatError, OpenAiError]),
   },
   500: failure('Unexpected failure'),
@@ -44,7 +44,6 @@ const FAILURES: Record<number, ResponseDoc> = {
 
 /** What OpenAI's clients call (named-endpoints §5), also under `/v1` alone. */
 export function openAiRoutes(deps: ChatDeps): Route[] {
-  const idempotency = createIdempotency(deps)
   const startedSeconds = Math.floor(deps.clock.now() / 1000)
   return [
     route({
@@ -57,11 +56,10 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       body: OpenAiChatRequest,
       bodyLimit: CHAT_BODY_BYTES,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
-      handle: (context) =>
-        idempotency.once(context, OPENAI_CHAT_PATH, (replay) => {
-          const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
-          return runChat(toChatInput(context.body), surface, context, deps, replay)
-        }),
+      handle(context) {
+        const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
+        return runChat(toChatInput(context.body), surface, context, deps)
+      },
     }),
     route({
       method: 'POST',
@@ -73,10 +71,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       body: EmbeddingsRequest,
       bodyLimit: CHAT_BODY_BYTES,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
-      handle: (context) =>
-        idempotency.once(context, OPENAI_EMBEDDINGS_PATH, (replay) =>
-          runEmbeddings(context.body, context, deps, replay),
-        ),
+      handle: (context) => runEmbeddings(context.body, context, deps),
     }),
     route({
       method: 'GET',

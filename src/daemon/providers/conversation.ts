@@ -65,6 +65,8 @@ export type GenerationOptions = {
   /** The end user, as the caller names them. */
   user?: string | undefined
   reasoningEffort?: string | undefined
+  /** The caller wants no reasoning. Unlike an effort of `none`, a model that has no word for that is just not told. */
+  noReasoning?: boolean | undefined
 }
 
 /** The text of a message, images left out. */

@@ -18,6 +18,8 @@ export type ProviderCall = {
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
   /** Undefined: whatever the model does by itself. */
   temperature: number | undefined
+  /** Nobody asked for that temperature, so a model that refuses to be told any is not told. */
+  temperatureIsDefault?: boolean | undefined
   maxTokens: number
   stream: boolean
   /** Undefined for a plain chat. */
@@ -33,7 +35,7 @@ export type ProviderCall = {
  */
 export type Outcome = 'complete' | 'length' | 'filtered' | 'truncated' | 'error' | 'aborted'
 
-/** Tokens as the provider counts them. Totals are OpenAI-inclusive: input holds the cached, output the reasoning ones. */
+/** Tokens as the provider counts them, before anything is believed (usage/counts.ts). Totals are OpenAI-inclusive: input holds the cached, output the reasoning ones. */
 export type TokenUsage = {
   inputTokens: number
   outputTokens: number
@@ -52,10 +54,13 @@ export type ChatPart =
   | { type: 'reasoning'; text: string; origin?: string; signature?: string; data?: string }
   /** A piece of a tool call: the first of an index has `id` and `name`, all of them the next piece of the arguments. */
   | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
+  /** What the provider has counted until here, of an answer that goes on: it may break, or never be counted again. */
+  | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
       outcome: 'complete' | 'length' | 'filtered'
       nativeFinishReason: string
+      /** The counts of the whole answer; undefined when there are none, or none since its last words. */
       usage: TokenUsage | undefined
     }
 
@@ -67,6 +72,8 @@ export type EmbedCall = {
   dimensions?: number | undefined
   /** The end user, as the caller names them. */
   user?: string | undefined
+  /** How long it may take in all. */
+  attemptMs: number
 }
 
 export type Embeddings = { vectors: number[][]; usage: TokenUsage | undefined }

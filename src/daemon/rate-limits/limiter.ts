@@ -24,6 +24,8 @@ export type LimiterDeps = {
   log: Pick<Log, 'error'>
   /** Above so many keys, idle ones are forgotten, where counts are kept in memory. */
   keysInMemory?: number
+  /** Called when an event was stored, except through the ledger. */
+  onEvents?(): void
 }
 
 /**

@@ -26,6 +26,7 @@ export function createMemoryLimiter({
   clock,
   log,
   keysInMemory = KEYS_IN_MEMORY,
+  onEvents,
 }: LimiterDeps): RateLimiter {
   const keys = new Map<string, CountedKey>()
   const loading = new Map<string, Promise<CountedKey>>()
@@ -73,7 +74,10 @@ export function createMemoryLimiter({
 
   function announce(counter: Counter, event: OutboxEventRow): Promise<void> {
     const writing = insertEvent(db, event).then(
-      () => 'durably' as const,
+      () => {
+        onEvents?.()
+        return 'durably' as const
+      },
       (error: unknown) => {
         // The refusal is right all the same; the next one tries again.
         log.error({ error, event: event.id }, 'an event could not be stored')

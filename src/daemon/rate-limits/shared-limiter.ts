@@ -28,7 +28,11 @@ type Waiting = {
  * For any number of daemons on one PostgreSQL: the rows count, and are locked while a request is decided, so that all
  * daemons together are exact. What comes while one transaction runs is decided in the next, all of it at once.
  */
-export function createSharedLimiter({ db, clock }: Pick<LimiterDeps, 'db' | 'clock'>): RateLimiter {
+export function createSharedLimiter({
+  db,
+  clock,
+  onEvents,
+}: Pick<LimiterDeps, 'db' | 'clock' | 'onEvents'>): RateLimiter {
   const { failureOf } = engineOf(db)
   const storedEvents = new LRUCache<string, true>({ max: EVENTS_REMEMBERED })
   let waiting: Waiting[] = []
@@ -68,6 +72,7 @@ export function createSharedLimiter({ db, clock }: Pick<LimiterDeps, 'db' | 'clo
       return attempt()
     })
     for (const { id } of events) storedEvents.set(id, true)
+    if (events.length > 0) onEvents?.()
     return admissions
   }
 

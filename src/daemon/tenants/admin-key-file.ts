@@ -1,6 +1,7 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
+import { writeSecretFile } from '../secrets/secret-file.ts'
 
 /** Where the generated operator key is kept. */
 export const adminKeyFile = (dataDir: string): string => join(dataDir, 'admin.key')
@@ -20,31 +21,8 @@ export async function readKeyFile(dataDir: string): Promise<string | undefined> 
 }
 
 /** Writes `<dataDir>/admin.key`, readable by this user only. When this returns the file survives a power cut. */
-export async function writeKeyFile(dataDir: string, key: string): Promise<void> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const unfinished = `${adminKeyFile(dataDir)}.new`
-  await rm(unfinished, { force: true })
-  const file = await open(unfinished, 'wx', 0o600)
-  try {
-    await file.writeFile(`${key}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(unfinished, adminKeyFile(dataDir))
-  await syncDirectory(dataDir)
-}
+export const writeKeyFile = (dataDir: string, key: string): Promise<void> => writeSecretFile(adminKeyFile(dataDir), key)
 
 export async function removeKeyFile(dataDir: string): Promise<void> {
   await rm(adminKeyFile(dataDir), { force: true })
-}
-
-/** A new name is only durable once its directory is. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r')
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
-  }
 }

@@ -6,6 +6,7 @@ import { engineOf } from '../db/engine.ts'
 import { toSearchText } from '../db/list-page.ts'
 import { insertKey } from '../keys/store.ts'
 import { insertSystemRoles } from '../roles/system-roles.ts'
+import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
 import { adminKeyFile, readKeyFile, removeKeyFile, writeKeyFile } from './admin-key-file.ts'
 
 export type FirstStartOptions = {
@@ -132,6 +133,7 @@ async function ensureOwner(tx: Db, now: string): Promise<Owner> {
         is_verified: 1,
         setup_completed: 1,
         search_text: toSearchText('Administrator', 'admin@localhost', 'admin'),
+        ...NO_USAGE_BY_MODEL,
       })
       .execute()
   }

@@ -24,6 +24,7 @@ import { idOf, type Route, reply, route } from '../http/route.ts'
 import { toApiKey } from '../keys/view.ts'
 import { insertSystemRoles } from '../roles/system-roles.ts'
 import { insertUser, type UserRow } from '../users/store.ts'
+import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
 import { freeUsername } from '../users/username.ts'
 import { toCreatedUser } from '../users/view.ts'
 import { getAdministrator, insertAdminKey } from './admin-key.ts'
@@ -90,6 +91,7 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
             is_verified: 0,
             setup_completed: 0,
             search_text: toSearchText(admin.name, admin.email, username),
+            ...NO_USAGE_BY_MODEL,
             created_at: now,
             updated_at: now,
           }

@@ -12,24 +12,27 @@ const wordSegmenter = new Intl.Segmenter('und', { granularity: 'word' })
 /** One step of Intl.Segmenter costs as much as the text it was given is long, so it is given little at a time. */
 const SEGMENTER_CHARS = 256
 
-/** Sets the words of scripts without spaces apart by WORD_BORDER, so that a full-text engine sees them. */
-export function withWordBorders(text: string): string {
-  return text.replace(UNSPACED_RUN, (run) => {
-    const words: string[] = []
-    for (const piece of pieces(run)) {
-      for (const { segment } of wordSegmenter.segment(piece)) words.push(segment)
-    }
-    return WORD_BORDER + words.join(WORD_BORDER) + WORD_BORDER
-  })
+/** Sets the words of scripts without spaces apart by WORD_BORDER. */
+function withWordBorders(text: string): string {
+  return text.replace(UNSPACED_RUN, (run) => WORD_BORDER + wordPieces(run).join(WORD_BORDER) + WORD_BORDER)
 }
 
-/** Undoes `withWordBorders`. */
-export const withoutWordBorders = (text: string): string => text.replaceAll(WORD_BORDER, '')
+/** The words of a run of text without spaces, side by side. */
+export function wordPieces(run: string): string[] {
+  const words: string[] = []
+  for (const piece of pieces(run)) {
+    for (const { segment } of wordSegmenter.segment(piece)) words.push(segment)
+  }
+  return words
+}
 
 /** The words of a text in order, in lower case. They hold letters, digits and their marks, nothing else. */
 export function wordsOf(text: string): string[] {
   return withWordBorders(text).toLowerCase().match(WORD) ?? []
 }
+
+/** Whether an English word, in lower case, carries no meaning of its own. */
+export const isStopWord = (word: string): boolean => STOP_WORDS.has(word)
 
 /** The distinct words that carry meaning, in order; all distinct words when there are no others. */
 export function contentWords(text: string): string[] {

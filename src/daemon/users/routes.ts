@@ -36,6 +36,7 @@ import {
   type UserRow,
   updateUser,
 } from './store.ts'
+import { changedUsageByModel, NO_USAGE_BY_MODEL, toUsageByModel } from './usage-by-model.ts'
 import { freeUsername } from './username.ts'
 import { toCreatedUser, toUser } from './view.ts'
 
@@ -103,6 +104,7 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
               is_verified: authType === 'enterprise' ? 1 : 0,
               setup_completed: body.setupCompleted ? 1 : 0,
               search_text: toSearchText(name, email, username),
+              ...changedUsageByModel(NO_USAGE_BY_MODEL, body.usageByModel),
               created_at: now,
               updated_at: now,
             },
@@ -238,6 +240,7 @@ function changed(user: UserRow, body: z.output<typeof UpdateUserRequest>, now: s
     is_verified: isVerified ? 1 : 0,
     setup_completed: setupCompleted ? 1 : 0,
     search_text: toSearchText(name, email, username),
+    ...changedUsageByModel(user, body.usageByModel),
     updated_at: now,
   }
 }
@@ -254,6 +257,8 @@ function changesBetween(before: Account, after: Account): Record<string, unknown
     status: user.status,
     isVerified: user.is_verified === 1,
     setupCompleted: user.setup_completed === 1,
+    usageByModelEnabled: user.usage_by_model === 1,
+    dollarLimit: toUsageByModel(user).dollarLimit,
   })
   const was: Record<string, unknown> = facts(before)
   return Object.fromEntries(Object.entries(facts(after)).filter(([name, value]) => value !== was[name]))

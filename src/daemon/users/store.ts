@@ -39,11 +39,15 @@ const UNIQUE_FIELDS = {
 type UniqueField = keyof typeof UNIQUE_FIELDS
 const uniqueFields = Object.keys(UNIQUE_FIELDS) as UniqueField[]
 
-/** The active user with this id in this tenant. */
-export function findUser(db: Db, tenantId: string, id: string): Promise<{ id: string; name: string } | undefined> {
+/** What bills look at, of the active user with this id in this tenant. */
+export function findPayer(
+  db: Db,
+  tenantId: string,
+  id: string,
+): Promise<Pick<UserRow, 'id' | 'license' | 'usage_by_model' | 'dollar_limit_nanos'> | undefined> {
   return db
     .selectFrom('users')
-    .select(['id', 'name'])
+    .select(['id', 'license', 'usage_by_model', 'dollar_limit_nanos'])
     .where('tenant_id', '=', tenantId)
     .where('id', '=', id)
     .where('status', '=', 1)
@@ -130,14 +134,9 @@ export async function insertUser(db: Db, user: UserRow): Promise<void> {
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function updateUser(db: Db, user: UserRow): Promise<void> {
-  const { name, email, username, role, license, status, is_verified, setup_completed, search_text, updated_at } = user
+  const { id, tenant_id, created_at: _, auth_type: __, ...changes } = user
   try {
-    await db
-      .updateTable('users')
-      .set({ name, email, username, role, license, status, is_verified, setup_completed, search_text, updated_at })
-      .where('tenant_id', '=', user.tenant_id)
-      .where('id', '=', user.id)
-      .execute()
+    await db.updateTable('users').set(changes).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (error) {
     const key = engineOf(db).uniqueKeyOf(error)
     const field = uniqueFields.find((name) => key?.includes(name))

@@ -1,5 +1,6 @@
 import type { User } from '../../shared/wire/users.ts'
 import type { UserDetails, UserRow } from './store.ts'
+import { toUsageByModel } from './usage-by-model.ts'
 
 type CreatedUser = Omit<User, 'customRole' | 'updatedAt' | 'lastActive' | 'mfaEnabled'>
 
@@ -11,6 +12,7 @@ export const toCreatedUser = (row: UserRow): CreatedUser => ({
   email: row.email,
   role: row.role,
   license: row.license,
+  usageByModel: toUsageByModel(row),
   status: row.status,
   isVerified: row.is_verified === 1,
   setupCompleted: row.setup_completed === 1,

@@ -12,6 +12,7 @@ import {
   SOURCES_RETURNED,
   TEMPERATURE_LIMIT,
 } from '../spec-limits.ts'
+import { BillingFallback } from './billing.ts'
 import { optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
@@ -217,6 +218,9 @@ export const ChatMetadata = z
       .object({ occurred: z.boolean(), attempts: z.array(FailoverAttempt) })
       .optional()
       .meta({ description: 'Only when a chain of several models ran' }),
+    billing_fallback: BillingFallback.optional().meta({
+      description: 'Only when the points were used up and dollars were drawn on instead',
+    }),
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
@@ -229,6 +233,7 @@ export const GatewayExtension = ChatMetadata.pick({
   served_model: true,
   requested_model: true,
   failover: true,
+  billing_fallback: true,
   smltp_policy_used: true,
   smltp_policy_source: true,
   smltp_policy_hash: true,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { NAME_CHARS } from '../spec-limits.ts'
+import { BILLING_MODES } from './billing.ts'
 import { storableText } from './common.ts'
-import { BILLING_MODES } from './keys.ts'
 import { LICENSES } from './users.ts'
 
 /** GET /models (named-endpoints §4). */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
-import { listQuery, optional, Pagination, storableText } from './common.ts'
+import { listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { UserReference } from './groups.ts'
 
 /** The reserved name that means "no retrieval" (spec: POST /chat/completions, `index`). */
 export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
@@ -8,22 +9,38 @@ export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 const required = (name: string) =>
   storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/** What we do not do yet is refused: ignored, it would leave open to everybody what was meant for one. */
-const notAssignable = (name: string) =>
-  z.null({ error: `${name} is not supported yet; every index is general` }).optional()
+/** `null` is nobody: then, without the other one, the index is general. */
+const assignee = (name: string) => objectId(name).nullable().optional()
+
+const assignable = {
+  assignedUser: assignee('assignedUser').meta({ description: 'The only user who may read it' }),
+  assignedGroup: assignee('assignedGroup').meta({
+    description: 'The group whose members may read it, while it is active',
+  }),
+}
+
+const notBoth = (index: { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }) =>
+  !index.assignedUser || !index.assignedGroup
+
+const BOTH = { error: 'an index is assigned to a user or to a group, not to both', path: ['assignedGroup'] }
 
 /** Body of POST /indexes (named-endpoints §19). `region` and `cloud` are hints of the contract that mean nothing here. */
 export const CreateIndexRequest = z
   .object(
-    {
-      name: required('name'),
-      description: optional(storableText('description').max(2000)),
-      assignedUser: notAssignable('assignedUser'),
-      assignedGroup: notAssignable('assignedGroup'),
-    },
+    { name: required('name'), description: optional(storableText('description').max(2000)), ...assignable },
     { error: 'the body must be a JSON object' },
   )
+  .refine(notBoth, BOTH)
   .meta({ id: 'CreateIndexRequest' })
+
+/** Body of PUT /indexes/{indexId}: what it does not name stays as it is; to be assigned to one takes it from the other. */
+export const UpdateIndexRequest = z
+  .object(
+    { name: optional(required('name')), description: optional(storableText('description').max(2000)), ...assignable },
+    { error: 'the body must be a JSON object' },
+  )
+  .refine(notBoth, BOTH)
+  .meta({ id: 'UpdateIndexRequest' })
 
 /** An index as administrators see it. */
 export const Index = z
@@ -33,15 +50,17 @@ export const Index = z
     sharedIndexName: z.string().meta({ description: 'The same as `name`' }),
     namespace: z.string(),
     description: z.string(),
-    type: z.enum(['general', 'personal', 'group']),
-    assignedUser: z.null(),
-    assignedGroup: z.null(),
+    type: z
+      .enum(['general', 'personal', 'group', 'unknown'])
+      .meta({ description: 'unknown: whom it was assigned to is gone, and nobody may read it' }),
+    assignedUser: UserReference.nullable(),
+    assignedGroup: z.object({ id: z.string(), name: z.string() }).nullable(),
     userId: z.string().meta({ description: 'Who created it' }),
     isActive: z.boolean(),
     documentCount: z.int(),
     createdAt: z.string(),
     updatedAt: z.string(),
-    deletedAt: z.null(),
+    deletedAt: z.string().nullable(),
   })
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
@@ -51,15 +70,15 @@ const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true,
 
 export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })
 
-/** A parameter of the contract that takes only the value which is the rule anyway: ignored, another would be a lie. */
-const onlyUsual = (name: string, usual: string) =>
-  z.literal(usual, { error: `${name} other than "${usual}" is not supported yet` }).optional()
+export const UpdateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
+export const ShowIndexResponse = z.object({ success: z.literal(true), index: Index })
+
+export const INDEX_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 
 /** Query of GET /indexes/all (named-endpoints §19). */
-export const ListIndexesQuery = listQuery(['createdAt'], PAGE_LIMIT.large).extend({
-  type: onlyUsual('type', 'general'),
-  status: onlyUsual('status', 'active'),
-  sortOrder: onlyUsual('sortOrder', 'desc'),
+export const ListIndexesQuery = listQuery(INDEX_SORTS, PAGE_LIMIT.large).extend({
+  type: oneOf('type', ['personal', 'general', 'group']).optional(),
+  status: oneOf('status', ['active', 'deleted', 'all']).default('active'),
 })
 
 export const ListIndexesResponse = z.object({
@@ -76,6 +95,7 @@ export const DiscoverIndexesResponse = z.object({
       id: z.string(),
       name: z.string(),
       type: z.enum(['system', 'general', 'personal', 'group']),
+      namespace: z.string().optional(),
       description: z.string().optional(),
     }),
   ),
@@ -119,6 +139,29 @@ export const TrainResponse = z.object({
       }),
     ),
   }),
+})
+
+export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
+
+/** Query of GET /indexes/{indexName}/documents. Not of the contract. */
+export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
+
+/** A document of an index, as those see it who may read the index. */
+export const IndexDocument = z
+  .object({
+    id: z.string(),
+    name: z.string().meta({ description: 'What answers and searches name as their `source`' }),
+    title: z.string(),
+    chunks: z.int().meta({ description: 'Of how many passages it consists' }),
+    createdAt: z.string(),
+  })
+  .meta({ id: 'IndexDocument' })
+export type IndexDocument = z.infer<typeof IndexDocument>
+
+export const ListDocumentsResponse = z.object({
+  success: z.literal(true),
+  documents: z.array(IndexDocument),
+  pagination: Pagination,
 })
 
 /** Query of GET /indexes/{indexName}/search; numbers arrive as text. */

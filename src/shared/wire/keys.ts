@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { isAddressBlock } from '../address-block.ts'
 import { toIndexName } from '../index-name.ts'
 import { KEY_LIST_ENTRIES, KEY_RATE, KEY_RATE_MAX, MODELS_PER_CHAIN, NAME_CHARS } from '../spec-limits.ts'
+import { BILLING_MODES, isUsageByModel, UsageByModel, usageByModelFields } from './billing.ts'
 import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
 import { flag, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 import { UserReference } from './groups.ts'
 import { ZERO_KNOWLEDGE } from './indexes.ts'
 
-export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
 export const SHIELD_SENSITIVITIES = ['strict', 'balanced', 'permissive'] as const
 
 const listOf = <T extends z.ZodType>(name: string, entry: T) =>
@@ -31,16 +31,6 @@ const rateLimit = {
 }
 const isRateLimit = { error: 'rateLimit must be an object {requestsPerMinute, requestsPerHour}' }
 
-const usageByModel = {
-  enabled: flag('usageByModel.enabled'),
-  dollarLimit: z
-    .number({ error: 'usageByModel.dollarLimit must be a number of dollars, or null for no limit' })
-    .min(0, { error: 'usageByModel.dollarLimit must not be negative' })
-    .max(1_000_000_000, { error: 'usageByModel.dollarLimit may be at most 1000000000' })
-    .nullable(),
-}
-const isUsageByModel = { error: 'usageByModel must be an object {enabled, dollarLimit}' }
-
 const failoverTriggers = z.array(oneOf('each of failoverDefaults.on', FAILOVER_TRIGGERS), {
   error: 'failoverDefaults.on must be an array of triggers',
 })
@@ -52,7 +42,10 @@ const fields = {
       'Whether the key has administrator rights: those that its owner had when it was made, rotated or last given them, as far as the owner has them still',
   }),
   billingMode: oneOf('billingMode', BILLING_MODES),
-  usageByModel: z.object(usageByModel, isUsageByModel),
+  usageByModel: UsageByModel.meta({
+    description:
+      'A budget of the key itself, within that of the account that pays: when enabled, at most dollarLimit a month are spent through it, null for any. {enabled: true, dollarLimit: 0} keeps it from drawing on dollars',
+  }),
   rateLimit: z.object(rateLimit, isRateLimit),
   dailyLimit: count('dailyLimit', 1_000_000_000),
   monthlyLimit: count('monthlyLimit', 1_000_000_000),
@@ -202,7 +195,7 @@ export const UpdateKeyRequest = z
       adminAccess: optional(fields.adminAccess),
       billingMode: optional(fields.billingMode),
       usageByModel: optional(
-        z.object({ ...usageByModel, enabled: optional(usageByModel.enabled) }, isUsageByModel).partial(),
+        z.object({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, isUsageByModel).partial(),
       ),
       rateLimit: optional(fields.rateLimit.partial()),
       dailyLimit: fields.dailyLimit.optional(),

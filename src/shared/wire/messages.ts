@@ -50,7 +50,7 @@ const Message = z.discriminatedUnion(
 
 const Tool = z.object(
   {
-    type: optional(z.literal('custom')),
+    type: optional(z.literal('custom', { error: 'a tool must be of type custom; none runs here' })),
     name: z.string(),
     description: optional(z.string()),
     input_schema: z.looseObject({}),
@@ -79,6 +79,11 @@ const Thinking = z.discriminatedUnion(
   { error: 'thinking must be {type: "enabled", budget_tokens}, {type: "adaptive"} or {type: "disabled"}' },
 )
 
+const OutputFormat = z.object(
+  { type: z.literal('json_schema'), schema: z.looseObject({}) },
+  { error: 'a format of the output must be {type: "json_schema", schema}' },
+)
+
 /** Body of POST /v1/messages: Anthropic's Messages API, and what our own chat has beyond it. */
 export const MessagesRequest = z
   .object(
@@ -103,9 +108,10 @@ export const MessagesRequest = z
       output_config: optional(
         z.object({
           effort: optional(oneOf('output_config.effort', ['low', 'medium', 'high', 'xhigh', 'max'])),
-          format: optional(z.object({ type: z.literal('json_schema'), schema: z.looseObject({}) })),
+          format: optional(OutputFormat),
         }),
       ),
+      output_format: optional(OutputFormat).meta({ description: 'The older name of output_config.format' }),
       metadata: optional(z.object({ user_id: optional(z.string()) })),
     },
     { error: 'the body must be a JSON object' },

@@ -11,6 +11,9 @@ const text = (name: string) => z.string({ error: `${name} must be a string` })
 const number = (name: string) => z.number({ error: `${name} must be a number` })
 const whole = (name: string) => z.int({ error: `${name} must be a whole number` })
 
+/** A field that may not be asked for, where leaving it out in silence would change the answer. */
+const absent = (error: string) => optional(z.never({ error }))
+
 const TextPart = z.object({ type: z.literal('text'), text: z.string() })
 const ImagePart = z.object({
   type: z.literal('image_url'),
@@ -72,7 +75,7 @@ const Message = z.discriminatedUnion(
 
 const Tool = z.object(
   {
-    type: z.literal('function'),
+    type: z.literal('function', { error: 'a tool must be of type function; none runs here' }),
     function: z.object({
       name: z.string(),
       description: optional(z.string()),
@@ -144,6 +147,14 @@ export const OpenAiChatRequest = z
       top_logprobs: optional(whole('top_logprobs')),
       user: optional(text('user')),
       reasoning_effort: optional(text('reasoning_effort')),
+      modalities: optional(
+        z.array(z.literal('text', { error: 'only text may be asked for: answers are text' }), {
+          error: 'modalities must be ["text"]',
+        }),
+      ),
+      audio: absent('audio cannot be asked for: answers are text'),
+      functions: absent('functions have become tools: send {type: "function", function} in tools'),
+      function_call: absent('function_call has become tool_choice'),
     },
     { error: 'the body must be a JSON object' },
   )
@@ -255,7 +266,7 @@ export const EmbeddingsRequest = z
       prompt_shield: SHARED_CHAT_FIELDS.prompt_shield,
       user_id: SHARED_CHAT_FIELDS.user_id,
       input: z
-        .union([z.string(), z.array(z.string())], { error: 'input must be a text or an array of texts' })
+        .union([z.string(), z.array(z.string())], { error: 'input must be a text or an array of texts, not of tokens' })
         .transform((input) => (typeof input === 'string' ? [input] : input))
         .refine((texts) => texts.length > 0 && texts.length <= EMBEDDING_INPUTS, {
           error: `input must hold 1 to ${EMBEDDING_INPUTS} texts`,

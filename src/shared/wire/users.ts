@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { SYSTEM_ROLES } from '../permissions.ts'
 import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
+import { isUsageByModel, UsageByModel, usageByModelFields } from './billing.ts'
 import { flag, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 
 /** Licence tiers (named-endpoints §9). */
@@ -18,6 +19,9 @@ export const User = z
     email: z.string(),
     role: z.enum(SYSTEM_ROLES),
     license: z.enum(LICENSES),
+    usageByModel: UsageByModel.meta({
+      description: 'Whether requests may be billed in dollars, and how many a month; null is no limit',
+    }),
     status: z.int().meta({ description: '1 active, 0 inactive: none of their keys is accepted' }),
     isVerified: z.boolean(),
     setupCompleted: z.boolean(),
@@ -43,6 +47,10 @@ const username = storableText('username')
   .regex(USERNAME, { error: 'username must have 3 to 30 of a-z, 0-9, "." and "-"' })
 const role = oneOf('role', SYSTEM_ROLES)
 const license = oneOf('license', LICENSES)
+/** Each member by itself; what is not named stays, or has its default. */
+const usageByModel = z
+  .object({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, isUsageByModel)
+  .partial()
 /** Nobody signs in with one here, and what is not used is not kept. */
 const password = z.null({ error: 'passwords are not kept: users work with API keys' }).optional()
 
@@ -56,6 +64,7 @@ export const CreateUserRequest = z
       password,
       role: optional(role),
       license: optional(license),
+      usageByModel: optional(usageByModel),
       roleId: optional(objectId('roleId')),
       setupCompleted: optional(flag('setupCompleted')),
       authType: optional(oneOf('authType', AUTH_TYPES)),
@@ -76,6 +85,7 @@ export const UpdateUserRequest = z
       password,
       role: optional(role),
       license: optional(license),
+      usageByModel: optional(usageByModel),
       status: optional(status),
       roleId: objectId('roleId').nullable().optional(),
       setupCompleted: optional(flag('setupCompleted')),

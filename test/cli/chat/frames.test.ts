@@ -48,8 +48,17 @@ describe('a streamed answer', () => {
     await expect(collect(breaking())).rejects.toMatchObject({ exitCode: 8, code: 'ANSWER_BROKEN', requestId: 'req-1' })
   })
 
-  test('with something that is no frame is refused', async () => {
-    await expect(collect(inPieces(Buffer.from('data: <html>\n\ndata: [DONE]\n\n'), []))).rejects.toMatchObject({
+  test.each([
+    '<html>',
+    'null',
+    '{"type":"metadata"}',
+    '{"type":"metadata","data":null}',
+    '{"type":"metadata","data":{}}',
+    '{"type":"chunk","data":{}}',
+    '{"type":"chunk","data":{"choices":[{}]}}',
+    '{"type":"usage","data":null}',
+  ])('with something that is no frame is refused: %s', async (data) => {
+    await expect(collect(inPieces(Buffer.from(`data: ${data}\n\ndata: [DONE]\n\n`), []))).rejects.toMatchObject({
       exitCode: 8,
     })
   })

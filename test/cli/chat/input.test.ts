@@ -9,6 +9,7 @@ const NOTHING: ChatInput = {
   fallbacks: [],
   chain: undefined,
   triggers: [],
+  commit: undefined,
   index: undefined,
   rag: true,
   policy: undefined,
@@ -103,6 +104,7 @@ describe('the request', () => {
       models: ['a/b'],
       fallbacks: ['c/d'],
       triggers: ['timeout', 'rate_limit'],
+      commit: 'complete',
       rag: false,
       shield: 'strict',
       system: 'Be brief',
@@ -112,11 +114,12 @@ describe('the request', () => {
       user: 'a'.repeat(24),
     })
     expect(ChatRequest.parse(body)).toMatchObject({
-      redundancy: { on: ['timeout', 'rate_limit'] },
+      redundancy: { on: ['timeout', 'rate_limit'], commit: 'complete' },
       use_rag: false,
       prompt_shield: { enabled: true, policy: 'strict' },
       temperature: 0.2,
     })
+    expect(request({ commit: 'first_token' })).toMatchObject({ redundancy: { commit: 'first_token' } })
     expect(request({ shield: '' })).toMatchObject({ prompt_shield: { enabled: true } })
     expect(request({ shield: false })).toMatchObject({ prompt_shield: { enabled: false } })
   })

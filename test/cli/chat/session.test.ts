@@ -74,6 +74,14 @@ describe('a session', () => {
     expect(bodies()[0]).not.toHaveProperty('conversation_id')
   })
 
+  test('sends no Idempotency-Key, for with one the gateway would finish an answer that Ctrl-C has stopped', async () => {
+    gateway.on(ROUTE, (_, response) => void response.destroy())
+    const { stderr } = await session(['How many?'])
+    const asked = gateway.requests.filter(({ method }) => method === 'POST')
+    expect(asked.map(({ headers }) => headers['idempotency-key'])).toEqual([undefined])
+    expect(stderr()).toContain('error')
+  })
+
   test('begins only where a person sees and answers', async () => {
     const terminal = start(['--no-input'])
     expect(await terminal.ended).toBe(2)

@@ -230,6 +230,22 @@ describe('profiles', () => {
     expect((await aigw(['profiles', 'rm', 'main', '--ignore-not-found'])).exitCode).toBe(0)
   })
 
+  test('take their last conversation along when they are renamed, and it is removed with them', async () => {
+    const state = join(home, 'state')
+    const kept = () => readdir(join(state, 'aigw'))
+    const env = { XDG_STATE_HOME: state }
+    await login(['-P', 'one'])
+    await aigw(['chat', '-m', 'local/extract', '--no-stdin', 'hi'], { env })
+    expect(await kept()).toEqual(['conversation-one.json'])
+    await aigw(['profiles', 'rename', 'one', 'two'], { env })
+    expect(await kept()).toEqual(['conversation-two.json'])
+    expect((await aigw(['chat', '-c', '-m', 'local/extract', '--no-stdin', 'and?'], { env })).exitCode).toBe(0)
+    await aigw(['profiles', 'remove', 'two', '--dry-run'], { env })
+    expect(await kept()).toEqual(['conversation-two.json'])
+    await aigw(['profiles', 'remove', 'two', '--yes'], { env: { ...env, AIGW_NO_HISTORY: '1' } })
+    expect(await kept()).toEqual([])
+  })
+
   test('removing without --yes is refused where nobody can be asked', async () => {
     await login()
     const { exitCode, stderr } = await aigw(['profiles', 'remove', 'default'])

@@ -67,7 +67,7 @@ const readable =
   }
 
 describe('aigw indexes add', () => {
-  test('sends text and Markdown with the way to them as their name, and tells what it left out', async () => {
+  test('sends files with the way to them as their name, and tells what it left out', async () => {
     const docs = join(folder, 'docs')
     await mkdir(join(docs, 'a'), { recursive: true })
     await writeFile(join(docs, 'a', 'README.md'), '# One é')
@@ -83,7 +83,13 @@ describe('aigw indexes add', () => {
       exitCode: 0,
       stdout: `name\tstatus\n${nameOf('docs/a/README.md')}\tindexed\n${nameOf('docs/b.txt')}\tindexed\n`,
     })
-    for (const reason of ['empty', 'not a text or Markdown file', 'hidden', 'larger than 50 MB', 'a symbolic link']) {
+    for (const reason of [
+      'empty',
+      'not a kind of file that can be read',
+      'hidden',
+      'larger than 50 MB',
+      'a symbolic link',
+    ]) {
       expect(stderr).toContain(`: ${reason}\n`)
     }
     expect(stderr).toContain('handbook: 2 added (4 passages), 5 skipped.')
@@ -205,14 +211,34 @@ describe('aigw indexes add', () => {
     const bad = await write({ 'photo.jpg': 'x', 'empty.md': '' })
     const { exitCode, stderr } = await indexes(['add', 'handbook', ...good, ...bad])
     expect(exitCode).toBe(2)
-    expect(stderr).toContain('photo.jpg: not a text or Markdown file')
+    expect(stderr).toContain('photo.jpg: not a kind of file that can be read')
     expect(stderr).toContain('empty.md: empty')
     expect(gateway.requests).toEqual([])
   })
 
-  test.each(['.md', '.markdown', '.mdown', '.txt', '.text', '.MD'])('takes %s files', async (extension) => {
-    const paths = await write({ [`a${extension}`]: 'x' })
-    expect((await indexes(['add', 'handbook', ...paths])).exitCode).toBe(0)
+  test.each(['.md', '.mdown', '.txt', '.MD', '.html', '.pdf', '.docx', '.csv', '.json', '.xlsx', '.xls'])(
+    'takes %s files',
+    async (extension) => {
+      const paths = await write({ [`a${extension}`]: 'x' })
+      expect((await indexes(['add', 'handbook', ...paths])).exitCode).toBe(0)
+    },
+  )
+
+  test('a file of a kind that can be converted says to what', async () => {
+    const paths = await write({ 'a.doc': 'x', 'b.ods': 'x' })
+    const { exitCode, stderr } = await indexes(['add', 'handbook', ...paths])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('a.doc: save it as DOCX or PDF')
+    expect(stderr).toContain('b.ods: save it as XLSX or CSV')
+    expect(gateway.requests).toEqual([])
+  })
+
+  test('goes on after a batch of which everything is too large', async () => {
+    const paths = await write({ 'a.md': 'x' })
+    const documents = [{ name: 'a.md', status: 'failed', chunks: 0, error: 'too large' }]
+    gateway.on(TRAIN, flatError(413, 'File too large', 'No document could be indexed.', { documents }))
+    const { exitCode, stdout } = await indexes(['add', 'handbook', ...paths, '--field', 'error'])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: 'too large\n' })
   })
 
   test('a file that cannot be read is a mistake about that file, not about the gateway', async () => {
@@ -248,8 +274,8 @@ describe('aigw indexes add', () => {
 
   test('sends nothing when a path does not exist, when nothing is left, or with --strict when a file is left out', async () => {
     await writeFile(join(folder, 'a.md'), 'x')
-    await writeFile(join(folder, 'b.pdf'), 'x')
-    for (const words of [[join(folder, 'nope.md')], [join(folder, 'b.pdf')], [folder, '--strict']]) {
+    await writeFile(join(folder, 'b.doc'), 'x')
+    for (const words of [[join(folder, 'nope.md')], [join(folder, 'b.doc')], [folder, '--strict']]) {
       expect((await indexes(['add', 'handbook', ...words])).exitCode).toBe(2)
     }
     expect(gateway.requests).toEqual([])

@@ -219,6 +219,24 @@ describe('aigw chat', () => {
     expect(stderr).toContain('no prompt given and stdout is not a terminal')
   })
 
+  test('--commit complete asks for whole answers only, and waits as long as they may take', async () => {
+    const clock = createFakeClock()
+    gateway.on(ROUTE, async (request, response) => {
+      clock.advance(200_000)
+      await answer('A long story.')(request, response)
+    })
+    const result = await chat(['hi', '--fallback', 'a/b', '--commit', 'complete'], { io: { clock } })
+    expect(result).toEqual({ exitCode: 0, stdout: 'A long story.\n', stderr: '' })
+    expect(gateway.requests[0]?.json).toMatchObject({ stream: true, redundancy: { commit: 'complete' } })
+  })
+
+  test('--commit first-token is what the gateway does by itself, and anything else is refused', async () => {
+    await chat(['hi', '--commit', 'first-token', '--on', 'timeout'])
+    expect(gateway.requests[0]?.json).toMatchObject({ redundancy: { commit: 'first_token', on: ['timeout'] } })
+    const { exitCode, stderr } = await chat(['hi', '--commit', 'never'])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('first-token, complete')])
+  })
+
   test('--timeout ends a stream that goes on for too long, and the answer counts as incomplete', async () => {
     gateway.on(ROUTE, (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -296,12 +314,12 @@ describe('aigw chat', () => {
     expect(stderr).not.toContain(secret.slice(0, 8))
   })
 
-  test('a gateway that never begins to answer is given up after 60 s with exit 9', async () => {
+  test('a gateway that never begins to answer is given up after 3 minutes with exit 9', async () => {
     const clock = createFakeClock()
-    gateway.on(ROUTE, () => clock.advance(60_000))
+    gateway.on(ROUTE, () => clock.advance(180_000))
     const result = await chat(['hi'], { io: { clock } })
     expect(result.exitCode).toBe(9)
-    expect(result.stderr).toContain('within 60 s')
+    expect(result.stderr).toContain('within 180 s')
     expect(gateway.requests).toHaveLength(1)
   })
 

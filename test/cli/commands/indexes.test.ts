@@ -133,6 +133,74 @@ describe('aigw indexes list', () => {
   })
 })
 
+describe('aigw indexes show, update, delete', () => {
+  const requests = () => gateway.requests.map(({ method, path }) => `${method} ${path}`)
+  const ID = '1'.repeat(24)
+
+  test.each(['handbook', 'HandBook ', ID])('%j is found by name or id', async (given) => {
+    expect((await indexes(['show', given, '--field', 'name'])).stdout).toBe('handbook\n')
+    expect((await indexes(['delete', given, '--yes'])).exitCode).toBe(0)
+    expect(requests().at(-1)).toBe(`DELETE /api/external/indexes/${ID}`)
+  })
+
+  test('one that does not exist exits 3, or 0 where that is no matter', async () => {
+    const { exitCode, stderr } = await indexes(['show', 'nowhere'])
+    expect(exitCode).toBe(3)
+    expect(stderr).toContain('aigw indexes list')
+    expect((await indexes(['delete', 'nowhere', '--yes', '--ignore-not-found'])).exitCode).toBe(0)
+  })
+
+  test('nothing is deleted unasked', async () => {
+    expect((await indexes(['delete', ID])).exitCode).toBe(2)
+    expect(gateway.requests).toEqual([])
+  })
+
+  test.each([
+    [['--name', 'guide', '-d', ''], { name: 'guide', description: '' }],
+    [['--user', 'ada@example.com'], { assignedUser: 'e'.repeat(24) }],
+    [['--group', 'support'], { assignedGroup: '3'.repeat(24) }],
+    [['--general'], { assignedUser: null, assignedGroup: null }],
+  ])('an update with %j sends what was named and nothing else', async (flags, sent) => {
+    expect((await indexes(['update', ID, ...flags, '-o', 'id'])).stdout).toBe(`${ID}\n`)
+    expect(gateway.requests.at(-1)?.json).toEqual(sent)
+  })
+
+  test('an index has one owner, and an update says something', async () => {
+    expect((await indexes(['update', ID, '--user', 'ada', '--group', 'support'])).exitCode).toBe(2)
+    expect((await indexes(['create', 'mine', '--user', 'ada', '--group', 'support'])).exitCode).toBe(2)
+    expect((await indexes(['update', ID])).exitCode).toBe(2)
+    expect(gateway.requests).toEqual([])
+  })
+
+  test('create gives it to its owner, and tells when the existing one is somebody elses', async () => {
+    expect((await indexes(['create', 'handbook', '--group', 'support'])).exitCode).toBe(0)
+    expect(gateway.requests.at(-1)?.json).toEqual({ name: 'handbook', assignedGroup: '3'.repeat(24) })
+    gateway.on('POST /api/external/indexes', structuredError(409, 'INDEX_NAME_EXISTS', 'Taken.'))
+    const again = await indexes(['create', 'handbook', '--group', 'support', '--if-not-exists'])
+    expect([again.exitCode, again.stderr]).toEqual([0, expect.stringContaining('(differs: assignedGroup)')])
+  })
+})
+
+describe('aigw indexes docs, remove', () => {
+  test('lists what is in it', async () => {
+    const { stdout } = await indexes(['docs', 'Handbook', '--search', 'leave', '--fields', 'name,chunks'])
+    expect(stdout).toBe('name\tchunks\nleave.md\t3\n')
+    expect(gateway.requests[0]?.path).toBe('/api/external/indexes/handbook/documents?search=leave&page=1&limit=50')
+  })
+
+  test.each(['leave.md', '2'.repeat(24)])('takes %s out', async (given) => {
+    expect((await indexes(['remove', 'handbook', given, '--yes'])).exitCode).toBe(0)
+    const { method, path } = gateway.requests.at(-1) ?? {}
+    expect([method, path]).toEqual(['DELETE', `/api/external/indexes/handbook/documents/${'2'.repeat(24)}`])
+  })
+
+  test('a document that is not there exits 3 and says how to see those that are', async () => {
+    const { exitCode, stderr } = await indexes(['remove', 'handbook', 'leave', '--yes'])
+    expect(exitCode).toBe(3)
+    expect(stderr).toContain('aigw indexes docs handbook')
+  })
+})
+
 describe('aigw indexes search', () => {
   test('prints matches in every format, harmless on a terminal and exact in JSON', async () => {
     const match = { ...MATCH, content: 'a\x1b[2Jb\nc' }
@@ -142,6 +210,22 @@ describe('aigw indexes search', () => {
     expect(gateway.requests[0]?.path).toBe('/api/external/indexes/handbook/search?query=leave+days&top_k=3')
     const [found] = JSON.parse((await indexes(['search', 'handbook', 'leave', '-o', 'json'])).stdout)
     expect(found.content).toBe('a\x1b[2Jb\nc')
+  })
+
+  test('shows a person each passage in full, with the words that were asked for set off', async () => {
+    const content = `Unused days carry over. ${'More of the same. '.repeat(10)}`
+    const match = { ...MATCH, content, metadata: { ...MATCH.metadata, page: 7 } }
+    gateway.on('GET /api/external/indexes/handbook/search', json(200, searchResult([match, { ...MATCH, rank: 2 }])))
+    const search = (...flags: string[]) =>
+      indexes(['search', 'handbook', 'carrying', 'day', ...flags], { terminal: { stdout: true }, columns: 60 })
+    const plain = (await search('--color', 'never')).stdout
+    expect(plain).toMatch(/^1 {2}leave\.md, page 7 {2}0\.91\n {3}Unused days carry over\. More/)
+    expect(plain).toContain('\n\n2  leave.md  0.91\n')
+    for (const line of plain.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
+    expect((await search('--color', 'always')).stdout).toContain(
+      'Unused \x1b[4mdays\x1b[24m \x1b[4mcarry\x1b[24m over.',
+    )
+    expect((await search('--fields', 'source,score')).stdout).toContain('SOURCE')
   })
 
   test('an index that does not exist exits 3, an impossible number of matches 2', async () => {

@@ -111,6 +111,19 @@ describe('with a gateway', () => {
     expect(await users(['assign-role', 'eve', 'nothing'])).toMatchObject({ exitCode: 3 })
   })
 
+  test('update gives a user dollars and takes them away, each member by itself', async () => {
+    await create('Hal')
+    const steps = [
+      [['--usage-by-model', 'on', '--dollar-limit', '12.50'], { enabled: true, dollarLimit: 12.5 }],
+      [['--usage-by-model', 'off'], { enabled: false, dollarLimit: 12.5 }],
+      [['--dollar-limit', 'none'], { enabled: false, dollarLimit: null }],
+    ] as const
+    for (const [flags, usageByModel] of steps) {
+      expect(await users(['update', 'hal', ...flags])).toMatchObject({ exitCode: 0 })
+      expect(await shown('hal')).toMatchObject({ usageByModel })
+    }
+  })
+
   test('disable and enable may be repeated, and show in the list', async () => {
     await create('Fay')
     for (const [verb, status] of [
@@ -183,6 +196,8 @@ describe('with a scripted gateway', () => {
     [['update', 'ada', '--no-custom-role', '--role-id', 'b'], 'cannot be used with'],
     [['update', 'ada', '--no-custom-role', '--custom-role', 'b'], 'contradict'],
     [['update', 'ada', '--custom-role', 'b', '--no-custom-role'], 'contradict'],
+    [['update', 'ada', '--usage-by-model', 'maybe'], 'on, off'],
+    [['update', 'ada', '--dollar-limit', '-5'], '12.50'],
     [['list', '--status', 'gone'], 'inactive, active'],
     [['list', '--limit', '0'], '--limit'],
   ])('%j is a mistake before any request, and names %s', async (words, named) => {

@@ -66,7 +66,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
     const [method = '', path = ''] = endpoint.split(' ')
     const good = row.bodies?.(own, freshName(own))[0] ?? (row.headers && MULTIPART_BODY)
     const options = { key, headers: { ...row.headers } }
-    const answer = await shared.current.call(method, path.replace(/\{\w+\}/, target), body ?? good, options)
+    const answer = await shared.current.call(method, path.replace(/\{.*\}/, target), body ?? good, options)
     return { answer, added: (await entries()).filter(({ id }) => !known.has(id)) }
   }
 

@@ -10,7 +10,7 @@ export type RouteCall = {
   access: Access
   /** The status of success. */
   status: number
-  /** Puts up a resource for the path to name, and answers with its segment. */
+  /** Puts up a resource for the path to name, and answers with what stands there from the first `{` to the last `}`. */
   target?: (db: Db, world: World) => Promise<string>
   query?: string
   headers?: Record<string, string>
@@ -53,6 +53,13 @@ const ROLE = {
   canUseChat: true,
 }
 
+const WEBHOOK = {
+  url: 'http://127.0.0.1:61999/hook',
+  description: 'Our receiver',
+  events: ['pii:incident'],
+  enabled: true,
+}
+
 const open = { access: 'none', status: 200 } satisfies RouteCall
 const searchOf = ({ mark }: { mark: string }) => ({ query: `search=${mark}` })
 const userOf = ({ userId }: Known) => ({ query: `userId=${userId}` })
@@ -60,6 +67,7 @@ const userOf = ({ userId }: Known) => ({ query: `userId=${userId}` })
 export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/external/health': open,
   'GET /livez': open,
+  'GET /metrics': { access: 'operator', status: 200 },
   'GET /readyz': open,
   'GET /openapi.json': open,
 
@@ -101,6 +109,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         password: null,
         role: 'user',
         license: 'Growth',
+        usageByModel: { enabled: true, dollarLimit: 5 },
         roleId,
         setupCompleted: true,
         authType: 'basic',
@@ -122,6 +131,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         password: null,
         role: 'user',
         license: 'Growth',
+        usageByModel: { enabled: true, dollarLimit: 5 },
         status: 0,
         roleId,
         setupCompleted: false,
@@ -183,6 +193,53 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   },
   'DELETE /api/admin/api-keys/{keyId}': { access: 'integrations', status: 200, target: addTarget.key },
   'POST /api/admin/api-keys/{keyId}/rotate': { access: 'integrations', status: 200, target: addTarget.key },
+
+  'GET /api/admin/webhooks': { access: 'integrations', status: 200 },
+  'POST /api/admin/webhooks': {
+    access: 'integrations',
+    status: 201,
+    bodies: () => [WEBHOOK],
+  },
+  'GET /api/admin/webhooks/{webhookId}': { access: 'integrations', status: 200, target: addTarget.webhook },
+  'PUT /api/admin/webhooks/{webhookId}': {
+    access: 'integrations',
+    status: 200,
+    target: addTarget.webhook,
+    bodies: () => [WEBHOOK, { enabled: false }],
+  },
+  'DELETE /api/admin/webhooks/{webhookId}': { access: 'integrations', status: 200, target: addTarget.webhook },
+  'POST /api/admin/webhooks/{webhookId}/rotate-secret': {
+    access: 'integrations',
+    status: 200,
+    target: addTarget.webhook,
+    bodies: () => [{ overlap_seconds: 60 }, {}],
+  },
+  'POST /api/admin/webhooks/{webhookId}/test': { access: 'integrations', status: 202, target: addTarget.webhook },
+  'POST /api/admin/webhooks/{webhookId}/recover': {
+    access: 'integrations',
+    status: 200,
+    target: addTarget.webhook,
+    bodies: () => [{ since: '2026-01-01T00:00:00Z' }],
+  },
+  'GET /api/admin/webhooks/recent-events': { access: 'integrations', status: 200 },
+  'POST /api/admin/webhooks/trigger': {
+    access: 'integrations',
+    status: 202,
+    // Without `data`, which is whatever one likes, and without an endpoint, to which it would be on its way at once.
+    bodies: () => [{ type: 'pii:incident' }, { type: 'api:model_failover' }],
+    references: [({ webhookId }) => ({ body: { type: 'pii:incident', endpoint_id: webhookId } })],
+  },
+  'GET /api/admin/deliveries': {
+    access: 'integrations',
+    status: 200,
+    references: [({ webhookId }) => ({ query: `webhookId=${webhookId}` })],
+  },
+  'GET /api/admin/deliveries/{deliveryId}': { access: 'integrations', status: 200, target: addTarget.delivery },
+  'POST /api/admin/deliveries/{deliveryId}/resend': {
+    access: 'integrations',
+    status: 202,
+    target: addTarget.delivery,
+  },
 
   'GET /api/external/models': { access: 'key', status: 200 },
   'GET /api/external/usage': { access: 'key', status: 200 },
@@ -315,7 +372,35 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'POST /api/external/indexes': {
     access: 'index-management',
     status: 201,
-    bodies: (_, name) => [{ name, description: 'How we work', assignedUser: null, assignedGroup: null }],
+    bodies: ({ groupId }, name) => [
+      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      { name, assignedUser: null },
+    ],
+    references: [
+      ({ userId }, name) => ({ body: { name, assignedUser: userId } }),
+      ({ groupId }, name) => ({ body: { name, assignedGroup: groupId } }),
+    ],
+  },
+  'GET /api/external/indexes/{indexId}': { access: 'index-management', status: 200, target: addTarget.indexById },
+  'PUT /api/external/indexes/{indexId}': {
+    access: 'index-management',
+    status: 200,
+    target: addTarget.indexById,
+    bodies: ({ groupId }, name) => [
+      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      { description: '' },
+    ],
+    references: [
+      ({ userId }) => ({ body: { assignedUser: userId } }),
+      ({ groupId }) => ({ body: { assignedGroup: groupId } }),
+    ],
+  },
+  'DELETE /api/external/indexes/{indexId}': { access: 'index-management', status: 200, target: addTarget.indexById },
+  'GET /api/external/indexes/{indexName}/documents': { access: 'key', status: 200, target: addTarget.index },
+  'DELETE /api/external/indexes/{indexName}/documents/{documentId}': {
+    access: 'key',
+    status: 200,
+    target: addTarget.document,
   },
   'POST /api/external/indexes/{indexName}/train': {
     access: 'key',

@@ -14,11 +14,18 @@ const TABLES = Object.keys({
   rate_counters: 0,
   audit_entries: 0,
   outbox_events: 0,
+  webhook_endpoints: 0,
+  webhook_deliveries: 0,
+  master_key_check: 0,
   usage_records: 0,
+  spend_counters: 0,
+  spend_reservations: 0,
   idempotency_results: 0,
   indexes: 0,
   documents: 0,
   passages: 0,
+  segments: 0,
+  postings: 0,
 } satisfies Record<keyof Tables, 0>)
 
 export type Dumped = { table: string; row: Record<string, unknown> }
@@ -34,11 +41,26 @@ export async function dumpStore(
     const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(db)
     for (const row of rows) {
       const owner = table === 'tenants' ? row.id : row.tenant_id
-      if (tenantId === undefined || owner === tenantId) dump.push(`${table} ${JSON.stringify(row)}`)
+      if (tenantId === undefined || owner === tenantId) dump.push(`${table} ${JSON.stringify(settled(table, row))}`)
     }
   }
   return dump.sort()
 }
+
+/** The row without what the dispatcher writes whenever it gets to it. A delivery that it never had in hand is shown in full. */
+function settled(table: string, row: Record<string, unknown>): Record<string, unknown> {
+  const hidden: Record<string, readonly string[]> = {
+    webhook_endpoints: ['failure_count', 'last_delivery_at', 'last_status'],
+    outbox_events: ['fanned_out_at'],
+    webhook_deliveries: row.state === 'pending' || row.fence !== 0 ? OF_ATTEMPTS : [],
+  }
+  return Object.fromEntries(Object.entries(row).filter(([column]) => !hidden[table]?.includes(column)))
+}
+
+const OF_ATTEMPTS = [
+  ...['state', 'due_at', 'attempts', 'lease_owner', 'lease_until', 'fence', 'delivered_at'],
+  ...['last_status', 'last_error', 'last_duration_ms', 'last_response'],
+]
 
 /** What one change did to the store: the rows that went and those that came. */
 export function difference(before: readonly string[], after: readonly string[]): { gone: string[]; come: string[] } {

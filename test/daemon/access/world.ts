@@ -1,7 +1,9 @@
 import type { Db } from '../../../src/daemon/db/database.ts'
 import { toSearchText } from '../../../src/daemon/db/list-page.ts'
+import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
+import { endpointRow } from '../../webhook-rows.ts'
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 
@@ -12,10 +14,16 @@ const CREATED = '2026-01-01T00:00:00.000Z'
 export type World = { mark: string; tenantId: string } & Known
 
 /** What a request may refer to, beside what its path names. */
-export type Known = { userId: string; roleId: string; indexName: string }
+export type Known = { userId: string; roleId: string; groupId: string; indexName: string; webhookId: string }
 
 /** Ids and a name that nothing has. */
-export const nothing = (): Known => ({ userId: newId(), roleId: newId(), indexName: `nothing-${count++}` })
+export const nothing = (): Known => ({
+  userId: newId(),
+  roleId: newId(),
+  groupId: newId(),
+  indexName: `nothing-${count++}`,
+  webhookId: newId(),
+})
 
 let count = 0
 
@@ -29,9 +37,11 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   const userId = await addTarget.user(db, bare)
   const roleId = await addTarget.role(db, bare)
   const indexName = await addTarget.index(db, bare)
-  await addTarget.group(db, bare)
+  const groupId = await addTarget.group(db, bare)
   await addTarget.key(db, bare)
-  return { ...bare, userId, roleId, indexName }
+  const webhookId = await addTarget.webhook(db, bare)
+  await addTarget.delivery(db, bare)
+  return { ...bare, userId, roleId, groupId, indexName, webhookId }
 }
 
 /** Puts up one more of a kind, for a request to name in its path. Answers with how it is named there. */
@@ -78,15 +88,71 @@ export const addTarget = {
     return row.id
   },
 
-  async index(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
-    const name = freshName({ mark })
-    const times = { created_at: CREATED, updated_at: CREATED }
-    const row = { id: newId(), tenant_id: tenantId, name, description: `${mark} index`, created_by: newId(), ...times }
-    await db.insertInto('indexes').values(row).execute()
-    return name
+  async index(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    return (await addIndex(db, world)).name
+  },
+
+  async indexById(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    return (await addIndex(db, world)).id
+  },
+
+  async document(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const index = await addIndex(db, world)
+    const id = newId()
+    await db
+      .insertInto('documents')
+      .values({
+        id,
+        tenant_id: world.tenantId,
+        index_id: index.id,
+        source: `${world.mark}.md`,
+        title: world.mark,
+        content_hash: 'h',
+        passage_count: 0,
+        state: 'published',
+        created_at: CREATED,
+        first_passage_id: null,
+        in_shared_segment: 0,
+      })
+      .execute()
+    return `${index.name}/documents/${id}`
+  },
+
+  async webhook(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const url = `http://127.0.0.1:61999/${mark}`
+    // Nothing that a request of these tests does is told to it.
+    const events = '["dlp:incident"]'
+    const row = endpointRow({ tenant_id: tenantId, url, events, description: `${mark} webhook` })
+    await db.insertInto('webhook_endpoints').values(row).execute()
+    return row.id
+  },
+
+  async delivery(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const endpointId = await addTarget.webhook(db, { tenantId, mark })
+    const now = Date.parse(CREATED)
+    const event = {
+      id: `evt_${newId()}`,
+      tenant_id: tenantId,
+      type: 'pii:incident',
+      created_at: CREATED,
+      data: JSON.stringify({ incidentId: mark }),
+      fanned_out_at: CREATED,
+    }
+    await db.insertInto('outbox_events').values(event).execute()
+    const delivery = { ...newDelivery(event, endpointId, now), state: 'failed' as const, last_response: mark }
+    await db.insertInto('webhook_deliveries').values(delivery).execute()
+    return delivery.id
   },
 
   async tenant(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {
     return (await addTenant(db, { name: freshName({ mark }) })).id
   },
+}
+
+async function addIndex(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>) {
+  const times = { created_at: CREATED, updated_at: CREATED }
+  const name = freshName({ mark })
+  const row = { id: newId(), tenant_id: tenantId, name, description: `${mark} index`, created_by: newId(), ...times }
+  await db.insertInto('indexes').values(row).execute()
+  return row
 }

@@ -38,7 +38,17 @@ test('timeouts are clamped, an entry’s own beat the chain’s, and the rest ha
     [300_000, 500],
   ])
   const [alone] = plan({ model: 'p/a' }).attempts
-  expect(alone.timeouts).toEqual({ attemptMs: 120_000, firstTokenMs: 30_000, stallMs: 30_000 })
+  expect(alone.timeouts).toEqual({ attemptMs: 120_000, firstTokenMs: 120_000, stallMs: 30_000 })
+})
+
+test('a model that may think in silence has all its time for the first token, unless another one waits for it', () => {
+  const firstTokens = (body: object, settings: object = {}) =>
+    plan(body, settings).attempts.map(({ timeouts }) => timeouts.firstTokenMs)
+  expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([30_000, 120_000])
+  expect(firstTokens({ model: 'p/a', redundancy: { timeout_ms: 200_000 } })).toEqual([200_000])
+  expect(firstTokens({ model: 'p/a', redundancy: { first_token_timeout_ms: 4000 } })).toEqual([4000])
+  const failoverDefaults = { models: ['p/a', 'p/b'], first_token_timeout_ms: 900 }
+  expect(firstTokens({ model: 'p/b' }, { failoverDefaults })).toEqual([900])
 })
 
 test('duplicates collapse, fallbacks come after the model, and `on` narrows the triggers', () => {

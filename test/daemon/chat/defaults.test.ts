@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { sharedGateway } from '../../harness.ts'
+import { sharedGateway, startGateway, upstreamProvider } from '../../harness.ts'
+import { chatJson, replyJson, startUpstream } from '../../upstream.ts'
 
 describe('what a chat request becomes on its way to the model', () => {
   const gateway = sharedGateway()
@@ -74,4 +75,20 @@ describe('what a chat request becomes on its way to the model', () => {
     const body = await sent({ prompt: 'hi', use_rag: false, smltp_policy: 'public', conversation_id: 'c1' })
     expect(Object.keys(body).sort()).toEqual(['max_tokens', 'messages', 'model', 'stream', 'temperature'])
   })
+})
+
+test('a model that refuses a temperature is not told our default, but what the caller asks for', async () => {
+  const upstream = await startUpstream()
+  upstream.fallback(replyJson(chatJson('Hello.')))
+  const gateway = await startGateway({ providers: [upstreamProvider('openai', upstream.url)] })
+  const sent = async (model: string, given: object = {}) => {
+    expect((await gateway.chat({ prompt: 'hi', model, ...given })).status).toBe(200)
+    return (await upstream.nextRequest()).body as Record<string, unknown>
+  }
+  const silent = await sent('openai/gpt-5')
+  expect(silent).toMatchObject({ max_completion_tokens: 1000 })
+  expect(silent).not.toHaveProperty('temperature')
+  expect(await sent('openai/gpt-5', { temperature: 1 })).toMatchObject({ temperature: 1 })
+  expect(await sent('openai/gpt-4o')).toMatchObject({ temperature: 0.7 })
+  await upstream.close()
 })

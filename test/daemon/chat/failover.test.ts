@@ -229,6 +229,36 @@ test('text that came in one read with an error reaches the client before the err
   expect((await gateway.usage())[0]?.output_tokens).toBeGreaterThan(0)
 })
 
+describe('a refusal of the request', () => {
+  const refuses = replyJson({ error: { message: 'no such tool', type: 'invalid_request_error' } }, { status: 400 })
+  const abc = { prompt: 'hi', models: ['test/a', 'test/b', 'test/c'] }
+
+  test('is the answer when it is the first one: no other model is asked', async () => {
+    const gateway = await startGateway()
+    byModel(gateway, { a: refuses })
+    const { status, body } = await gateway.chat(abc)
+    expect([status, body.reason, asked(gateway)]).toEqual([400, 'bad_request', ['a']])
+  })
+
+  test('by a fallback is one failure more: the next model is asked', async () => {
+    const gateway = await startGateway()
+    byModel(gateway, { a: down, b: refuses, c: whole('from c') })
+    const { body } = await gateway.chat(abc)
+    expect(body.metadata.failover?.attempts).toMatchObject([
+      { model: 'test/a', reason: 'server_error' },
+      { model: 'test/b', reason: 'bad_request' },
+      { model: 'test/c', status: 'served' },
+    ])
+  })
+
+  test('by the last of them does not hide that the others were down', async () => {
+    const gateway = await startGateway()
+    byModel(gateway, { a: down, b: refuses })
+    const { status, body } = await gateway.chat(chain)
+    expect([status, body.attempts]).toMatchObject([502, [{ reason: 'server_error' }, { reason: 'bad_request' }]])
+  })
+})
+
 describe('failover.same_model_retries', () => {
   const failover: Config['failover'] = { sameModelRetries: 1 }
 
@@ -364,6 +394,29 @@ describe('load', () => {
       '2',
     ])
     expect((await gateway.chat({ prompt: 'hi' })).status).toBe(200)
+    leave.abort()
+    await expect(first).rejects.toThrow()
+    await running.aborted
+  })
+
+  test('a provider without a place is gone round while a fallback has one, and that is a failed attempt', async () => {
+    const gateway = await startGateway({ concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 1 } })
+    gateway.upstream.script(hang)
+    const leave = new AbortController()
+    const first = gateway.chat({ prompt: 'hi' }, { signal: leave.signal })
+    const running = await gateway.upstream.nextRequest()
+    const { status, body } = await gateway.chat({ prompt: 'hi', models: ['test/a', 'local/extract'] })
+    expect([status, body.metadata.failover]).toEqual([
+      200,
+      {
+        occurred: true,
+        attempts: [
+          { model: 'test/a', status: 'failed', reason: 'overloaded', latency_ms: expect.any(Number) },
+          { model: 'local/extract', status: 'served', latency_ms: expect.any(Number) },
+        ],
+      },
+    ])
+    expect((await gateway.chat(chain)).status).toBe(503)
     leave.abort()
     await expect(first).rejects.toThrow()
     await running.aborted

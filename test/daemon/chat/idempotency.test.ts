@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { purgeExpired } from '../../../src/daemon/chat/idempotency.ts'
+import { addKey, addUser } from '../../accounts.ts'
 import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock } from '../../fake-clock.ts'
@@ -64,6 +65,31 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect((await gateway.chat({ prompt: 'ho' }, withKey('running'))).status).toBe(422)
     leave.abort()
     await expect(running).rejects.toThrow()
+  })
+
+  test('that has its answer: a wrong body that comes first keeps nobody from it', async () => {
+    const gateway = await startGateway({ engine })
+    const first = await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    const prompts = ['ho', 'hi', 'ho', 'hi']
+    const answers = await Promise.all(prompts.map((prompt) => gateway.chat({ prompt }, withKey('k-1'))))
+    expect(answers.map(({ status }) => status)).toEqual([422, 200, 422, 200])
+    expect(answers[1]?.text).toBe(first.text)
+  })
+
+  test('means something else on another route, and to another key', async () => {
+    const gateway = await startGateway({ engine })
+    const { id: tenant_id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
+    const { secret: key } = await addKey(gateway.app.db, await addUser(gateway.app.db, { tenant_id }))
+    const own = await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
+    const messages = [{ role: 'user', content: 'ho' }]
+    const others = [
+      await gateway.chat({ prompt: 'ho' }, { ...withKey('k-1'), key }),
+      await gateway.call('POST', '/v1/chat/completions', { model: 'test/any', messages }, withKey('k-1')),
+    ]
+    for (const { status, headers, text } of others) {
+      expect([status, headers['idempotent-replayed']]).toEqual([200, undefined])
+      expect(text).not.toBe(own.text)
+    }
   })
 
   test('whose first answer failed runs again', async () => {

@@ -94,17 +94,36 @@ describeEachEngine('GET /usage', (engine) => {
 })
 
 describe('what is left', () => {
+  const userUsageByModel = { enabled: true, dollarLimit: 12.5 }
+  const spend = { points: 98, nanos: 2_500_000_001 }
   const usageOf = (settings: object, counts = { day: 0, month: 0 }, now = '2026-01-31T12:00:00.000Z') =>
-    toUsage({ ...NOBODY, settings: KeySettings.parse(settings) }, { counts, nowMs: Date.parse(now) })
+    toUsage(
+      { ...NOBODY, settings: KeySettings.parse(settings), userUsageByModel },
+      { counts, spend, pointsLimit: 100, nowMs: Date.parse(now) },
+    )
 
   test('is never less than nothing, when a limit was lowered', () => {
     const { daily } = usageOf({ dailyLimit: 10 }, { day: 12, month: 12 }).api_key
     expect(daily).toEqual({ used: 12, limit: 10, remaining: 0 })
   })
 
-  test('of a dollar budget is all of it', () => {
-    const { usage_by_model } = usageOf({ usageByModel: { enabled: true, dollarLimit: 12.5 } })
-    expect(usage_by_model).toEqual({ enabled: true, dollar_limit: 12.5, current_spend: 0, remaining_budget: 12.5 })
+  test('is never less than nothing, when more was drawn than is allowed', () => {
+    const { points, usage_by_model } = toUsage(
+      { ...NOBODY, settings: KeySettings.parse({}), userUsageByModel },
+      { counts: { day: 0, month: 0 }, spend: { points: 98, nanos: 13e9 }, pointsLimit: 97, nowMs: 0 },
+    )
+    expect([points.remaining, usage_by_model]).toEqual([0, expect.objectContaining({ remaining_budget: 0 })])
+  })
+
+  test('of points and of dollars is what the owner has not drawn yet, to the last fraction of a cent', () => {
+    const { points, usage_by_model } = usageOf({})
+    expect(points).toMatchObject({ monthly_limit: 100, remaining: 2 })
+    expect(usage_by_model).toEqual({
+      enabled: true,
+      dollar_limit: 12.5,
+      current_spend: 2.500000001,
+      remaining_budget: 9.999999999,
+    })
   })
 
   test.each([

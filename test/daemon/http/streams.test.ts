@@ -99,3 +99,54 @@ test('draining: a stream that outlasts the drain time ends with an error frame a
   await gateway.restart()
   expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'error', streamed: 1 })])
 })
+
+/** Everything the gateway sends on a connection of its own until it closes it. */
+async function rawStream(gateway: Gateway, version: '1.0' | '1.1'): Promise<{ head: string; body: Buffer }> {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  const body = JSON.stringify({ prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', stream: true })
+  socket.write(
+    `POST /api/external/chat/completions HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${gateway.adminKey}\r\n` +
+      `Connection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  const pieces: Buffer[] = []
+  for await (const piece of socket) pieces.push(piece)
+  const bytes = Buffer.concat(pieces)
+  const end = bytes.indexOf('\r\n\r\n')
+  return { head: bytes.subarray(0, end).toString(), body: bytes.subarray(end + 4) }
+}
+
+/** RFC 9112 §7.1, to the last byte. */
+function unchunked(body: Buffer): string {
+  const data: Buffer[] = []
+  for (let at = 0; ; ) {
+    const lineEnd = body.indexOf('\r\n', at)
+    const size = Number.parseInt(body.toString('latin1', at, lineEnd), 16)
+    const next = lineEnd + 2 + size + 2
+    expect(body.toString('latin1', next - 2, next)).toBe('\r\n')
+    if (size === 0) {
+      expect(next).toBe(body.length)
+      return Buffer.concat(data).toString()
+    }
+    data.push(body.subarray(lineEnd + 2, lineEnd + 2 + size))
+    at = next
+  }
+}
+
+test('a stream is framed byte for byte as HTTP/1.1 asks, whatever its characters take', async () => {
+  const gateway = await startGateway()
+  const words = ['plain ', 'é', ' \u{1f600} ', '"quoted"\n', '\u2028']
+  gateway.upstream.script(replySteps([...words.map(chunk), chatStream([], { usage })]))
+  const { head, body } = await rawStream(gateway, '1.1')
+  expect(head.toLowerCase()).toContain('transfer-encoding: chunked')
+  const { frames, done } = toFrames(unchunked(body))
+  expect([textOf(frames), done]).toEqual([words.join(''), true])
+})
+
+test('a client of HTTP/1.0 gets the frames alone, and their end with that of the connection', async () => {
+  const gateway = await startGateway()
+  gateway.upstream.script(replySteps([chunk('one '), chatStream(['two'], { usage })]))
+  const { head, body } = await rawStream(gateway, '1.0')
+  expect(head.toLowerCase()).not.toContain('transfer-encoding')
+  const { frames, done } = toFrames(body.toString())
+  expect([textOf(frames), done]).toEqual(['one two', true])
+})

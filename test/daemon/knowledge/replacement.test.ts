@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest'
-import type { Db } from '../../../src/daemon/db/database.ts'
 import type { Passage } from '../../../src/daemon/knowledge/chunking.ts'
 import {
+  type Draft,
   discardDocument,
   findDocument,
   findUnpublished,
   insertDraft,
-  insertPassages,
   publishDraft,
 } from '../../../src/daemon/knowledge/document-store.ts'
-import { removeAbandoned, replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
+import { removeAbandoned, replaceDocument, writePassages } from '../../../src/daemon/knowledge/replacement.ts'
 import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
 import { listIndexes } from '../../../src/daemon/knowledge/store.ts'
 import { describeEachEngine } from '../../engines.ts'
@@ -42,8 +41,9 @@ describeEachEngine('replacing a document', (engine) => {
     (await store.db.selectFrom('documents').select('state').where('source', '=', source).execute()).map(
       ({ state }) => state,
     )
-  const write = (db: Db, draft: Parameters<typeof insertPassages>[1], batch: Passage[]) =>
-    db.transaction().execute((tx) => insertPassages(tx, draft, batch))
+  const write = (draft: Draft, batch: Passage[]) => writePassages(store.db, draft, batch, { title: '', now: NOW })
+  const insert = (index: typeof key, source: string, passageCount: number) =>
+    store.db.transaction().execute((tx) => insertDraft(tx, index, { ...document(source), passageCount }))
 
   test('the new one takes the place of the old one, in search too, and nothing of the old one stays', async () => {
     await train(store.db, 'a', 'zoo', 'version.md', 'Elephants are grey.\n\n# More\n\nThey are large.')
@@ -60,9 +60,9 @@ describeEachEngine('replacing a document', (engine) => {
     const documentCount = async () =>
       (await listIndexes(store.db, 'a', { page: 1, limit: 1 })).indexes[0]?.documentCount
     const before = await documentCount()
-    const draft = await insertDraft(store.db, key, { ...document('large.md'), passageCount: 400 })
+    const draft = await insert(key, 'large.md', 400)
     for (let start = 0; start < 400; start += 200) {
-      await write(store.db, draft, passages(400, 'Seals have fins.').slice(start, start + 200))
+      await write(draft, passages(400, 'Seals have fins.').slice(start, start + 200))
       expect([await found('walruses'), await found('seals')]).toEqual([1, 0])
       expect(await findDocument(store.db, key, 'large.md')).toMatchObject({ passageCount: 1 })
       expect(await documentCount()).toBe(before)
@@ -75,8 +75,8 @@ describeEachEngine('replacing a document', (engine) => {
   test('what is not published moves no score', async () => {
     const score = async () => (await searchPassages(store.db, 'a', 'zoo', 'giraffes', 1))[0]?.score
     const before = await score()
-    const draft = await insertDraft(store.db, key, { ...document('other.md'), passageCount: 100 })
-    await write(store.db, draft, passages(100, 'Giraffes are tall.'))
+    const draft = await insert(key, 'other.md', 100)
+    await write(draft, passages(100, 'Giraffes are tall.'))
     expect(await score()).toBeCloseTo(before ?? 0, 6)
     await discardDocument(store.db, draft)
   })
@@ -103,11 +103,11 @@ describeEachEngine('replacing a document', (engine) => {
 
   test('what a crash left behind is removed once it is old, of this tenant and only what is not published', async () => {
     await train(store.db, 'a', 'zoo', 'crash.md', 'Foxes bark.')
-    const draft = await insertDraft(store.db, key, { ...document('crash.md'), passageCount: 900 })
-    await write(store.db, draft, passages(450, 'Half a document.'))
+    const draft = await insert(key, 'crash.md', 900)
+    await write(draft, passages(450, 'Half a document.'))
     await train(store.db, 'b', 'farm', 'crash.md', 'Cows moo.')
     const farm = { tenantId: 'b', indexId: 'farm' }
-    await insertDraft(store.db, farm, { ...document('crash.md'), passageCount: 1 })
+    await insert(farm, 'crash.md', 1)
 
     await removeAbandoned(store.db, 'a', NOW)
     expect(await stored('crash.md')).toHaveLength(452)
@@ -119,10 +119,10 @@ describeEachEngine('replacing a document', (engine) => {
   })
 
   test('what was discarded as abandoned can no longer be published', async () => {
-    const draft = await insertDraft(store.db, key, { ...document('slow.md'), passageCount: 2 })
-    await write(store.db, draft, passages(1, 'Slow.'))
+    const draft = await insert(key, 'slow.md', 2)
+    await write(draft, passages(1, 'Slow.'))
     expect(await discardDocument(store.db, draft)).toBe(true)
-    await write(store.db, draft, passages(2, 'Slow.').slice(1))
+    await write(draft, passages(2, 'Slow.').slice(1))
     await expect(store.db.transaction().execute((tx) => publishDraft(tx, draft, 'slow.md'))).rejects.toThrow(
       'discarded',
     )
@@ -130,7 +130,7 @@ describeEachEngine('replacing a document', (engine) => {
   })
 
   test('what is published cannot be discarded by those who clean up', async () => {
-    const draft = await insertDraft(store.db, key, { ...document('done.md'), passageCount: 0 })
+    const draft = await insert(key, 'done.md', 0)
     await store.db.transaction().execute((tx) => publishDraft(tx, draft, 'done.md'))
     expect(await discardDocument(store.db, draft)).toBe(false)
   })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { queryTerms, searchPassages } from '../../../src/daemon/knowledge/search.ts'
+import { queryOf } from '../../../src/daemon/knowledge/query.ts'
+import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { insertNamedIndex, insertTenant, sharedStore, train } from './trained-store.ts'
 
@@ -77,7 +78,8 @@ describeEachEngine('searching passages', (engine) => {
     await train(store.db, 'a', 'a-two', 'operations.md', '# Backup\n\nCopy the folder while the daemon runs.')
     const found = await searchPassages(store.db, 'a', 'a-two', 'How do I back up?', 10)
     expect(found.map(({ source }) => source)).toEqual(['operations.md'])
-    expect(queryTerms('endpoint requests')).toEqual({ words: ['endpoint', 'requests'], joined: ['endpointrequests'] })
+    const joined = { term: 'endpointrequest', weight: 1, required: false }
+    expect(queryOf('endpoint requests').terms).toContainEqual(joined)
     const [two] = await search('endpoint requests per minute', 1)
     const [turned] = await search('minute per requests endpoint', 1)
     expect(two?.score).toBeCloseTo(turned?.score ?? 0, 6)
@@ -91,7 +93,7 @@ describeEachEngine('searching passages', (engine) => {
 
   test.each([
     ['README', 'Guide > Files'],
-    ['your key', 'Guide > Files'],
+    ['your-key placeholder', 'Guide > Files'],
     ['AIGW yaml', 'Guide > Files'],
     ['回答', 'Guide > Größe'],
     ['อากาศ', 'Guide > Größe'],
@@ -163,11 +165,12 @@ describeEachEngine('searching passages', (engine) => {
   })
 
   test('a query of a quarter megabyte is cut down to its longest words', async () => {
-    const { words, joined } = queryTerms(
+    const { terms, pairs } = queryOf(
       `${'ab '.repeat(1000)}${Array.from({ length: 20_000 }, (_, at) => `word${at}`).join(' ')}`,
     )
-    expect(words).toHaveLength(32)
-    expect(joined.length).toBeLessThanOrEqual(16)
+    expect(terms.filter(({ required }) => required)).toHaveLength(64)
+    expect(terms.length).toBeLessThan(200)
+    expect(pairs.length).toBeLessThanOrEqual(64)
     expect(await search(`${'disabled endpoint '.repeat(15_000)}`)).not.toEqual([])
   })
 })

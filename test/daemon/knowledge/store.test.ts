@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { findIndexByName, insertIndex, listIndexes, listIndexNames } from '../../../src/daemon/knowledge/store.ts'
+import { NOBODY } from '../../../src/daemon/http/caller.ts'
+import { insertIndex, listIndexes } from '../../../src/daemon/knowledge/store.ts'
+import { findUsableIndex, listUsableIndexes } from '../../../src/daemon/knowledge/usable-index.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
 
@@ -20,8 +22,15 @@ describeEachEngine('the store of indexes', (engine) => {
   })
 
   test('a tenant finds only its own', async () => {
-    expect(await findIndexByName(store.db, 'b', 'guide')).toBeUndefined()
-    const names = async (...allowed: string[]) => (await listIndexNames(store.db, 'a', allowed)).map(({ name }) => name)
+    const caller = (tenantId: string, ...allowedIndexes: string[]) => ({
+      ...NOBODY,
+      tenantId,
+      settings: { ...NOBODY.settings, allowedIndexes },
+    })
+    expect(await findUsableIndex(store.db, caller('b'), 'guide')).toBeUndefined()
+    expect(await findUsableIndex(store.db, caller('a'), 'guide')).toMatchObject({ tenant_id: 'a', name: 'guide' })
+    const names = async (...allowed: string[]) =>
+      (await listUsableIndexes(store.db, caller('a', ...allowed))).map(({ name }) => name)
     expect(await names()).toEqual(['guide', 'hand_book', 'handbook'])
     expect(await names('handbook', 'of-b', 'nowhere', 'guide')).toEqual(['guide', 'handbook'])
   })

@@ -1,4 +1,4 @@
-// A second process for ledger.test.ts: commits usage records until it is killed, and prints each request id after its
+// A second process for ledger.test.ts: commits usage records, of a point each, until it is killed, and prints each request id after its
 // commit has resolved. Arguments: data directory, name of this run.
 import { openDatabase } from '../../../src/daemon/db/database.ts'
 import { createLedger } from '../../../src/daemon/ledger/ledger.ts'
@@ -13,11 +13,12 @@ const ledger = createLedger({
   log: { error: (fault: unknown) => process.stderr.write(String(fault)) },
 })
 
+const account = { tenant_id: 'tenant', holder: 'user', holder_id: 'user', period: '2026-01' } as const
 let count = 0
 async function client(): Promise<never> {
   for (;;) {
     const id = `${run}-${count++}`
-    await ledger.commit({ usage: usageRecord(id) })
+    await ledger.commit({ usage: usageRecord(id, { points: 1 }), spend: [{ ...account, nanos: 0, points: 1 }] })
     process.stdout.write(`${id}\n`)
   }
 }

@@ -230,6 +230,8 @@ test('kill -9 loses nothing that was acknowledged and leaves a database that ope
   const stored = await billed(db)
   expect(stored).toEqual(expect.arrayContaining(acknowledged))
   expect(new Set(stored).size).toBe(stored.length)
+  const spent = await db.selectFrom('spend_counters').select('points').execute()
+  expect(spent).toEqual([{ points: stored.length }])
   expect((await sql`pragma integrity_check`.execute(db)).rows).toEqual([{ integrity_check: 'ok' }])
   await db.destroy()
   await place.remove()
@@ -296,6 +298,48 @@ test.each([
   expect(proxy.isArmed()).toBe(false)
   expect(await billed(db)).toEqual(['a', 'b', 'before', 'c'])
   await expect(ledger.commit({ usage: usageRecord('a') })).rejects.toThrow(/unique/i)
+  await ledger.close()
+  await db.destroy()
+  await proxy.close()
+  await place.remove()
+})
+
+test('a bill that another one had kept out is refused, also when the connection broke before that was known', async () => {
+  const place = await postgresEngine.place()
+  const proxy = await breakingProxy(place.databaseUrl ?? '', 'server', (chunk) =>
+    chunk.includes('insert into usage_records'),
+  )
+  const db = await openDatabase({ kind: 'postgres', url: proxy.url })
+  const ledger = newLedger(db)
+  await ledger.commit({ usage: usageRecord('a') })
+  proxy.arm()
+  const [other, neighbour] = await Promise.allSettled([
+    ledger.commit({ usage: { ...usageRecord('a'), cost_nanos: 7 } }),
+    ledger.commit({ usage: usageRecord('b') }),
+  ])
+  expect([proxy.isArmed(), other.status, neighbour.status]).toEqual([false, 'rejected', 'fulfilled'])
+  expect(await billed(db)).toEqual(['a', 'b'])
+  await ledger.close()
+  await db.destroy()
+  await proxy.close()
+  await place.remove()
+})
+
+test('a connection that breaks once the commit of a claimed request has happened costs it neither answer nor bill', async () => {
+  const place = await postgresEngine.place()
+  const proxy = await breakingProxy(place.databaseUrl ?? '', 'client', (chunk) => chunk.includes('COMMIT'))
+  const db = await openDatabase({ kind: 'postgres', url: proxy.url })
+  const ledger = newLedger(db)
+  const answer = idempotencyResult('a', 'key')
+  const claim = { ...answer, status: 0, body: '', lease_until: '2026-01-01T00:00:10.000Z' }
+  await db.insertInto('idempotency_results').values(claim).execute()
+  proxy.arm()
+  await ledger.commit({ usage: usageRecord('a'), idempotency: answer, claim: 'a' })
+  expect(proxy.isArmed()).toBe(false)
+  expect([await billed(db), await db.selectFrom('idempotency_results').selectAll().execute()]).toEqual([
+    ['a'],
+    [answer],
+  ])
   await ledger.close()
   await db.destroy()
   await proxy.close()

@@ -23,6 +23,11 @@ export const usageRecord = (requestId: string, changes: Partial<UsageRecordRow> 
   attempts: 1,
   latency_ms: 56,
   first_token_ms: null,
+  billing_mode: 'user-completions',
+  billing_period: '2026-01',
+  cost_nanos: 0,
+  points: 0,
+  price_missing: 0,
   ...changes,
 })
 
@@ -38,6 +43,7 @@ export const idempotencyResult = (requestId: string, key: string): IdempotencyRe
   body: JSON.stringify({ answer: 'yes\n"quoted" \u0000 \ud800' }),
   created_at: '2026-01-01T00:00:00.000Z',
   expires_at: '2026-01-02T00:00:00.000Z',
+  lease_until: null,
 })
 
 export const rateCounter = (counter: string, changes: Partial<RateCounterRow> = {}): RateCounterRow => ({

@@ -89,3 +89,55 @@ test('a stream that breaks is an error, never an end', async () => {
   gateway().upstream.script(replySteps([chatStream(['Hel', 'lo']).slice(0, -60)], { ending: 'close' }))
   await expect(client().messages.stream(hello).finalMessage()).rejects.toThrow()
 })
+
+test('a stream that reports an error after its first words is that error', async () => {
+  const overloaded = 'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'
+  gateway().upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false }), overloaded]))
+  const stream = client().messages.stream(hello)
+  let text = ''
+  stream.on('text', (piece) => {
+    text += piece
+  })
+  await expect(stream.finalMessage()).rejects.toMatchObject({
+    error: { error: { type: 'api_error', message: expect.stringContaining('not complete') } },
+  })
+  expect(text).toBe('Hel')
+})
+
+test('streamed calls of tools and reasoning come together as blocks', async () => {
+  const delta = (fields: object) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: fields, finish_reason: null }] })}\n\n`
+  const piece = (fields: object) => delta({ tool_calls: [{ index: 0, ...fields }] })
+  gateway().upstream.script(
+    replySteps([
+      delta({ reasoning_content: 'Hm.' }),
+      piece({ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":' } }),
+      piece({ function: { arguments: '"Ulm"}' } }),
+      chatStream([], { finishReason: 'tool_calls' }),
+    ]),
+  )
+  const tools = [{ name: 'weather', input_schema: { type: 'object' as const } }]
+  const message = await client()
+    .messages.stream({ ...hello, tools })
+    .finalMessage()
+  expect(message).toMatchObject({
+    stop_reason: 'tool_use',
+    content: [
+      { type: 'thinking', thinking: 'Hm.', signature: expect.stringContaining('aigw.') },
+      { type: 'tool_use', id: 'call_1', name: 'weather', input: { city: 'Ulm' } },
+    ],
+  })
+})
+
+test('structured output is asked for as the client does, with and without its beta', async () => {
+  const format = { type: 'json_schema' as const, schema: { type: 'object', properties: { ok: { type: 'boolean' } } } }
+  gateway().upstream.fallback(replyJson(chatJson('{"ok":true}')))
+  const asked = () => gateway().upstream.requests.at(-1)?.body
+  const expected = { response_format: { type: 'json_schema', json_schema: { schema: format.schema } } }
+  expect((await client().messages.create({ ...hello, output_config: { format } })).content).toMatchObject([
+    { text: '{"ok":true}' },
+  ])
+  expect(asked()).toMatchObject(expected)
+  await client().beta.messages.create({ ...hello, output_format: format })
+  expect(asked()).toMatchObject(expected)
+})

@@ -203,12 +203,79 @@ test('vendor extensions are kept back, unknown fields dropped, and a chain repor
   })
 })
 
+test('a request is told to the provider in its words: images, results of tools, stop, sampling; nothing else', async () => {
+  const look = { type: 'function', function: { name: 'look', description: 'Looks', parameters: { type: 'object' } } }
+  const url = 'data:image/png;base64,iVBORw0KGgo='
+  const calls = [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"q":1}' } }]
+  const { status } = await shared.current.call('POST', PATH, {
+    model: 'test/any',
+    messages: [
+      { role: 'developer', content: 'Be brief.' },
+      {
+        role: 'user',
+        name: 'ada',
+        content: [
+          { type: 'text', text: 'What is it?' },
+          { type: 'image_url', image_url: { url, detail: 'high' } },
+        ],
+      },
+      { role: 'assistant', content: null, refusal: null, audio: null, tool_calls: calls },
+      { role: 'tool', tool_call_id: 'call_1', content: 'a cat' },
+    ],
+    tools: [look],
+    tool_choice: { type: 'function', function: { name: 'look' } },
+    parallel_tool_calls: false,
+    stop: ['END', 'STOP'],
+    temperature: 0,
+    top_p: 0.5,
+    seed: 7,
+    user: 'u-1',
+    service_tier: 'auto',
+    metadata: { a: 'b' },
+    prediction: { type: 'content', content: 'x' },
+    web_search_options: {},
+  })
+  expect(status).toBe(200)
+  expect(shared.current.upstream.requests.at(-1)?.body).toEqual({
+    model: 'any',
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is it?' },
+          { type: 'image_url', image_url: { url } },
+        ],
+      },
+      { role: 'assistant', content: null, tool_calls: calls },
+      { role: 'tool', tool_call_id: 'call_1', content: 'a cat' },
+    ],
+    temperature: 0,
+    max_tokens: 1000,
+    stream: false,
+    tools: [look],
+    tool_choice: { type: 'function', function: { name: 'look' } },
+    parallel_tool_calls: false,
+    stop: ['END', 'STOP'],
+    top_p: 0.5,
+    seed: 7,
+    user: 'u-1',
+  })
+})
+
 describe('errors', () => {
   const post = (body: object | string, options = {}) => shared.current.call('POST', PATH, body, options)
 
   test.each([
     [{ messages: hello.messages }, 'must provide a model'],
     [{ ...hello, n: 2 }, 'n must be 1'],
+    [{ ...hello, tools: [{ type: 'web_search' }] }, 'none runs here'],
+    [{ ...hello, tool_choice: 'always' }, 'tool_choice'],
+    [{ ...hello, response_format: { type: 'xml' } }, 'response_format'],
+    [{ ...hello, stop: 7 }, 'stop'],
+    [{ ...hello, temperature: 'warm' }, 'temperature'],
+    [{ ...hello, max_completion_tokens: 0 }, 'tokens'],
+    [{ ...hello, stream_options: 'usage' }, 'stream_options'],
     [{ ...hello, messages: [] }, 'messages'],
     [{ ...hello, messages: [{ role: 'system', content: 'alone' }] }, 'beside the instructions'],
     [{ ...hello, messages: [{ role: 'function', content: 'x' }] }, 'role'],
@@ -221,6 +288,10 @@ describe('errors', () => {
       },
       'never fetched',
     ],
+    [{ ...hello, modalities: ['text', 'audio'] }, 'answers are text'],
+    [{ ...hello, audio: { voice: 'alloy', format: 'wav' } }, 'answers are text'],
+    [{ ...hello, functions: [{ name: 'find' }] }, 'functions have become tools'],
+    [{ ...hello, function_call: 'auto' }, 'tool_choice'],
     [{ ...hello, user_id: 'nobody' }, 'user_id'],
     ['{', 'JSON'],
   ])('of the request are 400 in the envelope: %#', async (body, message) => {

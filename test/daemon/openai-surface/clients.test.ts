@@ -1,5 +1,5 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { generateText, jsonSchema, streamText, tool } from 'ai'
+import { generateText, jsonSchema, Output, stepCountIs, streamText, tool } from 'ai'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { sharedGateway } from '../../harness.ts'
@@ -31,6 +31,14 @@ const callOfWeather = {
   ],
   usage: { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 },
 }
+const counted = { prompt_tokens: 9, completion_tokens: 4 }
+const callPiece = (piece: object) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...piece }] }, finish_reason: null }] })}\n\n`
+const streamedCall =
+  callPiece({ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }) +
+  callPiece({ function: { arguments: '{"city":' } }) +
+  callPiece({ function: { arguments: '"Ulm"}' } })
+const OVERLOADED = 'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'
 
 describe("OpenAI's own client", () => {
   test('gets an answer, with what the gateway adds in `gateway` alone', async () => {
@@ -96,6 +104,18 @@ describe("OpenAI's own client", () => {
     ])
   })
 
+  test('puts the pieces of streamed calls together', async () => {
+    gateway().upstream.script(
+      replySteps([streamedCall, chatStream([], { finishReason: 'tool_calls', usage: counted })]),
+    )
+    const stream = client().chat.completions.stream({ model: 'test/any', messages: say('Weather?'), tools: [WEATHER] })
+    const { choices } = await stream.finalChatCompletion()
+    expect(choices[0]).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { tool_calls: [{ id: 'call_1', function: { name: 'weather', arguments: '{"city":"Ulm"}' } }] },
+    })
+  })
+
   test('gets structured output: its schema goes to the provider as it is', async () => {
     const format = {
       type: 'json_schema' as const,
@@ -125,6 +145,21 @@ describe("OpenAI's own client", () => {
     expect(await ask({ n: 2 })).toMatchObject({ status: 400, type: 'invalid_request_error' })
     gateway().upstream.script(replyJson({ error: { message: 'down' } }, { status: 500 }))
     expect(await ask({})).toMatchObject({ status: 502, code: 'all_models_failed' })
+  })
+
+  test('sees the error of a stream that breaks after its first words, with its reason', async () => {
+    gateway().upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false }), OVERLOADED]))
+    const stream = await client().chat.completions.create({ model: 'test/any', messages: say('Hi'), stream: true })
+    let text = ''
+    const read = async () => {
+      for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
+    }
+    await expect(read()).rejects.toMatchObject({
+      name: 'Error',
+      code: 'server_error',
+      message: expect.stringContaining('not complete'),
+    })
+    expect(text).toBe('Hel')
   })
 
   test('sees a stream that breaks as an error, never as an end', async () => {
@@ -162,6 +197,7 @@ describe("the AI SDK's OpenAI-compatible provider", () => {
       name: 'aigw',
       apiKey: gateway().adminKey,
       baseURL: `${gateway().url}/api/external/v1`,
+      supportsStructuredOutputs: true,
     })('test/any')
 
   test('generates and streams text', async () => {
@@ -170,6 +206,40 @@ describe("the AI SDK's OpenAI-compatible provider", () => {
     const streamed = streamText({ model: model(), prompt: 'Hi', maxRetries: 0 })
     expect(await streamed.text).toBe('Hello.')
     expect(await streamed.finishReason).toBe('stop')
+  })
+
+  test('runs the tool of a streamed call, and gets an object by its schema', async () => {
+    gateway().upstream.script(
+      replySteps([streamedCall, chatStream([], { finishReason: 'tool_calls' })]),
+      replySteps([chatStream(['It rains.'])]),
+      replyJson(chatJson('{"ok":true}')),
+    )
+    const weather = tool({
+      inputSchema: jsonSchema<{ city: string }>({ type: 'object', properties: { city: { type: 'string' } } }),
+      execute: async ({ city }) => `rain in ${city}`,
+    })
+    const options = { model: model(), prompt: 'Weather?', maxRetries: 0 }
+    const streamed = streamText({ ...options, tools: { weather }, stopWhen: stepCountIs(2) })
+    expect(await streamed.text).toBe('It rains.')
+    expect(gateway().upstream.requests.at(-1)?.rawBody).toContain('rain in Ulm')
+    const schema = jsonSchema<{ ok: boolean }>({ type: 'object', properties: { ok: { type: 'boolean' } } })
+    expect((await generateText({ ...options, output: Output.object({ schema }) })).output).toEqual({ ok: true })
+  })
+
+  test('reports a stream that breaks as an error part, and does not finish it', async () => {
+    gateway().upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false }), OVERLOADED]))
+    const errors: unknown[] = []
+    const streamed = streamText({
+      model: model(),
+      prompt: 'Hi',
+      maxRetries: 0,
+      onError: ({ error }) => void errors.push(error),
+    })
+    const kinds: string[] = []
+    for await (const part of streamed.fullStream) kinds.push(part.type)
+    expect(kinds).toContain('error')
+    expect(errors).toHaveLength(1)
+    expect(await streamed.finishReason).toBe('error')
   })
 
   test('gets the call of a tool and runs it', async () => {

@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { ATTEMPT_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../accounts.ts'
-import { sharedGateway } from '../../harness.ts'
-import { replyJson } from '../../upstream.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+import { type Gateway, sharedGateway, startGateway } from '../../harness.ts'
+import { hang, replyJson } from '../../upstream.ts'
 
 const PATH = '/v1/embeddings'
 const shared = sharedGateway()
@@ -104,4 +106,64 @@ test("the key's list of models holds, and its fallbacks are not used: their vect
   const { status, body } = await post({ input: 'x' }, { key })
   expect([status, body.error.code]).toEqual([502, 'all_models_failed'])
   expect(body.attempts).toHaveLength(1)
+})
+
+describe('embeddings take the same places as chats', () => {
+  async function ordinaryKey(gateway: Gateway): Promise<string> {
+    const { db } = gateway.app
+    const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
+    return (await addKey(db, await addUser(db, { tenant_id }))).secret
+  }
+
+  test.each([
+    ['its key', { perKey: 1, waitingPerKey: 0, perProvider: 0 }, 'may run 1 at once'],
+    ['its provider', { perKey: 0, waitingPerKey: 0, perProvider: 1 }, 'may be asked 1 at once'],
+  ])('of %s: while they run there is no other, and a client that leaves gives its place back', async (...given) => {
+    const [, concurrency, message] = given
+    const gateway = await startGateway({ concurrency })
+    const key = await ordinaryKey(gateway)
+    const ask = (options = {}) => gateway.call('POST', PATH, { model: 'test/small', input: 'x' }, { key, ...options })
+    gateway.upstream.script(hang)
+    const leave = new AbortController()
+    const first = ask({ signal: leave.signal })
+    const running = await gateway.upstream.nextRequest()
+    for (const busy of [await ask(), await gateway.chat({ prompt: 'hi' }, { key })]) {
+      expect([busy.status, busy.headers['retry-after'], busy.text]).toEqual([
+        503,
+        '2',
+        expect.stringContaining(message),
+      ])
+    }
+    leave.abort()
+    await expect(first).rejects.toThrow()
+    await running.aborted
+    expect((await ask()).status).toBe(200)
+    expect(gateway.upstream.requests).toHaveLength(2)
+  })
+
+  test('a model that keeps failing at them is gone round by chats that have another', async () => {
+    const gateway = await startGateway()
+    gateway.upstream.fallback(replyJson({ error: {} }, { status: 503 }))
+    for (let request = 0; request < 5; request++) {
+      expect((await gateway.call('POST', PATH, { model: 'test/small', input: 'x' })).status).toBe(502)
+    }
+    const { body } = await gateway.chat({ prompt: 'hi', models: ['test/small', 'local/extract'] })
+    expect(body.metadata.failover?.attempts).toMatchObject([{ reason: 'circuit_open' }, { status: 'served' }])
+    // Whoever names one model asked for that one, so it is asked.
+    expect((await gateway.call('POST', PATH, { model: 'test/small', input: 'x' })).body.attempts).toMatchObject([
+      { reason: 'server_error' },
+    ])
+  })
+
+  test('one without an answer ends with the time of an attempt, and is not billed', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ clock })
+    gateway.upstream.script(hang)
+    const answer = gateway.call('POST', PATH, { model: 'test/small', input: 'x' })
+    await gateway.upstream.nextRequest()
+    clock.advance(ATTEMPT_TIMEOUT_MS.default)
+    const { status, body } = await answer
+    expect([status, body.attempts]).toMatchObject([502, [{ reason: 'timeout' }]])
+    expect(await gateway.usage()).toEqual([])
+  })
 })

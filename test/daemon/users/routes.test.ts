@@ -45,6 +45,7 @@ describeEachEngine('users', (engine) => {
       email: 'ada.lovelace@example.com',
       role: 'user',
       license: 'Essential',
+      usageByModel: { enabled: false, dollarLimit: null },
       status: 1,
       isVerified: false,
       setupCompleted: false,

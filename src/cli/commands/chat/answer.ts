@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { ATTEMPT_TIMEOUT_MS, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
-import type { ChatMetadata, ChatResponse } from '../../../shared/wire/chat.ts'
+import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
+import type { ChatMetadata, ChatResponse, CommitPoint } from '../../../shared/wire/chat.ts'
 import type { ApiRequest, OpenAnswer } from '../../client.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
@@ -8,16 +8,16 @@ import { redirected, timedOut, toHttpError, unfinished } from '../../http-errors
 import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
 import { failoverLines } from './notes.ts'
 
-/** Until the first frame, which the gateway sends with the first token. */
-const FIRST_FRAME_TIMEOUT_MS = 60_000
+/** Until the first frame, which the gateway sends with the first token: by its own limits, of the last model of a chain. */
+const FIRST_FRAME_TIMEOUT_MS = (MODELS_PER_CHAIN - 1) * FIRST_TOKEN_TIMEOUT_MS.default + ATTEMPT_TIMEOUT_MS.default
 /** The longest a gateway may try for one answer: every model of a chain at its slowest. */
 const WHOLE_ANSWER_TIMEOUT_MS = ATTEMPT_TIMEOUT_MS.max * MODELS_PER_CHAIN
 
 export type Question = {
-  body: { stream: boolean }
-  /** The same key returns the first answer, billed once; one is made up when there is none. */
+  body: { stream: boolean; redundancy?: { commit?: CommitPoint } }
+  /** The same key returns the first answer, billed once; one is made up when there is none, but not beside `stop`. */
   idempotencyKey: string | undefined
-  /** Ends the request at the gateway too, e.g. with Ctrl-C in a session. */
+  /** Ends the request at the gateway too, e.g. with Ctrl-C in a session: without a key, whose answer others may wait for. */
   stop?: AbortSignal
 }
 
@@ -47,6 +47,7 @@ export async function receive(context: CliContext, question: Question, listener:
   const { io } = context
   const [api, { timeoutFlagMs }] = await Promise.all([context.api(), context.settings()])
   const { body, idempotencyKey, stop } = question
+  const key = idempotencyKey ?? (stop === undefined ? randomUUID() : undefined)
   const startedAt = io.clock.monotonic()
   const run: Run = { begun: false, elapsed: () => io.clock.monotonic() - startedAt }
   const limit = answerLimit(context, api.baseUrl, timeoutFlagMs)
@@ -54,13 +55,13 @@ export async function receive(context: CliContext, question: Question, listener:
     method: 'POST',
     path: 'chat/completions',
     json: body,
-    // The key makes a repetition after a broken connection safe: the gateway returns the first result, billed once.
     headers: {
       accept: body.stream ? 'text/event-stream' : 'application/json',
-      'idempotency-key': idempotencyKey ?? randomUUID(),
+      ...(key !== undefined && { 'idempotency-key': key }),
     },
-    repeatable: true,
-    timeoutMs: timeoutFlagMs ?? (body.stream ? FIRST_FRAME_TIMEOUT_MS : WHOLE_ANSWER_TIMEOUT_MS),
+    // The key makes a repetition after a broken connection safe: the gateway returns the first result, billed once.
+    repeatable: key !== undefined,
+    timeoutMs: timeoutFlagMs ?? firstFrameTimeoutMs(body),
     signal: stop === undefined ? limit.signal : AbortSignal.any([limit.signal, stop]),
   }
   try {
@@ -75,6 +76,10 @@ export async function receive(context: CliContext, question: Question, listener:
     limit.end()
   }
 }
+
+/** An answer that is held back to its end comes as late as one that is not streamed. */
+const firstFrameTimeoutMs = ({ stream, redundancy }: Question['body']): number =>
+  stream && redundancy?.commit !== 'complete' ? FIRST_FRAME_TIMEOUT_MS : WHOLE_ANSWER_TIMEOUT_MS
 
 /** One question on its way; `begun` once a part of its answer was received. */
 type Run = { begun: boolean; elapsed(): number }

@@ -3,7 +3,7 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { toJson } from '../../formats.ts'
 import { createProgress } from '../../progress.ts'
-import { type Answer, type Listener, receive } from './answer.ts'
+import { type Answer, type Listener, type Question, receive } from './answer.ts'
 import { codeBlocksIn } from './fence.ts'
 import { finishLine, sourcesLine, usageLine } from './notes.ts'
 import { type Render, type ShownText, showText } from './shown-text.ts'
@@ -31,7 +31,7 @@ const VIEW = {
 }
 
 export type Ask = {
-  body: { stream: boolean; index: string }
+  body: Question['body'] & { index: string }
   /** Whom the answer is waited for, for the person who watches. */
   model: string
   /** How the answer is shown: its text as it comes, one code block of it, raw frames, or the envelope in some format. */

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { Command, Option } from 'commander'
-import type { FailoverTrigger } from '../../../shared/wire/chat.ts'
+import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import type { Settings } from '../../profile.ts'
@@ -18,6 +18,7 @@ export type ChatFlags = {
   fallback: string[]
   chain?: string
   on: FailoverTrigger[]
+  commit?: CommitPoint
   index?: string
   rag: boolean
   policy?: string
@@ -71,6 +72,11 @@ export function chatCommand(context: CliContext, run = chat): Command {
         .default([])
         .argParser(collectTrigger),
     )
+    .addOption(
+      new Option('--commit <when>', 'from when on an answer that breaks is not given by the next model')
+        .choices([...COMMITS.keys()])
+        .argParser(toCommit),
+    )
     .option('-i, --index <name>', "knowledge base to answer from, 'none' for none")
     .option('--no-rag', 'name the index but skip retrieval')
     .option('--policy <name>', 'SMLTP policy')
@@ -93,6 +99,18 @@ export function chatCommand(context: CliContext, run = chat): Command {
     .option('--no-stdin', 'ignore piped stdin')
     .addHelpText('after', EXAMPLES)
     .action((words: string[], flags: ChatFlags) => run(context, words, flags))
+}
+
+/** As flags spell them. */
+const COMMITS: ReadonlyMap<string, CommitPoint> = new Map([
+  ['first-token', 'first_token'],
+  ['complete', 'complete'],
+])
+
+function toCommit(value: string): CommitPoint {
+  const commit = COMMITS.get(value)
+  if (commit === undefined) throw usageError(`'${value}' is none of ${[...COMMITS.keys()].join(', ')}`)
+  return commit
 }
 
 function collectTrigger(value: string, all: FailoverTrigger[]): FailoverTrigger[] {
@@ -141,6 +159,7 @@ async function toInput(flags: ChatFlags, before: Conversation | undefined): Prom
     fallbacks: flags.fallback,
     chain: flags.chain,
     triggers: flags.on,
+    commit: flags.commit,
     index: flags.index,
     rag: flags.rag,
     policy: flags.policy,

@@ -1,7 +1,8 @@
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MESSAGE_CONTENT_BYTES, MESSAGES_PER_REQUEST } from '../../../shared/spec-limits.ts'
 import type { CliContext } from '../../context.ts'
-import { usageError } from '../../errors.ts'
+import { unwritable, usageError } from '../../errors.ts'
 import type { Settings } from '../../profile.ts'
 import { findStateDir, readState, writeState } from '../../state-files.ts'
 
@@ -14,7 +15,9 @@ export type Conversation = {
   messages: Message[]
 }
 
-const findPath = async (env: CliContext['io']['env'], profile: string): Promise<string | undefined> => {
+type Env = CliContext['io']['env']
+
+const findPath = async (env: Env, profile: string): Promise<string | undefined> => {
   const folder = await findStateDir(env)
   return folder === undefined ? undefined : join(folder, `conversation-${encodeURIComponent(profile)}.json`)
 }
@@ -44,6 +47,25 @@ export async function keepConversation(context: CliContext, conversation: Conver
     if (verbose)
       await context.note(`note: the conversation is not kept (${error instanceof Error ? error.message : ''})`)
   }
+}
+
+/** Removes what is kept of a profile, also with AIGW_NO_HISTORY: it may be from before. Throws when that is not possible. */
+export async function forgetConversation(env: Env, profile: string): Promise<void> {
+  const path = await findPath({ ...env, AIGW_NO_HISTORY: '' }, profile)
+  if (path === undefined) return
+  await rm(path, { force: true }).catch((error: unknown) => {
+    throw unwritable(path, error)
+  })
+}
+
+/** The conversation goes along with its profile; where it cannot, it is forgotten, for another may come by the old name. */
+export async function moveConversation(env: Env, profile: string, to: string): Promise<void> {
+  const everKept = { ...env, AIGW_NO_HISTORY: '' }
+  const [from, target] = await Promise.all([findPath(everKept, profile), findPath(everKept, to)])
+  if (from === undefined || target === undefined) return
+  // What an earlier profile of the new name has left is none of its own.
+  await rm(target, { force: true }).catch(() => {})
+  await rename(from, target).catch(() => forgetConversation(env, profile))
 }
 
 function parseKept(text: string): (Conversation & { origin: string }) | undefined {

@@ -46,9 +46,17 @@ export async function* readFrames(
 function parseFrame(json: string, requestId: string | undefined): ChatFrame {
   try {
     const frame: ChatFrame = JSON.parse(json)
-    if (typeof frame.data === 'object') return frame
+    if (isWhole(frame)) return frame
   } catch {}
   throw incomplete('the stream holds something that is no frame', requestId)
+}
+
+/** Whether a frame has what is read of it; kinds that are not known here are passed on. */
+function isWhole({ type, data }: ChatFrame): boolean {
+  if (typeof data !== 'object' || data === null) return false
+  if (type === 'metadata') return typeof data.metadata === 'object' && data.metadata !== null
+  if (type === 'chunk') return data.choices.every(({ delta }) => typeof delta === 'object')
+  return true
 }
 
 /** The answer broke off; what was printed so far is a part of it. */

@@ -1,5 +1,5 @@
 import { FALLBACK_MODELS, MESSAGE_CONTENT_BYTES, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
-import type { FailoverTrigger } from '../../../shared/wire/chat.ts'
+import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import { getDuration } from '../../duration.ts'
 import { usageError } from '../../errors.ts'
@@ -23,6 +23,7 @@ export type ChatInput = {
   fallbacks: string[]
   chain: string | undefined
   triggers: FailoverTrigger[]
+  commit: CommitPoint | undefined
   index: string | undefined
   rag: boolean
   policy: string | undefined
@@ -76,6 +77,7 @@ function toModel(text: string): string {
   throw usageError(`'${text}' is not a model`, ['A model is written PROVIDER/MODEL, e.g. local/extract.'])
 }
 
+type Redundancy = { on?: FailoverTrigger[]; commit?: CommitPoint }
 type ModelFields = { model?: string; models?: ChainEntry[]; fallback_models?: string[] }
 
 function toModels({ models, fallbacks, chain }: ChatInput, byDefault: string | undefined): ModelFields {
@@ -97,6 +99,13 @@ function toModels({ models, fallbacks, chain }: ChatInput, byDefault: string | u
   const following = [...others, ...fallbacks.map(toModel)]
   if (following.length > FALLBACK_MODELS) throw usageError(`at most ${FALLBACK_MODELS} models may follow the first`)
   return following.length === 0 ? { model } : { model, fallback_models: following }
+}
+
+function toRedundancy({ triggers, commit }: ChatInput): { redundancy?: Redundancy } {
+  if (triggers.length === 0 && commit === undefined) return {}
+  return {
+    redundancy: { ...(triggers.length > 0 && { on: triggers }), ...(commit !== undefined && { commit }) },
+  }
 }
 
 function toNumber(text: string | undefined, flag: string): number | undefined {
@@ -126,7 +135,7 @@ export function toChatRequest(input: ChatInput, said: Said, defaults: ChatDefaul
     ...said,
     ...toModels(input, defaults.model),
     index: toIndex(input.index, defaults.index),
-    ...(input.triggers.length === 0 ? {} : { redundancy: { on: input.triggers } }),
+    ...toRedundancy(input),
     ...(input.rag ? {} : { use_rag: false }),
     ...(policy === undefined ? {} : { smltp_policy: policy }),
     ...(shield === undefined ? {} : { prompt_shield: toShield(shield) }),

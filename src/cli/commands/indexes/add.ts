@@ -40,7 +40,7 @@ const VIEW = {
 
 export function addCommand(context: CliContext, run = addDocuments): Command {
   return new Command('add')
-    .description(`Add text and Markdown files to a knowledge base; folders are read in full. ${TAKEN}`)
+    .description(`Add files to a knowledge base; folders are read in full. ${TAKEN}`)
     .argument('<index>', 'knowledge base')
     .argument('<path...>', "files and folders, '-' for stdin")
     .option('--name <name>', 'name of what comes on stdin', 'stdin.md')
@@ -107,7 +107,8 @@ async function train(context: CliContext, index: string, batch: Document[]) {
     })
     return { outcomes: body.results.documents, raw }
   } catch (error) {
-    const outcomes = error instanceof CliError && error.httpStatus === 400 ? outcomesIn(error.answer) : undefined
+    const mayList = error instanceof CliError && (error.httpStatus === 400 || error.httpStatus === 413)
+    const outcomes = mayList ? outcomesIn(error.answer) : undefined
     if (outcomes === undefined) throw error
     return outcomes
   }

@@ -12,12 +12,35 @@ export type Skipped = { path: string; reason: string }
 const TYPES: Record<string, string> = {
   '.txt': 'text/plain',
   '.text': 'text/plain',
+  '.log': 'text/plain',
   '.md': 'text/markdown',
   '.markdown': 'text/markdown',
   '.mdown': 'text/markdown',
+  '.html': 'text/html',
+  '.htm': 'text/html',
+  '.xhtml': 'application/xhtml+xml',
+  '.csv': 'text/csv',
+  '.tsv': 'text/tab-separated-values',
+  '.json': 'application/json',
+  '.pdf': 'application/pdf',
+  '.docx': 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  '.xlsx': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  '.xlsm': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  '.xls': 'application/vnd.ms-excel',
+}
+/** What people have that the gateway cannot read, and what they can make of it. */
+const CONVERT: Record<string, string> = {
+  '.doc': 'save it as DOCX or PDF',
+  '.rtf': 'save it as DOCX or PDF',
+  '.odt': 'save it as DOCX or PDF',
+  '.ods': 'save it as XLSX or CSV',
+  '.xlsb': 'save it as XLSX or CSV',
+  '.ppt': 'export it as PDF',
+  '.pptx': 'export it as PDF',
+  '.odp': 'export it as PDF',
 }
 /** What to tell people who named something else. */
-export const TAKEN = `Text and Markdown are taken:  ${Object.keys(TYPES).join(' ')}`
+export const TAKEN = `These are taken:  ${Object.keys(TYPES).join(' ')}`
 /** Small enough to be sent within one request's time limit on a slow line. A larger file goes alone. */
 const BATCH_BYTES = 8_388_608
 const REFUSED_SHOWN = 10
@@ -26,7 +49,7 @@ type Collected = { documents: Document[]; skipped: Skipped[] }
 type Found = { size: number; isFile(): boolean }
 
 /**
- * The text and Markdown files that the arguments name, folders in full. Inside folders, what cannot be taken is left out,
+ * The files that the arguments name, folders in full. Inside folders, what cannot be taken is left out,
  * and so are hidden entries and links. Throws a usage error for an argument that cannot be taken itself.
  */
 export async function collectDocuments(paths: string[]): Promise<Collected> {
@@ -78,7 +101,7 @@ function toDocument(path: string, file: Found): Document | string {
   const type = typeOf(path)
   const { size } = file
   if (!file.isFile()) return 'not a regular file'
-  if (type === undefined) return 'not a text or Markdown file'
+  if (type === undefined) return CONVERT[extname(path).toLowerCase()] ?? 'not a kind of file that can be read'
   if (size === 0) return 'empty'
   if (size > TRAIN_FILE_BYTES) return `larger than ${TRAIN_FILE_BYTES / 1024 / 1024} MB`
   return { name: toDocumentName(path), path: resolve(path), type, size, read: () => readExactly(path, size) }

@@ -2,10 +2,13 @@ import { Command } from 'commander'
 import type { z } from 'zod'
 import { SEARCH_TOP_K } from '../../../shared/spec-limits.ts'
 import type { SearchResponse } from '../../../shared/wire/indexes.ts'
+import { createPainter, mayColour } from '../../colour.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
+import { isPlain } from '../../output.ts'
 import { createProgress } from '../../progress.ts'
 import { getIndexName, indexPath } from './name.ts'
+import { toPassages } from './passages.ts'
 
 export type SearchInput = { index: string; query: string; topK: number }
 
@@ -32,7 +35,7 @@ function toTopK(text: string): number {
   throw usageError(`--top-k must be a whole number from ${SEARCH_TOP_K.min} to ${SEARCH_TOP_K.max}, not '${text}'`)
 }
 
-/** GET /indexes/{name}/search; no match is an empty list, not a failure. */
+/** GET /indexes/{name}/search; no match is an empty list, not a failure. A terminal gets whole passages, not a table. */
 export async function searchIndex(context: CliContext, { index, query, topK }: SearchInput): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   const request = { method: 'GET', path: indexPath(index, 'search'), query: { query, top_k: topK } }
@@ -40,5 +43,10 @@ export async function searchIndex(context: CliContext, { index, query, topK }: S
   progress.show(`Searching ${index}`)
   const { body, raw } = await api.send<z.infer<typeof SearchResponse>>(request).finally(progress.end)
   const rounded = body.results.matches.map((match) => ({ ...match, score: Number(match.score.toFixed(4)) }))
-  await output.list(rounded, VIEW, raw)
+  const { format = 'table', color } = settings
+  if (!output.terminal || !isPlain(settings) || format !== 'table' || rounded.length === 0) {
+    return output.list(rounded, VIEW, raw)
+  }
+  const painter = await createPainter(mayColour({ flag: color, env: context.io.env, isTerminal: true }))
+  await output.ownText(toPassages(rounded, query, { width: context.io.stdout.columns ?? 80, painter }))
 }

@@ -1,4 +1,4 @@
-import type { Index } from '../../../shared/wire/indexes.ts'
+import type { Index, IndexDocument } from '../../../shared/wire/indexes.ts'
 
 const MEMBERS: Record<keyof Index, true> = {
   id: true,
@@ -28,4 +28,39 @@ export const INDEX_VIEW = {
   idPath: 'id',
   members: Object.keys(MEMBERS),
   none: 'No indexes yet. Create one:  aigw indexes create NAME',
+}
+
+export const INDEX_CARD = {
+  ...INDEX_VIEW,
+  columns: [
+    { path: 'id' },
+    { path: 'name' },
+    { path: 'description' },
+    { path: 'type' },
+    { path: 'assignedUser.email', title: 'USER' },
+    { path: 'assignedGroup.name', title: 'GROUP' },
+    { path: 'documentCount', title: 'DOCUMENTS' },
+    { path: 'createdAt', title: 'CREATED' },
+    { path: 'updatedAt', title: 'UPDATED' },
+  ],
+}
+
+const DOCUMENT_MEMBERS: Record<keyof IndexDocument, true> = {
+  id: true,
+  name: true,
+  title: true,
+  chunks: true,
+  createdAt: true,
+}
+
+export const DOCUMENT_VIEW = {
+  columns: [
+    { path: 'name' },
+    { path: 'chunks', title: 'PASSAGES' },
+    { path: 'createdAt', title: 'ADDED' },
+    { path: 'title', flexible: true },
+  ],
+  idPath: 'id',
+  members: Object.keys(DOCUMENT_MEMBERS),
+  none: 'No documents yet. Add some:  aigw indexes add INDEX FILE',
 }

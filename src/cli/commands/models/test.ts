@@ -52,6 +52,7 @@ const NOTHING_ELSE = {
   fallbacks: [],
   chain: undefined,
   triggers: [],
+  commit: undefined,
   rag: true,
   policy: undefined,
   shield: undefined,

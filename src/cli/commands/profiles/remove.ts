@@ -1,11 +1,14 @@
 import { Command } from 'commander'
 import { editConfig, editCredentials, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
+import { forgetConversation } from '../chat/conversation.ts'
 import { assertProfile } from './names.ts'
 
 export function removeCommand(context: CliContext, run = removeProfile): Command {
   return new Command('remove')
-    .description('Remove a profile and its stored key. The key itself stays valid at the gateway.')
+    .description(
+      'Remove a profile, its stored key and its last conversation. The key itself stays valid at the gateway.',
+    )
     .argument('<name>', 'profile')
     .option('--ignore-not-found', 'succeed when there is no such profile', false)
     .action((name: string, flags: { ignoreNotFound: boolean }) => run(context, { name, ...flags }))
@@ -24,6 +27,8 @@ export async function removeProfile(
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would remove profile '${name}' and its key.`)
   await context.confirm(`Remove profile '${name}' and its stored key?`)
+  // First: what is left when this stops half way can be removed again by its name.
+  await forgetConversation(io.env, name)
   await editConfig(io.env, [
     { path: ['profiles', name], value: undefined },
     ...(user.current_profile === name ? [{ path: ['current_profile'], value: undefined }] : []),

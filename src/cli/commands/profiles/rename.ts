@@ -2,11 +2,12 @@ import { Command } from 'commander'
 import { editConfig, editCredentials, entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
+import { moveConversation } from '../chat/conversation.ts'
 import { assertProfile, assertProfileName } from './names.ts'
 
 export function renameCommand(context: CliContext, run = renameProfile): Command {
   return new Command('rename')
-    .description('Rename a profile; its key moves along.')
+    .description('Rename a profile; its key and its last conversation move along.')
     .argument('<name>', 'profile')
     .argument('<new-name>', 'what to call it')
     .action((name: string, newName: string) => run(context, { name, newName }))
@@ -36,5 +37,6 @@ export async function renameProfile(
     ...(user.current_profile === name ? [{ path: ['current_profile'], value: newName }] : []),
   ])
   if (key !== undefined) await editCredentials(io.env, [{ path: ['keys', name], value: undefined }])
+  await moveConversation(io.env, name, newName)
   await context.note(`Renamed profile '${name}' to '${newName}'.`)
 }

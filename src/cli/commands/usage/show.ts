@@ -23,6 +23,7 @@ const VIEW = {
     { path: 'api_key.billing_mode', title: 'BILLING' },
     { path: 'usage_by_model.enabled', title: 'DOLLAR BUDGET' },
     { path: 'usage_by_model.dollar_limit', title: 'BUDGET (USD)' },
+    { path: 'usage_by_model.current_spend', title: 'SPENT (USD)' },
     { path: 'usage_by_model.remaining_budget', title: 'BUDGET LEFT (USD)' },
   ],
 }

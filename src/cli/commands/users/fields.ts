@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
 import type { CliContext } from '../../context.ts'
+import { usageError } from '../../errors.ts'
 import { toId } from '../../resolve.ts'
 import { ROLES } from '../../resources.ts'
 import { LICENSE_CHOICES, toLicense } from './view.ts'
@@ -12,6 +13,8 @@ export type UserFlags = {
   roleId?: string
   /** False for `--no-custom-role`. */
   customRole?: string | false
+  usageByModel?: 'on' | 'off'
+  dollarLimit?: string
 }
 
 /** What may be said about a user, new or old. */
@@ -22,19 +25,39 @@ export const addUserOptions = (command: Command): Command =>
     .option('--license <licence>', LICENSE_CHOICES.join(', '))
     .option('--custom-role <role>', 'custom role beside the system role, by name or id')
     .addOption(new Option('--role-id <id>', 'the same').conflicts('customRole'))
+    .addOption(
+      new Option('--usage-by-model <switch>', 'may be billed in dollars, by the tokens used').choices(['on', 'off']),
+    )
+    .option('--dollar-limit <dollars>', "the most that a UTC month may cost, or 'none'")
 
 /** The flags as members of a request, undefined for what was not said. Throws exit 3 for a role that there is not. */
 export async function toUserFields(
   context: CliContext,
-  { username, role, license, roleId, customRole }: UserFlags,
+  { username, role, license, roleId, customRole, usageByModel, dollarLimit }: UserFlags,
 ): Promise<object> {
   return {
     // As the gateway keeps it.
     username: username?.trim().toLowerCase(),
     role,
     license: license === undefined ? undefined : toLicense(license),
+    usageByModel: toUsageByModel(usageByModel, dollarLimit),
     roleId: await toRoleId(context, customRole ?? roleId),
   }
+}
+
+function toUsageByModel(enabled: UserFlags['usageByModel'], dollarLimit: string | undefined): object | undefined {
+  if (enabled === undefined && dollarLimit === undefined) return undefined
+  return {
+    ...(enabled !== undefined && { enabled: enabled === 'on' }),
+    ...(dollarLimit !== undefined && { dollarLimit: toDollars(dollarLimit) }),
+  }
+}
+
+/** Bounds are the gateway's to judge. */
+function toDollars(text: string): number | null {
+  if (text === 'none') return null
+  if (/^\d{1,9}(\.\d{1,9})?$/.test(text)) return Number(text)
+  throw usageError(`--dollar-limit must be dollars such as 25 or 12.50, or 'none', not '${text}'`)
 }
 
 async function toRoleId(context: CliContext, role: string | false | undefined): Promise<string | null | undefined> {

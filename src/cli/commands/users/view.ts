@@ -2,6 +2,8 @@ import type { License, User } from '../../../shared/wire/users.ts'
 import { usageError } from '../../errors.ts'
 import type { Members } from '../../from-file.ts'
 
+const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof User['usageByModel'])[]
+
 /** As `create` and `update` both take them. */
 export const USER_MEMBERS: Members<keyof User> = {
   id: false,
@@ -10,6 +12,7 @@ export const USER_MEMBERS: Members<keyof User> = {
   email: true,
   role: true,
   license: true,
+  usageByModel: USAGE_BY_MODEL,
   status: false,
   isVerified: false,
   setupCompleted: true,

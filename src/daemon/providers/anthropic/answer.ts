@@ -1,11 +1,11 @@
-import { type ChatPart, ProviderError, type TokenUsage } from '../provider.ts'
+import { isObject, type Json, tokenCount as tokens } from '../json.ts'
+import type { ChatPart, TokenUsage } from '../provider.ts'
 import type { AnswerDraft } from '../stream/assembly.ts'
+import { type Ending, toEnding } from '../stream/ending.ts'
+import { objectIn, parseEvent, textIn } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
 import { ANTHROPIC_ORIGIN } from './messages.ts'
-
-type Json = Record<string, unknown>
-type Ending = NonNullable<AnswerDraft['ending']>
 
 /**
  * What stop reasons mean. `pause_turn` is missing on purpose: it asks to be continued, so it is no answer. So is any that
@@ -50,7 +50,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       return
     }
     if (trimmed === '') return
-    const event = parse(trimmed, cut)
+    const event = parseEvent(trimmed, cut)
     // The last event broke off: the engine decides by whether the stop reason had come.
     if (event === undefined) return
     throwReported(event, name)
@@ -65,6 +65,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         }
         started = true
         counts = withCounts(counts, message.usage)
+        draft.usage = toTokenUsage(counts)
         return
       }
       case 'content_block_start': {
@@ -96,7 +97,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         // Some servers leave out the ends of blocks, or send them later.
         for (const block of blocks.values()) stopBlock(block, draft.parts)
         blocks.clear()
-        draft.ending = toEnding(reason)
+        draft.ending = toEnding(OUTCOMES, reason)
         return
       }
       case 'message_stop':
@@ -119,7 +120,7 @@ export function decodeBody(body: unknown): ChatPart[] {
     stopBlock(block, parts)
   }
   if (typeof body.stop_reason !== 'string') throw truncatedError()
-  parts.push({ type: 'end', ...toEnding(body.stop_reason), usage: toTokenUsage(withCounts({}, body.usage)) })
+  parts.push({ type: 'end', ...toEnding(OUTCOMES, body.stop_reason), usage: toTokenUsage(withCounts({}, body.usage)) })
   return parts
 }
 
@@ -181,13 +182,6 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-function toEnding(reason: string): Ending {
-  const outcome = OUTCOMES.get(reason)
-  if (outcome) return { outcome, nativeFinishReason: reason }
-  const named = /^[\w-]{1,64}$/.test(reason) ? ` "${reason}"` : ''
-  throw new ProviderError('server_error', `The provider ended its answer with the unknown stop reason${named}.`)
-}
-
 /** Counts are cumulative: what comes later replaces what came before, and what is missing or null stays. */
 function withCounts(before: Json, usage: unknown): Json {
   if (!isObject(usage)) return before
@@ -208,38 +202,7 @@ function toTokenUsage(counts: Json): TokenUsage | undefined {
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, estimated: false }
 }
 
-function parse(data: string, cut: boolean): Json | undefined {
-  let event: unknown
-  try {
-    event = JSON.parse(data)
-  } catch (error) {
-    if (cut) return undefined
-    // It may have carried text, so leaving it out could pass off a shortened answer as a whole one.
-    throw unreadableError('an event that is not JSON', error)
-  }
-  if (!isObject(event)) throw unreadableError('an event that is not an object')
-  return event
-}
-
 function throwReported(value: Json, eventName?: string): void {
   if (value.error !== undefined && value.error !== null) throw reportedError(value.error)
   if (value.type === 'error' || eventName === 'error') throw reportedError(value)
 }
-
-function objectIn(event: Json, name: string): Json {
-  const value = event[name]
-  if (!isObject(value)) throw unreadableError(`an event without its ${name}`)
-  return value
-}
-
-/** A string as it is, nothing for what is missing. */
-function textIn(value: unknown): string {
-  if (value === undefined || value === null) return ''
-  if (typeof value !== 'string') throw unreadableError('content of an unknown kind')
-  return value
-}
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const tokens = (value: unknown) =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

@@ -1,4 +1,5 @@
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../conversation.ts'
+import { parseObject } from '../json.ts'
 import { ProviderError } from '../provider.ts'
 
 /** Whose reasoning may be sent here: what this kind of provider signed or encrypted itself. */
@@ -69,15 +70,9 @@ function toToolUse({ id, name, arguments: text }: ToolCall): object {
 }
 
 function toInput(text: string): object {
-  if (text.trim() === '') return {}
-  let input: unknown
-  try {
-    input = JSON.parse(text)
-  } catch (cause) {
-    throw badRequest('takes tool calls with arguments in JSON only', cause)
-  }
-  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
-  throw badRequest('takes tool calls only with an object for arguments')
+  const input = text.trim() === '' ? {} : parseObject(text)
+  if (!input) throw badRequest('takes tool calls only with a JSON object for arguments')
+  return input
 }
 
 /** Other providers give ids like `functions.find:0`; here all but letters, digits, `_` and `-` is refused. */
@@ -85,5 +80,4 @@ const toToolId = (id: string) =>
   id.replace(/[^a-zA-Z0-9_-]/gu, (character) => `_${character.codePointAt(0)?.toString(16)}_`)
 
 /** Said before the call, so that nothing a caller asked for is left out in silence. */
-export const badRequest = (what: string, cause?: unknown) =>
-  new ProviderError('bad_request', `The provider ${what}.`, { cause })
+export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

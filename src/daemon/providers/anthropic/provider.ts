@@ -44,6 +44,8 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
 function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
+    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
     ['anthropic-version', ANTHROPIC_VERSION],
   ])

@@ -12,16 +12,16 @@ export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }
  * @throws ProviderError `bad_request` for what the API has no word for.
  */
 export function toAnthropicRequest(call: ProviderCall): object {
-  const { model, system, messages, temperature, maxTokens, stream, options = {} } = call
+  const { model, system, messages, temperature, temperatureIsDefault, maxTokens, stream, options = {} } = call
   refuseUnknown(options, temperature)
-  const { thinking, effort } = toThinking(model, options.reasoningEffort, maxTokens)
+  const { thinking, effort } = toThinking(model, options.noReasoning ? 'none' : options.reasoningEffort, maxTokens)
   const format = toFormat(options.responseFormat)
   return {
     model,
     max_tokens: maxTokens,
     ...(system !== '' && { system }),
     messages: toAnthropicMessages(messages),
-    temperature,
+    temperature: temperatureIsDefault && hasFixedTemperature(model) ? undefined : temperature,
     top_p: options.topP,
     top_k: options.topK,
     stop_sequences: options.stop?.length ? options.stop : undefined,
@@ -82,6 +82,12 @@ function toFormat(format: GenerationOptions['responseFormat']): object | undefin
   if (format?.type !== 'json_schema') return undefined
   const { description, schema } = format
   return { type: 'json_schema', schema: description === undefined ? schema : { description, ...schema } }
+}
+
+/** Claude 4.7 and later refuse to be told a temperature. The version follows the name of the family. */
+export function hasFixedTemperature(model: string): boolean {
+  const [, major = 0, minor = 0] = /claude-[a-z]+-(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(model)?.map(Number) ?? []
+  return major > 4 || (major === 4 && minor >= 7)
 }
 
 /** The smallest budget that the API takes, in tokens. */

@@ -1,11 +1,11 @@
-import { type ChatPart, ProviderError, type TokenUsage } from '../provider.ts'
+import { isObject, type Json, tokenCount } from '../json.ts'
+import type { ChatPart, TokenUsage } from '../provider.ts'
 import type { AnswerDraft } from '../stream/assembly.ts'
+import { type Ending, toEnding } from '../stream/ending.ts'
+import { objectIn, parseEvent, textIn } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
 import { BEDROCK_ORIGIN } from './messages.ts'
-
-type Json = Record<string, unknown>
-type Ending = NonNullable<AnswerDraft['ending']>
 
 /**
  * What stop reasons mean. `malformed_model_output` and `malformed_tool_use` are missing on purpose: what came is not what
@@ -36,7 +36,8 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
   let started = false
 
   return function decode({ name, data }, draft) {
-    const event = parse(data)
+    // The first event of the protocol itself has no body.
+    const event = parseEvent(data === '' ? '{}' : data, false) ?? {}
     switch (name) {
       case 'messageStart':
         if (started) throw unreadableError('a second answer inside the first')
@@ -44,7 +45,10 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         return
       case 'contentBlockStart': {
         draft.ending = undefined
-        const block = startBlock(objectIn(event, 'start'), calls, draft.parts)
+        const start = objectIn(event, 'start')
+        // Text needs no start, and gets an empty one from some servers.
+        if (Object.keys(start).length === 0) return
+        const block = startBlock(start, calls, draft.parts)
         if (block.type === 'tool_use') calls++
         blocks.set(event.contentBlockIndex, block)
         return
@@ -67,7 +71,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'messageStop':
         for (const block of blocks.values()) stopBlock(block, draft.parts)
         blocks.clear()
-        draft.ending = toEnding(event.stopReason)
+        draft.ending = toEnding(OUTCOMES, String(event.stopReason))
         return
       case 'metadata':
         draft.usage = toTokenUsage(event.usage)
@@ -93,7 +97,7 @@ export function decodeBody(body: unknown): ChatPart[] {
     if (addContent(block, calls, parts) === 'tool_use') calls++
   }
   if (typeof body.stopReason !== 'string') throw truncatedError()
-  return [...parts, { type: 'end', ...toEnding(body.stopReason), usage: toTokenUsage(body.usage) }]
+  return [...parts, { type: 'end', ...toEnding(OUTCOMES, body.stopReason), usage: toTokenUsage(body.usage) }]
 }
 
 function addContent(content: Json, call: number, parts: ChatPart[]): Block['type'] {
@@ -175,14 +179,6 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-function toEnding(reason: unknown): Ending {
-  const name = String(reason)
-  const outcome = OUTCOMES.get(name)
-  if (outcome) return { outcome, nativeFinishReason: name }
-  const named = /^[\w-]{1,64}$/.test(name) ? ` "${name}"` : ''
-  throw new ProviderError('server_error', `The provider ended its answer with the stop reason${named}, unanswered.`)
-}
-
 /** Cached tokens are counted beside the input, those of reasoning inside the output and never apart. */
 function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
@@ -194,33 +190,4 @@ function toTokenUsage(usage: unknown): TokenUsage | undefined {
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens: 0, estimated: false }
 }
 
-function parse(data: string): Json {
-  // The first event of the protocol itself has no body.
-  if (data === '') return {}
-  let event: unknown
-  try {
-    event = JSON.parse(data)
-  } catch (error) {
-    // It may have carried text, so leaving it out could pass off a shortened answer as a whole one.
-    throw unreadableError('an event that is not JSON', error)
-  }
-  if (!isObject(event)) throw unreadableError('an event that is not an object')
-  return event
-}
-
-function objectIn(value: Json, name: string): Json {
-  const member = value[name]
-  if (!isObject(member)) throw unreadableError(`content without its ${name}`)
-  return member
-}
-
-/** A string as it is, nothing for what is missing. */
-function textIn(value: unknown): string {
-  if (value === undefined || value === null) return ''
-  if (typeof value !== 'string') throw unreadableError('content of an unknown kind')
-  return value
-}
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const tokens = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0)
+const tokens = (value: unknown): number => tokenCount(value) ?? 0

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../conversation.ts'
+import { parseObject } from '../json.ts'
 import { ProviderError } from '../provider.ts'
 
 /** Marks the reasoning that came by Bedrock and goes back to no one else, not even to the maker of the model. */
@@ -69,20 +70,13 @@ function toToolUse({ id, name, arguments: text }: ToolCall): object {
 }
 
 function toInput(text: string): object {
-  if (text.trim() === '') return {}
-  let input: unknown
-  try {
-    input = JSON.parse(text)
-  } catch (cause) {
-    throw badRequest('takes tool calls with arguments in JSON only', cause)
-  }
-  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
-  throw badRequest('takes tool calls only with an object for arguments')
+  const input = text.trim() === '' ? {} : parseObject(text)
+  if (!input) throw badRequest('takes tool calls only with a JSON object for arguments')
+  return input
 }
 
 /** Ids of other providers may be longer, or have characters that are refused here; their hash is just as unique. */
 const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
 
 /** Said before the call, so that nothing a caller asked for is left out in silence. */
-export const badRequest = (what: string, cause?: unknown) =>
-  new ProviderError('bad_request', `The provider ${what}.`, { cause })
+export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

@@ -8,7 +8,9 @@ import { badRequest } from './messages.ts'
  * @throws ProviderError `bad_request` where the model has no word for it, or one that we do not know.
  */
 export function toModelFields({ model, maxTokens, options = {} }: ProviderCall): object | undefined {
-  const { topK, reasoningEffort } = options
+  const { topK } = options
+  const isClaude = model.includes('anthropic.')
+  const reasoningEffort = options.noReasoning && isClaude ? 'none' : options.reasoningEffort
   if (topK === undefined && reasoningEffort === undefined) return undefined
   return {
     ...(topK !== undefined && toTopK(model, topK)),

@@ -76,6 +76,8 @@ function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Read
   return {
     host,
     'content-type': 'application/json',
+    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    'accept-encoding': 'identity',
     'user-agent': 'aigw',
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),

@@ -1,3 +1,4 @@
+import { hasFixedTemperature } from '../anthropic/wire.ts'
 import type { GenerationOptions, Tool, ToolChoice } from '../conversation.ts'
 import type { ProviderCall } from '../provider.ts'
 import type { AnswerFormat } from '../stream/assembly.ts'
@@ -19,7 +20,7 @@ export const bedrockFormat: AnswerFormat = {
  * @throws ProviderError `bad_request` for what the API has no word for.
  */
 export function toBedrockRequest(call: ProviderCall): object {
-  const { system, messages, temperature, maxTokens, options = {} } = call
+  const { model, system, messages, temperature, temperatureIsDefault, maxTokens, options = {} } = call
   refuseUnknown(options, temperature)
   const turns = toBedrockMessages(messages)
   const modelFields = toModelFields(call)
@@ -29,7 +30,7 @@ export function toBedrockRequest(call: ProviderCall): object {
     ...(system !== '' && { system: [{ text: system }] }),
     inferenceConfig: {
       maxTokens,
-      temperature,
+      temperature: temperatureIsDefault && hasFixedTemperature(model) ? undefined : temperature,
       topP: options.topP,
       stopSequences: options.stop?.length ? options.stop : undefined,
     },

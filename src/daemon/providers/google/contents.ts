@@ -1,4 +1,5 @@
 import { type Content, type Message, type ToolCall, textOf } from '../conversation.ts'
+import { parseObject } from '../json.ts'
 import { ProviderError } from '../provider.ts'
 import { isSynthesised, ORIGIN, toSignature } from './signature.ts'
 
@@ -108,15 +109,9 @@ function toFunctionResponse({ content, isError }: ToolMessage, call: ToolCall | 
 const callId = (id: string) => (isSynthesised(id) ? {} : { id })
 
 function toArguments({ name, arguments: text }: ToolCall): object {
-  if (text.trim() === '') return {}
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    value = undefined
-  }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw badRequest(`The arguments of a call of the tool "${name}" are not a JSON object.`)
+  const value = text.trim() === '' ? {} : parseObject(text)
+  if (!value) throw badRequest(`The arguments of a call of the tool "${name}" are not a JSON object.`)
+  return value
 }
 
 const badRequest = (message: string) => new ProviderError('bad_request', message)

@@ -1,3 +1,5 @@
+import { isObject, type Json } from '../json.ts'
+
 /** One token and its chance, as OpenAI shows it. */
 type Logprob = { token: string; logprob: number; bytes: number[] }
 
@@ -23,5 +25,4 @@ function toLogprob(candidate: unknown): Logprob[] {
   return [{ token, logprob: logProbability, bytes: [...Buffer.from(token)] }]
 }
 
-const object = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+const object = (value: unknown): Json => (isObject(value) ? value : {})

@@ -53,6 +53,8 @@ function method({ model, stream }: ProviderCall): string {
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
+    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])
   if (apiKey !== undefined) merged.set('x-goog-api-key', apiKey)

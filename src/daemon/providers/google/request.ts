@@ -5,6 +5,9 @@ import { toContents } from './contents.ts'
 /** Older models count a budget of thinking tokens, and let calls of tools come without a signature. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
 
+/** Those that think unless told not to; the others do not think at all, or always. */
+const MAY_NOT_THINK = /gemini-2\.5-flash(?!-image)/
+
 const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])
 /** What Google's own OpenAI interface makes of the efforts. */
 const THINKING_BUDGETS = new Map([
@@ -44,6 +47,7 @@ export function toGoogleRequest({
       ...(options.responseFormat && toResponseFormat(options.responseFormat)),
       ...(options.logprobs && { responseLogprobs: true, logprobs: options.topLogprobs }),
       ...(options.reasoningEffort !== undefined && { thinkingConfig: toThinking(model, options.reasoningEffort) }),
+      ...(options.noReasoning && MAY_NOT_THINK.test(model) && { thinkingConfig: { thinkingBudget: 0 } }),
     },
   }
 }

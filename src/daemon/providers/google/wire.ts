@@ -1,5 +1,8 @@
+import { isObject, type Json, member, tokenCount } from '../json.ts'
 import { type ChatPart, ProviderError, type TokenUsage } from '../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/assembly.ts'
+import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
+import { parseEvent } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
 import { toLogprobs } from './logprobs.ts'
@@ -9,10 +12,8 @@ import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
  * Answers of Gemini models. A stream has no end marker: each event is a response of its own, and the last one that has
  * a candidate gives the finish reason.
  */
-export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody }
+export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
 
-type Json = Record<string, unknown>
-type Ending = NonNullable<AnswerDraft['ending']>
 /** What one answer has brought so far. */
 type Seen = { toolCalls: number; content: boolean }
 
@@ -51,7 +52,7 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
 
   return function decode({ data, cut }, draft) {
     if (data.trim() === '') return
-    const response = parse(data, cut)
+    const response = parseEvent(data, cut)
     if (response) decodeResponse(response, draft, seen)
     // Nothing follows the last response, so what broke off here belonged to the answer.
     else draft.ending = undefined
@@ -83,7 +84,8 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
       draft.ending = undefined
       seen.content = true
     }
-    draft.ending = toEnding(candidate.finishReason) ?? draft.ending
+    const ending = toEnding(candidate.finishReason)
+    if (ending) draft.ending = worseEnding(draft.ending, ending)
   }
 
   const usage = toTokenUsage(response.usageMetadata)
@@ -141,11 +143,7 @@ function throwBlocked(feedback: unknown): void {
 
 function toEnding(finishReason: unknown): Ending | undefined {
   if (finishReason === undefined || finishReason === null || NOT_FINISHED.has(String(finishReason))) return undefined
-  const reason = String(finishReason)
-  const outcome = OUTCOMES.get(reason)
-  if (outcome) return { outcome, nativeFinishReason: reason }
-  const named = /^[\w-]{1,64}$/.test(reason) ? ` "${reason}"` : ''
-  throw new ProviderError('server_error', `The provider ended its answer with the finish reason${named}, unanswered.`)
+  return endingOf(OUTCOMES, String(finishReason))
 }
 
 /** Tokens as we count them: thoughts beside the candidates, and what tools added beside the prompt. */
@@ -164,29 +162,14 @@ function toTokenUsage(usage: unknown): TokenUsage | undefined {
   }
 }
 
-function parse(data: string, cut: boolean): Json | undefined {
-  let response: unknown
-  try {
-    response = JSON.parse(data)
-  } catch (error) {
-    if (cut) return undefined
-    // It may have carried text, so leaving it out could pass off a shortened answer as a whole one.
-    throw unreadableError('an event that is not JSON', error)
-  }
-  if (!isObject(response)) throw unreadableError('an event that is not an object')
-  return response
-}
-
 /** The one candidate we asked for; undefined in responses that only carry usage or feedback. */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined
-  return candidates.find((candidate): candidate is Json => isObject(candidate) && (candidate.index ?? 0) === 0)
+  const ours = candidates.filter((candidate): candidate is Json => isObject(candidate) && (candidate.index ?? 0) === 0)
+  if (ours.length > 1) throw unreadableError('two answers at once')
+  return ours[0]
 }
 
 const hasText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const member = (value: unknown, name: string) => (isObject(value) ? value[name] : undefined)
-
-const tokens = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0)
+const tokens = (value: unknown): number => tokenCount(value) ?? 0

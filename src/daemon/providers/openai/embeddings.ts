@@ -1,6 +1,6 @@
+import { isObject } from '../json.ts'
 import type { EmbedCall, Embeddings } from '../provider.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
-import { isObject } from './json.ts'
 import type { Profile } from './profiles.ts'
 import { toTokenUsage } from './usage.ts'
 

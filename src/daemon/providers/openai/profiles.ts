@@ -21,7 +21,7 @@ export type Profile = {
   systemRole: 'system' | 'developer'
   /** Whether `stream_options` is sent. Not where a stream tells its usage anyway and unknown fields are refused. */
   streamOptions: boolean
-  /** The model has one temperature and refuses to be told any, so none is sent. */
+  /** The model has one temperature and refuses to be told another, so none is sent that nobody asked for. */
   fixedTemperature: boolean
   /** Where earlier reasoning goes back, if it does. */
   reasoningField: 'reasoning_content' | 'reasoning_details' | undefined
@@ -134,6 +134,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
     hosts: ['api.moonshot.ai', 'api.moonshot.cn'],
     reasoningField: 'reasoning_content',
     lacks: ['logprobs', 'parallel_tool_calls', 'seed', 'top_k'],
+    models: { names: /^kimi-k2\.[5-9]/, profile: { fixedTemperature: true } },
   },
   zai: {
     hosts: ['api.z.ai', 'open.bigmodel.cn'],

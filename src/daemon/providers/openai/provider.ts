@@ -1,5 +1,4 @@
 import { Pool } from 'undici'
-import { ATTEMPT_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
 import type { Provider } from '../provider.ts'
@@ -63,7 +62,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
     models: options.models,
     chat(call, signal) {
       const profile = profileOf(call.model)
-      const body = JSON.stringify(toOpenAiRequest(call, profile))
+      const body = toOpenAiRequest(call, profile)
       return readAnswer(
         {
           pool,
@@ -79,7 +78,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
     async embed(call, signal) {
       const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
       const request = { path: toPath(call.model, '/embeddings'), headers, body }
-      const answer = await readJson({ pool, clock, request, attemptMs: ATTEMPT_TIMEOUT_MS.default }, signal)
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
       return toEmbeddings(answer, call.input.length)
     },
     close: () => pool.destroy(),
@@ -92,6 +91,8 @@ const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, ''
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
+    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])
   if (key) merged.set(...key)

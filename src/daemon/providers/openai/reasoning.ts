@@ -1,7 +1,6 @@
 import type { Message, Reasoning } from '../conversation.ts'
+import { isObject, type Json, parseObject } from '../json.ts'
 import type { ChatPart } from '../provider.ts'
-import type { Json } from './json.ts'
-import { isObject } from './json.ts'
 import type { Profile } from './profiles.ts'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
@@ -38,20 +37,11 @@ export function addDetails(details: unknown, textSeen: boolean, origin: string, 
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
-  const sealed = data === undefined ? undefined : parseDetail(data)
+  // What is not ours is left out: callers send it, so it may be anything.
+  const sealed = data === undefined ? undefined : parseObject(data)
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
   return [...(text === '' ? [] : [open]), ...(sealed ? [sealed] : [])]
-}
-
-/** Undefined for what is not ours: callers send it, so it may be anything. */
-function parseDetail(data: string): Json | undefined {
-  try {
-    const detail: unknown = JSON.parse(data)
-    return isObject(detail) ? detail : undefined
-  } catch {
-    return undefined
-  }
 }
 
 const isFilled = (value: unknown) => typeof value === 'string' && value !== ''

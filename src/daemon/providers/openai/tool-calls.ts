@@ -1,6 +1,6 @@
+import { isObject, type Json, parseObject } from '../json.ts'
 import type { ChatPart } from '../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
-import { isObject, type Json } from './json.ts'
 
 export type ToolCallReader = {
   /**
@@ -14,66 +14,97 @@ export type ToolCallReader = {
   readonly unnamed: boolean
 }
 
-/** `held` are arguments that came before the name. */
-type Call = { index: number; id: string | undefined; isNamed: boolean; held: string }
+/** `text` is what has come of the arguments, perhaps before the name. `name` is empty until it comes. */
+type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
 
 /**
- * Puts the pieces of tool calls together as servers send them: by `index`, or in order where there is none; id and name
- * once, or with every piece, or the name after the id; several calls under one index, each with an id of its own.
+ * Puts the pieces of tool calls together as servers send them: by `index`, or by id and else in order where there is none; id and
+ * name once, or with every piece, or the name after the id; several calls under one index, each with an id of its own or, where
+ * there are no ids, each of them whole.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
-  const latest = new Map<number, Call>()
+  let latest: Map<number, Call> | undefined
 
-  function callOf(key: number, id: string | undefined, name: string | undefined): Call {
-    const known = latest.get(key)
-    // Some servers give every piece a new id; only together with a name does it begin another call.
-    const isOther = id !== undefined && name !== undefined && known?.id !== undefined && known.id !== id
-    if (known && !isOther) return known
-    const call: Call = { index: calls.length, id, isNamed: false, held: '' }
+  function callOf(key: number | undefined, position: number, piece: Piece): Call {
+    const byId = key === undefined && piece.id !== undefined ? calls.find(({ id }) => id === piece.id) : undefined
+    const known = byId ?? latest?.get(key ?? position)
+    if (known && (byId || !isOther(known, piece, key === undefined))) return known
+    const call: Call = { index: calls.length, id: piece.id, hasOwnId: piece.id !== undefined, name: '', text: '' }
     calls.push(call)
-    latest.set(key, call)
+    latest ??= new Map()
+    latest.set(key ?? position, call)
     return call
   }
 
-  function takeOne(piece: unknown, key: number, parts: ChatPart[]): void {
-    if (!isObject(piece) || !isObject(piece.function) || (isFilled(piece.type) && piece.type !== 'function')) {
-      throw unreadableError('a tool call of an unknown kind')
-    }
-    const id = isFilled(piece.id) ? piece.id : undefined
-    const name = isFilled(piece.function.name) ? piece.function.name : undefined
-    const text = toText(piece.function)
-    const call = callOf(key, id, name)
+  function takeOne(received: unknown, key: number | undefined, position: number, parts: ChatPart[]): void {
+    const piece = toPiece(received)
+    const { id, name, text } = piece
+    const call = callOf(key, position, piece)
+    // Some servers end with a repetition of all that they have sent.
+    if (text !== '' && text === call.text && parseObject(text)) return
     call.id ??= id
-    if (call.isNamed) {
+    call.hasOwnId ||= id !== undefined
+    call.text += text
+    if (call.name !== '') {
+      // The caller has the first half already.
+      if (name !== undefined && name !== call.name) throw unreadableError('the name of a tool in pieces')
       if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: text })
       return
     }
-    if (name === undefined) {
-      call.held += text
-      return
-    }
-    call.isNamed = true
+    if (name === undefined) return
+    call.name = name
     call.id ??= `call_${call.index}`
-    parts.push({ type: 'tool_call', index: call.index, id: call.id, name, arguments: call.held + text })
+    parts.push({ type: 'tool_call', index: call.index, id: call.id, name, arguments: call.text })
   }
 
   return {
     take(pieces, whole, parts) {
       if (pieces === undefined || pieces === null) return
-      if (!Array.isArray(pieces)) throw unreadableError('tool calls of an unknown kind')
-      pieces.forEach((piece, position) => {
+      // One by itself is how Text Generation Inference had them for long.
+      const list = isObject(pieces) ? [pieces] : pieces
+      if (!Array.isArray(list)) throw unreadableError('tool calls of an unknown kind')
+      list.forEach((piece, position) => {
         const index = isObject(piece) && !whole ? piece.index : undefined
-        takeOne(piece, typeof index === 'number' ? index : position, parts)
+        takeOne(piece, typeof index === 'number' ? index : undefined, position, parts)
       })
     },
     get any() {
       return calls.length > 0
     },
     get unnamed() {
-      return calls.some(({ isNamed }) => !isNamed)
+      return calls.some(({ name }) => name === '')
     },
   }
+}
+
+type Piece = { id: string | undefined; name: string | undefined; text: string }
+
+/** @throws ProviderError for what is no piece of a call of a function. */
+function toPiece(piece: unknown): Piece {
+  if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
+    throw unreadableError('a tool call of an unknown kind')
+  }
+  // The first piece of some servers has nothing but an id.
+  const { function: called = isFilled(piece.id) ? {} : undefined } = piece
+  if (!isObject(called)) throw unreadableError('a tool call of an unknown kind')
+  return {
+    id: isFilled(piece.id) ? piece.id : undefined,
+    name: isFilled(called.name) ? called.name : undefined,
+    text: toText(called),
+  }
+}
+
+/**
+ * Whether a piece with a name begins another call than the known one of its place. Some servers give every piece a new id, so
+ * only together with a name does one tell. A name that differs tells by itself, unless an index and an id say that it is of
+ * the known call.
+ */
+function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
+  if (name === undefined) return false
+  if (id !== undefined) return known.hasOwnId && known.id !== id
+  if (known.name !== '' && name !== known.name) return hasNoIndex || !known.hasOwnId
+  return text.startsWith('{') && parseObject(known.text) !== undefined
 }
 
 /** The arguments as the model wrote them; some servers have parsed them already. */

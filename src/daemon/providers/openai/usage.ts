@@ -1,5 +1,5 @@
+import { isObject, member, tokenCount as tokens } from '../json.ts'
 import type { TokenUsage } from '../provider.ts'
-import { isObject, member } from './json.ts'
 
 /** Tokens as we count them, or undefined when the provider gave none. Zero for both is a placeholder of some servers. */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
@@ -27,6 +27,3 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
     estimated: false,
   }
 }
-
-const tokens = (value: unknown) =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

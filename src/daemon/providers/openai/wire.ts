@@ -1,8 +1,11 @@
-import { type ChatPart, type ProviderCall, ProviderError } from '../provider.ts'
+import { isObject, type Json, member } from '../json.ts'
+import type { ChatPart, ProviderCall } from '../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/assembly.ts'
+import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
+import { parseEvent, throwListed } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
-import { isObject, type Json, member } from './json.ts'
+import { TOOL_REASONS } from '../stream/tool-arguments.ts'
 import type { Profile } from './profiles.ts'
 import { addDetails } from './reasoning.ts'
 import { createToolCallReader, type ToolCallReader } from './tool-calls.ts'
@@ -21,36 +24,52 @@ type Asked = {
 export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
   const tools = (options?.tools?.length ?? 0) > 0 && options?.toolChoice !== 'none'
   const asked = { tools, logprobs: options?.logprobs === true, origin }
-  return { createEventDecoder: () => createEventDecoder(asked), decodeBody: (body) => decodeBody(body, asked) }
+  return {
+    createEventDecoder: () => createEventDecoder(asked),
+    decodeBody: (body) => decodeBody(body, asked),
+    hidesCalls: !tools,
+  }
 }
 
-type Ending = NonNullable<AnswerDraft['ending']>
-
 /** What one answer has held so far. */
-type Seen = { text: boolean; refusal: boolean; calls: ToolCallReader }
+type Seen = { text: boolean; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
+
+const nothingSeen = (): Seen => ({ text: false, reasoning: false, refusal: false, calls: undefined })
 
 /**
  * What finish reasons mean, beside OpenAI's own: Together `eos`, Hugging Face `eos_token` and `stop_sequence`, Mistral
- * `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`. A reason that is not here is a failure, not an
- * answer: it may mean that the model was stopped half way, and nobody can tell.
+ * `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`, and the words of Anthropic, Google and Cohere, which
+ * some servers pass on. A reason that is not here is a failure, not an answer: it may mean that the model was stopped half way,
+ * and nobody can tell.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['stop', 'complete'],
   ['eos', 'complete'],
   ['eos_token', 'complete'],
   ['stop_sequence', 'complete'],
+  ['end_turn', 'complete'],
+  ['STOP', 'complete'],
+  ['COMPLETE', 'complete'],
+  ['TOOL_CALL', 'complete'],
   ['tool_calls', 'complete'],
   ['function_call', 'complete'],
+  ['tool_use', 'complete'],
   ['length', 'length'],
   ['model_length', 'length'],
+  ['max_tokens', 'length'],
+  ['MAX_TOKENS', 'length'],
+  ['MAX_TOKEN', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['content_filter', 'filtered'],
   ['sensitive', 'filtered'],
+  ['refusal', 'filtered'],
+  ['SAFETY', 'filtered'],
 ])
-const TOOL_REASONS = new Set(['tool_calls', 'function_call'])
+/** What stands for no reason; one server writes out its null. */
+const NOT_FINISHED: ReadonlySet<unknown> = new Set(['', 'null', null, undefined])
 
 function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft) => void {
-  const seen: Seen = { text: false, refusal: false, calls: createToolCallReader() }
+  const seen = nothingSeen()
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
@@ -60,51 +79,79 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     }
     // Heartbeats of some servers are events without data.
     if (trimmed === '') return
-    const chunk = parse(trimmed, cut)
+    const chunk = parseEvent(trimmed, cut)
     // The last event broke off: the engine decides by whether the finish reason had come.
     if (chunk === undefined) return
     throwReported(chunk, name)
     draft.usage = toTokenUsage(chunk.usage) ?? toTokenUsage(member(chunk.x_groq, 'usage')) ?? draft.usage
 
-    const choice = firstChoice(chunk)
-    if (!choice) return
-    throwReported(choice)
-    draft.usage = toTokenUsage(choice.usage) ?? draft.usage
-    if (isObject(choice.delta)) {
-      const before = draft.parts.length
-      addContent(choice.delta, draft.parts, seen, asked)
-      addToolCalls(choice.delta, false, draft.parts, seen, asked)
-      addLogprobs(choice.logprobs, draft.parts, before, asked)
-      // Some servers give every chunk a finish reason; only what nothing follows is one.
-      if (draft.parts.length > before) draft.ending = undefined
+    const before = draft.parts.length
+    let ending: Ending | undefined
+    for (const choice of ourChoices(chunk)) {
+      throwReported(choice)
+      draft.usage = toTokenUsage(choice.usage) ?? draft.usage
+      addDelta(choice, draft.parts, seen, asked)
+      const reason = choice.finish_reason
+      if (typeof reason === 'string' && !NOT_FINISHED.has(reason)) {
+        ending = worseEnding(ending, toEnding(reason, seen, asked))
+      }
     }
-    if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') {
-      draft.ending = toEnding(choice.finish_reason, seen, asked)
-    }
+    // Some servers give every chunk a finish reason; only what nothing follows is one.
+    if (draft.parts.length > before) draft.ending = undefined
+    if (ending) draft.ending = ending
   }
 }
 
+/**
+ * Adds what a choice of a chunk says. Some servers put all of an answer into one `message`; whatever is beside the delta
+ * otherwise was either in a delta too, or is lost.
+ * @throws ProviderError for words that are nowhere else.
+ */
+function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
+  const { delta, message, text } = choice
+  const before = parts.length
+  const isFirst = !seen.text && !seen.reasoning && !seen.calls
+  if (isObject(delta)) addMessage(delta, false, parts, seen, asked)
+  else if (isFilled(delta) || Array.isArray(delta)) throw unreadableError('content of an unknown kind')
+  if (parts.length === before && isFirst && isObject(message)) addMessage(message, true, parts, seen, asked)
+  if (parts.length === before) {
+    const isRepeated = isObject(delta) && seen.text
+    if (isFilled(text) || (isFilled(member(message, 'content')) && !isRepeated)) {
+      throw unreadableError('content outside of its delta')
+    }
+  }
+  addLogprobs(choice.logprobs, parts, before, asked)
+}
+
 function decodeBody(body: unknown, asked: Asked): ChatPart[] {
+  throwListed(body)
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   throwReported(body)
-  const choice = firstChoice(body)
-  if (!choice) throw unreadableError('an answer without choices')
-  throwReported(choice)
-  const reason = choice.finish_reason
   const parts: ChatPart[] = []
-  const seen: Seen = { text: false, refusal: false, calls: createToolCallReader() }
-  if (isObject(choice.message)) {
-    addContent(choice.message, parts, seen, asked)
-    addToolCalls(choice.message, true, parts, seen, asked)
-    addLogprobs(choice.logprobs, parts, 0, asked)
-  } else if (reason !== 'content_filter') {
+  const seen = nothingSeen()
+  const choices = ourChoices(body)
+  if (choices.length === 0) throw unreadableError('an answer without choices')
+  let ending: Ending | undefined
+  let usage = toTokenUsage(body.usage)
+  for (const choice of choices) {
+    throwReported(choice)
+    const { message, finish_reason: reason } = choice
+    const before = parts.length
+    if (isObject(message)) addMessage(message, true, parts, seen, asked)
     // Azure leaves the message out when its filter held back all of it.
-    throw unreadableError('an answer without a message')
+    else if (reason !== 'content_filter') throw unreadableError('an answer without a message')
+    addLogprobs(choice.logprobs, parts, before, asked)
+    if (typeof reason !== 'string' || NOT_FINISHED.has(reason)) throw truncatedError()
+    ending = worseEnding(ending, toEnding(reason, seen, asked))
+    usage ??= toTokenUsage(choice.usage)
   }
-  if (typeof reason !== 'string' || reason === '') throw truncatedError()
-  const usage = toTokenUsage(body.usage) ?? toTokenUsage(choice.usage)
-  parts.push({ type: 'end', ...toEnding(reason, seen, asked), usage })
+  if (ending) parts.push({ type: 'end', ...ending, usage })
   return parts
+}
+
+function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, asked: Asked): void {
+  addContent(message, parts, seen, asked)
+  addToolCalls(message, whole, parts, seen, asked)
 }
 
 /**
@@ -113,7 +160,7 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
  */
 function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin }: Asked): void {
   const start = parts.length
-  addText(message.reasoning_content ?? message.reasoning, 'reasoning', origin, parts)
+  addReasoning(message, origin, parts)
   addDetails(message.reasoning_details, parts.length > start, origin, parts)
   const before = parts.length
   addText(message.content, 'text', origin, parts)
@@ -121,8 +168,18 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin }: As
     parts.push({ type: 'text', text: message.refusal })
     seen.refusal = true
   }
+  seen.reasoning ||= before > start
   for (let at = before; at < parts.length; at++) seen.text ||= parts[at]?.type === 'text'
 }
+
+/** The first of the fields that holds any; in a shape of its own it is left out, for it is no part of what was asked for. */
+function addReasoning({ reasoning_content: content, reasoning }: Json, origin: string, parts: ChatPart[]): void {
+  const thought = content === '' || content === undefined || content === null ? reasoning : content
+  if (typeof thought === 'string' || Array.isArray(thought)) addText(thought, 'reasoning', origin, parts)
+}
+
+/** Where Mistral's text comes from. */
+const CITATIONS: ReadonlySet<unknown> = new Set(['reference', 'tool_reference'])
 
 /** Adds a string, or the `text` parts, `thinking` parts and citations (`reference`) that Mistral mixes into content. */
 function addText(content: unknown, type: 'text' | 'reasoning', origin: string, parts: ChatPart[]): void {
@@ -135,16 +192,17 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
   for (const part of content) {
     if (isObject(part) && part.type === 'text') addText(part.text, type, origin, parts)
     else if (isObject(part) && part.type === 'thinking') addText(part.thinking, 'reasoning', origin, parts)
-    else if (!isObject(part) || part.type !== 'reference') throw unreadableError('content of an unknown kind')
+    else if (!isObject(part) || !CITATIONS.has(part.type)) throw unreadableError('content of an unknown kind')
   }
 }
 
 /** A call that no tool was offered for is noted, and told to nobody. `function_call` is the form before `tool_calls`. */
-function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], { calls }: Seen, { tools }: Asked): void {
+function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, { tools }: Asked): void {
   if (message.tool_calls === undefined && message.function_call === undefined) return
   const told = tools ? parts : []
-  calls.take(message.tool_calls, whole, told)
-  if (isObject(message.function_call)) calls.take([{ function: message.function_call }], whole, told)
+  seen.calls ??= createToolCallReader()
+  seen.calls.take(message.tool_calls, whole, told)
+  if (isObject(message.function_call)) seen.calls.take([{ function: message.function_call }], whole, told)
 }
 
 /** Log probabilities belong to the text they came with, that is to the last part of it. */
@@ -155,41 +213,47 @@ function addLogprobs(logprobs: unknown, parts: ChatPart[], from: number, { logpr
 }
 
 function toEnding(reason: string, { text, refusal, calls }: Seen, { tools }: Asked): Ending {
-  const outcome = OUTCOMES.get(reason)
-  if (!outcome) {
-    const named = /^[\w-]{1,64}$/.test(reason) ? ` "${reason}"` : ''
-    throw new ProviderError('server_error', `The provider ended its answer with the unknown finish reason${named}.`)
-  }
-  if (calls.unnamed) throw unreadableError('a tool call without a name')
-  const isAnswer = text || (tools && calls.any)
+  // Google's interface of this kind says what was filtered, as in `content_filter: SAFETY`.
+  const ending: Ending = reason.startsWith('content_filter:')
+    ? { outcome: 'filtered', nativeFinishReason: reason }
+    : endingOf(OUTCOMES, reason)
+  if (calls?.unnamed) throw unreadableError('a tool call without a name')
   // Without any text there is nothing to hand on, only a question that nobody here can answer.
-  if (!isAnswer && (TOOL_REASONS.has(reason) || calls.any)) {
-    throw unreadableError(tools ? 'the end of a tool call without the call' : 'a tool call instead of an answer')
+  if (!tools && !text && (TOOL_REASONS.has(reason) || calls?.any)) {
+    throw unreadableError('a tool call instead of an answer')
   }
-  return { outcome: refusal && outcome === 'complete' ? 'filtered' : outcome, nativeFinishReason: reason }
+  return refusal && ending.outcome === 'complete' ? { ...ending, outcome: 'filtered' } : ending
 }
 
-function parse(data: string, cut: boolean): Json | undefined {
-  let chunk: unknown
-  try {
-    chunk = JSON.parse(data)
-  } catch (error) {
-    if (cut) return undefined
-    // It may have carried text, so leaving it out could pass off a shortened answer as a whole one.
-    throw unreadableError('an event that is not JSON', error)
-  }
-  if (!isObject(chunk)) throw unreadableError('an event that is not an object')
-  return chunk
-}
-
-/** Errors come as `error` in a chunk or a choice, as an `error` event, or bare with `object: "error"` (vLLM). */
+/**
+ * Errors come as `error` in a chunk or a choice, as an `error` event, bare with `object: "error"` (vLLM), or in `x_groq`, where
+ * Groq tells why it stopped a stream.
+ */
 function throwReported(value: Json, eventName?: string): void {
-  if (value.error !== undefined && value.error !== null) throw reportedError(value.error)
+  if (isReported(value.error)) throw reportedError(value.error)
+  if (value.x_groq !== undefined) throwReported({ error: member(value.x_groq, 'error') })
   if (value.object === 'error' || eventName === 'error') throw reportedError(value)
 }
 
-/** The one choice we asked for; undefined in chunks that only carry usage or filter results. */
-function firstChoice({ choices }: Json): Json | undefined {
-  if (!Array.isArray(choices)) return undefined
-  return choices.find((choice): choice is Json => isObject(choice) && (choice.index ?? 0) === 0)
+/** Some servers have an empty `error` in every good answer. */
+function isReported(error: unknown): boolean {
+  if (isObject(error)) return Object.keys(error).length > 0
+  return error !== undefined && error !== null && error !== '' && error !== false
 }
+
+/**
+ * The one choice we asked for, which some proxies cut in two, its text and its tool calls; none in chunks that only carry usage
+ * or filter results.
+ */
+function ourChoices({ choices }: Json): Json[] {
+  if (choices === undefined || choices === null) return []
+  if (!Array.isArray(choices)) throw unreadableError('choices that are no list')
+  return choices.filter((choice): choice is Json => {
+    if (!isObject(choice)) throw unreadableError('a choice that is no object')
+    const index = choice.index ?? 0
+    if (typeof index !== 'number') throw unreadableError('a choice whose index is no number')
+    return index === 0
+  })
+}
+
+const isFilled = (value: unknown) => typeof value === 'string' && value !== ''

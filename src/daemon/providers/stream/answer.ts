@@ -11,6 +11,7 @@ import type { ChatPart, ProviderError } from '../provider.ts'
 import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
+import { withWholeCalls } from './tool-arguments.ts'
 import { openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type AnswerCall = {
@@ -49,7 +50,7 @@ export async function readJson(
   const limits = { attemptMs, firstTokenMs: attemptMs, stallMs: attemptMs }
   const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
   try {
-    const { status, headers } = await upstream.head
+    const { status, headers } = await upstream.takeHead()
     if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal })
     return await readJsonBody(upstream)
   } finally {
@@ -60,7 +61,9 @@ export async function readJson(
 
 // An iterator by hand: a generator would add three turns of the microtask queue to every network read.
 class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
-  readonly #call: AnswerCall
+  /** Until it has begun: its request is not wanted any more then, and may be large. */
+  #call: AnswerCall | undefined
+  readonly #clock: Clock
   readonly #signal: AbortSignal
   #upstream: Upstream | undefined
   #watch: SilenceWatch | undefined
@@ -71,20 +74,17 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
 
   constructor(call: AnswerCall, signal: AbortSignal) {
     this.#call = call
+    this.#clock = call.clock
     this.#signal = signal
   }
 
-  async next(): Promise<IteratorResult<readonly ChatPart[]>> {
-    if (this.#over) return NO_MORE
-    try {
-      const parts = this.#assembly ? await this.#read(this.#assembly) : await this.#start()
-      // The reader may stop at the part that ends the answer, so the call ends with it.
-      if (parts.at(-1)?.type === 'end') this.#finish(true)
-      return { done: false, value: parts }
-    } catch (error) {
-      this.#finish(false)
-      throw error
-    }
+  // No promise around that of the parts: each would add turns of the microtask queue to every network read.
+  next(): Promise<IteratorResult<readonly ChatPart[]>> {
+    if (this.#over) return Promise.resolve(NO_MORE)
+    if (this.#assembly) return this.#read(this.#assembly)
+    const call = this.#call as AnswerCall
+    this.#call = undefined
+    return this.#start(call)
   }
 
   async return(): Promise<IteratorResult<readonly ChatPart[]>> {
@@ -93,43 +93,65 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
   }
 
   /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
-  async #start(): Promise<readonly ChatPart[]> {
-    const { pool, clock, timeouts, streamed, format } = this.#call
-    const request = typeof this.#call.request === 'function' ? await this.#call.request() : this.#call.request
-    if (this.#over) throw GIVEN_UP
-    const upstream = openUpstream(pool, request, this.#signal)
-    this.#upstream = upstream
-    this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
-    const { status, headers } = await upstream.head
-    if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
-    // Some servers answer a streamed request with one JSON body, an error above all.
-    if (!streamed || isJson(headers)) return format.decodeBody(await readJsonBody(upstream))
-    this.#assembly = assembleAnswer(format)
-    return this.#read(this.#assembly)
+  async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
+    const { pool, clock, timeouts, streamed, format } = call
+    try {
+      const request = typeof call.request === 'function' ? await call.request() : call.request
+      if (this.#over) throw GIVEN_UP
+      const upstream = openUpstream(pool, request, this.#signal)
+      this.#upstream = upstream
+      this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
+      const { status, headers } = await upstream.takeHead()
+      if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
+      const opening = streamed ? await readOpening(upstream) : undefined
+      // Some servers answer a streamed request with one JSON body, an error above all, whatever they call it.
+      if (!streamed || (opening && opensJson(opening))) {
+        const body = await readJsonBody(upstream, opening ?? undefined)
+        return this.#handOut(withWholeCalls(format.decodeBody(body), format))
+      }
+      this.#assembly = assembleAnswer(format)
+      return this.#read(this.#assembly, opening)
+    } catch (error) {
+      this.#finish(false)
+      throw error
+    }
   }
 
-  /** Reads until there are parts. */
-  async #read(assembly: AnswerAssembly): Promise<readonly ChatPart[]> {
+  /** Reads until there are parts. `opening` is what has been read already. */
+  async #read(assembly: AnswerAssembly, opening?: Buffer | null): Promise<IteratorResult<readonly ChatPart[]>> {
     const watch = this.#watch as SilenceWatch
-    for (;;) {
-      // The watch counts silence only, so a stream that never falls silent has no other bound.
-      if (this.#streamedBytes > PROVIDER_STREAM_BYTES) throw tooLong(PROVIDER_STREAM_BYTES)
-      watch.waiting()
-      const bytes = await nextBytes(this.#upstream as Upstream, assembly, this.#signal)
-      watch.heard()
-      this.#streamedBytes += bytes?.length ?? 0
-      const parts = assembly.take(bytes)
-      if (parts.length > 0) watch.committed()
-      if (assembly.state === 'finishing') watch.finishing()
-      if (parts.length > 0) return parts
+    let ahead = opening
+    try {
+      for (;;) {
+        // The watch counts silence only, so a stream that never falls silent has no other bound.
+        if (this.#streamedBytes > PROVIDER_STREAM_BYTES) throw tooLong(PROVIDER_STREAM_BYTES)
+        watch.waiting()
+        const bytes = ahead === undefined ? await nextBytes(this.#upstream as Upstream, assembly, this.#signal) : ahead
+        ahead = undefined
+        watch.heard()
+        this.#streamedBytes += bytes?.length ?? 0
+        const parts = assembly.take(bytes)
+        if (parts.length > 0) watch.committed()
+        if (assembly.state === 'finishing') watch.finishing()
+        if (parts.length > 0) return this.#handOut(parts)
+      }
+    } catch (error) {
+      this.#finish(false)
+      throw error
     }
+  }
+
+  #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
+    // The reader may stop at the part that ends the answer, so the call ends with it.
+    if (parts.at(-1)?.type === 'end') this.#finish(true)
+    return { done: false, value: parts }
   }
 
   #finish(complete: boolean): void {
     if (this.#over) return
     this.#over = true
     this.#watch?.stop()
-    if (complete) this.#upstream?.release(this.#call.clock, STREAM_END_GRACE_MS)
+    if (complete) this.#upstream?.release(this.#clock, STREAM_END_GRACE_MS)
     else this.#upstream?.cancel(GIVEN_UP)
   }
 }
@@ -164,20 +186,23 @@ async function toStatusError(
   return statusError(status, headers, body?.toString() ?? '', clock.now())
 }
 
-async function readJsonBody(upstream: Upstream): Promise<unknown> {
-  const bytes = await readBody(upstream, PROVIDER_BODY_BYTES)
+async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unknown> {
+  const bytes = await readBody(upstream, PROVIDER_BODY_BYTES, opening)
   if (!bytes) throw tooLong(PROVIDER_BODY_BYTES)
   try {
-    return JSON.parse(bytes.toString())
+    return JSON.parse(withoutMark(bytes).toString())
   } catch (error) {
     throw unreadableError('an answer that is not JSON', error)
   }
 }
 
+/** RFC 8259 §8.1: nobody may send a byte order mark before JSON, and whoever reads may pass over it. */
+const withoutMark = (bytes: Buffer) => (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes)
+
 /** The whole body, or undefined when it is longer than `limit` bytes. */
-async function readBody(upstream: Upstream, limit: number): Promise<Buffer | undefined> {
-  const pieces: Buffer[] = []
-  let length = 0
+async function readBody(upstream: Upstream, limit: number, opening?: Buffer): Promise<Buffer | undefined> {
+  const pieces = opening ? [opening] : []
+  let length = opening?.length ?? 0
   for (let piece = await upstream.next(); piece; piece = await upstream.next()) {
     pieces.push(piece)
     length += piece.length
@@ -186,6 +211,21 @@ async function readBody(upstream: Upstream, limit: number): Promise<Buffer | und
   return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
 }
 
+const BYTE_ORDER_MARK = Buffer.from('\u{feff}')
+
 const tooLong = (limit: number) => unreadableError(`an answer over ${limit} bytes`)
 
-const isJson = (headers: IncomingHttpHeaders) => /^\s*application\/(.+\+)?json\b/i.test(headers['content-type'] ?? '')
+/** The first bytes that are more than blanks, which some servers send while they wait; null for a body without any. */
+async function readOpening(upstream: Upstream): Promise<Buffer | null> {
+  let bytes = await upstream.next()
+  while (bytes?.every((byte) => BLANKS.has(byte))) bytes = await upstream.next()
+  return bytes
+}
+
+const opensJson = (opening: Buffer) => {
+  const first = withoutMark(opening).find((byte) => !BLANKS.has(byte))
+  return first === 0x7b || first === 0x5b
+}
+
+/** Tab, line feed, carriage return and space, as in RFC 8259 §2. */
+const BLANKS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0d, 0x20])

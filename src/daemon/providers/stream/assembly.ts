@@ -1,6 +1,8 @@
 import type { ChatPart, TokenUsage } from '../provider.ts'
+import { type Ending, worseEnding } from './ending.ts'
 import { truncatedError } from './failure.ts'
 import { createSseReader, type SseEvent } from './sse.ts'
+import { createCallCheck } from './tool-arguments.ts'
 
 /** What the events of a stream have told so far; a decoder writes it, the assembly decides by it. */
 export type AnswerDraft = {
@@ -8,6 +10,7 @@ export type AnswerDraft = {
   parts: ChatPart[]
   /** The finish reason, once it has come. Without it no answer ends as an answer. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
+  /** The latest counts; every event that has some sets others. */
   usage: TokenUsage | undefined
   /** The provider's end marker was seen. */
   done: boolean
@@ -25,6 +28,10 @@ export type EventReader = {
 export type AnswerFormat = {
   /** Where a stream is not one of server-sent events: a reader for it. */
   createEventReader?: () => EventReader
+  /** A finish reason may be followed by more of the answer, and nothing but the end of the body says that it is over. */
+  endsWithBody?: true
+  /** Calls of tools are left out, for nobody has offered any. */
+  hidesCalls?: boolean
   /** A decoder for one stream; it is handed every event in order, until the draft is `done`. */
   createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void
   /** A whole, not streamed answer: its parts, the `end` last. */
@@ -33,8 +40,9 @@ export type AnswerFormat = {
 
 export type AnswerAssembly = {
   /**
-   * `finishing`: the finish reason has come, only usage and the end marker may still follow. `broken`: the next `take` throws,
-   * whatever it is given.
+   * `finishing`: the finish reason has come, and only usage and the end marker may still follow, so that the answer is whole
+   * without them. `open` also while that cannot be told: where servers give every piece a finish reason, one that came with
+   * words, or before any, may be the last or not. `broken`: the next `take` throws, whatever it is given.
    */
   readonly state: 'open' | 'finishing' | 'broken' | 'ended'
   /**
@@ -51,35 +59,81 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   const decode = format.createEventDecoder()
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
   let ended = false
+  /** Nothing was said since the latest counts. */
+  let isCounted = false
+  let toldUsage: TokenUsage | undefined
+  let hasSpoken = false
+  const calls = createCallCheck(format)
+  /** The worst since the last words. */
+  let ending: Ending | undefined
+  let isFinishing = false
+  let wasTakenBack = false
   let failure: { reason: unknown } | undefined
 
   function decodeAll(bytes: Buffer | null): void {
     for (const event of bytes ? events.read(bytes) : events.end()) {
+      const { usage, ending: endingBefore } = draft
+      const before = draft.parts.length
       decode(event, draft)
+      const hasWords = draft.parts.length > before
+      if (draft.usage !== usage) isCounted = true
+      else if (hasWords) isCounted = false
+      if (hasWords) noteWords(before)
+      if (draft.ending && draft.ending !== endingBefore) {
+        // What was unsure once stays so: a second reason by itself may be of another piece without words.
+        if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
+        ending = worseEnding(ending, draft.ending)
+        draft.ending = ending
+      }
       if (draft.done) break
     }
     if (!draft.done && bytes !== null) return
     if (!draft.ending) throw truncatedError()
-    draft.parts.push({ type: 'end', ...draft.ending, usage: draft.usage })
+    calls.check(draft.ending)
+    if (!isCounted) tellUsage()
+    draft.parts.push({ type: 'end', ...draft.ending, usage: isCounted ? draft.usage : undefined })
     ended = true
+  }
+
+  function noteWords(from: number): void {
+    hasSpoken = true
+    wasTakenBack ||= ending !== undefined
+    ending = undefined
+    isFinishing = false
+    for (let at = from; at < draft.parts.length; at++) calls.add(draft.parts[at] as ChatPart)
+  }
+
+  /** For the case that the answer breaks. Never the first part of a stream: counting is not yet speaking. */
+  function tellUsage(): void {
+    hasSpoken ||= draft.parts.length > 0
+    if (draft.usage === undefined || draft.usage === toldUsage || !hasSpoken) return
+    toldUsage = draft.usage
+    draft.parts.push({ type: 'usage', usage: draft.usage })
   }
 
   return {
     get state() {
       if (failure) return 'broken'
       if (ended) return 'ended'
-      return draft.ending ? 'finishing' : 'open'
+      return draft.ending && isFinishing ? 'finishing' : 'open'
     },
     take(bytes) {
       if (failure) throw failure.reason
-      draft.parts = []
+      const parts: ChatPart[] = []
+      draft.parts = parts
       try {
         decodeAll(bytes)
       } catch (reason) {
-        if (draft.parts.length === 0) throw reason
+        tellUsage()
+        if (parts.length === 0) throw reason
         failure = { reason }
       }
-      return draft.parts
+      if (!ended) tellUsage()
+      // Not held until the next read: with thousands of quiet streams, what outlives a second is what memory goes to.
+      draft.parts = NO_PARTS
+      return parts
     },
   }
 }
+
+const NO_PARTS: ChatPart[] = []

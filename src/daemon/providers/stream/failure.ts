@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { isObject } from '../json.ts'
 import { type FailureReason, ProviderError } from '../provider.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
@@ -6,26 +7,37 @@ import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-
 type ErrorDetails = {
   code: string | undefined
   status: number | undefined
+  /** Code, type and the like, lower case. */
+  names: string
+  /** These and the message, which may be of anything. */
   words: string
   retryAfterSeconds: number | undefined
 }
 
 const OUR_FAULT = new Set([401, 402, 403, 404])
-/** What some answer with 400 although the caller cannot mend it: our key, our place, our credit, our signature. */
+/** What some answer with 400 although the caller cannot mend it: our key, our place, our credit, our signature, our model. */
 const OUR_SETTING =
-  /api_key_invalid|api key (not valid|expired)|failed_precondition|credit balance is too low|incompletesignature|notauthorized|requestexpired/
-const MAY_BE_THE_PROMPT = new Set([400, 403, 413, 422])
+  /api_key_invalid|incorrect api key|invalid.?api.?key|api key (not valid|expired)|failed_precondition|credit balance is too low|arrearage|billing_(not_active|hard_limit)|(organization|account) has been disabled|incompletesignature|notauthorized|requestexpired|invalid_model|decommissioned|model identifier is invalid/
+/** The only statuses that are of the request; any other of their kind is of what we or the provider have made of it. */
+const THE_REQUEST = new Set([400, 413, 415, 422])
+/** What a 403 says of the prompt; it speaks of our account otherwise, which may be under moderation itself. */
+const FORBIDDEN_CONTENT = /usage guidelines|safety_check/
 const CONTEXT_LENGTH =
-  /context.?(length|window|size|limit)|too many tokens|(prompt|input) is too long|maximum.{0,20}tokens|input tokens exceed/
+  /context.?(length|window|size|limit)|too many tokens|(prompt|input) is too long|maximum.{0,20}tokens|input tokens exceed|(prompt|input|model|max) length|token limit|max_new_tokens/
 const CONTENT_FILTER =
-  /content.?(filter|policy|management)|responsibleaipolicy|data_inspection_failed|moderation|safety system|flagged/
+  /content.?(filter|policy|management)|responsibleaipolicy|data_inspection_failed|moderation|safety system|flagged|usage guidelines|safety_check|content exists risk/
 const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|insufficient_quota|resource_exhausted/
+/** As some answer to too many requests with 400, where the word alone may be of anything. */
+const LIMIT_EXCEEDED = /rate.?limit.{0,20}(exceeded|reached)|too many requests/
+const PROVIDER_FAULT = /server_?error|internal|api_error|overloaded|unavailable|timeout/
+/** The model wrote what its server could not take: another one may do better. */
+const MODEL_FAILED = /tool_use_failed|json_validate_failed/
 const BAD_REQUEST = /invalid.?request|bad.?request|unsupported|validation/
 const SHOWN_CODE = /^[\w.-]{1,64}$/
 
 /** The failure that a status other than 200 stands for (named-endpoints §6, architecture §9). */
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
-  const details = errorDetails(parseJson(body), headers['x-amzn-errortype'])
+  const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   // These headers come with every answer, so they tell a wait only where a limit was the reason.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
   return new ProviderError(statusReason(status, details), `The provider answered ${status}${shown(details.code)}.`, {
@@ -39,9 +51,9 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
 /** The failure that an error object inside a 200 stands for. Without a known code it is the provider's own. */
 export function reportedError(error: unknown): ProviderError {
   const details = errorDetails({ error })
-  const { status, words } = details
+  const { status } = details
   const reason =
-    status !== undefined && status >= 400 && status < 600 ? statusReason(status, details) : wordsReason(words)
+    status !== undefined && status >= 400 && status < 600 ? statusReason(status, details) : wordsReason(details)
   return new ProviderError(reason, `The provider reported an error in its answer${shown(details.code)}.`, {
     retryAfterSeconds: details.retryAfterSeconds,
     alarm: status !== undefined && isOurFault(status, details),
@@ -73,48 +85,72 @@ const isOurFault = (status: number, { words }: ErrorDetails) =>
   OUR_FAULT.has(status) || (status === 400 && OUR_SETTING.test(words))
 
 function statusReason(status: number, details: ErrorDetails): FailureReason {
-  const { words } = details
-  if (MAY_BE_THE_PROMPT.has(status)) {
-    if (status !== 403 && CONTEXT_LENGTH.test(words)) return 'context_length'
-    if (CONTENT_FILTER.test(words)) return 'content_filter'
+  const { names, words, code = '' } = details
+  if (MODEL_FAILED.test(code)) return 'server_error'
+  // Groq answers 413 where the tokens of one request are over the limit of a minute, some of AWS 400 to too many requests.
+  if (status === 413 || status === 400) {
+    if (/^(rate_limit_exceeded|throttling)/i.test(code) || LIMIT_EXCEEDED.test(words)) return 'rate_limit'
   }
+  if (status === 403 && (CONTENT_FILTER.test(names) || FORBIDDEN_CONTENT.test(words))) return 'content_filter'
   if (status === 429 || details.code === 'ServiceQuotaExceededException') return 'rate_limit'
   if (status === 408) return 'timeout'
-  // 424 is of a model that failed behind the provider.
-  if (isOurFault(status, details) || status >= 500 || status === 424 || status < 400) return 'server_error'
-  return 'bad_request'
+  if (isOurFault(status, details) || !THE_REQUEST.has(status)) return 'server_error'
+  if (CONTEXT_LENGTH.test(words)) return 'context_length'
+  return CONTENT_FILTER.test(words) ? 'content_filter' : 'bad_request'
 }
 
-function wordsReason(words: string): FailureReason {
+/** Names before words: a message may speak of anything. */
+function wordsReason({ names, words, code = '' }: ErrorDetails): FailureReason {
+  if (MODEL_FAILED.test(code)) return 'server_error'
+  const named = limitReason(names)
+  if (named) return named
+  if (PROVIDER_FAULT.test(names)) return 'server_error'
+  return limitReason(words) ?? (BAD_REQUEST.test(names) ? 'bad_request' : 'server_error')
+}
+
+function limitReason(words: string): FailureReason | undefined {
   if (RATE_LIMIT.test(words)) return 'rate_limit'
   if (CONTEXT_LENGTH.test(words)) return 'context_length'
-  if (CONTENT_FILTER.test(words)) return 'content_filter'
-  return BAD_REQUEST.test(words) ? 'bad_request' : 'server_error'
+  return CONTENT_FILTER.test(words) ? 'content_filter' : undefined
 }
 
 /**
  * Reads `{error: {code, type, status, message, innererror, metadata}}`, `{error: "…"}`, the same bare, or in a list, and the
  * header in which AWS names the error, as in `ThrottlingException:http://…`.
  */
-function errorDetails(body: unknown, errorType?: string | string[]): ErrorDetails {
+function errorDetails(body: unknown, errorType?: string | string[], nowMs = Number.NaN): ErrorDetails {
   const first: unknown = Array.isArray(body) ? body[0] : body
   const outer = isObject(first) ? first : {}
   const error = isObject(outer.error) ? outer.error : typeof outer.error === 'string' ? { message: outer.error } : outer
   const inner = isObject(error.innererror) ? error.innererror.code : undefined
   const reasons = isObject(error.metadata) && Array.isArray(error.metadata.reasons) ? 'flagged' : undefined
   const names = [error.code, error.type, error.status, String(errorType ?? '').split(':')[0]]
-  const words = [...names, error.message, error.detail, inner, reasons].filter((word) => typeof word === 'string')
+  const all = [...names, inner, reasons]
   return {
     code: names.filter((name) => typeof name === 'string').find((name) => name !== '' && !/^\d+$/.test(name)),
     status: names.map(Number).find((name) => Number.isInteger(name) && name >= 100 && name < 600),
-    words: words.join(' ').toLowerCase(),
-    retryAfterSeconds: retryInfoSeconds(error.details),
+    names: joined(all),
+    words: joined([...all, error.message, error.detail]),
+    retryAfterSeconds: retryInfoSeconds(error.details) ?? passedOnSeconds(error.metadata, nowMs),
   }
 }
 
-const shown = (code: string | undefined) => (code !== undefined && SHOWN_CODE.test(code) ? ` (${code})` : '')
+/** OpenRouter puts headers of the provider behind it into the error. */
+function passedOnSeconds(metadata: unknown, nowMs: number): number | undefined {
+  const headers = isObject(metadata) ? metadata.headers : undefined
+  if (!isObject(headers) || Number.isNaN(nowMs)) return undefined
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)] as const)
+  const passedOn = Object.fromEntries(entries)
+  return retryAfterSeconds(passedOn, nowMs) ?? limitResetSeconds(passedOn, nowMs)
+}
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+const joined = (words: readonly unknown[]) =>
+  words
+    .filter((word) => typeof word === 'string')
+    .join(' ')
+    .toLowerCase()
+
+const shown = (code: string | undefined) => (code !== undefined && SHOWN_CODE.test(code) ? ` (${code})` : '')
 
 function parseJson(text: string): unknown {
   try {

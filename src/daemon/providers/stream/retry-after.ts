@@ -1,21 +1,27 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RETRY_AFTER_SECONDS } from '../../../shared/spec-limits.ts'
+import { isObject } from '../json.ts'
 
-/** Retry-After as seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7), or retry-after-ms; rounded up, never negative. */
+/**
+ * Retry-After as seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7), as the durations and ISO dates that some send instead, or
+ * retry-after-ms; of several the longest. Rounded up, never negative.
+ */
 export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
-  const milliseconds = single(headers['retry-after-ms'])
+  const milliseconds = single(headers['retry-after-ms']) ?? single(headers['x-ms-retry-after-ms'])
   if (milliseconds && NUMBER.test(milliseconds)) return wholeSeconds(Number(milliseconds) / 1000)
   const value = single(headers['retry-after'])
   if (!value) return undefined
-  if (NUMBER.test(value)) return wholeSeconds(Number(value))
+  const several = /^\d+(\s*,\s*\d+)+$/.test(value) ? value.split(',') : [value]
+  if (several.every((one) => NUMBER.test(one.trim()))) return wholeSeconds(Math.max(...several.map(Number)))
   // The asctime form has no zone although it means UTC.
   const date = Date.parse(/^[A-Za-z]{3},? .*\d$/.test(value) ? `${value} GMT` : value)
-  return Number.isNaN(date) || !/^[A-Za-z]{3}/.test(value) ? undefined : wholeSeconds((date - nowMs) / 1000)
+  if (!/^[A-Za-z]{3}/.test(value)) return resetSeconds(value, nowMs)
+  return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
 /**
  * When the limit that was hit starts anew, by the headers that tell of limits: `x-ratelimit-reset[-<limit>]` and
- * `ratelimit-reset` in seconds, as a duration such as "6m0s", or as a time, and `anthropic-ratelimit-<limit>-reset` as a
+ * `ratelimit-reset` in seconds, as a duration such as "6m0s", or as a time, the `t` or `reset` of `ratelimit`, and `anthropic-ratelimit-<limit>-reset` as a
  * date. The longest wait of the limits of which nothing remains; where none of them says so, the shortest of all.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
@@ -23,7 +29,7 @@ export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): 
   const usedUp: number[] = []
   for (const [name, value] of Object.entries(headers)) {
     if (!LIMIT_RESET.test(name)) continue
-    const seconds = resetSeconds(single(value) ?? '', nowMs)
+    const seconds = resetSeconds(resetOf(name, single(value) ?? ''), nowMs)
     if (seconds === undefined) continue
     waits.push(seconds)
     if (single(headers[name.replace('reset', 'remaining')]) === '0') usedUp.push(seconds)
@@ -44,7 +50,7 @@ export function retryInfoSeconds(details: unknown): number | undefined {
 }
 
 const NUMBER = /^\d+(\.\d+)?$/
-const LIMIT_RESET = /^(x-ratelimit-reset(-[\w-]+)?|ratelimit-reset|anthropic-ratelimit-[\w-]+-reset)$/
+const LIMIT_RESET = /^(ratelimit|x-rate-?limit-reset(-[\w-]+)?|ratelimit-reset|anthropic-ratelimit-[\w-]+-reset)$/
 const DURATION = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?$/
 /** A number this large is a time since 1970, in seconds or in milliseconds, and not a wait. */
 const LOWEST_TIME_SECONDS = 1_000_000_000
@@ -66,10 +72,12 @@ function resetSeconds(value: string, nowMs: number): number | undefined {
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
+/** Drops the window after a reset, as in `12;w=60`; of the one header that tells all of a limit, takes the reset out of it. */
+const resetOf = (name: string, value: string): string =>
+  (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
+
 type Units = [number, number, number, number, number]
 
 const wholeSeconds = (seconds: number) => Math.min(Math.max(0, Math.ceil(seconds)), RETRY_AFTER_SECONDS)
 
 const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value)?.trim()
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null

@@ -1,47 +1,52 @@
 import { StringDecoder } from 'node:string_decoder'
 import { createParser } from 'eventsource-parser'
 import { PROVIDER_EVENT_BYTES } from '../../../shared/spec-limits.ts'
-import { ProviderError } from '../provider.ts'
+import { parseObject } from '../json.ts'
+import type { ProviderError } from '../provider.ts'
+import { reportedError, unreadableError } from './failure.ts'
 
 /** `cut` marks a last event whose blank line never came, so its data may break off. */
 export type SseEvent = { name: string | undefined; data: string; cut: boolean }
 
 export type SseReader = {
   /** The events that these bytes complete. */
-  read(bytes: Buffer): SseEvent[]
+  read(bytes: Buffer): Iterable<SseEvent>
   /** The event that was under way when the stream ended, if any. */
-  end(): SseEvent[]
+  end(): Iterable<SseEvent>
 }
 
 /**
  * Server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, also inside a character or a CRLF.
- * Comments and fields other than data and event are dropped.
- * @throws ProviderError when one event outgrows PROVIDER_EVENT_BYTES.
+ * Comments and fields other than data and event are dropped. What a ProviderError follows is given first: it is thrown when one
+ * event outgrows PROVIDER_EVENT_BYTES, for an error that is in no event, and for what else looks as if it belonged into one.
  */
 export function createSseReader(): SseReader {
   // StringDecoder costs half of a streaming TextDecoder, but leaves the byte order mark to us.
   const decoder = new StringDecoder('utf8')
   let atStart = true
   let ending = false
-  let tooLong = false
-  let events: SseEvent[] = []
+  let failure: ProviderError | undefined
+  /** Of the read at hand; not held longer, as it holds the text of the whole read. */
+  let events = NO_EVENTS
   const parser = createParser({
     maxBufferSize: PROVIDER_EVENT_BYTES,
-    onEvent: ({ event, data }) => events.push({ name: event, data, cut: ending }),
-    onError({ type }) {
-      if (type === 'max-buffer-size-exceeded') tooLong = true
+    onEvent({ event, data }) {
+      if (!failure) events.push({ name: event, data, cut: ending })
+    },
+    onError({ type, line = '' }) {
+      failure ??= type === 'max-buffer-size-exceeded' ? tooLong() : lostLine(line)
     },
   })
 
-  function feed(text: string): SseEvent[] {
-    if (text === '') return []
+  function feed(text: string): Iterable<SseEvent> {
+    if (text === '') return NO_EVENTS
     const withoutMark = atStart && text.startsWith('\u{feff}') ? text.slice(1) : text
     atStart = false
-    events = []
+    const complete: SseEvent[] = []
+    events = complete
     parser.feed(withoutMark)
-    if (tooLong)
-      throw new ProviderError('server_error', `The provider sent an event over ${PROVIDER_EVENT_BYTES} bytes.`)
-    return events
+    events = NO_EVENTS
+    return failure ? thenFail(complete, failure) : complete
   }
 
   return {
@@ -52,4 +57,24 @@ export function createSseReader(): SseReader {
       return [...rest, ...feed('\n\n')]
     },
   }
+}
+
+const NO_EVENTS: SseEvent[] = []
+
+function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterable<SseEvent> {
+  yield* events
+  throw failure
+}
+
+const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
+
+/**
+ * The failure that a line without a known field stands for: an error as llama.cpp sends it, or as bare JSON, or what may have been
+ * words of the answer. Undefined for what can be passed over, as the standard asks for.
+ */
+function lostLine(line: string): ProviderError | undefined {
+  const trimmed = line.trim()
+  const json = parseObject(trimmed.replace(/^error:/, ''))
+  if (json && (trimmed.startsWith('error:') || json.error !== undefined)) return reportedError(json.error ?? json)
+  return /^([{[]|data)/.test(trimmed) ? unreadableError('a line that is no part of an event') : undefined
 }

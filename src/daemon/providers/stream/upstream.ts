@@ -12,10 +12,10 @@ export type UpstreamRequest = {
 
 export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 
-/** One running HTTP call. It has one reader, which first awaits `head` and then calls `next` one at a time. */
+/** One running HTTP call. It has one reader, which first awaits `takeHead` and then calls `next` one at a time. */
 export type Upstream = {
-  /** Status and headers. Rejects with a ProviderError. */
-  head: Promise<UpstreamHead>
+  /** Status and headers, once: a stream need not hold them for minutes. Rejects with a ProviderError. */
+  takeHead(): Promise<UpstreamHead>
   /**
    * All bytes that came since the last call, null at the end of the body. At most STREAM_BUFFER_BYTES wait here; then
    * the socket is no longer read. Rejects with a ProviderError once the bytes before the failure have been handed out.
@@ -39,11 +39,11 @@ export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal:
 }
 
 class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
-  readonly head: Promise<UpstreamHead>
+  #head: Promise<UpstreamHead>
   readonly #signal: AbortSignal
   readonly #onAbort = () => this.cancel(abortedError(this.#signal))
-  #resolveHead: (head: UpstreamHead) => void = () => {}
-  #rejectHead: (error: Error) => void = () => {}
+  #resolveHead: (head: UpstreamHead) => void = ignore
+  #rejectHead: (error: Error) => void = ignore
   #answering = false
   #controller: Dispatcher.DispatchController | undefined
   #held: Buffer[] = []
@@ -56,7 +56,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   constructor(pool: Dispatcher, { path, headers, body }: UpstreamRequest, signal: AbortSignal) {
     this.#signal = signal
-    this.head = new Promise((resolve, reject) => {
+    this.#head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
     })
@@ -68,6 +68,12 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     // The limits of a call are ours (silence.ts), so undici's two are off. It never writes to the headers.
     const options = { method: 'POST', path, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 }
     pool.dispatch(options, this)
+  }
+
+  takeHead(): Promise<UpstreamHead> {
+    const head = this.#head
+    this.#head = TAKEN
+    return head
   }
 
   next(): Promise<Buffer | null> {
@@ -102,10 +108,15 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     if (this.#failure) controller.abort(this.#failure)
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
+    // Bytes that undici would keep until the end of the answer.
+    controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })
+    // Both hold the promise, and with it the headers.
+    this.#resolveHead = ignore
+    this.#rejectHead = ignore
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -156,3 +167,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     this.#releaseTimer?.cancel()
   }
 }
+
+const ignore = () => {}
+
+const TAKEN: Promise<never> = new Promise(() => {})

@@ -315,3 +315,18 @@ test('options that ask for nothing are no reason to refuse', () => {
   const options = { frequencyPenalty: 0, presencePenalty: 0, logprobs: false, topLogprobs: 0, stop: [] }
   expect(withOptions(options, { temperature: 1 })).toEqual({ ...sent({}), temperature: 1 })
 })
+
+test.each([
+  ['claude-opus-4-6', true],
+  ['claude-opus-4-20250514', true],
+  ['claude-sonnet-4-5@20250929', true],
+  ['claude-3-7-sonnet-20250219', true],
+  ['claude-opus-4-7', false],
+  ['claude-opus-4.8', false],
+  ['claude-sonnet-5', false],
+  ['claude-haiku-5-20270101', false],
+])('%s is told our default temperature: %s; what a caller asks for is sent to any', (model, isTold) => {
+  const byDefault = withOptions({}, { model, temperature: 0.7, temperatureIsDefault: true })
+  expect(byDefault.temperature).toBe(isTold ? 0.7 : undefined)
+  expect(withOptions({}, { model, temperature: 0.7 })).toMatchObject({ temperature: 0.7 })
+})

@@ -4,6 +4,7 @@ import { anthropicFormat } from '../../../../src/daemon/providers/anthropic/wire
 import { ProviderError } from '../../../../src/daemon/providers/provider.ts'
 import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
 import { splitAt } from '../../../upstream.ts'
+import { argumentPieces } from '../argument-pieces.ts'
 import { anthropicStream } from './anthropic-stream.ts'
 import { fixtures, playBody, playStream } from './playback.ts'
 
@@ -28,7 +29,7 @@ describe('recorded streams', () => {
     const texts = fc.array(fc.string({ unit: 'binary' }), { maxLength: 6 })
     const cuts = fc.array(fc.nat(4000), { maxLength: 20 })
     fc.assert(
-      fc.property(texts, texts, texts, fc.boolean(), cuts, (thoughts, said, pieces, crlf, offsets) => {
+      fc.property(texts, texts, argumentPieces, fc.boolean(), cuts, (thoughts, said, pieces, crlf, offsets) => {
         const body = anthropicStream({ thoughts, texts: said, toolCalls: [pieces] })
         const played = playStream(splitAt(crlf ? body.replaceAll('\n', '\r\n') : body, offsets))
         const thinking = thoughts.join('')
@@ -50,6 +51,25 @@ describe('recorded streams', () => {
       const { outcome } = playStream([body.subarray(0, at)])
       expect({ at, outcome }).toEqual({ at, outcome: at < stopEnd ? 'truncated' : 'complete' })
     }
+  })
+
+  test('an end of a call without a call, and arguments that break off, are no answer', () => {
+    expect(playStream([Buffer.from(anthropicStream({ texts: ['One.'], stopReason: 'tool_use' }))])).toMatchObject({
+      reason: 'server_error',
+      outcome: 'error',
+    })
+    expect(playStream([Buffer.from(anthropicStream({ toolCalls: [['{"ci']] }))])).toMatchObject({
+      outcome: 'truncated',
+    })
+    const limited = anthropicStream({ toolCalls: [['{"ci']], stopReason: 'max_tokens' })
+    expect(playStream([Buffer.from(limited)])).toMatchObject({ outcome: 'length' })
+  })
+
+  test('a better end that follows a worse one does not replace it', () => {
+    const body = anthropicStream({ texts: ['One.'], stopReason: 'max_tokens' })
+    const again = body.slice(body.indexOf('event: message_delta'), body.indexOf('event: message_stop'))
+    const twice = body.replace(again, again + again.replace('max_tokens', 'end_turn'))
+    expect(playStream([Buffer.from(twice)])).toMatchObject({ outcome: 'length', nativeFinishReason: 'max_tokens' })
   })
 
   test('a line of a megabyte is one text', () => {

@@ -3,14 +3,8 @@ import { join } from 'node:path'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { bedrockFormat } from '../../../../src/daemon/providers/bedrock/wire.ts'
 import type { ToolCall } from '../../../../src/daemon/providers/conversation.ts'
-import {
-  type ChatPart,
-  type FailureReason,
-  type Outcome,
-  ProviderError,
-  type TokenUsage,
-} from '../../../../src/daemon/providers/provider.ts'
-import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
+import type { FailureReason, Outcome, TokenUsage } from '../../../../src/daemon/providers/provider.ts'
+import { createPlayback, endOf, type Failed, fixtureFolder, toSignatures, toToolCalls, wordsOf } from '../playback.ts'
 
 /** What a call came to, with adjacent texts joined: how they were cut is not part of any promise. */
 export type Played =
@@ -24,7 +18,7 @@ export type Played =
       nativeFinishReason: string
       usage: TokenUsage | null
     }
-  | { reason: FailureReason; outcome: Outcome; message: string }
+  | Failed
 
 /** An event by its name with its data, text for data that is not JSON; or what the protocol has for failures. */
 export type Event = [name: string, data: object | string] | { exception: string; data: object } | { error: string }
@@ -37,7 +31,7 @@ export type StreamFixture = {
 }
 export type BodyFixture = Omit<StreamFixture, 'events'> & { body: unknown }
 
-const FIXTURES = join(import.meta.dirname, '../../../fixtures/providers/bedrock')
+const FIXTURES = fixtureFolder('bedrock')
 const readJson = (file: string) => JSON.parse(readFileSync(join(FIXTURES, file), 'utf8'))
 
 /** Streams by their events, and whole answers, made by hand in the shapes of the real API. */
@@ -81,80 +75,14 @@ export const answerEvents = (texts: readonly string[], { usage = {}, stopReason 
   ['metadata', { usage, metrics: { latencyMs: 5 } }],
 ]
 
-/** Feeds a stream to the engine, one network read per piece. */
-export const playStream = (pieces: readonly Uint8Array[]): Played => settled(() => readStream(pieces))
+const playback = createPlayback(bedrockFormat, (parts) => ({
+  text: wordsOf(parts, 'text'),
+  reasoning: wordsOf(parts, 'reasoning'),
+  toolCalls: toToolCalls(parts),
+  signatures: toSignatures(parts, 'bedrock'),
+  ...endOf(parts),
+}))
 
-function readStream(pieces: readonly Uint8Array[]): ChatPart[] {
-  const assembly = assembleAnswer(bedrockFormat)
-  const parts: ChatPart[] = []
-  // The second end brings out a failure that followed the last parts.
-  for (const piece of [...pieces, null, null]) {
-    if (assembly.state === 'ended') break
-    parts.push(...assembly.take(piece === null ? null : Buffer.from(piece)))
-  }
-  return parts
-}
-
-export const playBody = (body: unknown): Played => settled(() => bedrockFormat.decodeBody(body))
-
-/** Reads a call of a provider to its end. */
-export async function playCall(batches: AsyncIterable<readonly ChatPart[]>): Promise<Played> {
-  const parts: ChatPart[] = []
-  try {
-    for await (const batch of batches) parts.push(...batch)
-  } catch (error) {
-    return toFailure(error)
-  }
-  return toAnswer(parts)
-}
-
-function settled(run: () => ChatPart[]): Played {
-  let parts: ChatPart[]
-  try {
-    parts = run()
-  } catch (error) {
-    return toFailure(error)
-  }
-  return toAnswer(parts)
-}
-
-function toFailure(error: unknown): Played {
-  if (!(error instanceof ProviderError)) throw error
-  return { reason: error.reason, outcome: error.outcome, message: error.message }
-}
-
-function toAnswer(parts: readonly ChatPart[]): Played {
-  const ends = parts.filter((part) => part.type === 'end')
-  const [end] = ends
-  if (!end || ends.length > 1 || parts.at(-1) !== end) throw new Error('an answer ends with exactly one end')
-  const join = (type: 'text' | 'reasoning') => parts.map((part) => (part.type === type ? part.text : '')).join('')
-  const { outcome, nativeFinishReason, usage } = end
-  return {
-    text: join('text'),
-    reasoning: join('reasoning'),
-    toolCalls: toToolCalls(parts),
-    signatures: parts.flatMap((part): { signature?: string; data?: string }[] => {
-      if (part.type !== 'reasoning') return []
-      if (part.origin !== 'bedrock') throw new Error('reasoning names where it may go back to')
-      if (part.signature !== undefined) return [{ signature: part.signature }]
-      return part.data === undefined ? [] : [{ data: part.data }]
-    }),
-    outcome,
-    nativeFinishReason,
-    usage: usage ?? null,
-  }
-}
-
-/** Calls put together as a caller would; a piece that does not begin its call and has no call before it is a fault. */
-function toToolCalls(parts: readonly ChatPart[]): ToolCall[] {
-  const calls: ToolCall[] = []
-  for (const part of parts) {
-    if (part.type !== 'tool_call') continue
-    const { index, id, name, arguments: text } = part
-    const known = calls[index]
-    if (known && id === undefined && name === undefined) known.arguments += text
-    else if (!known && index === calls.length && id && name) calls.push({ id, name, arguments: text })
-    else throw new Error(`piece of a tool call out of order: ${JSON.stringify(part)}`)
-  }
-  return calls
-}
+export const playStream = (pieces: readonly Uint8Array[]): Played => playback.stream(pieces)
+export const playBody = (body: unknown): Played => playback.body(body)
+export const playCall = playback.call

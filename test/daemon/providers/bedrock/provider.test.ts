@@ -141,7 +141,9 @@ test('with credentials a call is signed so that the server comes to the same sig
   for (const request of upstream.requests) {
     const { headers } = request
     expect(headers.authorization).toContain('Credential=AKIDEXAMPLE/20260101/eu-central-1/bedrock/aws4_request,')
-    expect(headers.authorization).toMatch(/SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-trace,/)
+    expect(headers.authorization).toMatch(
+      /SignedHeaders=accept-encoding;content-type;host;x-amz-content-sha256;x-amz-date;x-trace,/,
+    )
     expect(headers.authorization).toContain(
       `Signature=${expectedSignature({ ...request, headers: { ...headers, 'x-trace': 'one two' } }, credentials.secretAccessKey)}`,
     )

@@ -271,3 +271,15 @@ test('what Converse has no word for is refused by name, and what asks for nothin
   )
   expect(withOptions({ frequencyPenalty: 0, presencePenalty: 0, logprobs: false })).toEqual(sent({}))
 })
+
+test('the Claude models that refuse a temperature are not told our default here either', () => {
+  const sentTo = (model: string, more: object = {}) =>
+    sent({ model, temperature: 0.7, temperatureIsDefault: true, ...more }) as {
+      inferenceConfig: { temperature?: number }
+    }
+  expect(sentTo('us.anthropic.claude-opus-4-7-v1:0').inferenceConfig.temperature).toBeUndefined()
+  expect(sentTo('us.anthropic.claude-sonnet-4-6').inferenceConfig.temperature).toBe(0.7)
+  expect(sentTo('us.anthropic.claude-opus-4-7-v1:0', { temperatureIsDefault: false }).inferenceConfig.temperature).toBe(
+    0.7,
+  )
+})

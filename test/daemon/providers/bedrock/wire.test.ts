@@ -4,6 +4,7 @@ import { bedrockFormat } from '../../../../src/daemon/providers/bedrock/wire.ts'
 import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
 import { statusError } from '../../../../src/daemon/providers/stream/failure.ts'
 import { splitAt } from '../../../upstream.ts'
+import { argumentPieces } from '../argument-pieces.ts'
 import {
   answerEvents,
   bodyFixtures,
@@ -41,7 +42,7 @@ describe('recorded streams', () => {
     const cuts = fc.array(fc.nat(6000), { maxLength: 20 })
     const texts = fc.array(fc.string({ unit: 'binary' }))
     fc.assert(
-      fc.property(texts, texts, cuts, (said, pieces, offsets) => {
+      fc.property(texts, argumentPieces, cuts, (said, pieces, offsets) => {
         const call: Event[] = [
           ['contentBlockStart', { contentBlockIndex: 1, start: { toolUse: { toolUseId: 'id', name: 'tool' } } }],
           ...pieces.map(
@@ -58,6 +59,14 @@ describe('recorded streams', () => {
       }),
       { numRuns: 100 },
     )
+  })
+
+  test('an end of a call without a call, and a better end after a worse one, are not taken for it', () => {
+    const call = encodeAll(answerEvents(['One.'], { stopReason: 'tool_use' }))
+    expect(playStream([call])).toMatchObject({ reason: 'server_error', outcome: 'error' })
+    const limited = answerEvents(['One.'], { stopReason: 'max_tokens' })
+    const twice = [...limited.slice(0, -1), ['messageStop', { stopReason: 'end_turn' }] as Event, ...limited.slice(-1)]
+    expect(playStream([encodeAll(twice)])).toMatchObject({ outcome: 'length' })
   })
 
   test('no answer is complete without its stop, wherever the stream ends', () => {

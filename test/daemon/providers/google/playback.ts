@@ -1,72 +1,46 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import type { ToolCall } from '../../../../src/daemon/providers/conversation.ts'
 import { googleFormat } from '../../../../src/daemon/providers/google/wire.ts'
+import type { Outcome, TokenUsage } from '../../../../src/daemon/providers/provider.ts'
 import {
-  type ChatPart,
-  type FailureReason,
-  type Outcome,
-  ProviderError,
-  type TokenUsage,
-} from '../../../../src/daemon/providers/provider.ts'
-import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
+  createPlayback,
+  endOf,
+  type Failed,
+  type FixtureRow,
+  readFixtures,
+  toSignatures,
+  toToolCalls,
+  wordsOf,
+} from '../playback.ts'
 
-/** What a call came to, with adjacent texts joined: how they were cut is not part of any promise. */
+/** What a call came to. */
 export type Played =
   | {
       text: string
       reasoning: string
-      toolCalls: { id: string; name: string; arguments: string }[]
+      toolCalls: ToolCall[]
       /** What has to go back to Google on the next turn. */
       signatures: { signature?: string; data?: string }[]
       outcome: Outcome
       nativeFinishReason: string
       usage: TokenUsage | null
     }
-  | { reason: FailureReason; outcome: Outcome; message: string }
+  | Failed
 
-export type Fixture = {
-  file: string
-  stream: boolean
-  bytes: Buffer
-  answer?: Played
-  failure?: { reason: FailureReason; outcome: Outcome }
-}
+export type Fixture = FixtureRow<Played>
 
-const FIXTURES = join(import.meta.dirname, '../../../fixtures/providers/google')
+export const fixtures = () => readFixtures<Fixture>('google')
 
-/** The recordings of the project, made by hand in the shapes of the real API. */
-export function fixtures(): Fixture[] {
-  const rows = JSON.parse(readFileSync(join(FIXTURES, 'manifest.json'), 'utf8')) as Omit<Fixture, 'bytes'>[]
-  return rows.map((row) => ({ ...row, bytes: readFileSync(join(FIXTURES, row.file)) }))
-}
+const playback = createPlayback(googleFormat, (parts) => ({
+  text: wordsOf(parts, 'text'),
+  reasoning: wordsOf(parts, 'reasoning'),
+  toolCalls: toToolCalls(parts),
+  signatures: toSignatures(parts, 'google'),
+  ...endOf(parts),
+}))
 
-/** Feeds a recorded stream to the engine, one network read per piece. */
-export function playStream(pieces: readonly Uint8Array[]): Played {
-  return settled(() => {
-    const assembly = assembleAnswer(googleFormat)
-    const parts: ChatPart[] = []
-    // The second end brings out a failure that followed the last parts.
-    for (const piece of [...pieces, null, null]) {
-      if (assembly.state === 'ended') break
-      parts.push(...assembly.take(piece === null ? null : Buffer.from(piece)))
-    }
-    return parts
-  })
-}
-
-export const playBody = (bytes: Uint8Array): Played =>
-  settled(() => googleFormat.decodeBody(JSON.parse(Buffer.from(bytes).toString())))
-
-/** Reads a call of a provider to its end. */
-export async function playCall(batches: AsyncIterable<readonly ChatPart[]>): Promise<Played> {
-  const parts: ChatPart[] = []
-  try {
-    for await (const batch of batches) parts.push(...batch)
-  } catch (error) {
-    return toFailure(error)
-  }
-  return toAnswer(parts)
-}
+export const playStream = (pieces: readonly Uint8Array[]): Played => playback.stream(pieces)
+export const playBody = (bytes: Uint8Array): Played => playback.body(JSON.parse(Buffer.from(bytes).toString()))
+export const playCall = playback.call
 
 /** An SSE body in Google's shape: one response per list of parts, the last one with the finish reason. */
 export function googleStream(steps: readonly object[][], { finishReason = 'STOP', usage = {} } = {}): string {
@@ -77,53 +51,4 @@ export function googleStream(steps: readonly object[][], { finishReason = 'STOP'
       return `data: ${JSON.stringify({ candidates: [candidate], ...(isLast && { usageMetadata: usage }) })}\n\n`
     })
     .join('')
-}
-
-function settled(run: () => ChatPart[]): Played {
-  let parts: ChatPart[]
-  try {
-    parts = run()
-  } catch (error) {
-    return toFailure(error)
-  }
-  return toAnswer(parts)
-}
-
-function toFailure(error: unknown): Played {
-  if (!(error instanceof ProviderError)) throw error
-  return { reason: error.reason, outcome: error.outcome, message: error.message }
-}
-
-function toAnswer(parts: readonly ChatPart[]): Played {
-  const ends = parts.filter((part) => part.type === 'end')
-  const [end] = ends
-  if (!end || ends.length > 1 || parts.at(-1) !== end) throw new Error('an answer ends with exactly one end')
-  const join = (type: 'text' | 'reasoning') => parts.map((part) => (part.type === type ? part.text : '')).join('')
-  const { outcome, nativeFinishReason, usage } = end
-  return {
-    text: join('text'),
-    reasoning: join('reasoning'),
-    toolCalls: toolCalls(parts),
-    signatures: parts.flatMap((part): { signature?: string; data?: string }[] => {
-      if (part.type !== 'reasoning') return []
-      if (part.origin !== 'google') throw new Error('reasoning names where it may go back to')
-      if (part.signature !== undefined) return [{ signature: part.signature }]
-      return part.data === undefined ? [] : [{ data: part.data }]
-    }),
-    outcome,
-    nativeFinishReason,
-    usage: usage ?? null,
-  }
-}
-
-function toolCalls(parts: readonly ChatPart[]): { id: string; name: string; arguments: string }[] {
-  const calls: { id: string; name: string; arguments: string }[] = []
-  for (const part of parts) {
-    if (part.type !== 'tool_call') continue
-    if (part.index !== calls.length || part.id === undefined || part.name === undefined) {
-      throw new Error('a call comes whole, and calls are counted')
-    }
-    calls.push({ id: part.id, name: part.name, arguments: part.arguments })
-  }
-  return calls
 }

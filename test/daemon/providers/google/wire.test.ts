@@ -6,6 +6,21 @@ import { statusError } from '../../../../src/daemon/providers/stream/failure.ts'
 import { splitAt } from '../../../upstream.ts'
 import { fixtures, googleStream, playBody, playStream } from './playback.ts'
 
+test('a stop after the limit of tokens does not make the answer whole, as a stream and as a list', () => {
+  const limited = { candidates: [{ content: { parts: [{ text: 'One.' }] }, finishReason: 'MAX_TOKENS', index: 0 }] }
+  const stopped = { candidates: [{ finishReason: 'STOP', index: 0 }] }
+  const events = [limited, stopped].map((event) => `data: ${JSON.stringify(event)}\n\n`)
+  expect(playStream([Buffer.from(events.join(''))])).toMatchObject({ outcome: 'length' })
+  expect(playBody(Buffer.from(JSON.stringify([limited, stopped])))).toMatchObject({ outcome: 'length' })
+})
+
+test('two answers at once are none', () => {
+  const candidate = { content: { parts: [{ text: 'One.' }] }, finishReason: 'STOP' }
+  expect(playBody(Buffer.from(JSON.stringify({ candidates: [candidate, candidate] })))).toMatchObject({
+    reason: 'server_error',
+  })
+})
+
 const streams = fixtures().filter(({ stream }) => stream)
 const bodies = fixtures().filter(({ stream }) => !stream)
 

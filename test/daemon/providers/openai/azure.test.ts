@@ -64,9 +64,8 @@ test.each([
 test('a deployment is embedded with at its own address too', async () => {
   upstream.script(replyJson({ data: [{ index: 0, embedding: [1, 2] }], usage: { prompt_tokens: 1, total_tokens: 1 } }))
   const embed = azure({ apiVersion: '2024-10-21' }).embed
-  expect(await embed?.({ model: 'small', input: ['a'] }, new AbortController().signal)).toMatchObject({
-    vectors: [[1, 2]],
-  })
+  const call = { model: 'small', input: ['a'], attemptMs: 1_000 }
+  expect(await embed?.(call, new AbortController().signal)).toMatchObject({ vectors: [[1, 2]] })
   expect(upstream.requests[0]?.path).toBe('/openai/deployments/small/embeddings?api-version=2024-10-21')
 })
 

@@ -55,6 +55,10 @@ const EXCEPTIONS: Record<string, { why: string; ours: Partial<Recording['expecte
     why: 'a tool call without a name: nobody can run it',
     ours: { isFailure: true },
   },
+  'openai-chat-completions-sse-0dcecd1f7066': {
+    why: 'arguments that go on after the end of their object',
+    ours: { isFailure: true },
+  },
   'mistral-chat-completions-sse-d6e3de8dd28e': { why: mixedContent, ours: { text: '2 + 2 = 4' } },
   'mistral-chat-completions-sse-2f0cf4c02e90': { why: mixedContent, ours: { text: 'Partial answer.Final answer.' } },
   'mistral-chat-completions-json-a60398c0bc38': { why: mixedContent, ours: { text: '4' } },
@@ -218,7 +222,9 @@ test('every recorded error body is a failure that keeps the words of the provide
   const refused = recordings.filter(({ status }) => status !== 200)
   for (const { bytes, status } of refused) {
     const error = statusError(status, {}, bytes.toString(), 0)
-    expect(error.reason).toBe(status === 404 ? 'server_error' : 'bad_request')
+    // What the model got wrong itself is no mistake of the caller.
+    const isTheirs = status === 404 || bytes.includes('"tool_use_failed"')
+    expect(error.reason).toBe(isTheirs ? 'server_error' : 'bad_request')
     expect(error.alarm).toBe(status === 404)
     expect(error.message.length).toBeLessThan(100)
   }

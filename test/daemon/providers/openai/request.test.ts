@@ -19,7 +19,7 @@ const plain: ProviderCall = {
 /** The body as the server of this name sees it. */
 function sent(call: Partial<ProviderCall>, name = 'house', model = 'vendor/small-1') {
   const profile = profilesOf(name, 'http://127.0.0.1:1/v1')(model)
-  return JSON.parse(JSON.stringify(toOpenAiRequest({ ...plain, model, ...call }, profile)))
+  return JSON.parse(toOpenAiRequest({ ...plain, model, ...call }, profile))
 }
 
 const withOptions = (options: GenerationOptions, name?: string, model?: string) => sent({ options }, name, model)
@@ -189,17 +189,19 @@ describe('reasoning', () => {
 describe('profiles', () => {
   test.each(['o3', 'o4-mini', 'gpt-5', 'gpt-5.1-codex', 'openai/gpt-5-mini'])('%s of OpenAI thinks', (model) => {
     for (const name of ['openai', 'azure']) {
-      const body = sent({}, name, model)
+      const body = sent({ temperatureIsDefault: true }, name, model)
       expect(body).toMatchObject({ max_completion_tokens: 50, messages: [{ role: 'developer' }, {}] })
       expect(body).not.toHaveProperty('max_tokens')
       expect(body).not.toHaveProperty('temperature')
     }
+    // Who asks for one hears from the model itself what it thinks of that.
+    expect(sent({}, 'openai', model)).toMatchObject({ temperature: 0.3 })
     expect(() => withOptions({ topP: 0.5 }, 'openai', model)).toThrow('openai does not take top_p for this model.')
     expect(withOptions({ topP: 1, frequencyPenalty: 0 }, 'openai', model)).not.toHaveProperty('top_p')
   })
 
   test.each(['gpt-4o', 'gpt-4.1', 'gpt-5-chat-latest', 'omni-moderation'])('%s of OpenAI does not think', (model) => {
-    expect(sent({}, 'openai', model)).toMatchObject({
+    expect(sent({ temperatureIsDefault: true }, 'openai', model)).toMatchObject({
       max_tokens: 50,
       temperature: 0.3,
       messages: [{ role: 'system' }, {}],

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
 import { chatStream, splitAt } from '../../../upstream.ts'
+import { argumentPieces } from '../argument-pieces.ts'
 import { fixtures, formatFor, playBody, playStream, readStream, toToolCalls } from './playback.ts'
 
 const streams = fixtures().filter(({ stream }) => stream)
@@ -73,7 +74,7 @@ const event = (choice: object) => `data: ${JSON.stringify({ choices: [{ index: 0
 const bytesOf = (...texts: string[]) => texts.map((text) => Buffer.from(text))
 
 test('the arguments of tool calls arrive as they were written, however many and however cut', () => {
-  const call = fc.record({ name: fc.string({ minLength: 1 }), pieces: fc.array(fc.string({ unit: 'binary' })) })
+  const call = fc.record({ name: fc.string({ minLength: 1 }), pieces: argumentPieces })
   fc.assert(
     fc.property(fc.array(call, { minLength: 1, maxLength: 4 }), fc.array(fc.nat(3000)), (calls, offsets) => {
       const deltas = calls.flatMap(({ name, pieces }, index) => [

@@ -22,6 +22,14 @@ describe('a status other than 200', () => {
     [301, 'server_error', true],
     [400, 'bad_request', false],
     [413, 'bad_request', false],
+    [415, 'bad_request', false],
+    [405, 'server_error', false],
+    [409, 'server_error', false],
+    [410, 'server_error', false],
+    [423, 'server_error', false],
+    [425, 'server_error', false],
+    [498, 'server_error', false],
+    [499, 'server_error', false],
     [422, 'bad_request', false],
   ])('%i is %s, alarm %s', (status, reason, alarm) => {
     expect(failure(status)).toMatchObject({ reason, alarm, upstreamStatus: status, outcome: 'error' })
@@ -35,8 +43,47 @@ describe('a status other than 200', () => {
     [400, { message: 'no', innererror: { code: 'ResponsibleAIPolicyViolation' } }, 'content_filter'],
     [403, { code: 403, message: 'input was refused', metadata: { reasons: ['violence'] } }, 'content_filter'],
     [400, { code: 'data_inspection_failed' }, 'content_filter'],
+    [
+      400,
+      { message: "This model's maximum prompt length is 131072 but the request contains 200000 tokens." },
+      'context_length',
+    ],
+    [
+      400,
+      { message: 'The decoder prompt (length 9000) is longer than the maximum model length of 8192.' },
+      'context_length',
+    ],
+    [400, { message: 'Your request exceeded model token limit: 8192' }, 'context_length'],
+    [400, { message: 'Prompt exceeds max length', code: '1261' }, 'context_length'],
+    [400, { message: 'Range of input length should be [1, 30720]' }, 'context_length'],
+    [422, { message: '`inputs` tokens + `max_new_tokens` must be <= 4097.' }, 'context_length'],
+    [400, { message: 'input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000' }, 'context_length'],
+    [
+      400,
+      { message: 'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).' },
+      'context_length',
+    ],
+    [403, { message: 'Content violates usage guidelines.' }, 'content_filter'],
+    [400, { message: 'Content Exists Risk', type: 'invalid_request_error' }, 'content_filter'],
+    [400, { message: 'Output blocked by content filtering policy' }, 'content_filter'],
+    [400, { code: 'tool_use_failed', type: 'invalid_request_error' }, 'server_error'],
+    [400, { code: 'json_validate_failed', type: 'invalid_request_error' }, 'server_error'],
+    [413, { code: 'rate_limit_exceeded', type: 'tokens', message: 'Request too large for model' }, 'rate_limit'],
+    [400, { code: 'ThrottlingException' }, 'rate_limit'],
     [500, { message: 'context length table is corrupt' }, 'server_error'],
     [429, { code: 'context_length_exceeded' }, 'rate_limit'],
+    [400, { message: 'Incorrect API key provided: xai-***' }, 'server_error'],
+    [400, { code: 'invalid_api_key' }, 'server_error'],
+    [400, { code: 'model_decommissioned', type: 'invalid_request_error' }, 'server_error'],
+    [400, { code: 'invalid_model' }, 'server_error'],
+    [400, { message: 'The provided model identifier is invalid.' }, 'server_error'],
+    [400, { code: 'Arrearage', message: 'Access denied' }, 'server_error'],
+    [400, { code: 'billing_not_active' }, 'server_error'],
+    [400, { message: 'This organization has been disabled.' }, 'server_error'],
+    [400, { message: 'Rate limit exceeded for this model.' }, 'rate_limit'],
+    [400, { message: 'The tool rate_limit has no parameters' }, 'bad_request'],
+    [403, { message: 'Your account is under moderation and was flagged.' }, 'server_error'],
+    [403, { code: 'content_policy_violation' }, 'content_filter'],
   ])('%i with %j is %s', (status, error, reason) => {
     expect(failure(status, error).reason).toBe(reason)
   })
@@ -64,6 +111,12 @@ describe('Retry-After', () => {
     [{ 'retry-after': 'Sunday, 01-Mar-26 12:00:30 GMT' }, 30],
     [{ 'retry-after': 'Sun Mar  1 12:00:30 2026' }, 30],
     [{ 'retry-after': 'Sun, 01 Mar 2026 11:00:00 GMT' }, 0],
+    [{ 'retry-after': '30s' }, 30],
+    [{ 'retry-after': '1m30s' }, 90],
+    [{ 'retry-after': '1500ms' }, 2],
+    [{ 'retry-after': '2026-03-01T12:00:20Z' }, 20],
+    [{ 'retry-after': '5, 10' }, 10],
+    [{ 'x-ms-retry-after-ms': '2500' }, 3],
     [{ 'retry-after': 'soon' }, undefined],
     [{ 'retry-after': '-5' }, undefined],
     [{ 'retry-after': '' }, undefined],
@@ -78,6 +131,10 @@ describe('Retry-After', () => {
     [{ 'x-ratelimit-reset': String(nowMs / 1000 + 12) }, 12],
     [{ 'x-ratelimit-reset': String(nowMs + 12_500) }, 13],
     [{ 'ratelimit-reset': '9' }, 9],
+    [{ 'ratelimit-reset': '12;w=60' }, 12],
+    [{ ratelimit: 'limit=100, remaining=0, reset=50' }, 50],
+    [{ ratelimit: '"default";r=0;t=30' }, 30],
+    [{ 'x-rate-limit-reset': '42' }, 42],
     [{ 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s' }, 1],
     [
       { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s', 'x-ratelimit-remaining-tokens': '0' },
@@ -106,6 +163,15 @@ describe('Retry-After', () => {
     expect(failure(503, undefined, { 'x-ratelimit-reset-requests': '1s' }).retryAfterSeconds).toBeUndefined()
   })
 
+  test('is in the headers that OpenRouter passes on in its body', () => {
+    const headers = {
+      'X-RateLimit-Limit': '20',
+      'X-RateLimit-Remaining': '0',
+      'X-RateLimit-Reset': String(nowMs + 9_000),
+    }
+    expect(failure(429, { code: 429, message: 'x', metadata: { headers } }).retryAfterSeconds).toBe(9)
+  })
+
   test('is the RetryInfo of the body where no header tells', () => {
     const details = [{ '@type': 'x' }, { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '39.4s' }]
     expect(failure(429, { details }).retryAfterSeconds).toBe(40)
@@ -123,6 +189,11 @@ test.each([
   [{ type: 'invalid_request_error' }, 'bad_request'],
   [{ code: 'content_filter' }, 'content_filter'],
   [{ type: 'overloaded_error' }, 'server_error'],
+  [{ type: 'server_error', message: 'The model failed: validation of output' }, 'server_error'],
+  [{ type: 'api_error', message: 'Internal: context window of the cache, content policy' }, 'server_error'],
+  [{ message: 'Unsupported: validation of the request' }, 'server_error'],
+  [{ type: 'server_error', code: 'rate_limit_exceeded' }, 'rate_limit'],
+  [{ message: 'Rate limit reached' }, 'rate_limit'],
   ['it broke', 'server_error'],
   [true, 'server_error'],
 ])('the error object %j in a 200 is %s', (error, reason) => {

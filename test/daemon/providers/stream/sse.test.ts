@@ -23,7 +23,7 @@ test('an event without its blank line comes at the end, marked as cut', () => {
 test('a byte order mark at the start is dropped, also in pieces, and only there', () => {
   const sse = createSseReader()
   const bytes = Buffer.from('\u{feff}data: \u{feff}one\n\n')
-  const events = [...bytes].flatMap((byte) => sse.read(Buffer.of(byte)))
+  const events = [...bytes].flatMap((byte) => [...sse.read(Buffer.of(byte))])
   expect(events).toEqual([{ name: undefined, data: '\u{feff}one', cut: false }])
 })
 
@@ -45,7 +45,7 @@ test('an event over PROVIDER_EVENT_BYTES is refused, as one line and as many', (
     const sse = createSseReader()
     const bytes = Buffer.from(piece)
     const readOn = () => {
-      for (let read = 0; read <= 2 * PROVIDER_EVENT_BYTES; read += bytes.length) sse.read(bytes)
+      for (let read = 0; read <= 2 * PROVIDER_EVENT_BYTES; read += bytes.length) Array.from(sse.read(bytes))
     }
     expect(readOn).toThrow(ProviderError)
   }

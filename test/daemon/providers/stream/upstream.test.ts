@@ -15,7 +15,7 @@ test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still ge
   })
 
   const call = openUpstream(pool, { path: '/', headers: [], body: '' }, new AbortController().signal)
-  await call.head
+  await call.takeHead()
   let total = 0
   let largest = 0
   for (;;) {

@@ -1,4 +1,5 @@
 import type { CliContext } from '../../../context.ts'
+import { editText } from '../../../editor.ts'
 import { CliError, describeError } from '../../../errors.ts'
 import { forTerminal, forTerminalLine } from '../../../terminal-text.ts'
 import { fetchModels } from '../../models/models.ts'
@@ -7,12 +8,13 @@ import { keepConversation, type Message } from '../conversation.ts'
 import { type ChatInput, firstModel, toPrompt } from '../input.ts'
 import { leftOutLine } from '../notes.ts'
 import type { Render } from '../shown-text.ts'
-import { editText } from './editor.ts'
 import { loadHistory } from './history.ts'
 import { type Keyboard, openKeyboard } from './keyboard.ts'
 import { chainOf, completeLine, findSlashCommand, indexOf, type Outcome } from './slash-commands.ts'
 import { countLeftOut, type SessionState, toConversation, toRequest, withAnswer, withInput, withPart } from './state.ts'
 
+/** What is edited is called so; most editors then know that it is Markdown. */
+const EDITED = 'message.md'
 const HOW_TO_LEAVE = 'Ctrl-D or /exit leaves, /help lists the commands.'
 
 export type SessionInput = {
@@ -69,7 +71,7 @@ export async function holdSession(context: CliContext, options: SessionInput): P
     howToLeave: HOW_TO_LEAVE,
     complete: (line) => completeLine(line, modelNames),
     edit: (text) =>
-      editText(text, io.env).catch((error: unknown) => {
+      editText(text, io.env, EDITED).catch((error: unknown) => {
         tell(error)
         return text
       }),
@@ -92,7 +94,7 @@ export async function holdSession(context: CliContext, options: SessionInput): P
         if (outcome.leave) return
         if (outcome.ask !== undefined) state = await exchange(state, outcome.ask, desk, tell)
         const { edit } = outcome
-        if (edit !== undefined) fill = await keyboard.lend(() => editText(edit, io.env))
+        if (edit !== undefined) fill = await keyboard.lend(() => editText(edit, io.env, EDITED))
       } catch (error) {
         tell(error)
       }

@@ -1,0 +1,78 @@
+import type { z } from 'zod'
+import type { ShowDeliveryResponse } from '../../../shared/wire/webhooks.ts'
+import { pause } from '../../client.ts'
+import type { CliContext } from '../../context.ts'
+import { CliError, EXIT } from '../../errors.ts'
+import { notAGateway } from '../../http-errors.ts'
+import { createProgress } from '../../progress.ts'
+import { itemIn } from '../../resolve.ts'
+import { DELIVERY_VIEW } from './view.ts'
+
+export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']
+
+export const DELIVERIES_PATH = '/api/admin/deliveries'
+/** Ids of deliveries are UUIDs, but whatever is given is one segment of the path. */
+export const deliveryPath = (id: string): string => `${DELIVERIES_PATH}/${encodeURIComponent(id.trim())}`
+
+const ACCEPTED_VIEW = { columns: [{ path: 'delivery_id', title: 'DELIVERY' }], idPath: 'delivery_id' }
+
+/**
+ * What a call that started a delivery answers: its id or, with `wait`, what became of its first attempt. Throws exit 10
+ * when that was not acknowledged.
+ */
+export async function showStarted(
+  context: CliContext,
+  answer: { body: object; raw: Buffer },
+  { wait }: { wait: boolean },
+): Promise<void> {
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  const id: unknown = Reflect.get(answer.body, 'delivery_id')
+  if (typeof id !== 'string') throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with a delivery`, {})
+  if (!wait) return output.one({ delivery_id: id }, ACCEPTED_VIEW, answer.raw)
+  const { delivery, raw } = await waitForAttempt(context, id)
+  await output.one(delivery, DELIVERY_VIEW, raw)
+  if (delivery.state === 'delivered') return
+  throw new CliError(EXIT.checkFailed, `the delivery was not acknowledged (${whyNot(delivery)})`, {
+    code: 'NOT_DELIVERED',
+    hints: [
+      ...(delivery.nextAttemptAt === null ? [] : [`The gateway tries again at ${delivery.nextAttemptAt}.`]),
+      `What became of it:  aigw webhooks deliveries show ${id}`,
+    ],
+  })
+}
+
+const whyNot = ({ state, lastError, lastStatus }: DeliveryDetails): string =>
+  lastError ?? (lastStatus === null ? state : `HTTP ${lastStatus}`)
+
+export async function getDelivery(context: CliContext, id: string) {
+  const api = await context.api()
+  const { body, raw } = await api.send({ method: 'GET', path: deliveryPath(id) })
+  return { delivery: itemIn<DeliveryDetails>(body, 'delivery', api.baseUrl), raw }
+}
+
+/** An attempt takes 5 s at the most; a busy gateway may begin it later. */
+const PATIENCE_MS = 30_000
+const LOOK_MS = { first: 100, longest: 2_000 }
+
+/** Looks until an attempt has ended or none is to come. Throws exit 10 when that takes too long. */
+async function waitForAttempt(context: CliContext, id: string) {
+  const { io } = context
+  const progress = createProgress(io, await context.settings())
+  progress.show('Waiting for the receiver')
+  const deadline = io.clock.monotonic() + PATIENCE_MS
+  try {
+    for (let waitMs = LOOK_MS.first; ; waitMs = Math.min(waitMs * 2, LOOK_MS.longest)) {
+      const found = await getDelivery(context, id)
+      if (found.delivery.state !== 'pending' || found.delivery.attempts > 0) return found
+      if (io.clock.monotonic() >= deadline) {
+        throw new CliError(EXIT.checkFailed, `nothing was sent within ${PATIENCE_MS / 1000} s`, {
+          code: 'NOT_SENT',
+          hints: [`What became of it:  aigw webhooks deliveries show ${id}`],
+        })
+      }
+      await pause(waitMs, io)
+    }
+  } finally {
+    progress.end()
+  }
+}

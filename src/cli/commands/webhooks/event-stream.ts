@@ -1,0 +1,105 @@
+import { createParser } from 'eventsource-parser'
+import { LISTEN_PING_MS } from '../../../shared/spec-limits.ts'
+import type { EventFeedFrame } from '../../../shared/wire/event-feed.ts'
+import { pause } from '../../client.ts'
+import type { CliContext } from '../../context.ts'
+import { CliError, EXIT } from '../../errors.ts'
+import { notAGateway, toHttpError } from '../../http-errors.ts'
+
+const FEED_PATH = '/api/admin/webhooks/recent-events'
+const RECONNECT_MS = { first: 1_000, longest: 30_000 }
+/** The gateway says more often than this that it is there; after a sleep of this machine nobody else tells. */
+const SILENCE_MS = 3 * LISTEN_PING_MS
+/** After a reconnect the gateway repeats what it told in the last seconds; no more than this is worth remembering. */
+const REMEMBERED_EVENTS = 10_000
+
+export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event']
+
+/**
+ * The events of the tenant, each once, from now on and for good: a connection that ends is made again, where the last one
+ * ended. `onReady` is called once. Throws when the first connection fails, and when the gateway refuses this key later.
+ */
+export async function* listenToEvents(
+  context: CliContext,
+  { onReady }: { onReady(): Promise<void> },
+): AsyncGenerator<ReceivedEvent> {
+  const { io } = context
+  const known = new Set<string>()
+  let cursor: string | undefined
+  let waitMs = RECONNECT_MS.first
+  while (true) {
+    try {
+      for await (const { type, data } of readFeed(context, cursor)) {
+        if (type === 'ready') {
+          if (cursor === undefined) await onReady()
+          else await context.note('note: connected again')
+          waitMs = RECONNECT_MS.first
+        } else if (!known.has(data.event.id)) {
+          remember(known, data.event.id)
+          yield data.event
+        }
+        cursor = data.cursor
+      }
+    } catch (error) {
+      if (cursor === undefined || !isPassing(error)) throw error
+    }
+    // A gateway that ends its stream is restarting; a connection that breaks has been cut on its way.
+    await context.note(`note: the connection ended; trying again in ${waitMs / 1000} s`)
+    await pause(waitMs, io)
+    waitMs = Math.min(waitMs * 2, RECONNECT_MS.longest)
+  }
+}
+
+const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
+const isPassing = (error: unknown): boolean => error instanceof CliError && PASSING.has(error.exitCode)
+
+function remember(known: Set<string>, id: string): void {
+  known.add(id)
+  if (known.size <= REMEMBERED_EVENTS) return
+  for (const oldest of known) return void known.delete(oldest)
+}
+
+/** The frames of one connection, until it ends. Throws what its status means, exit 8 when it breaks. */
+async function* readFeed(context: CliContext, since: string | undefined): AsyncGenerator<EventFeedFrame> {
+  const api = await context.api()
+  const headers = { accept: 'text/event-stream' }
+  const answer = await api.open({ method: 'GET', path: FEED_PATH, query: { since }, headers })
+  const { status, requestId } = answer
+  if (status !== 200) {
+    throw toHttpError({ status, requestId, raw: await api.read(answer), headers: answer.headers })
+  }
+  const noFeed = () => notAGateway(EXIT.error, `${api.baseUrl} did not answer with events`, { requestId })
+  if (answer.headers['content-type']?.startsWith('text/event-stream') !== true) {
+    answer.body.destroy()
+    throw noFeed()
+  }
+  const frames: EventFeedFrame[] = []
+  const parser = createParser({
+    onEvent({ data }) {
+      frames.push(parseFrame(data, noFeed))
+    },
+  })
+  const decoder = new TextDecoder()
+  const expectMore = () =>
+    context.io.clock.after(SILENCE_MS, () => answer.body.destroy(new Error('nothing was heard of the gateway')))
+  let waiting = expectMore()
+  try {
+    for await (const chunk of api.parts(answer, { bounded: false })) {
+      // What is done with an event takes its time, and is not the gateway's silence.
+      waiting.cancel()
+      parser.feed(decoder.decode(chunk, { stream: true }))
+      yield* frames.splice(0)
+      waiting = expectMore()
+    }
+  } finally {
+    waiting.cancel()
+  }
+}
+
+function parseFrame(json: string, noFeed: () => Error): EventFeedFrame {
+  try {
+    const frame: EventFeedFrame = JSON.parse(json)
+    if (typeof frame.data.cursor === 'string') return frame
+  } catch {}
+  throw noFeed()
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { POINTS_PER_ANSWER_MAX, PRICE_MAX } from '../../shared/spec-limits.ts'
+import type { PriceConfig } from '../config.ts'
+import { section } from './section.ts'
+
+const dollars = z
+  .number({ error: 'must be a number of dollars for a million tokens' })
+  .min(0, { error: 'must not be negative' })
+  .max(PRICE_MAX, { error: `must be at most ${PRICE_MAX} dollars for a million tokens` })
+
+const points = z
+  .int({ error: 'must be a whole number of points, or 0 for none' })
+  .min(0, { error: 'must not be negative' })
+  .max(POINTS_PER_ANSWER_MAX, { error: `must be at most ${POINTS_PER_ANSWER_MAX}` })
+
+/** The schema of `prices` in an entry under `providers:`. */
+export const pricesEntry = () =>
+  z.record(
+    z.string(),
+    section(
+      {
+        input: dollars,
+        output: dollars,
+        cache_read: dollars.optional(),
+        cache_write: dollars.optional(),
+        points: points.optional(),
+      },
+      'must hold the dollars for a million tokens, such as {input: 0.5, output: 1.5}',
+    ).transform(
+      ({ input, output, cache_read: cacheRead, cache_write: cacheWrite, points: ofAnswer }): PriceConfig => ({
+        input,
+        output,
+        ...(cacheRead !== undefined && { cacheRead }),
+        ...(cacheWrite !== undefined && { cacheWrite }),
+        ...(ofAnswer !== undefined && { points: ofAnswer }),
+      }),
+    ),
+    { error: 'must be names of models, or "*", each with its price' },
+  )

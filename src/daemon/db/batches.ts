@@ -1,0 +1,84 @@
+import type { Db } from './database.ts'
+import { engineOf, type WriteFailure } from './engine.ts'
+
+/** `unknown`: the transaction may have been committed. */
+type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
+
+/**
+ * Answers questions in transactions, all that came while one ran in the next, so that a crowd costs one and not one each.
+ * `run` answers each in their order. When it fails for a crowd, nothing of it counts, and it is called once more for each
+ * group of the crowd apart, so that a question with which it fails, or waits too long, harms nobody but its own group.
+ */
+export function createBatches<Question, Answer>({
+  db,
+  size,
+  groupOf,
+  run,
+}: {
+  db: Db
+  /** The most questions of one transaction. */
+  size: number
+  /** Names the group of a question. */
+  groupOf(question: Question): string
+  run(tx: Db, questions: readonly Question[]): Promise<readonly Answer[]>
+}): (question: Question) => Promise<Answer> {
+  type Waiting = { question: Question; resolve(answer: Answer): void; reject(reason: unknown): void }
+  const { failureOf } = engineOf(db)
+  let waiting: Waiting[] = []
+  let isRunning = false
+
+  async function runWaiting(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, size)
+      waiting = waiting.slice(size)
+      const failure = await answer(batch)
+      if (failure) await answerApart(batch, failure)
+    }
+    isRunning = false
+  }
+
+  async function answer(asked: readonly Waiting[]): Promise<Failure | undefined> {
+    let isDecided = false
+    try {
+      const answers = await db.transaction().execute(async (tx) => {
+        const decided = await run(
+          tx,
+          asked.map(({ question }) => question),
+        )
+        isDecided = true
+        return decided
+      })
+      for (const [at, { resolve }] of asked.entries()) resolve(answers[at] as Answer)
+      return undefined
+    } catch (error) {
+      // What breaks during COMMIT may have happened, and must not happen twice.
+      return { error, kind: isDecided ? 'unknown' : failureOf(error) }
+    }
+  }
+
+  async function answerApart(batch: readonly Waiting[], first: Failure): Promise<void> {
+    let final = first.kind === 'unknown' || first.kind === 'other' ? first : undefined
+    const groups = new Map<string, Waiting[]>()
+    for (const one of batch) {
+      const name = groupOf(one.question)
+      const group = groups.get(name)
+      if (group) group.push(one)
+      else groups.set(name, [one])
+    }
+    for (const group of groups.values()) {
+      const failure = final ?? (await answer(group))
+      if (!failure) continue
+      for (const { reject } of group) reject(failure.error)
+      // The store is gone. Asking it once for each of hundreds of groups would keep them all waiting.
+      if (failure.kind !== 'row' && failure.kind !== 'busy') final = failure
+    }
+  }
+
+  return (question) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ question, resolve, reject })
+      if (isRunning) return
+      isRunning = true
+      setImmediate(runWaiting)
+    })
+}

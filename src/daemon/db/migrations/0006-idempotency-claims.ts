@@ -1,0 +1,10 @@
+import type { MigrationStep } from '../migrate.ts'
+
+/**
+ * A row of idempotency_results may also be the claim of a daemon that runs the request: then `lease_until` says how long
+ * it is believed to. The index holds claims only, so finished answers cost it nothing.
+ */
+export const idempotencyClaims: MigrationStep = ({ text }) => [
+  `alter table idempotency_results add column lease_until ${text}`,
+  `create index idempotency_results_claimed on idempotency_results (request_id) where lease_until is not null`,
+]

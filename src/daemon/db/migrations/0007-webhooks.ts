@@ -1,0 +1,71 @@
+import type { MigrationStep } from '../migrate.ts'
+
+/**
+ * Where events go, and every delivery of one. Deliveries refer to no endpoint: the log outlives it. An event that was
+ * there before anyone could subscribe counts as passed on.
+ */
+export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
+  `create table webhook_endpoints (
+    id ${text} primary key,
+    tenant_id ${text} not null references tenants (id),
+    url ${text} not null,
+    description ${text} not null,
+    events ${text} not null,
+    enabled ${integer} not null,
+    disabled_reason ${text},
+    failure_count ${integer} not null,
+    held_dropped ${integer} not null default 0,
+    secret ${text} not null,
+    previous_secret ${text},
+    previous_secret_until ${text},
+    created_at ${text} not null,
+    updated_at ${text} not null,
+    last_delivery_at ${text},
+    last_status ${integer}
+  )${tableEnd}`,
+  'create index webhook_endpoints_by_age on webhook_endpoints (tenant_id, created_at, id)',
+
+  `create table webhook_deliveries (
+    id ${text} primary key,
+    tenant_id ${text} not null,
+    endpoint_id ${text} not null,
+    event_id ${text} not null,
+    event_type ${text} not null,
+    created_at ${text} not null,
+    due_at ${text} not null,
+    state ${text} not null,
+    attempts ${integer} not null,
+    lease_owner ${text},
+    lease_until ${text},
+    fence ${integer} not null,
+    last_status ${integer},
+    last_error ${text},
+    last_duration_ms ${integer},
+    last_response ${text},
+    delivered_at ${text},
+    resend_of ${text},
+    is_test ${integer} not null
+  )${tableEnd}`,
+  // What is due of one endpoint, whatever waits for the others.
+  "create index webhook_deliveries_pending on webhook_deliveries (endpoint_id, due_at) where state = 'pending'",
+  'create index webhook_deliveries_by_endpoint on webhook_deliveries (endpoint_id, created_at, id)',
+  'create index webhook_deliveries_by_age on webhook_deliveries (tenant_id, created_at, id)',
+  // Counted whenever an endpoint is shown; most have none. Where there are too many, the oldest are given up.
+  `create index webhook_deliveries_held on webhook_deliveries (endpoint_id, created_at, id)
+    where state = 'held' and is_test = 0`,
+  // An event is kept while a delivery refers to it.
+  'create index webhook_deliveries_by_event on webhook_deliveries (event_id)',
+  // Passing an event on again, after a crash or beside another daemon, makes no second delivery of it.
+  `create unique index webhook_deliveries_once on webhook_deliveries (endpoint_id, event_id) where resend_of is null`,
+
+  `alter table outbox_events add column fanned_out_at ${text}`,
+  'update outbox_events set fanned_out_at = created_at',
+  'create index outbox_events_waiting on outbox_events (created_at, id) where fanned_out_at is null',
+
+  // One row, so that a daemon with another master key notices before it seals anything with it.
+  `create table master_key_check (
+    id ${text} primary key,
+    sealed ${text} not null,
+    created_at ${text} not null
+  )${tableEnd}`,
+]

@@ -1,0 +1,129 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { TableRows } from './insert-rows.ts'
+import type { SpendCounterRow, SpendReservationRow } from './tables.ts'
+
+/** Which counter. */
+export type SpendCounterKey = Pick<SpendCounterRow, 'tenant_id' | 'holder' | 'holder_id' | 'period'>
+
+/** The request that reservations were made for. */
+export type ReservedRequest = Pick<SpendReservationRow, 'tenant_id' | 'request_id'>
+
+/** What one request may add to a counter. */
+export type Reservation = Omit<SpendReservationRow, 'expires_at'>
+
+export const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
+
+/** Names no other counter: none of its parts holds a space. */
+export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
+  `${tenant_id} ${holder} ${holder_id} ${period}`
+
+/** The order in which counters are locked and written everywhere, so that no two transactions wait for each other. */
+export const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] =>
+  rows
+    .map((row) => ({ row, name: spendCounterName(row) }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map(({ row }) => row)
+
+/** Adds to these counters, each of which is named once; one that does not exist begins at nothing. */
+export const toSpendInsert = (rows: readonly SpendCounterRow[]): TableRows<'spend_counters'> => ({
+  table: 'spend_counters',
+  rows: inSpendOrder(rows),
+  onConflict: { addTo: ['tenant_id', 'holder', 'holder_id', 'period'] },
+})
+
+/** What this holder has drawn on in this month; nothing when there is no row yet. */
+export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCounterRow> {
+  const found = await db
+    .selectFrom('spend_counters')
+    .selectAll()
+    .where('tenant_id', '=', key.tenant_id)
+    .where('holder', '=', key.holder)
+    .where('holder_id', '=', key.holder_id)
+    .where('period', '=', key.period)
+    .executeTakeFirst()
+  return found ?? emptySpend(key)
+}
+
+/**
+ * Locks these counters until the transaction ends and returns them as they are now; one that does not exist is made. Fails
+ * as `busy` where somebody else holds one for longer than `waitMs`. PostgreSQL only.
+ */
+export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs: number): Promise<SpendCounterRow[]> {
+  await sql`select set_config('lock_timeout', ${String(waitMs)}, true)`.execute(tx)
+  const rows = JSON.stringify(inSpendOrder(keys).map(emptySpend))
+  // An update that changes nothing, because only a row that was written is locked and returned.
+  const locked = sql<SpendCounterRow>`
+    insert into spend_counters (tenant_id, holder, holder_id, period, nanos, points)
+    select tenant_id, holder, holder_id, period, nanos, points
+    from json_populate_recordset(null::spend_counters, ${rows}::json)
+    on conflict (tenant_id, holder, holder_id, period) do update set nanos = spend_counters.nanos
+    returning *`
+  return (await locked.execute(tx)).rows
+}
+
+/** What running requests may add to these counters, of all whose reservations hold. PostgreSQL only. */
+export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]): Promise<SpendCounterRow[]> {
+  const sums = sql<SpendCounterRow>`
+    select r.tenant_id, r.holder, r.holder_id, r.period,
+      least(sum(r.nanos), ${Number.MAX_SAFE_INTEGER}) as nanos, least(sum(r.points), ${Number.MAX_SAFE_INTEGER}) as points
+    from json_populate_recordset(null::spend_counters, ${JSON.stringify(keys)}::json) as k
+    join spend_reservations as r using (tenant_id, holder, holder_id, period)
+    where r.expires_at > ${storeTime(0)}
+    group by r.tenant_id, r.holder, r.holder_id, r.period`
+  return (await sums.execute(tx)).rows
+}
+
+/**
+ * Makes reservations that hold for `leaseMs` unless they are renewed. A request may make them again: one whose
+ * Idempotency-Key was lost and won again may have left some that could not be ended. PostgreSQL only.
+ */
+export async function insertReservations(tx: Db, rows: readonly Reservation[], leaseMs: number): Promise<void> {
+  if (rows.length === 0) return
+  const insert = sql`
+    insert into spend_reservations (tenant_id, holder, holder_id, request_id, period, nanos, points, expires_at)
+    select tenant_id, holder, holder_id, request_id, period, nanos, points, ${storeTime(leaseMs)}
+    from json_populate_recordset(null::spend_reservations, ${JSON.stringify(rows)}::json)
+    on conflict (tenant_id, holder, holder_id, request_id) do update
+    set period = excluded.period, nanos = excluded.nanos, points = excluded.points, expires_at = excluded.expires_at`
+  await insert.execute(tx)
+}
+
+/** Lets the reservations of these requests hold for `leaseMs` from now on. PostgreSQL only. */
+export async function renewReservations(db: Db, requests: readonly ReservedRequest[], leaseMs: number): Promise<void> {
+  // Those that a commit is just ending are passed over: waiting for them could become a deadlock.
+  const renewal = sql`
+    update spend_reservations set expires_at = ${storeTime(leaseMs)}
+    where (tenant_id, holder, holder_id, request_id) in (
+      select r.tenant_id, r.holder, r.holder_id, r.request_id
+      from json_populate_recordset(null::spend_reservations, ${JSON.stringify(requests)}::json) as k
+      join spend_reservations as r using (tenant_id, request_id)
+      for update of r skip locked
+    )`
+  await renewal.execute(db)
+}
+
+/** The store's own time, so that the clocks of several daemons need not agree: ISO 8601, `afterMs` from now. */
+const storeTime = (afterMs: number) =>
+  sql`to_char(
+    clock_timestamp() at time zone 'UTC' + ${afterMs}::int * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** Ends the reservations of these requests. */
+export async function deleteReservations(db: Db, requests: readonly ReservedRequest[]): Promise<void> {
+  if (requests.length === 0) return
+  await db
+    .deleteFrom('spend_reservations')
+    .where(({ eb, refTuple, tuple }) =>
+      eb(
+        refTuple('tenant_id', 'request_id'),
+        'in',
+        requests.map(({ tenant_id, request_id }) => tuple(tenant_id, request_id)),
+      ),
+    )
+    .execute()
+}
+
+/** Deletes what no longer holds: reservations of daemons that were killed, of all tenants. PostgreSQL only. */
+export async function deleteExpiredReservations(db: Db): Promise<void> {
+  await sql`delete from spend_reservations where expires_at <= ${storeTime(0)}`.execute(db)
+}

@@ -1,0 +1,37 @@
+import { CsvError, parse } from 'csv-parse/sync'
+import { tableText } from './table.ts'
+import { UnreadableDocument } from './unreadable.ts'
+
+const SEPARATORS = [',', ';', '\t', '|']
+const SAMPLE_CHARS = 20_000
+/** A quotation mark that is never closed would make one cell of all the rest. */
+const ROW_CHARS = 1_000_000
+
+/** The rows of a CSV file, whatever separates its cells. @throws UnreadableDocument */
+export function csvText(text: string): string {
+  try {
+    return tableText(
+      parse(text, {
+        delimiter: separatorOf(text),
+        relax_column_count: true,
+        relax_quotes: true,
+        skip_empty_lines: true,
+        max_record_size: ROW_CHARS,
+      }),
+    )
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    throw new UnreadableDocument(`The file is not well-formed CSV: ${error.message.slice(0, 150)}.`)
+  }
+}
+
+/** The sign that stands in the first lines most often, and equally often in each. */
+function separatorOf(text: string): string {
+  const lines = text.slice(0, SAMPLE_CHARS).split(/\r?\n/, 20).filter(Boolean)
+  const counted = SEPARATORS.map((separator) => {
+    const counts = lines.map((line) => line.split(separator).length - 1)
+    return { separator, least: Math.min(...counts), sum: counts.reduce((sum, count) => sum + count, 0) }
+  })
+  counted.sort((one, other) => other.least - one.least || other.sum - one.sum)
+  return counted[0]?.separator ?? ','
+}

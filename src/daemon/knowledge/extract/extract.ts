@@ -1,0 +1,53 @@
+import type { TextFormat } from '../markdown.ts'
+import { csvText } from './csv.ts'
+import { type Format, formatOf, type RawDocument } from './format.ts'
+import { htmlToMarkdown } from './html.ts'
+import { jsonText } from './json.ts'
+import { decodeText, looksLikeHtml } from './text.ts'
+import { damaged, UnreadableDocument } from './unreadable.ts'
+
+/** What a file says. `title` is empty where it does not name itself; `pageStarts`: where in the text each page begins. */
+export type Extracted = { title: string; text: string; format: TextFormat; pageStarts?: readonly number[] }
+
+/** Reads a file of any kind. @throws UnreadableDocument for what cannot be read, or holds no word; nothing else */
+export async function extract(file: RawDocument): Promise<Extracted> {
+  if (file.bytes.length === 0) throw new UnreadableDocument('The file is empty.')
+  const format = await formatOf(file)
+  const extracted = await readAs(format, file.bytes).catch(damaged(KINDS[format] ?? 'file'))
+  if (!/[\p{L}\p{N}]/u.test(extracted.text)) throw new UnreadableDocument('The file holds no words.')
+  return extracted
+}
+
+const KINDS: Readonly<Partial<Record<Format, string>>> = {
+  pdf: 'PDF',
+  docx: 'Word document',
+  xlsx: 'Excel workbook',
+  xls: 'Excel workbook',
+}
+
+/** The larger libraries are loaded by the first file that needs them. */
+async function readAs(format: Format, bytes: Buffer): Promise<Extracted> {
+  switch (format) {
+    case 'pdf':
+      return { ...(await (await import('./pdf.ts')).pdfText(bytes)), format: 'text' }
+    case 'docx':
+      return toMarkdown(await (await import('./docx.ts')).docxText(bytes))
+    case 'xlsx':
+      return toMarkdown(await (await import('./spreadsheet.ts')).xlsxText(bytes))
+    case 'xls':
+      return toMarkdown((await import('./spreadsheet.ts')).workbookText(bytes))
+    default:
+      return readText(decodeText(bytes), format)
+  }
+}
+
+const toMarkdown = (text: string): Extracted => ({ title: '', text, format: 'markdown' })
+
+function readText(text: string, format: Exclude<Format, 'pdf' | 'docx' | 'xlsx' | 'xls'>): Extracted {
+  if (format === 'html' || (format === 'text' && looksLikeHtml(text))) {
+    return { ...htmlToMarkdown(text), format: 'markdown' }
+  }
+  if (format === 'csv') return { title: '', text: csvText(text), format: 'text' }
+  if (format === 'json') return { title: '', text: jsonText(text), format: 'text' }
+  return { title: '', text, format }
+}

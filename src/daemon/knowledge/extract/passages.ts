@@ -1,0 +1,24 @@
+import { chunkText, type Passage } from '../chunking.ts'
+import type { Extracted } from './extract.ts'
+
+/** Cuts what a file says into passages; lazy, as `chunkText` is. */
+export function cut(extracted: Extracted): { title: string; passages: Iterable<Passage> } {
+  const { text, format, pageStarts } = extracted
+  const { title, passages } = chunkText(text, format)
+  return {
+    title: extracted.title || title,
+    passages: pageStarts ? withPages(passages, text, pageStarts) : passages,
+  }
+}
+
+/** A passage of plain text is a part of it word by word, and begins behind the one before. */
+function* withPages(passages: Iterable<Passage>, text: string, pageStarts: readonly number[]): Generator<Passage> {
+  let from = 0
+  let page = 1
+  for (const passage of passages) {
+    const start = text.indexOf(passage.body, from)
+    if (start >= 0) from = start + 1
+    while ((pageStarts[page] ?? Number.POSITIVE_INFINITY) < from) page++
+    yield { ...passage, page }
+  }
+}

@@ -1,0 +1,31 @@
+import { type CellObject, read } from '@e965/xlsx'
+import { repack } from './container.ts'
+import { tableText } from './table.ts'
+import { createTextParts } from './text-parts.ts'
+
+/** The text of an XLSX workbook as Markdown, a section for each sheet. @throws UnreadableDocument; Error for a damaged one */
+export async function xlsxText(bytes: Buffer): Promise<string> {
+  return workbookText(await repack(bytes))
+}
+
+/** The text of an old Excel workbook. @throws UnreadableDocument; Error for a damaged one */
+export function workbookText(bytes: Buffer): string {
+  const workbook = read(bytes, { type: 'buffer', dense: true, cellFormula: false, cellHTML: false, sheetStubs: false })
+  const text = createTextParts()
+  for (const name of workbook.SheetNames) {
+    const table = tableText(rowsOf(workbook.Sheets[name]?.['!data'] ?? []))
+    if (table !== '') text.add(`# ${name.replace(/\s+/g, ' ').trim()}\n\n${table}\n\n`)
+  }
+  return text.toString()
+}
+
+/** Rows and cells that there are: a sheet may claim a million rows of sixteen thousand columns, and fill three. */
+function* rowsOf(data: CellObject[][]): Generator<string[]> {
+  for (const at in data) {
+    const cells: string[] = []
+    data[at]?.forEach((cell, column) => {
+      cells[column] = cell.w ?? (cell.v === undefined ? '' : String(cell.v))
+    })
+    yield Array.from(cells, (cell) => cell ?? '')
+  }
+}

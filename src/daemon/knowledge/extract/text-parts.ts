@@ -1,0 +1,28 @@
+import { EXTRACT_TEXT_CHARS } from '../../../shared/spec-limits.ts'
+import { UnreadableDocument } from './unreadable.ts'
+
+/** A text that is put together from parts. A small file may be written so that it stands for a very long text. */
+export type TextParts = { add(part: string): void; readonly length: number; toString(): string }
+
+/** `add` throws UnreadableDocument above EXTRACT_TEXT_CHARS. */
+export function createTextParts(): TextParts {
+  const parts: string[] = []
+  let length = 0
+  return {
+    add(part) {
+      length += part.length
+      if (length > EXTRACT_TEXT_CHARS) {
+        throw new UnreadableDocument(`The file holds more than ${EXTRACT_TEXT_CHARS} characters of text; split it.`)
+      }
+      parts.push(part)
+    },
+    get length() {
+      return length
+    },
+    toString: () => parts.join(''),
+  }
+}
+
+/** A line of text that nothing takes for the Markdown of a heading, of code or of front matter. */
+export const plainLine = (line: string): string =>
+  /^\s{0,3}(?:#{1,6}(?:\s|$)|`{3}|~{3}|-{3,}\s*$)/.test(line) ? `\\${line}` : line

@@ -1,0 +1,15 @@
+/** Why a document cannot be indexed, in words for the one who sent it. */
+export class UnreadableDocument extends Error {
+  override name = 'UnreadableDocument'
+}
+
+/**
+ * What becomes of an error while a file of this kind is read. The libraries have errors of their own for every way in which a
+ * file can be broken, and some have several.
+ */
+export const damaged =
+  (kind: string) =>
+  (error: unknown): never => {
+    if (error instanceof UnreadableDocument) throw error
+    throw new UnreadableDocument(`This ${kind} is damaged; it could not be read.`, { cause: error })
+  }

@@ -1,0 +1,73 @@
+import { type Further, isUnspaced, type Unit, unitsOf } from '../text/terms.ts'
+import { isStopWord, joinedWords } from '../text/words.ts'
+
+/** What is looked for. A passage need not hold what is not `required`; where such a term occurs nowhere, nobody misses it. */
+export type QueryTerm = { term: string; weight: number; required: boolean }
+/** `pairs`: words that stand side by side in the query, but for words without meaning. */
+export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[] }
+
+/** More words make a query slow and hardly better. */
+const QUERY_WORDS = 64
+const JOINED_WORDS = 16
+
+/** Who writes diacritics means them, but much of what is written leaves them out. */
+const FOLDED_WEIGHT = 0.3
+const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
+
+/** The terms to look for. Any text is a query: it is taken as words, never as operators. */
+export function queryOf(text: string): Query {
+  const units = longest(meaningful(text))
+  const terms = new Map<string, QueryTerm>()
+  const counts = new Map<string, number>()
+  for (const { term, further } of units) {
+    const count = (counts.get(term) ?? 0) + 1
+    counts.set(term, count)
+    // A word that comes twice matters more, but not twice as much.
+    const weight = Math.sqrt(count)
+    const isFolded = further.some(({ kind }) => kind === 'exact')
+    add(terms, { term, weight: weight * (isFolded ? FOLDED_WEIGHT : 1), required: true })
+    for (const { kind, term } of further) add(terms, { term, weight: weight * FURTHER_WEIGHT[kind], required: false })
+  }
+  // "back up" → "backup", which is how another text may spell it.
+  for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
+    for (const { term } of unitsOf(joined)) add(terms, { term, weight: 1, required: false })
+  }
+  return { terms: [...terms.values()], pairs: pairsOf(units) }
+}
+
+function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
+  const { weight = 0, required = false } = terms.get(added.term) ?? {}
+  terms.set(added.term, {
+    term: added.term,
+    weight: Math.max(weight, added.weight),
+    required: required || added.required,
+  })
+}
+
+/** Without the words that carry no meaning, unless there are no others. */
+function meaningful(text: string): Unit[] {
+  const units = unitsOf(text.replace(WORD, (word) => (isStopWord(word.toLowerCase()) ? ' ' : word)))
+  return units.length > 0 ? units : unitsOf(text)
+}
+
+/** With the rest of what an apostrophe cuts off, which stands for nothing alone. */
+const WORD = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
+
+/** Of a long query the longest words, because they are the rarest, in their order. */
+function longest(units: Unit[]): Unit[] {
+  const words = [...new Set(units.map(({ term }) => term))]
+  if (words.length <= QUERY_WORDS) return units
+  const kept = new Set(words.sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS))
+  return units.filter(({ term }) => kept.has(term))
+}
+
+function pairsOf(units: readonly Unit[]): (readonly [string, string])[] {
+  const pairs = new Map<string, readonly [string, string]>()
+  for (const [at, { term }] of units.entries()) {
+    const next = units[at + 1]?.term
+    // In scripts without spaces the parts of words say already what stands together.
+    if (next === undefined || next === term || isUnspaced(term) || isUnspaced(next)) continue
+    pairs.set(`${term} ${next}`, [term, next])
+  }
+  return [...pairs.values()].slice(0, QUERY_WORDS)
+}

@@ -1,0 +1,18 @@
+import type { Registry } from 'prom-client'
+import { type Route, reply, route } from '../http/route.ts'
+
+/** What this daemon counts, for Prometheus: with the operator key, because the numbers are of all tenants. */
+export function metricsRoutes({ metrics }: { metrics: Registry }): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/metrics',
+      access: 'operator',
+      errors: 'flat',
+      summary: 'Metrics of this daemon, in the text format of Prometheus',
+      tags: ['System'],
+      responses: { 200: { description: 'The metrics', isText: true } },
+      handle: async () => reply(200, await metrics.metrics(), { 'content-type': metrics.contentType }),
+    }),
+  ]
+}

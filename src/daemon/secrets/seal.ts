@@ -1,0 +1,71 @@
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+
+/** What sealed texts are for; each purpose has a key of its own. */
+export type SealPurpose = 'check' | 'webhook-signing'
+
+/** Where a sealed text is kept. It opens there and nowhere else, so a copied row gives away nothing. */
+export type SealedPlace = { purpose: SealPurpose; table: string; row: string; tenant: string }
+
+/** What secrets in the store are sealed with. Holds its bytes where neither a log nor JSON finds them. */
+export type MasterKey = { keyFor(purpose: SealPurpose): KeyObject }
+
+/** A sealed text that this master key, or this place, does not open; or one that was changed. */
+export class SealBrokenError extends Error {
+  override name = 'SealBrokenError'
+}
+
+const CIPHER = 'aes-256-gcm'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+/** Tells one form of sealed texts from a later one. */
+const FORM = 'v1.'
+
+/** @param hex 64 hex characters */
+export function createMasterKey(hex: string): MasterKey {
+  const master = createSecretKey(hex, 'hex')
+  const keys = new Map<SealPurpose, KeyObject>()
+  return {
+    keyFor(purpose) {
+      let key = keys.get(purpose)
+      if (key === undefined) {
+        // RFC 5869; no salt, because the master key is random already.
+        key = createSecretKey(new Uint8Array(hkdfSync('sha256', master, '', `aigw/${purpose}`, 32)))
+        keys.set(purpose, key)
+      }
+      return key
+    },
+  }
+}
+
+/** The text as it may be stored: AES-256-GCM with a fresh nonce, bound to its place (architecture §5). */
+export function sealSecret(masterKey: MasterKey, place: SealedPlace, text: string): string {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, masterKey.keyFor(place.purpose), nonce).setAAD(toAad(place))
+  const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+  return FORM + sealed.toString('base64url')
+}
+
+/** The text that was sealed for this place. @throws SealBrokenError, which says nothing of the text */
+export function openSecret(masterKey: MasterKey, place: SealedPlace, sealed: string): string {
+  const bytes = Buffer.from(sealed.slice(FORM.length), 'base64url')
+  if (!sealed.startsWith(FORM) || bytes.length < NONCE_BYTES + TAG_BYTES) throw broken(place)
+  const tagAt = bytes.length - TAG_BYTES
+  const decipher = createDecipheriv(CIPHER, masterKey.keyFor(place.purpose), bytes.subarray(0, NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  })
+  decipher.setAAD(toAad(place)).setAuthTag(bytes.subarray(tagAt))
+  const text = decipher.update(bytes.subarray(NONCE_BYTES, tagAt))
+  try {
+    return Buffer.concat([text, decipher.final()]).toString('utf8')
+  } catch (cause) {
+    throw broken(place, cause)
+  }
+}
+
+const toAad = ({ purpose, table, row, tenant }: SealedPlace): Buffer =>
+  Buffer.from(JSON.stringify([purpose, table, row, tenant]))
+
+const broken = ({ table, row }: SealedPlace, cause?: unknown) =>
+  new SealBrokenError(`The secret of ${table} ${row} does not open: another master key sealed it, or it was changed.`, {
+    cause,
+  })

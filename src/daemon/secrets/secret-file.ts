@@ -1,0 +1,31 @@
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/**
+ * Writes one line to a file that this user alone may read, and makes its directory. When this returns the file survives a
+ * power cut; killed before, there is the earlier file or none.
+ */
+export async function writeSecretFile(path: string, line: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const unfinished = `${path}.new`
+  await rm(unfinished, { force: true })
+  const file = await open(unfinished, 'wx', 0o600)
+  try {
+    await file.writeFile(`${line}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(unfinished, path)
+  await syncDirectory(dirname(path))
+}
+
+/** A new name is only durable once its directory is. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r')
+  try {
+    await directory.sync()
+  } finally {
+    await directory.close()
+  }
+}

@@ -1,0 +1,169 @@
+import { stemmer as stemArabic } from '@orama/stemmers/arabic'
+import { stemmer as stemEnglish } from '@orama/stemmers/english'
+import { stemmer as stemGreek } from '@orama/stemmers/greek'
+import { stemmer as stemHindi } from '@orama/stemmers/indian'
+import { stemmer as stemRussian } from '@orama/stemmers/russian'
+import { characterBorder, wordPieces } from './words.ts'
+
+/**
+ * What one word is found by, in the index and in a query alike. `term` stands for the word: it is counted in the length
+ * of a text, and its place is where the word is. `further` are other ways to the same word; no text needs to hold them.
+ */
+export type Unit = { term: string; further: readonly Further[] }
+/** `exact`: the word with its diacritics. `prefix`: how it begins. `part`: one or a few of its characters. */
+export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
+
+/** Characters by which words with other endings are still alike, in whichever language: what a stemmer misses. */
+const PREFIX_CHARS = 4
+/** What is longer is no word. Its beginning stands for it, so that no term is longer than a page of postings. */
+const WORD_CHARS = 64
+
+// Signs that no word holds, so that the two kinds of term meet neither a word nor each other.
+const EXACT = '^'
+const PREFIX = '*'
+
+/** The units of a text in order. Equal texts have equal units on every engine: nothing is left to the database. */
+export function unitsOf(text: string): Unit[] {
+  const units: Unit[] = []
+  for (const [run] of text.matchAll(RUN)) {
+    if (ASCII.test(run)) addWord(units, run.toLowerCase())
+    else addRun(units, run.normalize('NFKC').replace(VOWEL_POINTS, '').toLowerCase())
+  }
+  return units
+}
+
+const RUN = /[\p{L}\p{N}\p{M}]+/gu
+const ASCII = /^[\0-\x7f]*$/
+/** Written or left out as one likes: Hebrew and Arabic vowels, and the stroke that lengthens an Arabic word. */
+const VOWEL_POINTS = /[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]/g
+/** With a group, so that split() keeps what it splits at. */
+const UNSPACED =
+  /([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]+|[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+)/u
+/** Whether a word is of a script without spaces. */
+export const isUnspaced = (term: string): boolean => UNSPACED.test(term)
+
+const CHINESE_OR_JAPANESE = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]/u
+
+/** Some single characters stand for several words, or for numbers with a sign between them. */
+function addRun(units: Unit[], normalized: string): void {
+  for (const [run] of normalized.matchAll(RUN)) {
+    for (const piece of run.split(UNSPACED)) addPiece(units, piece)
+  }
+}
+
+function addPiece(units: Unit[], piece: string): void {
+  if (piece === '') return
+  if (CHINESE_OR_JAPANESE.test(piece)) addPairs(units, piece)
+  else if (UNSPACED.test(piece)) addSegmentedWords(units, piece)
+  else addWord(units, piece)
+}
+
+/** Accents without a letter below them are no word. */
+function addWord(units: Unit[], word: string): void {
+  const unit = unitOf(word)
+  if (unit.term !== '') units.push(unit)
+}
+
+/** Two characters are nearly a word, and they are the same two wherever a dictionary would have cut. */
+function addPairs(units: Unit[], run: string): void {
+  const characters = [...run]
+  const part = (term: string): Further => ({ kind: 'part', term })
+  for (const [at, character] of characters.entries()) {
+    const next = characters[at + 1]
+    units.push(
+      next === undefined ? { term: character, further: [] } : { term: character + next, further: [part(character)] },
+    )
+  }
+}
+
+/** Words as the dictionary of the segmenter cuts them, and every three characters, because it cuts names anyhow. */
+function addSegmentedWords(units: Unit[], run: string): void {
+  const characters = [...run]
+  let start = 0
+  for (const word of wordPieces(run)) {
+    const end = start + [...word].length
+    const further: Further[] = []
+    for (let at = start; at < end && at + 3 <= characters.length; at++) {
+      further.push({ kind: 'part', term: characters.slice(at, at + 3).join('') })
+    }
+    units.push({ term: shortened(word), further })
+    start = end
+  }
+}
+
+/** The same words come again and again, and stemming one takes longer than looking it up. */
+const known = new Map<string, Unit>()
+const KNOWN_WORDS = 50_000
+
+function unitOf(word: string): Unit {
+  const stored = known.get(word)
+  if (stored !== undefined) return stored
+  const unit = makeUnit(shortened(word))
+  if (word.length > WORD_CHARS) return unit
+  // Beginning anew is cheap, and remembering which words came last costs as much as stemming.
+  if (known.size === KNOWN_WORDS) known.clear()
+  known.set(word, unit)
+  return unit
+}
+
+const shortened = (word: string): string => word.slice(0, characterBorder(word, WORD_CHARS))
+
+function makeUnit(word: string): Unit {
+  const folded = fold(word)
+  if (HANGUL.test(word)) return { term: folded, further: hangulPairs(folded) }
+  const further: Further[] = []
+  if (folded !== word && LATIN.test(folded)) further.push({ kind: 'exact', term: EXACT + word })
+  if (folded.length > PREFIX_CHARS) further.push({ kind: 'prefix', term: PREFIX + folded.slice(0, PREFIX_CHARS) })
+  return { term: stem(word, folded), further }
+}
+
+const HANGUL = /\p{Script=Hangul}/u
+const LATIN = /[a-z]/
+
+/** Korean writes its particles onto the word, so a word is also found by each two of its syllables. */
+function hangulPairs(word: string): Further[] {
+  const syllables = [...word]
+  return syllables.slice(1).map((syllable, at) => ({ kind: 'part', term: `${syllables[at]}${syllable}` }))
+}
+
+/**
+ * One stemmer a script. English ends harmlessly on other Latin words, and which language a short query is in nobody can
+ * tell; what it misses there is found by the prefix.
+ */
+function stem(word: string, folded: string): string {
+  if (LATIN.test(folded)) return stemEnglish(folded)
+  if (/\p{Script=Cyrillic}/u.test(word)) return fold(stemRussian(word))
+  if (/\p{Script=Greek}/u.test(word)) return fold(stemGreek(word))
+  if (/\p{Script=Arabic}/u.test(word)) return stemArabic(word) || word
+  if (/\p{Script=Devanagari}/u.test(word)) return stemHindi(word) || word
+  return folded
+}
+
+const ACCENTS = /[\u0300-\u036f]/g
+const LETTERS: Readonly<Record<string, string>> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  ł: 'l',
+  ı: 'i',
+  ς: 'σ',
+  أ: 'ا',
+  إ: 'ا',
+  آ: 'ا',
+  ى: 'ي',
+  ی: 'ي',
+  ک: 'ك',
+  ة: 'ه',
+}
+const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
+
+/** The word without what people leave out when they type in a hurry. */
+function fold(word: string): string {
+  if (ASCII.test(word)) return word
+  const letters = word.normalize('NFD').replace(ACCENTS, '').normalize('NFC')
+  return letters.replace(LETTER, (letter) => LETTERS[letter] ?? letter)
+}

@@ -1,0 +1,107 @@
+import { LRUCache } from 'lru-cache'
+import { PRICE_ALARM_MS } from '../../shared/spec-limits.ts'
+import type { PointAllowances, ProviderConfig } from '../config.ts'
+import type { SpendCounterRow, UsageRecordRow } from '../db/tables.ts'
+import type { Caller } from '../http/caller.ts'
+import type { ProviderCall, TokenUsage } from '../providers/provider.ts'
+import { type BudgetsDeps, createBudgets, type Drawing, type Payment } from './budgets.ts'
+import { inputTokensAtMost } from './input-tokens.ts'
+import { costOf, createPriceList, highestCost } from './prices.ts'
+import { limitsOf, type Payer } from './wish.ts'
+
+/** A request that is about to be made. */
+export type Order = {
+  requestId: string
+  caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
+  payer: Payer
+  /** The models that may answer it. */
+  attempts: readonly { modelId: string }[]
+  call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
+}
+
+/** What an answer costs, as it is stored: in its usage record and in the counters of account and key. */
+export type Charge = {
+  columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
+  spend: readonly SpendCounterRow[]
+  drawn: Drawing
+}
+
+export type Billing = {
+  /**
+   * Reserves the most that the request can cost, before any model is asked.
+   * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
+   */
+  reserve(order: Order): Payment | Promise<Payment>
+  /** What the model that served it has cost. An unknown price is reported, and never nothing. */
+  charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
+  /** Ends what goes on beside the requests. Call it when none runs any more. */
+  close(): void
+}
+
+const ALARMS_REMEMBERED = 1_000
+
+/** Prices, points and budgets (decision 0004). */
+export function createBilling(
+  { providers, points = {} }: { providers: readonly ProviderConfig[]; points?: PointAllowances | undefined },
+  deps: BudgetsDeps,
+): Billing {
+  const { clock, log } = deps
+  const prices = createPriceList(providers)
+  const budgets = createBudgets(deps)
+  const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_REMEMBERED })
+
+  function reportUnknown(modelId: string, requestId: string): void {
+    const nowMs = clock.now()
+    if (nowMs - (alarmedAtMs.get(modelId) ?? Number.NEGATIVE_INFINITY) < PRICE_ALARM_MS) return
+    alarmedAtMs.set(modelId, nowMs)
+    log.error(
+      { model: modelId, request_id: requestId },
+      'no price is known for exactly this model, so one is assumed; give it under `prices` of its provider',
+    )
+  }
+
+  return {
+    close: () => budgets.close(),
+    reserve({ requestId, caller, payer, attempts, call }) {
+      let nanos: number | undefined
+      return budgets.reserve({
+        requestId,
+        tenantId: caller.tenantId,
+        keyId: caller.keyId,
+        payerId: payer.id,
+        ...limitsOf(payer, caller.settings, points),
+        points: Math.max(...attempts.map(({ modelId }) => prices.priceOf(modelId).points)),
+        nanosAtMost() {
+          if (nanos === undefined) {
+            const inputTokens = inputTokensAtMost(call)
+            const costs = attempts.map(({ modelId }) =>
+              highestCost(prices.priceOf(modelId), inputTokens, call.maxTokens),
+            )
+            nanos = Math.max(...costs)
+          }
+          return nanos
+        },
+      })
+    },
+    charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
+      const price = prices.priceOf(modelId)
+      if (!price.isKnown) reportUnknown(modelId, requestId)
+      const nanos = costOf(price, usage)
+      const inDollars = mode === 'usage-by-model'
+      const drawn = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
+      const ofUser = { tenant_id: caller.tenantId, holder: 'user', holder_id: payer.id, period, ...drawn } as const
+      const ofKey = { ...ofUser, holder: 'key', holder_id: caller.keyId } as const
+      return {
+        drawn,
+        columns: {
+          billing_mode: mode,
+          billing_period: period,
+          cost_nanos: nanos,
+          points: drawn.points,
+          price_missing: price.isKnown ? 0 : 1,
+        },
+        spend: inDollars ? (nanos > 0 ? [ofUser, ofKey] : []) : drawn.points > 0 ? [ofUser] : [],
+      }
+    },
+  }
+}

@@ -1,0 +1,196 @@
+import { LRUCache } from 'lru-cache'
+import type { Dispatcher } from 'undici'
+import { WEBHOOK_ATTEMPT_MS, WEBHOOK_RESPONSE_BYTES } from '../../../shared/spec-limits.ts'
+import type { Clock, Timer } from '../../../shared/time.ts'
+import { readTarget, type Target, TargetRefused } from '../target-address.ts'
+import { addressesOf } from '../target-guard.ts'
+import { type Connection, type ConnectionBook, type ConnectionDeps, createConnectionBook } from './connections.ts'
+
+export type AttemptRequest = { url: string; headers: readonly string[]; body: string }
+
+/** How one attempt ended. */
+export type AttemptResult = {
+  /** HTTP status; null when there was no answer. */
+  status: number | null
+  /** Why it was no success, in a few words; null after a 2xx. */
+  error: string | null
+  durationMs: number
+  /** The first WEBHOOK_RESPONSE_BYTES of the answer as text; null without an answer. */
+  response: string | null
+  timedOut: boolean
+}
+
+export type Sender = {
+  /**
+   * POSTs at most once and never rejects. Over within WEBHOOK_ATTEMPT_MS: name lookup, connection, TLS, answer and the part of its
+   * body that is read. Any 2xx is a success as soon as its head is there; no redirect is followed, nothing is decompressed
+   * and no proxy of the environment is used.
+   */
+  send(request: AttemptRequest): Promise<AttemptResult>
+  /** Cuts off what still runs; its attempts end as failed. */
+  close(): Promise<void>
+}
+
+/** Whether an answer acknowledges a delivery (spec: Delivery behavior). */
+export const isAcknowledged = ({ status }: Pick<AttemptResult, 'status'>): boolean =>
+  status !== null && status >= 200 && status < 300
+
+const TARGETS_KEPT = 10_000
+
+export function createSender(deps: ConnectionDeps): Sender {
+  const { guard, clock } = deps
+  const book = createConnectionBook(deps)
+  const targets = new LRUCache<string, Target>({ max: TARGETS_KEPT })
+  const running = new Set<Attempt>()
+
+  function targetOf(url: string): Target {
+    let target = targets.get(url)
+    if (!target) {
+      target = readTarget(url)
+      targets.set(url, target)
+    }
+    return target
+  }
+
+  return {
+    send(request) {
+      return new Promise((resolve) => {
+        const attempt = new Attempt(request, { book, clock }, (result) => {
+          running.delete(attempt)
+          resolve(result)
+        })
+        running.add(attempt)
+        try {
+          const target = targetOf(request.url)
+          const addresses = addressesOf(target, guard)
+          if (!(addresses instanceof Promise)) attempt.begin(target, addresses)
+          else {
+            addresses.then(
+              (found) => attempt.begin(target, found),
+              (error) =>
+                attempt.fail(error instanceof TargetRefused ? error.message : `name lookup: ${reasonOf(error)}`),
+            )
+          }
+        } catch (error) {
+          attempt.fail(reasonOf(error))
+        }
+      })
+    },
+    async close() {
+      for (const attempt of running) attempt.cutOff('the gateway was stopped')
+      await book.close()
+    },
+  }
+}
+
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly #request: AttemptRequest
+  readonly #book: ConnectionBook
+  readonly #clock: Clock
+  readonly #done: (result: AttemptResult) => void
+  readonly #startedAt: number
+  readonly #timer: Timer
+  #connection: Connection | undefined
+  #status: number | null = null
+  #kept: Buffer[] = []
+  #keptBytes = 0
+  #ended = false
+
+  constructor(
+    request: AttemptRequest,
+    { book, clock }: { book: ConnectionBook; clock: Clock },
+    done: (result: AttemptResult) => void,
+  ) {
+    this.#request = request
+    this.#book = book
+    this.#clock = clock
+    this.#done = done
+    this.#startedAt = clock.monotonic()
+    this.#timer = clock.after(WEBHOOK_ATTEMPT_MS, () => this.#timeOut())
+  }
+
+  begin(target: Target, addresses: readonly string[]): void {
+    if (this.#ended) return
+    this.#connection = this.#book.take(target, addresses, this.#startedAt + WEBHOOK_ATTEMPT_MS)
+    // undici never writes to the headers.
+    const headers = this.#request.headers as string[]
+    this.#connection.client.dispatch({ method: 'POST', path: target.path, headers, body: this.#request.body }, this)
+  }
+
+  fail(reason: string): void {
+    this.#end(reason)
+  }
+
+  /** Ends it from outside, with its connection. */
+  cutOff(reason: string, timedOut = false): void {
+    this.#end(reason, { timedOut })
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // One that was cut off while its connection was being opened has nothing to send any more.
+    if (this.#ended) controller.abort(new Error('cut off'))
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number): void {
+    if (status >= 200) this.#status = status
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#ended) return
+    const wanted = chunk.subarray(0, WEBHOOK_RESPONSE_BYTES - this.#keptBytes)
+    // A copy: the slice would keep the whole buffer of the socket.
+    this.#kept.push(Buffer.from(wanted))
+    this.#keptBytes += wanted.length
+    // Enough was read: the rest is cut off.
+    if (wanted.length < chunk.length) this.#end(null)
+  }
+
+  onResponseEnd(): void {
+    this.#end(null, { isWhole: true })
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (this.#ended) return
+    const isStale = this.#connection?.used === true && this.#status === null && isClosed(error)
+    this.#end(reasonOf(error), { closedEarly: isStale })
+  }
+
+  #timeOut(): void {
+    this.cutOff(`no whole answer within ${WEBHOOK_ATTEMPT_MS / 1000} s`, true)
+  }
+
+  #end(failure: string | null, { isWhole = false, timedOut = false, closedEarly = false } = {}): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#timer.cancel()
+    if (this.#connection) this.#book[isWhole ? 'keep' : closedEarly ? 'distrust' : 'drop'](this.#connection)
+    const status = this.#status
+    const acknowledged = isAcknowledged({ status })
+    this.#done({
+      status,
+      error: acknowledged ? null : (failure ?? `status ${status}`),
+      durationMs: Math.round(this.#clock.monotonic() - this.#startedAt),
+      response: status === null ? null : toText(this.#kept),
+      timedOut,
+    })
+    this.#kept = []
+  }
+}
+
+const toText = (bytes: readonly Buffer[]): string =>
+  bytes.length === 0 ? '' : storable(Buffer.concat(bytes).toString('utf8'))
+
+/** PostgreSQL stores neither a NUL nor half a surrogate pair, which cutting a text can leave. */
+const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD')
+
+const isClosed = (error: Error): boolean =>
+  'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code))
+
+/** A few words for the log of deliveries. Messages of our own are whole; of others the code says more than the text. */
+function reasonOf(error: unknown): string {
+  if (error instanceof TargetRefused) return error.message
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0])
+  if (!(error instanceof Error)) return 'unknown fault'
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  return storable((code === undefined ? error.message : `${code}: ${error.message}`).slice(0, 200))
+}

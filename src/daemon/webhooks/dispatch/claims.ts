@@ -1,0 +1,72 @@
+import { WEBHOOK_CLAIM_AHEAD } from '../../../shared/spec-limits.ts'
+import type { Db } from '../../db/database.ts'
+import type { EndpointSettings } from './lanes.ts'
+import type { EndpointReader } from './settings.ts'
+import { isDue } from './steady-time.ts'
+import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPending, type Lease } from './store.ts'
+
+/** What the store has for one endpoint. */
+export type ClaimedLane = {
+  endpointId: string
+  /** Undefined when nothing is sent to the endpoint: it is gone, disabled or cannot be read. */
+  settings: EndpointSettings | undefined
+  claimed: DueDelivery[]
+  /** Whether more may be due than was claimed. */
+  more: boolean
+  /** When something is due next; undefined when nothing waits or something is due now. */
+  nextDueAt: number | undefined
+}
+
+/**
+ * Reads these endpoints again and claims what is due of them, in one transaction. What one would still get that is disabled
+ * or cannot be read is put aside.
+ * @param wanted how many deliveries each may get; with 0 only its settings are read
+ */
+export async function claimDue(
+  db: Db,
+  wanted: ReadonlyMap<string, number>,
+  { now, lease, reader }: { now: number; lease: Lease; reader: EndpointReader },
+): Promise<ClaimedLane[]> {
+  const endpointIds = [...wanted.keys()]
+  const claim = async (tx: Db): Promise<ClaimedLane[]> => {
+    const found = new Map((await findSubscribers(tx, endpointIds)).map((subscriber) => [subscriber.id, subscriber]))
+    const settingsOf = new Map<string, EndpointSettings>()
+    for (const subscriber of found.values()) {
+      const settings = subscriber.enabled === 1 ? reader.settingsOf(subscriber) : undefined
+      if (settings) settingsOf.set(subscriber.id, settings)
+    }
+    // One more than wanted, to know whether there is more and when it is due.
+    const limits = endpointIds.flatMap((endpointId) => {
+      const room = Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD)
+      return room > 0 && settingsOf.has(endpointId) ? [{ endpointId, limit: room + 1 }] : []
+    })
+    const waiting = await findDue(tx, limits, lease.now)
+    const lanes: ClaimedLane[] = []
+    for (const endpointId of endpointIds) {
+      const settings = settingsOf.get(endpointId)
+      if (!settings) {
+        if (found.has(endpointId)) await holdPending(tx, endpointId, lease.now)
+        lanes.push({ endpointId, settings, claimed: [], more: false, nextDueAt: undefined })
+        continue
+      }
+      const rows = waiting.get(endpointId)
+      const due = (rows ?? []).filter(({ due_at }) => isDue(due_at, now))
+      const claimed = due.slice(0, Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD))
+      const next = rows?.find(({ due_at }) => !isDue(due_at, now))
+      lanes.push({
+        endpointId,
+        settings,
+        claimed,
+        more: rows === undefined || due.length > claimed.length,
+        nextDueAt: next && Date.parse(next.due_at),
+      })
+    }
+    await claimDeliveries(
+      tx,
+      lanes.flatMap(({ claimed }) => claimed.map(({ id }) => id)),
+      lease,
+    )
+    return lanes
+  }
+  return db.transaction().execute(claim)
+}

@@ -1,0 +1,194 @@
+import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { LRUCache } from 'lru-cache'
+import { Client } from 'undici'
+import { WEBHOOK_REUSE_MS } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { Target } from '../target-address.ts'
+import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
+import { type AnswerGate, gateAnswers } from './answer-gate.ts'
+
+/** A connection to one origin at exactly these addresses, for one attempt at a time. */
+export type Connection = {
+  client: Client
+  /** Whether an earlier attempt had an answer on it. */
+  readonly used: boolean
+}
+
+export type ConnectionBook = {
+  /**
+   * One for a target whose addresses have been checked; give it back.
+   * @param deadline when the attempt has to be over, on the monotonic clock: connecting takes no longer
+   */
+  take(target: Target, addresses: readonly string[], deadline: number): Connection
+  /** The attempt has had its whole answer: another may follow soon. */
+  keep(connection: Connection): void
+  /** Cuts it off. */
+  drop(connection: Connection): void
+  /** Cuts it off, and keeps none to this origin from now on: its server closes them without a word. */
+  distrust(connection: Connection): void
+  close(): Promise<void>
+}
+
+export type ConnectionDeps = { guard: TargetGuard; clock: Clock; ca?: string | undefined }
+
+type Kept = {
+  key: string
+  client: Client
+  used: boolean
+  deadline: number
+  freeAt: number
+  socket: Socket | undefined
+  gate: AnswerGate | undefined
+}
+
+const DISTRUSTED = 10_000
+
+/**
+ * A name that moves to other addresses gets other connections: an open one is used only while its address is among those
+ * that were just checked. And only while it has been idle for less than WEBHOOK_REUSE_MS: a server that is just closing it
+ * may have read the POST or not, which nobody could tell, so it is not sent a second time within the attempt.
+ */
+export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
+  const { clock } = deps
+  const idle = new Map<string, Kept[]>()
+  const open = new Map<Connection, Kept>()
+  const distrusted = new LRUCache<string, true>({ max: DISTRUSTED })
+
+  function connect(key: string, target: Target, addresses: readonly string[]): Kept {
+    const client = new Client(target.origin, {
+      pipelining: 1,
+      keepAliveTimeout: WEBHOOK_REUSE_MS,
+      keepAliveMaxTimeout: WEBHOOK_REUSE_MS,
+      // The limits of an attempt are its own.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect(_, answer) {
+        dial(target, addresses, deps, kept.deadline).then(
+          (socket) => {
+            kept.socket = socket
+            kept.gate = gateAnswers(socket)
+            socket.once('close', () => isIdle(kept) && forget(kept))
+            answer(null, socket)
+          },
+          (error) => answer(error, null),
+        )
+      },
+    })
+    const kept: Kept = { key, client, used: false, deadline: 0, freeAt: 0, socket: undefined, gate: undefined }
+    open.set(kept, kept)
+    return kept
+  }
+
+  const isIdle = (kept: Kept): boolean => idle.get(kept.key)?.includes(kept) === true
+
+  function takeIdle(key: string): Kept | undefined {
+    const all = idle.get(key)
+    // The one that was used last.
+    for (let kept = all?.pop(); kept; kept = all?.pop()) {
+      if (all?.length === 0) idle.delete(key)
+      if (kept.socket?.destroyed === false && kept.freeAt + WEBHOOK_REUSE_MS > clock.monotonic()) return kept
+      forget(kept)
+    }
+    return undefined
+  }
+
+  function forget(kept: Kept): void {
+    open.delete(kept)
+    const others = idle.get(kept.key)?.filter((other) => other !== kept) ?? []
+    if (others.length > 0) idle.set(kept.key, others)
+    else idle.delete(kept.key)
+    void kept.client.destroy()
+  }
+
+  function drop(connection: Connection): void {
+    const kept = open.get(connection)
+    if (kept) forget(kept)
+  }
+
+  return {
+    take(target, addresses, deadline) {
+      const key = `${target.origin} ${addresses.join()}`
+      const kept = takeIdle(key) ?? connect(key, target, addresses)
+      kept.deadline = deadline
+      kept.gate?.begin()
+      return kept
+    },
+    keep(connection) {
+      const kept = open.get(connection)
+      if (!kept) return
+      if (kept.socket?.destroyed !== false || distrusted.has(kept.key)) return forget(kept)
+      kept.used = true
+      kept.freeAt = clock.monotonic()
+      const others = idle.get(kept.key)
+      if (others) others.push(kept)
+      else idle.set(kept.key, [kept])
+    },
+    drop,
+    distrust(connection) {
+      const kept = open.get(connection)
+      if (kept) distrusted.set(kept.key, true)
+      drop(connection)
+    },
+    async close() {
+      const all = [...open.values()]
+      open.clear()
+      idle.clear()
+      await Promise.all(all.map(({ client }) => client.destroy()))
+    },
+  }
+}
+
+/** A socket to one of the addresses, and to nothing else. Ends by `deadline`. */
+function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps, deadline: number): Promise<Socket> {
+  const { guard, clock, ca } = deps
+  // Nobody else is asked for the name: what is dialled is what was checked.
+  const lookup: LookupFunction = (_host, wanted, answer) => {
+    const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+    if (wanted.all) answer(null, found)
+    else answer(null, found[0]?.address ?? '', found[0]?.family)
+  }
+  const options = {
+    host: target.literal ?? target.host,
+    port: target.port,
+    lookup,
+    autoSelectFamily: true,
+    noDelay: true,
+  }
+  const secure = target.url.protocol === 'https:'
+  return new Promise((resolve, reject) => {
+    const socket = secure
+      ? connectTls({
+          ...options,
+          ...(target.literal === undefined && { servername: target.host }),
+          ALPNProtocols: ['http/1.1'],
+          // Whatever the environment says.
+          rejectUnauthorized: true,
+          ...(ca !== undefined && { ca }),
+        })
+      : connectTcp(options)
+    const timer = clock.after(Math.max(0, deadline - clock.monotonic()), () => {
+      socket.destroy(new Error('not connected in time'))
+    })
+    const failed = (error: Error) => {
+      timer.cancel()
+      reject(error)
+    }
+    const ended = () => failed(new Error('the connection was closed while it was being opened'))
+    socket.once('error', failed).once('close', ended)
+    // Before a single byte is sent: TLS begins to when it hears of the connection, so it must hear of it later.
+    socket.prependOnceListener('connect', () => {
+      try {
+        refuseOtherPeer(socket.remoteAddress, addresses, guard)
+      } catch (error) {
+        socket.destroy(error as Error)
+      }
+    })
+    socket.once(secure ? 'secureConnect' : 'connect', () => {
+      if (socket.destroyed) return
+      timer.cancel()
+      socket.off('error', failed).off('close', ended)
+      resolve(socket)
+    })
+  })
+}

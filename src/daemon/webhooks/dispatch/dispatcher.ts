@@ -1,0 +1,340 @@
+import { randomUUID } from 'node:crypto'
+import type { Registry } from 'prom-client'
+import {
+  WEBHOOK_BATCH,
+  WEBHOOK_DRAIN_MS,
+  WEBHOOK_LEASE_MS,
+  WEBHOOK_SETTINGS_MS,
+  WEBHOOK_SWEEP_MS,
+} from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime, type Timer } from '../../../shared/time.ts'
+import type { Db } from '../../db/database.ts'
+import { engineOf } from '../../db/engine.ts'
+import type { WebhookDeliveryRow } from '../../db/tables.ts'
+import type { Log } from '../../log.ts'
+import type { MasterKey } from '../../secrets/seal.ts'
+import type { TargetGuard } from '../target-guard.ts'
+import { createSender } from './attempt.ts'
+import { claimDue } from './claims.ts'
+import { createDueTimer } from './due-timer.ts'
+import { type DeliverableEvent, envelopeOf, headersOf } from './envelope.ts'
+import { fanOut, type PassedOn } from './fan-out.ts'
+import { type Claim, createLanes, type EndpointSettings, type Lane, type Run } from './lanes.ts'
+import { createDeliveryMetrics } from './metrics.ts'
+import { createRepeated } from './repeated.ts'
+import { createEndpointReader } from './settings.ts'
+import { type Outcome, type Settled, settle } from './settle.ts'
+import { createSteadyTime, isDue } from './steady-time.ts'
+import { type Lease, listWaitingEndpoints, readLeaseTime, releaseAllLeases, renewLeases } from './store.ts'
+
+/** Sends what is in the outbox (architecture §7). */
+export type Dispatcher = {
+  /** Events were committed: their deliveries are made and sent now. */
+  wake(): void
+  /** An endpoint, or what is on its way to it, is not what it was. */
+  endpointChanged(endpointId: string): void
+  /** Starts no further attempt, waits a moment for those under way, and gives back what it holds. */
+  close(): Promise<void>
+}
+
+export type DispatcherDeps = {
+  db: Db
+  clock: Clock
+  log: Log
+  guard: TargetGuard
+  masterKey: MasterKey
+  metrics: Registry
+  /** Certificate authorities instead of the system's. */
+  ca?: string
+}
+
+/**
+ * Takes up whatever earlier runs left, and goes on from there. Whoever commits events calls `wake`; events and deliveries that
+ * nobody told this daemon of are found within WEBHOOK_SWEEP_MS. Any number of daemons may do this on one PostgreSQL.
+ */
+export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher> {
+  const { db, clock, log } = deps
+  const owner = randomUUID()
+  const metrics = createDeliveryMetrics([deps.metrics], deps)
+  const sender = createSender(deps)
+  const reader = createEndpointReader(deps)
+  const now = createSteadyTime(clock)
+  const lanes = createLanes({ needs, lost: ({ id }) => void held.delete(id) })
+  const dueTimer = createDueTimer({ all: lanes.all, due: fill }, clock, now)
+  /** Lanes that are read again, or filled, at the next opportunity. */
+  const needy = new Set<Lane>()
+  /** Claims of this daemon, until their results are stored. */
+  const held = new Map<string, Claim>()
+  const running = new Set<Promise<void>>()
+  let outcomes: Outcome[] = []
+  let passedOn: PassedOn | undefined
+  let stopping = false
+  let cutting = false
+  let sweepTimer: Timer | undefined
+  let slotTimer: Timer | undefined
+
+  const failed = (work: string) => (error: unknown) =>
+    log.error({ error, work }, 'webhooks: the store could not be used')
+  const fanOuts = createRepeated(makeDeliveries, failed('make deliveries'))
+  const claiming = createRepeated(fillLanes, failed('claim deliveries'))
+  const settling = createRepeated(storeOutcomes, failed('store results'))
+  const sweeping = createRepeated(sweep, failed('look for deliveries'))
+
+  async function newLease(): Promise<Lease & { endsAt: number }> {
+    const endsAt = clock.monotonic() + WEBHOOK_LEASE_MS
+    const leaseNow = await readLeaseTime(db, now())
+    return { owner, now: isoTime(leaseNow), until: isoTime(leaseNow + WEBHOOK_LEASE_MS), endsAt }
+  }
+
+  async function makeDeliveries(): Promise<void> {
+    if (stopping) return
+    const lease = await newLease()
+    const promised = new Map<Lane, number>()
+    const { made, more, ...stopped } = await fanOut(db, {
+      now: now(),
+      lease,
+      reader,
+      passedOn,
+      takes(endpointId) {
+        const lane = lanes.get(endpointId)
+        const taken = promised.get(lane) ?? 0
+        // What waits in the store has waited longer.
+        if (lane.backlog || taken >= lanes.room(lane, clock.monotonic())) return false
+        promised.set(lane, taken + 1)
+        return true
+      },
+    })
+    passedOn = stopped.passedOn
+    const touched = new Set<Lane>()
+    for (const { row, event, settings } of made) {
+      const lane = lanes.get(row.endpoint_id)
+      touched.add(lane)
+      if (settings) learn(lane, settings)
+      if (row.lease_owner === owner) {
+        take(lane, toClaim(row, event, row.fence, lease.endsAt))
+      } else if (row.state === 'pending') lane.backlog = true
+    }
+    for (const lane of touched) offer(lane)
+    pump()
+    if (more) fanOuts.ask()
+  }
+
+  async function fillLanes(): Promise<void> {
+    if (stopping) return
+    const wanted = new Map<string, number>()
+    const chosen: Lane[] = []
+    for (const lane of needy) {
+      if (chosen.length >= WEBHOOK_BATCH.endpoints) break
+      needy.delete(lane)
+      chosen.push(lane)
+      wanted.set(lane.endpointId, lane.backlog ? lanes.room(lane, clock.monotonic()) : 0)
+    }
+    if (chosen.length === 0) return
+    const claim = async () => {
+      const lease = await newLease()
+      return { lease, found: await claimDue(db, wanted, { now: now(), lease, reader }) }
+    }
+    const { lease, found } = await claim().catch((error) => {
+      for (const lane of chosen) lane.backlog = true
+      throw error
+    })
+    for (const { endpointId, settings, claimed, more, nextDueAt } of found) {
+      const lane = lanes.get(endpointId)
+      if (!settings) {
+        lane.backlog = false
+        giveBack(lane)
+        continue
+      }
+      learn(lane, settings)
+      if ((wanted.get(endpointId) ?? 0) > 0) lane.backlog = more
+      for (const due of claimed) {
+        const event = { id: due.event_id, type: due.event_type, created_at: due.event_created_at, data: due.data }
+        take(lane, toClaim(due, event, due.fence + 1, lease.endsAt))
+      }
+      if (nextDueAt !== undefined) dueTimer.set(lane, nextDueAt)
+      offer(lane)
+    }
+    pump()
+    if (needy.size > 0) claiming.ask()
+  }
+
+  async function storeOutcomes(): Promise<void> {
+    const batch = outcomes.splice(0, WEBHOOK_BATCH.deliveries)
+    if (batch.length === 0) return
+    const dropped = ({ claim }: Outcome, error: unknown) =>
+      log.error({ error, delivery: claim.id }, 'webhooks: the store refuses a result')
+    const settled = await settle(db, batch, { now: now(), dropped }).catch((error) => {
+      // They are asked for again with the next sweep, and their leases last or others send them again.
+      outcomes = [...batch, ...outcomes]
+      throw error
+    })
+    for (const { claim, attempt } of batch) {
+      held.delete(claim.id)
+      if (attempt || stopping) continue
+      fill(lanes.get(claim.endpointId))
+    }
+    for (const { claim, state, dueAt } of settled.outcomes) {
+      if (dueAt !== undefined) dueTimer.set(lanes.get(claim.endpointId), dueAt)
+      else if (state !== 'pending' && state !== 'cancelled') metrics.ended(state)
+    }
+    settled.alarms.forEach(raise)
+    if (outcomes.length > 0) settling.ask()
+  }
+
+  function raise({ endpoint, health }: Settled['alarms'][number]): void {
+    const facts = { endpoint: endpoint.id, tenant: endpoint.tenant_id, failuresInARow: health.failures }
+    if (health.enabled === 1) {
+      log.warn(facts, 'webhooks: an endpoint keeps failing')
+      return
+    }
+    log.warn(facts, 'webhooks: an endpoint was disabled after too many failures in a row')
+    metrics.disabled()
+    const lane = lanes.find(endpoint.id)
+    if (lane) giveBack(lane)
+  }
+
+  /** Finds what nobody told us of: events and deliveries of daemons that are gone, and what came when the store was away. */
+  async function sweep(): Promise<void> {
+    if (stopping) return
+    settling.ask()
+    fanOuts.ask()
+    await renewHeld()
+    for (const { id, due_at } of await listWaitingEndpoints(db, isoTime(await readLeaseTime(db, now())))) {
+      const lane = lanes.get(id)
+      if (isDue(due_at, now())) fill(lane)
+      else dueTimer.set(lane, Date.parse(due_at))
+    }
+    lanes.tidy(clock.monotonic())
+  }
+
+  /** Before they are over: what waits here for its turn, or for the store to take its result. */
+  async function renewHeld(): Promise<void> {
+    const soon = clock.monotonic() + WEBHOOK_LEASE_MS / 2
+    const claims = [...held.values()].filter(({ leaseEndsAt }) => leaseEndsAt <= soon)
+    if (claims.length === 0) return
+    const lease = await newLease()
+    await renewLeases(db, claims, lease.until)
+    for (const claim of claims) claim.leaseEndsAt = lease.endsAt
+  }
+
+  function sweepAgain(): void {
+    sweeping.ask()
+    sweepTimer = clock.after(WEBHOOK_SWEEP_MS, sweepAgain)
+  }
+
+  function needs(lane: Lane): void {
+    needy.add(lane)
+    if (!stopping) claiming.ask()
+  }
+
+  /** The store has something that is due. */
+  function fill(lane: Lane): void {
+    lane.backlog = true
+    needs(lane)
+  }
+
+  /** Of two readings under way at once, the one with the older row may come back last. */
+  function learn(lane: Lane, settings: EndpointSettings): void {
+    const known = lane.settings
+    const isFresh = known !== undefined && known.readAt + WEBHOOK_SETTINGS_MS > clock.monotonic()
+    if (!isFresh || known.updatedAt <= settings.updatedAt) lane.settings = settings
+  }
+
+  function take(lane: Lane, claim: Claim): void {
+    held.set(claim.id, claim)
+    lane.ready.push(claim)
+  }
+
+  /** Lets a lane wait for its turn, and has it filled when it runs low. */
+  function offer(lane: Lane): void {
+    if (lane.backlog && lanes.room(lane, clock.monotonic()) > 0 && lane.ready.length === 0) needs(lane)
+    lanes.queue(lane, clock.monotonic())
+  }
+
+  /** Claims that were not begun go back to the store. */
+  function giveBack(lane: Lane): void {
+    for (const claim of lane.ready.splice(0)) outcomes.push({ claim, attempt: undefined })
+    settling.ask()
+  }
+
+  function pump(): void {
+    if (stopping) return
+    for (let run = lanes.next(clock.monotonic()); run; run = lanes.next(clock.monotonic())) {
+      const attempt: Promise<void> = send(run).then(() => void running.delete(attempt))
+      running.add(attempt)
+    }
+    const slotAt = lanes.slotAt()
+    if (slotAt === undefined || slotTimer) return
+    slotTimer = clock.after(Math.max(0, slotAt - clock.monotonic()), () => {
+      slotTimer = undefined
+      pump()
+    })
+  }
+
+  async function send(run: Run): Promise<void> {
+    const { claim, lane } = run
+    const { url, secrets } = lane.settings as EndpointSettings
+    const result = await sender.send({ url, headers: headersOf(claim, secrets, clock.now()), body: claim.body })
+    lanes.ended(run, result.timedOut, clock.monotonic())
+    if (cutting) outcomes.push({ claim, attempt: undefined })
+    else {
+      metrics.attempted(result)
+      outcomes.push({ claim, attempt: { ...result, endedAt: now() } })
+    }
+    settling.ask()
+    offer(lane)
+    pump()
+  }
+
+  if (engineOf(db).name === 'sqlite') await releaseAllLeases(db)
+  sweepAgain()
+
+  return {
+    wake: () => fanOuts.ask(),
+    endpointChanged(endpointId) {
+      const lane = lanes.get(endpointId)
+      giveBack(lane)
+      fill(lane)
+    },
+    async close() {
+      stopping = true
+      sweepTimer?.cancel()
+      slotTimer?.cancel()
+      dueTimer.stop()
+      await Promise.all([fanOuts.idle(), claiming.idle(), sweeping.idle()])
+      await endRunning()
+      for (const lane of lanes.all()) giveBack(lane)
+      await settling.idle()
+    },
+  }
+
+  async function endRunning(): Promise<void> {
+    let timer: Timer | undefined
+    const inTime = new Promise<void>((resolve) => {
+      timer = clock.after(WEBHOOK_DRAIN_MS, resolve)
+    })
+    await Promise.race([Promise.all(running), inTime])
+    timer?.cancel()
+    cutting = true
+    await sender.close()
+    await Promise.all(running)
+  }
+}
+
+function toClaim(
+  delivery: Pick<WebhookDeliveryRow, 'id' | 'endpoint_id' | 'attempts' | 'is_test' | 'resend_of'>,
+  event: DeliverableEvent,
+  fence: number,
+  leaseEndsAt: number,
+): Claim {
+  return {
+    id: delivery.id,
+    endpointId: delivery.endpoint_id,
+    eventType: event.type,
+    body: envelopeOf(event),
+    fence,
+    attempts: delivery.attempts,
+    counts: delivery.is_test === 0 && delivery.resend_of === null,
+    leaseEndsAt,
+  }
+}

@@ -1,0 +1,117 @@
+import { sql } from 'kysely'
+import { WEBHOOK_BATCH } from '../../../shared/spec-limits.ts'
+import { isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../db/database.ts'
+import { insertRows } from '../../db/insert-rows.ts'
+import { rowList } from '../../db/row-list.ts'
+import type { WebhookDeliveryRow } from '../../db/tables.ts'
+import { newDelivery } from '../delivery.ts'
+import type { DeliverableEvent } from './envelope.ts'
+import type { EndpointSettings } from './lanes.ts'
+import type { EndpointReader } from './settings.ts'
+import { findWaitingEvents, type Lease, listSubscribers, markFannedOut, type Subscriber } from './store.ts'
+
+/** A delivery that was just made, and claimed when `row.lease_owner` says so. */
+export type MadeDelivery = { row: WebhookDeliveryRow; event: DeliverableEvent; settings: EndpointSettings | undefined }
+
+/** How far an event was passed on: to the endpoints with ids up to this one. */
+export type PassedOn = { eventId: string; endpointId: string }
+
+export type FanOutOptions = {
+  /** Milliseconds since 1970. */
+  now: number
+  lease: Lease
+  reader: EndpointReader
+  /** Whether this daemon sends a new delivery to that endpoint itself, soon. */
+  takes(endpointId: string): boolean
+  /** Where the last call stopped. When that is not known, what it made is found to be there. */
+  passedOn?: PassedOn | undefined
+}
+
+/** `more`: whether events may be left. `passedOn`: where it stopped, when that was inside an event. */
+export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
+
+/**
+ * Makes one delivery of each waiting event for each endpoint that subscribes to it, so many in one transaction that nobody
+ * waits long for it. An event waits until all of its deliveries are there. For an endpoint that is disabled, or whose secret
+ * cannot be read, they are held.
+ */
+export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
+  const now = isoTime(options.now)
+  return db.transaction().execute(async (tx) => {
+    const events = await findWaitingEvents(tx, WEBHOOK_BATCH.events)
+    if (events.length === 0) return { made: [], more: false, passedOn: undefined }
+    const subscribers = await listSubscribers(tx, [...new Set(events.map(({ tenant_id }) => tenant_id))])
+    const { pairs, done, passedOn } = chooseDeliveries(events, subscribers, options)
+    const made = pairs.map(([event, subscriber]) => toMade(event, subscriber, options))
+    const inserted = await insertRows(
+      tx,
+      'webhook_deliveries',
+      made.map(({ row }) => row),
+      { onConflict: 'ignore' },
+    )
+    await markFannedOut(tx, done, now)
+    const whole = inserted === made.length ? made : await onlyInserted(tx, made)
+    const more = done.length < events.length || events.length === WEBHOOK_BATCH.events
+    return { made: whole, more, passedOn }
+  })
+}
+
+type WaitingEvent = DeliverableEvent & { tenant_id: string }
+
+/** Who gets which event, at most WEBHOOK_BATCH.deliveries, and the events that nobody else gets behind these. */
+function chooseDeliveries(
+  events: readonly WaitingEvent[],
+  subscribers: readonly Subscriber[],
+  { reader, passedOn }: FanOutOptions,
+): { pairs: [WaitingEvent, Subscriber][]; done: string[]; passedOn: PassedOn | undefined } {
+  const listeners = new Map<string, { subscriber: Subscriber; subscribes(type: string): boolean }[]>()
+  for (const subscriber of subscribers) {
+    const listener = { subscriber, subscribes: reader.subscriptionsOf(subscriber) }
+    const others = listeners.get(subscriber.tenant_id)
+    if (others) others.push(listener)
+    else listeners.set(subscriber.tenant_id, [listener])
+  }
+  const pairs: [WaitingEvent, Subscriber][] = []
+  const done: string[] = []
+  for (const event of events) {
+    const reached = event.id === passedOn?.eventId ? passedOn.endpointId : ''
+    const owed = (listeners.get(event.tenant_id) ?? []).filter(
+      ({ subscriber: { id }, subscribes }) => id > reached && subscribes(event.type),
+    )
+    const now = owed.slice(0, WEBHOOK_BATCH.deliveries - pairs.length)
+    for (const { subscriber } of now) pairs.push([event, subscriber])
+    if (now.length < owed.length) {
+      const last = now.at(-1)
+      return { pairs, done, passedOn: last && { eventId: event.id, endpointId: last.subscriber.id } }
+    }
+    done.push(event.id)
+  }
+  return { pairs, done, passedOn: undefined }
+}
+
+function toMade(
+  event: WaitingEvent,
+  subscriber: Subscriber,
+  { now, lease, reader, takes }: FanOutOptions,
+): MadeDelivery {
+  const row = newDelivery(event, subscriber.id, now)
+  const settings = subscriber.enabled === 1 ? reader.settingsOf(subscriber) : undefined
+  if (!settings) return { event, settings, row: { ...row, state: 'held' } }
+  if (!takes(subscriber.id)) return { event, settings, row }
+  return { event, settings, row: { ...row, lease_owner: lease.owner, lease_until: lease.until, fence: 1 } }
+}
+
+/** Without those whose event had a delivery to the endpoint already, such as one that an administrator recovered. */
+async function onlyInserted(tx: Db, made: readonly MadeDelivery[]): Promise<MadeDelivery[]> {
+  const listed = rowList(
+    tx,
+    { id: 'text' },
+    made.map(({ row: { id } }) => ({ id })),
+  )
+  const { rows: found } = await sql<{ id: string }>`
+    select id from webhook_deliveries where id in (select id from ${listed} as listed)
+  `.execute(tx)
+  const ids = new Set(found.map(({ id }) => id))
+  return made.filter(({ row }) => ids.has(row.id))
+}

@@ -1,0 +1,66 @@
+import { LRUCache } from 'lru-cache'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { Log } from '../../log.ts'
+import type { MasterKey } from '../../secrets/seal.ts'
+import { signingSecretsOf } from '../signing-secret.ts'
+import { subscriptionsOf } from '../subscription.ts'
+import type { EndpointSettings } from './lanes.ts'
+import type { Subscriber } from './store.ts'
+
+/** Reads endpoints' rows. One that cannot be read is told to the log once, and is nobody else's trouble. */
+export type EndpointReader = {
+  /** What an attempt needs; undefined when the secret cannot be opened: nothing may be sent without a signature. */
+  settingsOf(subscriber: Subscriber): EndpointSettings | undefined
+  /** Which event types it subscribes to: none, when that cannot be read. */
+  subscriptionsOf(subscriber: Subscriber): (type: string) => boolean
+}
+
+const KEPT = 10_000
+
+export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock; log: Log }): EndpointReader {
+  const { masterKey, clock, log } = deps
+  // Opening costs more than signing, and the same sealed text holds the same secret. Undefined: it cannot be opened.
+  const opened = new LRUCache<string, { secrets: readonly string[] | undefined }>({ max: KEPT })
+  const complained = new LRUCache<string, true>({ max: KEPT })
+
+  function complain({ id, tenant_id, updated_at }: Subscriber, what: string, error: unknown): void {
+    const key = `${id} ${updated_at} ${what}`
+    if (complained.has(key)) return
+    complained.set(key, true)
+    log.error({ error, endpoint: id, tenant: tenant_id }, `webhooks: the ${what} of an endpoint cannot be read`)
+  }
+
+  function open(subscriber: Subscriber): readonly string[] | undefined {
+    try {
+      return signingSecretsOf(masterKey, subscriber, isoTime(clock.now()))
+    } catch (error) {
+      complain(subscriber, 'signing secret', error)
+      return undefined
+    }
+  }
+
+  return {
+    settingsOf(subscriber) {
+      const { secret, previous_secret, previous_secret_until: until } = subscriber
+      const overlaps = until !== null && isoTime(clock.now()) < until
+      // A sealed text opens in its own row alone.
+      const key = `${subscriber.id} ${secret} ${overlaps ? previous_secret : ''}`
+      let known = opened.get(key)
+      if (!known) {
+        known = { secrets: open(subscriber) }
+        opened.set(key, known)
+      }
+      const { secrets } = known
+      const { tenant_id: tenantId, url, updated_at: updatedAt } = subscriber
+      return secrets && { tenantId, url, secrets, updatedAt, readAt: clock.monotonic() }
+    },
+    subscriptionsOf(subscriber) {
+      try {
+        return subscriptionsOf(subscriber)
+      } catch (error) {
+        complain(subscriber, 'list of events', error)
+        return () => false
+      }
+    },
+  }
+}

@@ -1,0 +1,281 @@
+import { sql } from 'kysely'
+import type { Db } from '../../db/database.ts'
+import { engineOf } from '../../db/engine.ts'
+import { rowList } from '../../db/row-list.ts'
+import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../db/tables.ts'
+import type { DeliverableEvent } from './envelope.ts'
+
+// The dispatcher works for all tenants at once: what it reads and writes is found by endpoint and delivery, and every row
+// that it makes takes its tenant from the event.
+//
+// State of a delivery and who moves it:
+//   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or given back
+//   pending -> delivered  a 2xx                         pending -> failed   the last attempt failed
+//   pending -> held       its endpoint is disabled      held -> pending     an administrator recovers it
+//   pending, held -> cancelled  its endpoint was deleted
+// A result is stored only under the fence of its claim, so of two daemons that send the same delivery one is heard.
+
+/** A delivery that is due, with its event. */
+export type DueDelivery = Pick<
+  WebhookDeliveryRow,
+  'id' | 'tenant_id' | 'endpoint_id' | 'event_type' | 'fence' | 'attempts' | 'due_at' | 'is_test' | 'resend_of'
+> & { event_id: string; event_created_at: string; data: string }
+
+/** Events whose deliveries are still to be made, the oldest first. Nobody else passes them on until `tx` ends. */
+export async function findWaitingEvents(tx: Db, limit: number): Promise<(DeliverableEvent & { tenant_id: string })[]> {
+  const query = tx
+    .selectFrom('outbox_events')
+    .select(['id', 'tenant_id', 'type', 'created_at', 'data'])
+    .where('fanned_out_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+  return (engineOf(tx).name === 'postgres' ? query.forUpdate().skipLocked() : query).execute()
+}
+
+const SUBSCRIBER = [
+  'id',
+  'tenant_id',
+  'url',
+  'events',
+  'enabled',
+  'secret',
+  'previous_secret',
+  'previous_secret_until',
+  'updated_at',
+] as const
+
+/** What of an endpoint decides about an event. It cannot be deleted until `tx` ends. */
+export type Subscriber = Pick<WebhookEndpointRow, (typeof SUBSCRIBER)[number]>
+
+/** By their ids. */
+export async function listSubscribers(tx: Db, tenantIds: readonly string[]): Promise<Subscriber[]> {
+  const query = tx.selectFrom('webhook_endpoints').select(SUBSCRIBER).where('tenant_id', 'in', tenantIds).orderBy('id')
+  return (engineOf(tx).name === 'postgres' ? query.forKeyShare() : query).execute()
+}
+
+export async function findSubscribers(db: Db, ids: readonly string[]): Promise<Subscriber[]> {
+  return db.selectFrom('webhook_endpoints').select(SUBSCRIBER).where('id', 'in', ids).execute()
+}
+
+export async function markFannedOut(tx: Db, ids: readonly string[], now: string): Promise<void> {
+  const events = rowList(
+    tx,
+    { id: 'text' },
+    ids.map((id) => ({ id })),
+  )
+  await sql`update outbox_events set fanned_out_at = ${now} where id in (select id from ${events} as listed)`.execute(
+    tx,
+  )
+}
+
+/**
+ * What is due of each endpoint and nobody is sending, the longest due first; behind it, where its `limit` allows, what is due
+ * later. Nobody else claims it until `tx` ends.
+ * @param leaseNow what `readLeaseTime` said
+ */
+export async function findDue(
+  tx: Db,
+  wanted: readonly { endpointId: string; limit: number }[],
+  leaseNow: string,
+): Promise<Map<string, DueDelivery[]>> {
+  const found = new Map<string, DueDelivery[]>(wanted.map(({ endpointId }) => [endpointId, []]))
+  if (wanted.length === 0) return found
+  const lock = engineOf(tx).name === 'postgres' ? sql`for update of d skip locked` : sql``
+  // One statement, whose parts each walk the index of their endpoint no further than their limit.
+  const parts = wanted.map(
+    ({ endpointId, limit }) => sql`select * from (
+      select d.id, d.tenant_id, d.endpoint_id, d.event_type, d.fence, d.attempts, d.due_at,
+        d.is_test, d.resend_of, e.id as event_id, e.created_at as event_created_at, e.data
+      from webhook_deliveries as d join outbox_events as e on e.id = d.event_id
+      where d.endpoint_id = ${endpointId} and d.state = 'pending' and (d.lease_until is null or d.lease_until <= ${leaseNow})
+      order by d.due_at limit ${limit} ${lock}
+    ) as one`,
+  )
+  const { rows } = await sql<DueDelivery>`${sql.join(parts, sql` union all `)}`.execute(tx)
+  for (const row of rows) found.get(row.endpoint_id)?.push(row)
+  for (const due of found.values()) due.sort((a, b) => (a.due_at < b.due_at ? -1 : 1))
+  return found
+}
+
+/**
+ * What leases are measured by: on PostgreSQL its own clock, since those of the daemons that share it may differ.
+ * @param now milliseconds since 1970 by the clock of this daemon, which is the only one on SQLite
+ */
+export async function readLeaseTime(db: Db, now: number): Promise<number> {
+  if (engineOf(db).name === 'sqlite') return now
+  const { rows } = await sql<{ now: string }>`
+    select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now
+  `.execute(db)
+  return rows[0] ? Date.parse(rows[0].now) : now
+}
+
+/** Whose claims they are and until when, by the time of `readLeaseTime`, which was `now`. */
+export type Lease = { owner: string; now: string; until: string }
+
+/** Claims deliveries that `tx` found: each gets the lease and the next fence. */
+export async function claimDeliveries(
+  tx: Db,
+  ids: readonly string[],
+  { owner, until }: Pick<Lease, 'owner' | 'until'>,
+): Promise<void> {
+  if (ids.length === 0) return
+  const listed = rowList(
+    tx,
+    { id: 'text' },
+    ids.map((id) => ({ id })),
+  )
+  await sql`
+    update webhook_deliveries set lease_owner = ${owner}, lease_until = ${until}, fence = fence + 1
+    where id in (select id from ${listed} as listed)
+  `.execute(tx)
+}
+
+/** Keeps claims that are still ours. */
+export async function renewLeases(
+  db: Db,
+  claims: readonly { id: string; fence: number }[],
+  until: string,
+): Promise<void> {
+  const held = rowList(
+    db,
+    { id: 'text', fence: 'integer' },
+    claims.map(({ id, fence }) => ({ id, fence })),
+  )
+  await sql`
+    update webhook_deliveries as d set lease_until = ${until} from ${held} as held
+    where d.id = held.id and d.fence = held.fence and d.state = 'pending'
+  `.execute(db)
+}
+
+/** One process alone has this store, so every lease in it is of one that is gone. */
+export async function releaseAllLeases(db: Db): Promise<void> {
+  await sql`
+    update webhook_deliveries set lease_owner = null, lease_until = null
+    where state = 'pending' and lease_owner is not null
+  `.execute(db)
+}
+
+/** What becomes of a claimed delivery. */
+export type Settlement = {
+  id: string
+  fence: number
+  state: WebhookDeliveryRow['state']
+  due_at: string | null
+  attempts: number
+  last_status: number | null
+  last_error: string | null
+  last_duration_ms: number | null
+  last_response: string | null
+  delivered_at: string | null
+}
+
+const SETTLEMENT = {
+  // Not `id`: RETURNING takes no qualified name on SQLite and no ambiguous one on PostgreSQL.
+  delivery_id: 'text',
+  fence: 'integer',
+  state: 'text',
+  due_at: 'text',
+  attempts: 'integer',
+  last_status: 'integer',
+  last_error: 'text',
+  last_duration_ms: 'integer',
+  last_response: 'text',
+  delivered_at: 'text',
+} as const
+
+/** Stores results under the fences of their claims and ends the leases. @returns the ids of those that were still ours */
+export async function settleDeliveries(tx: Db, settlements: readonly Settlement[]): Promise<Set<string>> {
+  const listed = settlements.map(({ id, ...row }) => ({ ...row, delivery_id: id }))
+  const { rows } = await sql<{ id: string }>`
+    update webhook_deliveries as d set
+      state = s.state, due_at = coalesce(s.due_at, d.due_at), attempts = s.attempts, lease_owner = null,
+      lease_until = null, last_status = s.last_status, last_error = s.last_error,
+      last_duration_ms = s.last_duration_ms, last_response = s.last_response, delivered_at = s.delivered_at
+    from ${rowList(tx, SETTLEMENT, listed)} as s
+    where d.id = s.delivery_id and d.fence = s.fence and d.state = 'pending'
+    returning id
+  `.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Gives claims back without an attempt. */
+export async function releaseClaims(tx: Db, claims: readonly { id: string; fence: number }[]): Promise<void> {
+  if (claims.length === 0) return
+  const held = rowList(
+    tx,
+    { id: 'text', fence: 'integer' },
+    claims.map(({ id, fence }) => ({ id, fence })),
+  )
+  await sql`
+    update webhook_deliveries as d set lease_owner = null, lease_until = null from ${held} as held
+    where d.id = held.id and d.fence = held.fence and d.state = 'pending'
+  `.execute(tx)
+}
+
+export type EndpointHealth = Pick<
+  WebhookEndpointRow,
+  'id' | 'tenant_id' | 'enabled' | 'failure_count' | 'disabled_reason'
+>
+
+/** How endpoints are doing. Nobody else changes them until `tx` ends; by id, so that two who do this cannot wait in a ring. */
+export async function lockHealth(tx: Db, ids: readonly string[]): Promise<EndpointHealth[]> {
+  const query = tx
+    .selectFrom('webhook_endpoints')
+    .select(['id', 'tenant_id', 'enabled', 'failure_count', 'disabled_reason'])
+    .where('id', 'in', ids)
+    .orderBy('id')
+  return (engineOf(tx).name === 'postgres' ? query.forNoKeyUpdate() : query).execute()
+}
+
+const HEALTH = {
+  id: 'text',
+  enabled: 'integer',
+  disabled_reason: 'text',
+  failure_count: 'integer',
+  last_delivery_at: 'text',
+  last_status: 'integer',
+} as const
+
+export type HealthRow = {
+  id: string
+  enabled: number
+  disabled_reason: string | null
+  failure_count: number
+  last_delivery_at: string
+  last_status: number | null
+}
+
+export async function saveHealth(tx: Db, rows: readonly HealthRow[]): Promise<void> {
+  await sql`
+    update webhook_endpoints as e set enabled = h.enabled, disabled_reason = h.disabled_reason,
+      failure_count = h.failure_count, last_delivery_at = h.last_delivery_at, last_status = h.last_status
+    from ${rowList(tx, HEALTH, rows)} as h where e.id = h.id
+  `.execute(tx)
+}
+
+/**
+ * Puts aside what an endpoint would still get that gets nothing now; what is being sent is put aside when its attempt has
+ * failed.
+ */
+export async function holdPending(tx: Db, endpointId: string, leaseNow: string): Promise<void> {
+  await sql`
+    update webhook_deliveries set state = 'held', lease_owner = null, lease_until = null, fence = fence + 1
+    where endpoint_id = ${endpointId} and state = 'pending'
+      and (lease_until is null or lease_until <= ${leaseNow})
+  `.execute(tx)
+}
+
+/** Every endpoint for which something waits that nobody is sending, and since or from when. */
+export async function listWaitingEndpoints(db: Db, leaseNow: string): Promise<{ id: string; due_at: string }[]> {
+  const { rows } = await sql<{ id: string; due_at: string }>`
+    select id, due_at from (
+      select e.id, (
+        select d.due_at from webhook_deliveries as d
+        where d.endpoint_id = e.id and d.state = 'pending' and (d.lease_until is null or d.lease_until <= ${leaseNow})
+        order by d.due_at limit 1
+      ) as due_at from webhook_endpoints as e
+    ) as waiting where due_at is not null
+  `.execute(db)
+  return rows
+}

@@ -1,0 +1,191 @@
+import type { z } from 'zod'
+import { GatewayError } from '../../shared/errors.ts'
+import { newId } from '../../shared/ids.ts'
+import { WEBHOOK_ENDPOINTS } from '../../shared/spec-limits.ts'
+import { isoTime } from '../../shared/time.ts'
+import type { CreateWebhookRequest, UpdateWebhookRequest } from '../../shared/wire/webhooks.ts'
+import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../audit/change.ts'
+import type { Db } from '../db/database.ts'
+import type { WebhookEndpointRow } from '../db/tables.ts'
+import { idOf } from '../http/route.ts'
+import type { MasterKey } from '../secrets/seal.ts'
+import { newSigningSecret, sealSigningSecret } from './signing-secret.ts'
+import {
+  countEndpoints,
+  deleteEndpoint,
+  type EndpointWithHeld,
+  findEndpoint,
+  findEndpointWithHeld,
+  insertEndpoint,
+  rotateSecret,
+  updateEndpoint,
+} from './store.ts'
+
+export type WebhookDeps = ChangeDeps & {
+  masterKey: MasterKey
+  /** @throws VALIDATION_ERROR for an address that may not be called */
+  checkTarget(url: string): Promise<void>
+  /** An endpoint, or what is on its way to it, is not what it was. Called once that is durable. */
+  onChange(endpointId: string): void
+}
+
+/** An endpoint, and its new secret, which is shown this once. */
+export type NewSecret = { endpoint: EndpointWithHeld; secret: string }
+
+/** @throws VALIDATION_ERROR for an address that may not be called, or one endpoint too many */
+export async function createWebhook(
+  deps: WebhookDeps,
+  actor: Actor,
+  { url, description = '', events, enabled = true }: z.output<typeof CreateWebhookRequest>,
+): Promise<NewSecret> {
+  await deps.checkTarget(url)
+  const now = deps.clock.now()
+  const ids = { id: newId(now), tenant_id: actor.caller.tenantId }
+  const secret = newSigningSecret()
+  const row: WebhookEndpointRow = {
+    ...ids,
+    url,
+    description,
+    events: JSON.stringify(events),
+    enabled: enabled ? 1 : 0,
+    disabled_reason: enabled ? null : 'manual',
+    failure_count: 0,
+    held_dropped: 0,
+    secret: sealSigningSecret(deps.masterKey, ids, secret),
+    previous_secret: null,
+    previous_secret_until: null,
+    created_at: isoTime(now),
+    updated_at: isoTime(now),
+    last_delivery_at: null,
+    last_status: null,
+  }
+  await change(deps, actor, async ({ tx, record }) => {
+    if ((await countEndpoints(tx, row.tenant_id)) >= WEBHOOK_ENDPOINTS) {
+      throw new GatewayError(
+        'VALIDATION_ERROR',
+        `A tenant may have at most ${WEBHOOK_ENDPOINTS} webhooks; delete one that is not needed any more.`,
+      )
+    }
+    await insertEndpoint(tx, row)
+    await record({ ...activityOn(row, 'create'), metadata: { url: originOf(url), events, enabled } })
+  })
+  deps.onChange(row.id)
+  return { endpoint: { row, held: 0 }, secret }
+}
+
+/** Changes what the request names. @throws WEBHOOK_NOT_FOUND, VALIDATION_ERROR */
+export async function updateWebhook(
+  deps: WebhookDeps,
+  actor: Actor,
+  webhookId: string | undefined,
+  request: z.output<typeof UpdateWebhookRequest>,
+): Promise<EndpointWithHeld> {
+  const { url, ...rest } = request
+  if (url !== undefined) {
+    await getWebhook(deps.db, actor.caller.tenantId, webhookId)
+    await deps.checkTarget(url)
+  }
+  return changeOne(deps, actor, webhookId, async ({ tx, record, row }) => {
+    await updateEndpoint(tx, row, request, isoTime(deps.clock.now()))
+    await record({
+      ...activityOn({ ...row, url: url ?? row.url }, 'update'),
+      metadata: { ...rest, ...(url !== undefined && { url: originOf(url) }) },
+    })
+  })
+}
+
+/**
+ * Gives an endpoint a new secret. The one it had signs too for `overlapSeconds`, and one from before it not any more.
+ * @throws WEBHOOK_NOT_FOUND
+ */
+export async function rotateWebhookSecret(
+  deps: WebhookDeps,
+  actor: Actor,
+  webhookId: string | undefined,
+  overlapSeconds: number,
+): Promise<NewSecret> {
+  const secret = newSigningSecret()
+  const endpoint = await changeOne(deps, actor, webhookId, async ({ tx, record, row }) => {
+    const now = deps.clock.now()
+    await rotateSecret(tx, row, {
+      sealed: sealSigningSecret(deps.masterKey, row, secret),
+      previousUntil: overlapSeconds === 0 ? null : isoTime(now + overlapSeconds * 1000),
+      updatedAt: isoTime(now),
+    })
+    await record({ ...activityOn(row, 'rotate'), metadata: { overlapSeconds } })
+  })
+  return { endpoint, secret }
+}
+
+/** Deletes an endpoint; what was on its way to it is given up, and stays in the log. @throws WEBHOOK_NOT_FOUND */
+export async function deleteWebhook(deps: WebhookDeps, actor: Actor, webhookId: string | undefined): Promise<void> {
+  const id = idOf(webhookId, webhookNotFound)
+  await change(deps, actor, async ({ tx, caller, record }) => {
+    const deleted = await deleteEndpoint(tx, caller.tenantId, id)
+    if (!deleted) throw webhookNotFound()
+    await record({ ...activityOn(deleted.endpoint, 'delete'), metadata: { cancelledDeliveries: deleted.cancelled } })
+  })
+  deps.onChange(id)
+}
+
+/** The endpoint of this tenant with this id, which may be any text. @throws WEBHOOK_NOT_FOUND */
+export async function getWebhook(db: Db, tenantId: string, webhookId: string | undefined): Promise<EndpointWithHeld> {
+  const id = idOf(webhookId, webhookNotFound)
+  const found = await findEndpointWithHeld(db, tenantId, id)
+  if (!found) throw webhookNotFound()
+  return found
+}
+
+/** Runs a change of one endpoint, and answers what it is afterwards. @throws WEBHOOK_NOT_FOUND */
+export async function changeOne(
+  deps: WebhookDeps,
+  actor: Actor,
+  webhookId: string | undefined,
+  run: (one: Change & { row: WebhookEndpointRow }) => Promise<void>,
+): Promise<EndpointWithHeld> {
+  const id = idOf(webhookId, webhookNotFound)
+  const endpoint = await change(deps, actor, async (the) => {
+    const row = await findEndpoint(the.tx, the.caller.tenantId, id)
+    if (!row) throw webhookNotFound()
+    await run({ ...the, row })
+    return getWebhook(the.tx, the.caller.tenantId, id)
+  })
+  deps.onChange(id)
+  return endpoint
+}
+
+/** Nothing is sent to a disabled endpoint (spec: States). @throws WEBHOOK_DISABLED */
+export function requireEnabled({ id, enabled }: WebhookEndpointRow): void {
+  if (enabled === 1) return
+  throw new GatewayError(
+    'WEBHOOK_DISABLED',
+    `This webhook is disabled, so nothing is sent to it. Enable it first: PUT /api/admin/webhooks/${id} with {"enabled": true}.`,
+  )
+}
+
+export const webhookNotFound = () =>
+  new GatewayError('WEBHOOK_NOT_FOUND', 'There is no such webhook; GET /api/admin/webhooks lists them.')
+
+const DONE = {
+  create: 'created',
+  update: 'updated',
+  delete: 'deleted',
+  rotate: 'rotated the signing secret of',
+  test: 'sent a test to',
+  resend: 'sent a delivery again to',
+  recover: 'recovered deliveries of',
+} as const
+
+export const activityOn = (
+  { id, url }: Pick<WebhookEndpointRow, 'id' | 'url'>,
+  operation: keyof typeof DONE,
+): Activity => ({
+  type: 'webhook_management',
+  operation,
+  resourceType: 'webhook',
+  resourceId: id,
+  description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
+})
+
+/** Without path and query, which with many receivers are a secret. */
+const originOf = (url: string): string => new URL(url).origin

@@ -1,0 +1,114 @@
+import { LISTEN_EVENTS, LISTEN_LATE_MS, LISTEN_LOOK_MS, LISTEN_PING_MS } from '../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../shared/time.ts'
+import type { EventFeedFrame } from '../../shared/wire/event-feed.ts'
+import type { Db } from '../db/database.ts'
+import type { OutboxEventRow } from '../db/tables.ts'
+import { type EventPlace, listEvents } from '../events/outbox.ts'
+import { type EventStream, sseFrame } from '../http/sse.ts'
+import { toEnvelope } from './view.ts'
+
+/** How a place is written for callers: `<time>/<id>`. A time alone stands before everything that happened then. */
+export const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)
+
+export function toPlace(cursor: string): EventPlace {
+  const [createdAt = '', id = ''] = cursor.split('/')
+  return { createdAt, id }
+}
+
+const placeOf = ({ created_at, id }: OutboxEventRow): EventPlace => ({ createdAt: created_at, id })
+const cursorOf = (row: OutboxEventRow): string => toCursor(placeOf(row))
+
+/** One page behind `since`, or the latest one, the oldest event first. */
+export async function eventPage(db: Db, tenantId: string, since: string | undefined) {
+  const after = since === undefined ? undefined : toPlace(since)
+  const rows = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })
+  const last = rows.at(-1)
+  return { events: rows.map(toEnvelope), next: last === undefined ? (since ?? null) : cursorOf(last) }
+}
+
+export type FeedDeps = { db: Db; clock: Clock; isDraining(): boolean }
+type FeedOptions = {
+  tenantId: string
+  since: string | undefined
+  signal: AbortSignal
+  /** Asked before anything is sent. @throws when the caller may not listen any more */
+  requirePermission(): Promise<void>
+}
+
+/**
+ * Writes the tenant's events to the stream as they are stored, by whichever daemon, until the client goes away or this
+ * daemon drains. Each comes once: those that could still be stored before one that was sent are looked for again.
+ */
+export async function followEvents(
+  stream: EventStream,
+  { db, clock, isDraining }: FeedDeps,
+  { tenantId, since, signal, requirePermission }: FeedOptions,
+): Promise<void> {
+  const send = async (frames: string) => {
+    quietSince = clock.monotonic()
+    if (!stream.write(frames)) await stream.drained(signal)
+  }
+  let quietSince = clock.monotonic()
+  let newest: EventPlace = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPlace(since)
+  /** What was sent, or was there before, by id: when it happened. */
+  const known = new Map<string, string>()
+  if (since === undefined) {
+    for await (const rows of recentPages()) for (const row of rows) known.set(row.id, row.created_at)
+  }
+  await send(toFrame({ type: 'ready', data: { cursor: toCursor(newest) } }))
+
+  while (!signal.aborted && !isDraining()) {
+    // A page at a time: who begins long ago has many.
+    for await (const rows of recentPages()) {
+      await requirePermission()
+      for (const row of rows) {
+        if (known.has(row.id)) continue
+        known.set(row.id, row.created_at)
+        if (row.created_at > newest.createdAt) newest = placeOf(row)
+        await send(toFrame({ type: 'event', data: { cursor: toCursor(newest), event: toEnvelope(row) } }))
+      }
+      forgetOld()
+    }
+    if (clock.monotonic() - quietSince >= LISTEN_PING_MS) await send(': still here\n\n')
+    await pause(LISTEN_LOOK_MS, clock, signal)
+  }
+  stream.end('')
+
+  function lookFrom(): EventPlace {
+    // A daemon whose clock is ahead must not hide what the others store.
+    const reachedMs = Math.min(Date.parse(newest.createdAt), clock.now())
+    return { createdAt: isoTime(reachedMs - LISTEN_LATE_MS), id: '' }
+  }
+
+  /** What no later look can find again need not be known. */
+  function forgetOld(): void {
+    const earliest = lookFrom().createdAt
+    for (const [id, createdAt] of known) if (createdAt < earliest) known.delete(id)
+  }
+
+  async function* recentPages(): AsyncGenerator<OutboxEventRow[]> {
+    let after: EventPlace | undefined = lookFrom()
+    while (after !== undefined && !signal.aborted && !isDraining()) {
+      const rows: OutboxEventRow[] = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })
+      yield rows
+      const last = rows.at(-1)
+      after = last !== undefined && rows.length === LISTEN_EVENTS ? placeOf(last) : undefined
+    }
+  }
+}
+
+const toFrame = (frame: EventFeedFrame): string => sseFrame(frame)
+
+/** Resolves when the time is over or the signal is aborted, and leaves neither timer nor listener behind. */
+function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    const done = () => {
+      timer.cancel()
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = clock.after(ms, done)
+    signal.addEventListener('abort', done, { once: true })
+  })
+}

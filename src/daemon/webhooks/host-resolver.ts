@@ -1,0 +1,111 @@
+import type { RecordWithTtl } from 'node:dns'
+import { lookup, Resolver } from 'node:dns/promises'
+import { LRUCache } from 'lru-cache'
+import { WEBHOOK_DNS_CACHE_MS, WEBHOOK_OTHER_FAMILY_MS } from '../../shared/spec-limits.ts'
+import type { Clock, Timer } from '../../shared/time.ts'
+
+/** All addresses of a name, IPv4 and IPv6. Rejects when there is none, with the resolver's `code`. */
+export type ResolveHost = (host: string) => Promise<readonly string[]>
+
+export type HostResolver = { resolve: ResolveHost; close(): void }
+
+/** What a single question to a name server may take; the attempt that asks has its own limit. */
+const QUESTION = { timeout: 1_500, tries: 2 } as const
+const NAMES_KEPT = 10_000
+
+type Known = { addresses: Promise<readonly string[]>; until: number }
+
+/**
+ * Asks the name servers of this machine. The system's own lookup would do it on the threads that the store works on, so that
+ * a few names that never answer would hold up every other name.
+ * @param systemNames whether names that DNS does not know are looked up as the system does it, with its hosts file and
+ * search domains. They lead to private addresses, so it is of use only where those are allowed.
+ */
+export function createHostResolver({
+  clock,
+  systemNames,
+  servers,
+}: {
+  clock: Clock
+  systemNames: boolean
+  /** Instead of this machine's: addresses with ports. */
+  servers?: readonly string[]
+}): HostResolver {
+  const resolver = new Resolver(QUESTION)
+  if (servers) resolver.setServers(servers)
+  const known = new LRUCache<string, Known>({ max: NAMES_KEPT })
+
+  async function ask(host: string): Promise<{ addresses: readonly string[]; ttlMs: number }> {
+    const { records, failures } = await bothFamilies([
+      resolver.resolve4(host, { ttl: true }),
+      resolver.resolve6(host, { ttl: true }),
+    ])
+    if (records.length > 0) {
+      const ttlSeconds = Math.min(...records.map(({ ttl }) => ttl))
+      return { addresses: records.map(({ address }) => address), ttlMs: ttlSeconds * 1000 }
+    }
+    if (systemNames) {
+      const found = await lookup(host, { all: true })
+      return { addresses: found.map(({ address }) => address), ttlMs: WEBHOOK_DNS_CACHE_MS }
+    }
+    throw failures[0]
+  }
+
+  /** Once one family has addresses, the other gets WEBHOOK_OTHER_FAMILY_MS: some name servers drop questions for IPv6. */
+  function bothFamilies(
+    questions: readonly Promise<RecordWithTtl[]>[],
+  ): Promise<{ records: RecordWithTtl[]; failures: unknown[] }> {
+    return new Promise((resolve) => {
+      const records: RecordWithTtl[] = []
+      const failures: unknown[] = []
+      let open = questions.length
+      let timer: Timer | undefined
+      const answered = () => {
+        open--
+        if (open > 0 && records.length > 0) timer ??= clock.after(WEBHOOK_OTHER_FAMILY_MS, finish)
+        else if (open === 0) finish()
+      }
+      const finish = () => {
+        timer?.cancel()
+        resolve({ records: [...records], failures })
+      }
+      for (const question of questions) {
+        question.then(
+          (found) => {
+            records.push(...found)
+            answered()
+          },
+          (error) => {
+            failures.push(error)
+            answered()
+          },
+        )
+      }
+    })
+  }
+
+  return {
+    resolve(host) {
+      const now = clock.monotonic()
+      const before = known.get(host)
+      if (before && before.until > now) return before.addresses
+      // Whoever asks while the answer is under way gets the same; a failure is asked again at once.
+      const entry: Known = { until: Number.POSITIVE_INFINITY, addresses: Promise.resolve([]) }
+      entry.addresses = ask(host).then(
+        ({ addresses, ttlMs }) => {
+          entry.until = clock.monotonic() + Math.min(ttlMs, WEBHOOK_DNS_CACHE_MS)
+          return addresses
+        },
+        (error) => {
+          if (known.peek(host) === entry) known.delete(host)
+          throw error
+        },
+      )
+      known.set(host, entry)
+      return entry.addresses
+    },
+    close() {
+      resolver.cancel()
+    },
+  }
+}

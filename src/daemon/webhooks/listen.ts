@@ -1,0 +1,111 @@
+import type { z } from 'zod'
+import { GatewayError } from '../../shared/errors.ts'
+import { LISTENERS } from '../../shared/spec-limits.ts'
+import { StructuredError } from '../../shared/wire/common.ts'
+import {
+  EVENT_FEED_PATH,
+  EventFeedFrame,
+  EventFeedQuery,
+  EventFeedResponse,
+  TRIGGER_PATH,
+  TriggerRequest,
+  TriggerResponse,
+} from '../../shared/wire/event-feed.ts'
+import { requireAccess } from '../http/access.ts'
+import { type RequestContext, type Route, reply, route } from '../http/route.ts'
+import type { WebhookDeps } from './endpoints.ts'
+import { eventPage, followEvents } from './event-feed.ts'
+import { trigger } from './trigger.ts'
+import { toEnvelope } from './view.ts'
+
+export type ListenDeps = WebhookDeps & { isDraining(): boolean }
+
+/** What `aigw webhooks listen` and `trigger` work on. Ours; the contract has no word of them. */
+export function listenRoutes(deps: ListenDeps): Route[] {
+  const { db } = deps
+  const listeners = createListeners()
+  const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
+    access: 'integrations',
+    errors: 'structured',
+    tags: ['Webhooks'],
+  }
+  return [
+    route({
+      ...common,
+      method: 'GET',
+      path: EVENT_FEED_PATH,
+      // A listener that comes back after each break must not use up the key's day; reading pages does.
+      rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
+      summary: 'The events of this tenant; with `Accept: text/event-stream` as they happen',
+      query: EventFeedQuery,
+      responses: {
+        200: { description: 'One page, or the events from now on', schema: EventFeedResponse, stream: EventFeedFrame },
+      },
+      async handle(context) {
+        const { caller, access, query, signal } = context
+        const { tenantId } = caller
+        if (!wantsStream(context.request)) {
+          const page = await eventPage(db, tenantId, query.since)
+          return reply(200, { success: true, ...page } satisfies z.input<typeof EventFeedResponse>)
+        }
+        return listeners.run(tenantId, async () => {
+          await followEvents(context.openStream(), deps, {
+            tenantId,
+            since: query.since,
+            signal,
+            // A key that is revoked while it listens must not hear on.
+            requirePermission: async () => requireAccess(await deps.lookUpAgain(db, caller), access, 'GET'),
+          })
+          return undefined
+        })
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: TRIGGER_PATH,
+      rate: 'write',
+      summary: 'Send a sample of an event to those who listen, and to one endpoint',
+      body: TriggerRequest,
+      responses: {
+        202: { description: 'The event, on its way', schema: TriggerResponse },
+        404: { description: 'No webhook of this tenant has this id', schema: StructuredError },
+        409: { description: 'The webhook is disabled', schema: StructuredError },
+      },
+      async handle(context) {
+        const { event, deliveryId } = await trigger(deps, context, context.body)
+        return reply(202, { success: true, event: toEnvelope(event), delivery_id: deliveryId } satisfies z.input<
+          typeof TriggerResponse
+        >)
+      },
+    }),
+  ]
+}
+
+const wantsStream = ({ method, headers }: RequestContext['request']): boolean =>
+  method === 'GET' && /\btext\/event-stream\b/i.test(headers.accept ?? '')
+
+/** Counts those who listen. */
+function createListeners() {
+  const byTenant = new Map<string, number>()
+  let all = 0
+  return {
+    /** @throws RATE_LIMIT_EXCEEDED when too many listen already */
+    async run<T>(tenantId: string, listen: () => Promise<T>): Promise<T> {
+      const own = byTenant.get(tenantId) ?? 0
+      if (own >= LISTENERS.perTenant || all >= LISTENERS.perDaemon) {
+        throw new GatewayError('RATE_LIMIT_EXCEEDED', 'Too many are listening already; end one of them first.')
+      }
+      byTenant.set(tenantId, own + 1)
+      all += 1
+      try {
+        return await listen()
+      } finally {
+        const left = (byTenant.get(tenantId) ?? 1) - 1
+        if (left === 0) byTenant.delete(tenantId)
+        else byTenant.set(tenantId, left)
+        all -= 1
+      }
+    },
+  }
+}

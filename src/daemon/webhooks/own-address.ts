@@ -1,0 +1,19 @@
+import { networkInterfaces } from 'node:os'
+import { normalAddress, reachOfAddress } from './target-address.ts'
+
+/**
+ * Tells whether an address and port are where this daemon listens, as far as this machine knows its addresses.
+ * @param ownPort undefined until the daemon listens
+ */
+export const createOwnAddressCheck =
+  (ownPort: () => number | undefined) =>
+  (address: string, port: number): boolean =>
+    port === ownPort() && (isThisMachine(address) || hasInterface(address))
+
+const isThisMachine = (address: string): boolean =>
+  reachOfAddress(address) === 'private' && /^(127\.|0\.|::1?$)/.test(normalAddress(address))
+
+const hasInterface = (address: string): boolean =>
+  Object.values(networkInterfaces()).some((entries) =>
+    entries?.some((entry) => normalAddress(entry.address) === address),
+  )

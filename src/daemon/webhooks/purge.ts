@@ -1,0 +1,122 @@
+import { sql } from 'kysely'
+import { WEBHOOK_HELD, WEBHOOK_KEPT_DAYS, WEBHOOK_PURGE_ROWS } from '../../shared/spec-limits.ts'
+import { type Clock, DAY_MS, isoTime } from '../../shared/time.ts'
+import type { Db } from '../db/database.ts'
+import { rowList } from '../db/row-list.ts'
+import type { WebhookEndpointRow } from '../db/tables.ts'
+
+/**
+ * Deletes deliveries that were made WEBHOOK_KEPT_DAYS ago and are not to be sent any more, held ones too, and a day later the
+ * events that no delivery refers to. A part at a time, so that nobody waits for the whole.
+ */
+export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
+  const before = clock.now() - WEBHOOK_KEPT_DAYS * DAY_MS
+  for (const { id } of await db.selectFrom('tenants').select('id').execute()) {
+    while ((await purgeDeliveries(db, id, isoTime(before))) === WEBHOOK_PURGE_ROWS);
+    while ((await purgeEvents(db, id, isoTime(before - DAY_MS))) === WEBHOOK_PURGE_ROWS);
+  }
+  while ((await cancelLost(db)) === WEBHOOK_PURGE_ROWS);
+}
+
+/** Gives up the oldest of the deliveries that are held for one endpoint, above WEBHOOK_HELD. */
+export async function dropHeld({ db }: { db: Db }): Promise<void> {
+  // The index of held deliveries answers this without looking at one of them.
+  const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`
+    select id, tenant_id from webhook_endpoints where id in (
+      select endpoint_id from webhook_deliveries where state = 'held' and is_test = 0
+      group by endpoint_id having count(*) > ${WEBHOOK_HELD}
+    )
+  `.execute(db)
+  for (const endpoint of rows) while ((await dropOldest(db, endpoint)) === WEBHOOK_PURGE_ROWS);
+}
+
+/** Answers how many it found. A reader looks for them, so that the one writer of SQLite only takes them out. */
+async function purgeDeliveries(db: Db, tenantId: string, before: string): Promise<number> {
+  const found = await db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('created_at', '<', before)
+    .where('state', '!=', 'pending')
+    .limit(WEBHOOK_PURGE_ROWS)
+    .execute()
+  // One that was recovered meanwhile stays.
+  await sql`
+    delete from webhook_deliveries
+    where tenant_id = ${tenantId} and state != 'pending' and id in (select id from ${rowList(db, ID, found)} as found)
+  `.execute(db)
+  return found.length
+}
+
+async function purgeEvents(db: Db, tenantId: string, before: string): Promise<number> {
+  const found = await db
+    .selectFrom('outbox_events')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('created_at', '<', before)
+    .where('fanned_out_at', 'is not', null)
+    .where(isUnreferred)
+    .limit(WEBHOOK_PURGE_ROWS)
+    .execute()
+  // One that was sent again meanwhile stays.
+  await sql`
+    delete from outbox_events
+    where tenant_id = ${tenantId} and ${isUnreferred} and id in (select id from ${rowList(db, ID, found)} as found)
+  `.execute(db)
+  return found.length
+}
+
+const isUnreferred = sql<boolean>`not exists (
+  select 1 from webhook_deliveries as d where d.event_id = outbox_events.id
+)`
+
+/**
+ * Cancels what waits for an event that is gone, of all tenants: on PostgreSQL one may be sent again in the moment in which
+ * it is deleted.
+ */
+async function cancelLost(db: Db): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    select d.id from webhook_deliveries as d where d.state = 'pending'
+      and not exists (select 1 from outbox_events as e where e.id = d.event_id) limit ${WEBHOOK_PURGE_ROWS}
+  `.execute(db)
+  return cancel(db, { ids: rows, from: 'pending', because: 'its event is not kept any more' })
+}
+
+async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'id' | 'tenant_id'>): Promise<number> {
+  const found = await db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('endpoint_id', '=', id)
+    // Spelled out, not parameters, so that the index of held deliveries serves it.
+    .where(sql<boolean>`state = 'held' and is_test = 0`)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .offset(WEBHOOK_HELD)
+    .limit(WEBHOOK_PURGE_ROWS)
+    .execute()
+  return db.transaction().execute(async (tx) => {
+    const dropped = await cancel(tx, { ids: found, from: 'held', because: `more than ${WEBHOOK_HELD} were held` })
+    await tx
+      .updateTable('webhook_endpoints')
+      .set((the) => ({ held_dropped: the('held_dropped', '+', dropped) }))
+      .where('tenant_id', '=', tenant_id)
+      .where('id', '=', id)
+      .execute()
+    return dropped
+  })
+}
+
+/** Gives up those of these deliveries that are still as they were found. @returns how many */
+async function cancel(
+  db: Db,
+  { ids, from, because }: { ids: readonly { id: string }[]; from: 'pending' | 'held'; because: string },
+): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update webhook_deliveries set state = 'cancelled', last_error = ${because}, lease_owner = null, lease_until = null,
+      fence = fence + 1
+    where state = ${from} and id in (select id from ${rowList(db, ID, ids)} as found)
+  `.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
+const ID = { id: 'text' } as const

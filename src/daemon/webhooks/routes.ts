@@ -1,0 +1,210 @@
+import type { z } from 'zod'
+import { isoTime } from '../../shared/time.ts'
+import { DoneResponse, StructuredError } from '../../shared/wire/common.ts'
+import {
+  CATALOG,
+  CreateWebhookRequest,
+  DeliveryAcceptedResponse,
+  ListDeliveriesQuery,
+  ListDeliveriesResponse,
+  ListWebhooksResponse,
+  RecoverRequest,
+  RecoverResponse,
+  RotateSecretRequest,
+  ShowDeliveryResponse,
+  UpdateWebhookRequest,
+  WebhookResponse,
+  WebhookSecretResponse,
+} from '../../shared/wire/webhooks.ts'
+import { toPagination } from '../db/list-page.ts'
+import { type Route, reply, route } from '../http/route.ts'
+import { getDelivery, recover, resend, sendTest } from './deliveries.ts'
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhook,
+  type NewSecret,
+  rotateWebhookSecret,
+  updateWebhook,
+  type WebhookDeps,
+} from './endpoints.ts'
+import { type EndpointWithHeld, listDeliveries, listEndpoints } from './store.ts'
+import { toDelivery, toEnvelope, toWebhook } from './view.ts'
+
+const NOT_FOUND = { description: 'No webhook of this tenant has this id', schema: StructuredError }
+const NO_DELIVERY = { description: 'No delivery of this tenant has this id', schema: StructuredError }
+const DISABLED = { description: 'The webhook is disabled', schema: StructuredError }
+
+/** No cache on the way keeps an answer with a secret. */
+const SECRET_HEADERS = { 'cache-control': 'no-store' }
+
+/** The management of webhooks and their deliveries (spec: Webhook management routes; architecture §9). */
+export function webhookRoutes(deps: WebhookDeps): Route[] {
+  const { db, clock } = deps
+  const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
+    access: 'integrations',
+    errors: 'structured',
+    tags: ['Webhooks'],
+  }
+  const shown = (endpoint: EndpointWithHeld) => toWebhook(endpoint, isoTime(clock.now()))
+  const withSecret = (message: string, { endpoint, secret }: NewSecret) =>
+    ({ success: true, message, webhook: shown(endpoint), secret }) satisfies z.input<typeof WebhookSecretResponse>
+
+  return [
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/admin/webhooks',
+      summary: 'List webhooks, and the events there are',
+      responses: { 200: { description: 'All webhooks, newest first', schema: ListWebhooksResponse } },
+      async handle({ caller }) {
+        const webhooks = (await listEndpoints(db, caller.tenantId)).map(shown)
+        return reply(200, { success: true, webhooks, events: CATALOG } satisfies z.input<typeof ListWebhooksResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/admin/webhooks',
+      summary: 'Create a webhook; its signing secret is shown this once',
+      body: CreateWebhookRequest,
+      responses: { 201: { description: 'The webhook and its secret', schema: WebhookSecretResponse } },
+      async handle(context) {
+        const created = await createWebhook(deps, context, context.body)
+        return reply(201, withSecret('Webhook created', created), SECRET_HEADERS)
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/admin/webhooks/{webhookId}',
+      summary: 'Show a webhook',
+      responses: { 200: { description: 'The webhook', schema: WebhookResponse }, 404: NOT_FOUND },
+      async handle({ caller, params }) {
+        const webhook = shown(await getWebhook(db, caller.tenantId, params.webhookId))
+        return reply(200, { success: true, webhook } satisfies z.input<typeof WebhookResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'PUT',
+      path: '/api/admin/webhooks/{webhookId}',
+      summary:
+        'Change a webhook; enabling it again sets its failures to 0, and heldDeliveries says what recover can send',
+      body: UpdateWebhookRequest,
+      responses: { 200: { description: 'The webhook as it is now', schema: WebhookResponse }, 404: NOT_FOUND },
+      async handle(context) {
+        const webhook = shown(await updateWebhook(deps, context, context.params.webhookId, context.body))
+        return reply(200, { success: true, webhook } satisfies z.input<typeof WebhookResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'DELETE',
+      path: '/api/admin/webhooks/{webhookId}',
+      summary: 'Delete a webhook; what was on its way to it is given up',
+      responses: { 200: { description: 'The webhook is gone', schema: DoneResponse }, 404: NOT_FOUND },
+      async handle(context) {
+        await deleteWebhook(deps, context, context.params.webhookId)
+        return reply(200, { success: true, message: 'Webhook deleted' } satisfies z.input<typeof DoneResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/admin/webhooks/{webhookId}/rotate-secret',
+      summary: 'Give a webhook a new signing secret, shown this once',
+      body: RotateSecretRequest,
+      responses: {
+        200: { description: 'The webhook and its new secret', schema: WebhookSecretResponse },
+        404: NOT_FOUND,
+      },
+      async handle(context) {
+        const { params, body } = context
+        const rotated = await rotateWebhookSecret(deps, context, params.webhookId, body.overlap_seconds)
+        return reply(200, withSecret('Signing secret rotated', rotated), SECRET_HEADERS)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/admin/webhooks/{webhookId}/test',
+      summary: 'Send a webhook:test',
+      responses: {
+        202: { description: 'It is on its way', schema: DeliveryAcceptedResponse },
+        404: NOT_FOUND,
+        409: DISABLED,
+      },
+      async handle(context) {
+        const delivery_id = await sendTest(deps, context, context.params.webhookId)
+        return reply(202, { success: true, delivery_id } satisfies z.input<typeof DeliveryAcceptedResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/admin/webhooks/{webhookId}/recover',
+      summary: 'Send what failed, was held or was not passed on since a time',
+      body: RecoverRequest,
+      responses: {
+        200: { description: 'How much is on its way again', schema: RecoverResponse },
+        404: NOT_FOUND,
+        409: DISABLED,
+      },
+      async handle(context) {
+        const { recovered, more } = await recover(deps, context, context.params.webhookId, context.body.since)
+        const message = `${recovered} ${recovered === 1 ? 'delivery is' : 'deliveries are'} on the way`
+        return reply(200, { success: true, message, recovered, more } satisfies z.input<typeof RecoverResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/admin/deliveries',
+      summary: 'List deliveries',
+      query: ListDeliveriesQuery,
+      responses: { 200: { description: 'One page, newest first', schema: ListDeliveriesResponse } },
+      async handle({ caller, query }) {
+        const { rows, total } = await listDeliveries(db, caller.tenantId, query)
+        return reply(200, {
+          success: true,
+          deliveries: rows.map(toDelivery),
+          pagination: toPagination(query, total),
+        } satisfies z.input<typeof ListDeliveriesResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/admin/deliveries/{deliveryId}',
+      summary: 'Show a delivery with its event and the last answer',
+      responses: { 200: { description: 'The delivery', schema: ShowDeliveryResponse }, 404: NO_DELIVERY },
+      async handle({ caller, params }) {
+        const { delivery, event } = await getDelivery(db, caller.tenantId, params.deliveryId)
+        return reply(200, {
+          success: true,
+          delivery: {
+            ...toDelivery(delivery),
+            lastResponse: delivery.last_response,
+            event: event ? toEnvelope(event) : null,
+          },
+        } satisfies z.input<typeof ShowDeliveryResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/admin/deliveries/{deliveryId}/resend',
+      summary: 'Send the event of a delivery once more',
+      responses: {
+        202: { description: 'The new delivery is on its way', schema: DeliveryAcceptedResponse },
+        404: NO_DELIVERY,
+        409: DISABLED,
+      },
+      async handle(context) {
+        const delivery_id = await resend(deps, context, context.params.deliveryId)
+        return reply(202, { success: true, delivery_id } satisfies z.input<typeof DeliveryAcceptedResponse>)
+      },
+    }),
+  ]
+}

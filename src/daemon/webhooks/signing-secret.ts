@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto'
+import type { WebhookEndpointRow } from '../db/tables.ts'
+import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../secrets/seal.ts'
+
+/** A new signing secret (spec: Webhook signing): `whsec_` and 64 hex characters from the system's random source. */
+export const newSigningSecret = (): string => `whsec_${randomBytes(32).toString('hex')}`
+
+type Endpoint = Pick<WebhookEndpointRow, 'id' | 'tenant_id'>
+
+/** What the endpoint's row keeps of a secret. */
+export const sealSigningSecret = (masterKey: MasterKey, endpoint: Endpoint, secret: string): string =>
+  sealSecret(masterKey, placeOf(endpoint), secret)
+
+/**
+ * The secrets that sign now, the newest first: two while a rotation overlaps.
+ * @param now ISO 8601
+ * @throws SealBrokenError
+ */
+export function signingSecretsOf(
+  masterKey: MasterKey,
+  endpoint: Endpoint & Pick<WebhookEndpointRow, 'secret' | 'previous_secret' | 'previous_secret_until'>,
+  now: string,
+): string[] {
+  const { secret, previous_secret, previous_secret_until } = endpoint
+  const overlaps = previous_secret !== null && previous_secret_until !== null && now < previous_secret_until
+  const sealed = overlaps ? [secret, previous_secret] : [secret]
+  return sealed.map((one) => openSecret(masterKey, placeOf(endpoint), one))
+}
+
+const placeOf = ({ id, tenant_id }: Endpoint): SealedPlace => ({
+  purpose: 'webhook-signing',
+  table: 'webhook_endpoints',
+  row: id,
+  tenant: tenant_id,
+})

@@ -1,0 +1,278 @@
+import { sql } from 'kysely'
+import { WEBHOOK_HELD_COUNTED, WEBHOOK_KEPT_DAYS, WEBHOOK_RECOVERED } from '../../shared/spec-limits.ts'
+import { DAY_MS, isoTime } from '../../shared/time.ts'
+import type { Subscription } from '../../shared/wire/webhooks.ts'
+import type { Db } from '../db/database.ts'
+import { insertRows } from '../db/insert-rows.ts'
+import { type Page, pageOf } from '../db/list-page.ts'
+import type { OutboxEventRow, WebhookDeliveryRow, WebhookEndpointRow } from '../db/tables.ts'
+import { newDelivery } from './delivery.ts'
+
+/** An endpoint, and how many deliveries recover could send that were held; more than WEBHOOK_HELD_COUNTED are not counted. */
+export type EndpointWithHeld = { row: WebhookEndpointRow; held: number }
+
+export const insertEndpoint = async (db: Db, endpoint: WebhookEndpointRow): Promise<void> => {
+  await insertRows(db, 'webhook_endpoints', [endpoint])
+}
+
+export const findEndpoint = (db: Db, tenantId: string, id: string): Promise<WebhookEndpointRow | undefined> =>
+  db
+    .selectFrom('webhook_endpoints')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+/** All endpoints of a tenant, the newest first. */
+export async function listEndpoints(db: Db, tenantId: string): Promise<EndpointWithHeld[]> {
+  const rows = await endpointsWithHeld(db, tenantId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+  return rows.map(toEndpointWithHeld)
+}
+
+export async function findEndpointWithHeld(
+  db: Db,
+  tenantId: string,
+  id: string,
+): Promise<EndpointWithHeld | undefined> {
+  const row = await endpointsWithHeld(db, tenantId).where('id', '=', id).executeTakeFirst()
+  return row && toEndpointWithHeld(row)
+}
+
+const endpointsWithHeld = (db: Db, tenantId: string) =>
+  db.selectFrom('webhook_endpoints').selectAll().select(heldOf.as('held')).where('tenant_id', '=', tenantId)
+
+/** States are spelled out, not parameters, so that the index of held deliveries serves it; no further than the limit. */
+const heldOf = sql<number>`(select count(*) from (
+  select 1 from webhook_deliveries as d
+  where d.endpoint_id = webhook_endpoints.id and d.state = 'held' and d.is_test = 0
+  limit ${sql.lit(WEBHOOK_HELD_COUNTED)}
+) as counted)`
+
+const toEndpointWithHeld = ({ held, ...row }: WebhookEndpointRow & { held: number }): EndpointWithHeld => ({
+  row,
+  held,
+})
+
+export const countEndpoints = async (db: Db, tenantId: string): Promise<number> => {
+  const counted = db.selectFrom('webhook_endpoints').select(sql<number>`count(*)`.as('total'))
+  const { total } = await counted
+    .where('tenant_id', '=', tenantId)
+    .$castTo<{ total: number }>()
+    .executeTakeFirstOrThrow()
+  return total
+}
+
+export type EndpointChange = {
+  url?: string | undefined
+  description?: string | undefined
+  events?: readonly Subscription[] | undefined
+  enabled?: boolean | undefined
+}
+
+/**
+ * Changes what is named. Enabling one that is disabled sets its failures in a row to 0 (spec: States); all in one statement,
+ * because a failed delivery may disable the endpoint at any moment.
+ */
+export async function updateEndpoint(
+  tx: Db,
+  { tenant_id, id }: Pick<WebhookEndpointRow, 'tenant_id' | 'id'>,
+  { url, description, events, enabled }: EndpointChange,
+  updated_at: string,
+): Promise<void> {
+  await tx
+    .updateTable('webhook_endpoints')
+    .set({
+      updated_at,
+      ...(url !== undefined && { url }),
+      ...(description !== undefined && { description }),
+      ...(events !== undefined && { events: JSON.stringify(events) }),
+      ...(enabled === true && {
+        enabled: 1,
+        disabled_reason: null,
+        failure_count: sql<number>`case when enabled = 0 then 0 else failure_count end`,
+      }),
+      ...(enabled === false && {
+        enabled: 0,
+        // One that was disabled by itself keeps the reason for it.
+        disabled_reason: sql<'failures' | 'manual'>`coalesce(disabled_reason, 'manual')`,
+      }),
+    })
+    .where('tenant_id', '=', tenant_id)
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Gives an endpoint its next secret; `previousUntil`: until when the one it had signs too, null to end it now. */
+export async function rotateSecret(
+  tx: Db,
+  { tenant_id, id, secret }: Pick<WebhookEndpointRow, 'tenant_id' | 'id' | 'secret'>,
+  next: { sealed: string; previousUntil: string | null; updatedAt: string },
+): Promise<void> {
+  await tx
+    .updateTable('webhook_endpoints')
+    .set({
+      secret: next.sealed,
+      previous_secret: next.previousUntil === null ? null : secret,
+      previous_secret_until: next.previousUntil,
+      updated_at: next.updatedAt,
+    })
+    .where('tenant_id', '=', tenant_id)
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Deletes an endpoint and gives up what was on its way to it, also what is being sent; returns what it was. */
+export async function deleteEndpoint(
+  tx: Db,
+  tenantId: string,
+  id: string,
+): Promise<{ endpoint: WebhookEndpointRow; cancelled: number } | undefined> {
+  const endpoint = await tx
+    .deleteFrom('webhook_endpoints')
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+  if (!endpoint) return undefined
+  const { numUpdatedRows } = await tx
+    .updateTable('webhook_deliveries')
+    .set((the) => ({ state: 'cancelled' as const, ...RELEASED, fence: the('fence', '+', 1) }))
+    .where('tenant_id', '=', tenantId)
+    .where('endpoint_id', '=', id)
+    .where('state', 'in', ['pending', 'held'])
+    .executeTakeFirstOrThrow()
+  return { endpoint, cancelled: Number(numUpdatedRows) }
+}
+
+const RELEASED = { lease_owner: null, lease_until: null }
+
+export const insertDelivery = async (tx: Db, delivery: WebhookDeliveryRow): Promise<void> => {
+  await insertRows(tx, 'webhook_deliveries', [delivery])
+}
+
+export const findDelivery = (db: Db, tenantId: string, id: string): Promise<WebhookDeliveryRow | undefined> =>
+  db
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+export const findEvent = (db: Db, tenantId: string, id: string): Promise<OutboxEventRow | undefined> =>
+  db.selectFrom('outbox_events').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
+
+export type DeliveryFilter = Page & {
+  webhookId?: string | undefined
+  state?: WebhookDeliveryRow['state'] | undefined
+  event?: string | undefined
+  sortOrder: 'asc' | 'desc'
+}
+
+/** One page of a tenant's deliveries, with how many match in all. */
+export function listDeliveries(
+  db: Db,
+  tenantId: string,
+  { webhookId, state, event, sortOrder, ...page }: DeliveryFilter,
+): Promise<{ rows: WebhookDeliveryRow[]; total: number }> {
+  let matching = db.selectFrom('webhook_deliveries').select('id').where('tenant_id', '=', tenantId)
+  if (webhookId !== undefined) matching = matching.where('endpoint_id', '=', webhookId)
+  if (state !== undefined) matching = matching.where('state', '=', state)
+  if (event !== undefined) matching = matching.where('event_type', '=', event)
+  return pageOf(matching, {
+    ...page,
+    sortKeys: ['created_at', 'id'],
+    sortOrder,
+    isSearch: false,
+    find: (ids) =>
+      db
+        .selectFrom('webhook_deliveries')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', 'in', ids)
+        .execute(),
+  })
+}
+
+/**
+ * Puts what failed or was held since then on its way again, the oldest first, as if for the first time: with its id and all
+ * its attempts. At most WEBHOOK_RECOVERED. @returns how many
+ */
+export async function requeueDeliveries(
+  tx: Db,
+  { tenant_id, id }: Pick<WebhookEndpointRow, 'tenant_id' | 'id'>,
+  { since, now }: { since: string; now: string },
+): Promise<number> {
+  const waiting = tx
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('tenant_id', '=', tenant_id)
+    .where('endpoint_id', '=', id)
+    .where('created_at', '>=', since)
+    .where('state', 'in', ['failed', 'held'])
+    .where('is_test', '=', 0)
+    // Without its event it could not be sent, and would wait for ever.
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom('outbox_events as e').select('e.id').whereRef('e.id', '=', 'webhook_deliveries.event_id')),
+    )
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(WEBHOOK_RECOVERED)
+  const { numUpdatedRows } = await tx
+    .updateTable('webhook_deliveries')
+    .set((the) => ({
+      state: 'pending' as const,
+      due_at: now,
+      attempts: 0,
+      ...RELEASED,
+      fence: the('fence', '+', 1),
+    }))
+    .where('id', 'in', waiting)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows)
+}
+
+/**
+ * Makes the deliveries of events that the endpoint subscribes to now and did not when they happened, the oldest first.
+ * Events from before the endpoint was made are none of its, and of those older than WEBHOOK_KEPT_DAYS it is not known any
+ * more whether they were delivered. At most `limit`. @returns how many
+ */
+export async function deliverMissed(
+  tx: Db,
+  endpoint: WebhookEndpointRow,
+  { types, since, now, limit }: { types: readonly string[]; since: string; now: number; limit: number },
+): Promise<number> {
+  if (limit <= 0) return 0
+  const { tenant_id, id, created_at } = endpoint
+  const known = isoTime(now - WEBHOOK_KEPT_DAYS * DAY_MS)
+  const events = await tx
+    .selectFrom('outbox_events as e')
+    .select(['e.id', 'e.tenant_id', 'e.type'])
+    .where('e.tenant_id', '=', tenant_id)
+    .where(
+      'e.created_at',
+      '>=',
+      [since, created_at, known].reduce((a, b) => (a > b ? a : b)),
+    )
+    .where('e.type', 'in', types)
+    // Samples go to nobody who did not ask for them.
+    .where('e.id', 'not like', 'evt_test_%')
+    // What is still to be passed on reaches the endpoint without us.
+    .where('e.fanned_out_at', 'is not', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('webhook_deliveries as d')
+            .select('d.id')
+            .where('d.endpoint_id', '=', id)
+            .whereRef('d.event_id', '=', 'e.id')
+            .where('d.resend_of', 'is', null),
+        ),
+      ),
+    )
+    .orderBy('e.created_at')
+    .orderBy('e.id')
+    .limit(limit)
+    .execute()
+  const rows = events.map((event) => newDelivery(event, id, now))
+  return insertRows(tx, 'webhook_deliveries', rows, { onConflict: 'ignore' })
+}

@@ -1,0 +1,161 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { WEBHOOK_URL_CHARS } from '../../shared/spec-limits.ts'
+
+/** An address that we do not call, or a URL that does not name one clearly; the message is for whoever gave it. */
+export class TargetRefused extends Error {
+  override name = 'TargetRefused'
+}
+
+/** A URL that may be called as far as its spelling goes. Its addresses are another question (`refuseAddresses`). */
+export type Target = {
+  url: URL
+  /** `https://example.com:8443` */
+  origin: string
+  /** Path and query, as they are sent. */
+  path: string
+  /** Lower case, without brackets and without a dot at the end. */
+  host: string
+  port: number
+  /** The address that the host is, in whatever spelling it was given; undefined for a name. */
+  literal: string | undefined
+}
+
+/**
+ * `public` may be called, `private` only where the operator allows it, `special` never: what tells a cloud's machines who
+ * they are, and ranges that lead nowhere or anywhere.
+ */
+export type Reach = 'public' | 'private' | 'special'
+
+/**
+ * Reads a URL that a caller gave. Refuses what two parsers could read differently: the checked host must be the dialled one.
+ * @throws TargetRefused
+ */
+export function readTarget(text: string): Target {
+  if (text.length > WEBHOOK_URL_CHARS) refuse(`is longer than ${WEBHOOK_URL_CHARS} characters`)
+  if (/[\p{Cc}\s\\]/u.test(text)) refuse('holds white space, a control character or a backslash')
+  const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1]
+  if (authority === undefined) refuse('must begin with http:// or https:// and a host')
+  if (authority.includes('@')) refuse('must not hold a user name or password')
+  if (authority.includes('%')) refuse('must not hold percent signs in its host')
+  if (!URL.canParse(text)) refuse('is not a URL')
+  const url = new URL(text)
+  const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = bare.replace(/\.$/, '')
+  const literal = isIP(bare) > 0 ? bare : isIP(host) > 0 ? host : undefined
+  if (literal === undefined && !isHostName(host)) refuse('has a host that is neither a name nor an address')
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  if (REFUSED_PORTS.has(port)) refuse(`uses port ${port}, which belongs to another protocol`)
+  return { url, origin: url.origin, path: url.pathname + url.search, host, port, literal }
+}
+
+/** Whether a name tells by itself where it leads, whatever the resolver says. */
+export function reachOfName(host: string): Reach {
+  if (METADATA_NAMES.has(host)) return 'special'
+  return !host.includes('.') || PRIVATE_SUFFIX.test(host) || LOOPBACK_NAMES.has(host) ? 'private' : 'public'
+}
+
+/** Where an IPv4 or IPv6 address leads. What is not known to be public is not public. */
+export function reachOfAddress(address: string): Reach {
+  const parsed = ipaddr.parse(address)
+  return parsed instanceof ipaddr.IPv6 ? reachOfIpv6(parsed) : reachOfIpv4(parsed)
+}
+
+/**
+ * One bad address spoils the set: whoever connects may fall back from the first to any other.
+ * @throws TargetRefused
+ */
+export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {
+  for (const address of addresses) refuseReach(reachOfAddress(address), allowPrivate)
+}
+
+/** @throws TargetRefused, without saying to which address a name leads: callers shall not map our network with it. */
+export function refuseReach(reach: Reach, allowPrivate: boolean): void {
+  if (reach === 'special') refuse('leads to an address that is never called')
+  if (reach === 'private' && !allowPrivate) refuse('leads to a private, loopback or link-local address')
+}
+
+/** One spelling for each address, so that two can be compared. IPv4 inside IPv6 becomes IPv4. */
+export const normalAddress = (address: string): string => ipaddr.process(address.replace(/%.*$/, '')).toString()
+
+function reachOfIpv4(address: ipaddr.IPv4): Reach {
+  if (METADATA_ADDRESSES.has(address.toString())) return 'special'
+  const range = address.range()
+  if (range === 'unicast') return 'public'
+  return PRIVATE_IPV4.has(range) ? 'private' : 'special'
+}
+
+function reachOfIpv6(address: ipaddr.IPv6): Reach {
+  if (METADATA_ADDRESSES.has(address.toString())) return 'special'
+  const range = address.range()
+  // No public receiver publishes such an address; it is the spelling of somebody who looks for a gap.
+  if (range === 'ipv4Mapped') return reachOfIpv4(address.toIPv4Address()) === 'special' ? 'special' : 'private'
+  if (PRIVATE_IPV6.has(range)) return 'private'
+  // Only 2000::/3 is given out as global unicast (RFC 4291 and the IANA registry); the library calls the rest so too.
+  return range === 'unicast' && ((address.parts[0] ?? 0) & 0xe000) === 0x2000 ? 'public' : 'special'
+}
+
+function isHostName(host: string): boolean {
+  return host.length <= 253 && host.split('.').every((label) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label))
+}
+
+function refuse(reason: string): never {
+  throw new TargetRefused(`The URL ${reason}.`)
+}
+
+const PRIVATE_IPV4: ReadonlySet<string> = new Set([
+  'private',
+  'loopback',
+  'linkLocal',
+  'carrierGradeNat',
+  // 0.0.0.0/8: this machine, on most systems.
+  'unspecified',
+])
+const PRIVATE_IPV6: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'uniqueLocal', 'unspecified'])
+
+/** RFC 6761, RFC 6762, RFC 8375 and what ICANN keeps free for private use. */
+const PRIVATE_SUFFIX = /(^|\.)(localhost|local|internal|home\.arpa)$/
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost.localdomain', 'localhost6.localdomain6'])
+
+/** Where clouds and container platforms hand out credentials, by their own documentation. */
+const METADATA_ADDRESSES: ReadonlySet<string> = new Set([
+  '169.254.169.254',
+  '169.254.169.253',
+  '169.254.169.250',
+  '169.254.170.2',
+  '169.254.170.23',
+  '169.254.0.23',
+  '169.254.42.42',
+  '100.100.100.200',
+  '168.63.129.16',
+  'fd00:ec2::254',
+  'fd00:ec2::253',
+  'fd00:ec2::23',
+  'fd20:ce::254',
+  'fd00:c1::a9fe:a9fe',
+  'fd00:42::42',
+  'fd00:a9fe:a9fe::1',
+  'fe80::a9fe:a9fe',
+])
+const METADATA_NAMES: ReadonlySet<string> = new Set([
+  'metadata',
+  'metadata.google.internal',
+  'metadata.goog',
+  'metadata.azure.internal',
+  'metadata.azure.com',
+  'metadata.oraclecloud.com',
+  'metadata.tencentyun.com',
+  'metadata.packet.net',
+  'metadata.platformequinix.com',
+  'rancher-metadata',
+  'instance-data',
+  'instance-data.ec2.internal',
+])
+
+/** Ports that browsers refuse as well (Fetch standard, port blocking): a POST there speaks to something else than HTTP. */
+const REFUSED_PORTS: ReadonlySet<number> = new Set([
+  0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+  111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+  540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+])

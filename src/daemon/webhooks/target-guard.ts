@@ -1,0 +1,94 @@
+import { GatewayError } from '../../shared/errors.ts'
+import { WEBHOOK_LOOKUP_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { ResolveHost } from './host-resolver.ts'
+import {
+  normalAddress,
+  reachOfName,
+  readTarget,
+  refuseAddresses,
+  refuseReach,
+  type Target,
+  TargetRefused,
+} from './target-address.ts'
+
+/** What decides whether an address may be called (architecture §7). */
+export type TargetGuard = {
+  resolve: ResolveHost
+  /** `WEBHOOKS_ALLOW_PRIVATE`: private, loopback and link-local addresses pass; special ones still do not. */
+  allowPrivate: boolean
+  /** Whether this is where the daemon itself listens: its deliveries would come back as requests. */
+  isOwn?(address: string, port: number): boolean
+}
+
+/**
+ * Whether an endpoint may have this URL. A name that has no address now, or none in time, passes: `addressesOf` asks again
+ * before each attempt.
+ * @throws GatewayError VALIDATION_ERROR with `details.field` "url"
+ */
+export async function checkTarget(url: string, { guard, clock }: { guard: TargetGuard; clock: Clock }): Promise<void> {
+  try {
+    const target = readTarget(url)
+    refuseName(target, guard)
+    const addresses = target.literal ? [target.literal] : await resolveInTime(target.host, guard, clock)
+    refuseAll(target, addresses, guard)
+  } catch (error) {
+    if (!(error instanceof TargetRefused)) throw error
+    throw new GatewayError('VALIDATION_ERROR', error.message, { details: { field: 'url', value: url }, cause: error })
+  }
+}
+
+/**
+ * The addresses that may be dialled for this URL now: all that its host has, each of them checked, in an order that does
+ * not change. A promise only when somebody has to be asked.
+ * @throws TargetRefused, or what the resolver throws
+ */
+export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {
+  refuseName(target, guard)
+  if (target.literal === undefined) {
+    return guard.resolve(target.host).then((addresses) => {
+      if (addresses.length === 0) throw new Error('the name has no address')
+      return refuseAll(target, addresses, guard)
+    })
+  }
+  return refuseAll(target, [target.literal], guard)
+}
+
+/**
+ * Whether a socket ended up where it was sent.
+ * @throws TargetRefused
+ */
+export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {
+  if (remote === undefined) throw new TargetRefused('The connection has no peer.')
+  refuseAddresses([remote], guard.allowPrivate)
+  const peer = normalAddress(remote)
+  if (!dialled.some((address) => normalAddress(address) === peer || isUnspecified(address)))
+    throw new TargetRefused('The connection leads to another address than the one that was checked.')
+}
+
+function refuseName({ host, literal }: Target, { allowPrivate }: TargetGuard): void {
+  if (literal === undefined) refuseReach(reachOfName(host), allowPrivate)
+}
+
+function refuseAll(target: Target, addresses: readonly string[], guard: TargetGuard): readonly string[] {
+  refuseAddresses(addresses, guard.allowPrivate)
+  if (addresses.some((address) => guard.isOwn?.(normalAddress(address), target.port)))
+    throw new TargetRefused('The URL leads to this gateway itself.')
+  return addresses.length < 2 ? addresses : [...addresses].sort()
+}
+
+/** The system connects 0.0.0.0 and :: to itself and names another peer. */
+const isUnspecified = (address: string): boolean => ['0.0.0.0', '::'].includes(normalAddress(address))
+
+async function resolveInTime(host: string, guard: TargetGuard, clock: Clock): Promise<readonly string[]> {
+  let giveUp: () => void = () => {}
+  const tooLate = new Promise<readonly string[]>((resolve) => {
+    giveUp = () => resolve([])
+  })
+  const timer = clock.after(WEBHOOK_LOOKUP_MS, giveUp)
+  try {
+    return await Promise.race([guard.resolve(host).catch(() => []), tooLate])
+  } finally {
+    timer.cancel()
+  }
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { EventEnvelope } from '../../shared/wire/events.ts'
+import { type Delivery, SUBSCRIPTIONS, type Webhook } from '../../shared/wire/webhooks.ts'
+import type { OutboxEventRow, WebhookDeliveryRow } from '../db/tables.ts'
+import type { EndpointWithHeld } from './store.ts'
+
+const StoredEvents = z.array(z.enum(SUBSCRIPTIONS))
+
+/** An endpoint as it is shown: never with a secret, sealed or not. */
+export const toWebhook = ({ row, held }: EndpointWithHeld, now: string): Webhook => ({
+  id: row.id,
+  url: row.url,
+  description: row.description,
+  events: StoredEvents.parse(JSON.parse(row.events)),
+  enabled: row.enabled === 1,
+  disabledReason: row.disabled_reason,
+  failureCount: row.failure_count,
+  previousSecretUntil:
+    row.previous_secret_until !== null && now < row.previous_secret_until ? row.previous_secret_until : null,
+  lastDeliveryAt: row.last_delivery_at,
+  lastStatus: row.last_status,
+  heldDeliveries: held,
+  heldDropped: row.held_dropped,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+})
+
+export const toDelivery = (row: WebhookDeliveryRow): Delivery => ({
+  id: row.id,
+  webhookId: row.endpoint_id,
+  eventId: row.event_id,
+  eventType: row.event_type,
+  state: row.state,
+  attempts: row.attempts,
+  nextAttemptAt: row.state === 'pending' ? row.due_at : null,
+  deliveredAt: row.delivered_at,
+  lastStatus: row.last_status,
+  lastError: row.last_error,
+  lastDurationMs: row.last_duration_ms,
+  resendOf: row.resend_of,
+  isTest: row.is_test === 1,
+  createdAt: row.created_at,
+})
+
+/** The envelope that receivers get (spec: Events, Envelope). */
+export const toEnvelope = ({ id, type, created_at, data }: OutboxEventRow): z.infer<typeof EventEnvelope> =>
+  EventEnvelope.parse({ id, type, created: Math.floor(Date.parse(created_at) / 1000), data: JSON.parse(data) })

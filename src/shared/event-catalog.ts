@@ -1,0 +1,24 @@
+/**
+ * Every event that an endpoint may subscribe to, and when it is sent (spec: Events, Catalog). Without schemas, so that the
+ * command line can show it without loading them.
+ */
+export const EVENT_CATALOG = {
+  'promptshield:attack:blocked': 'The prompt shield blocked an injection or jailbreak attempt',
+  'promptshield:attack:detected': 'The prompt shield flagged a suspicious message without blocking it',
+  'promptshield:canary:leaked': 'A canary token was found in model output',
+  'dlp:incident': 'A data-loss-prevention rule matched',
+  'pii:incident': 'Personal data was detected or redacted',
+  'api:limit_reached': 'An API key reached a daily, monthly or rate limit',
+  'api:model_failover': 'A redundancy chain failed over from one model to another',
+} as const
+
+export type SubscribableEvent = keyof typeof EVENT_CATALOG
+
+/** The catalog in its order. */
+export const SUBSCRIBABLE_EVENTS = Object.keys(EVENT_CATALOG) as [SubscribableEvent, ...SubscribableEvent[]]
+
+/** Stands for the whole catalog in a subscription. */
+export const ALL_EVENTS = '*'
+
+/** Sent by the test route only; nothing can subscribe to it. */
+export const TEST_EVENT = 'webhook:test'

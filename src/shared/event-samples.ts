@@ -1,0 +1,80 @@
+import type { SubscribableEvent } from './event-catalog.ts'
+import type { EventData } from './wire/events.ts'
+
+const id = (digit: string): string => digit.repeat(24)
+const whose = { userId: id('a'), apiKeyId: id('b') }
+const request = { requestId: `req-${id('c')}`, ...whose }
+const TRACE = 'trace-sample'
+const MODEL = 'openai/gpt-4o'
+
+const attack = {
+  traceId: TRACE,
+  riskScore: 0.97,
+  attackCategory: 'prompt_injection',
+  confidence: 0.95,
+  severity: 'high',
+  shieldMode: 'balanced',
+  policy: 'standard',
+  direction: 'input',
+  ...request,
+  conversationId: `conv-${id('9')}`,
+  model: MODEL,
+} as const
+
+/** The `data` of one event of each kind (named-endpoints §22): identifiers and counts, never what somebody wrote. */
+export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Type>> } = {
+  'promptshield:attack:blocked': { ...attack, verdict: 'blocked' },
+  'promptshield:attack:detected': {
+    ...attack,
+    riskScore: 0.62,
+    confidence: 0.6,
+    severity: 'medium',
+    verdict: 'flagged',
+  },
+  'promptshield:canary:leaked': {
+    canaryId: id('d'),
+    traceId: TRACE,
+    riskScore: 1,
+    verdict: 'leaked',
+    action: 'block',
+    ...request,
+    model: MODEL,
+  },
+  'dlp:incident': {
+    incidentId: id('e'),
+    ruleId: id('f'),
+    ruleName: 'Card numbers',
+    category: 'financial',
+    severity: 'high',
+    direction: 'input',
+    action: 'mask',
+    matchCount: 2,
+    ...request,
+  },
+  'pii:incident': {
+    incidentId: id('e'),
+    entityTypes: ['EMAIL_ADDRESS', 'PHONE_NUMBER'],
+    count: 3,
+    redactionMode: 'mask',
+    direction: 'input',
+    action: 'mask',
+    ...request,
+  },
+  'api:limit_reached': {
+    apiKeyId: whose.apiKeyId,
+    keyName: 'ci',
+    userId: whose.userId,
+    limitType: 'daily',
+    endpoint: null,
+    limit: 100,
+    used: 100,
+    resetTime: '2026-01-02T00:00:00.000Z',
+  },
+  'api:model_failover': {
+    failedModel: 'anthropic/claude-sonnet-4',
+    reason: 'timeout',
+    nextModel: MODEL,
+    latencyMs: 8_000,
+    ...whose,
+  },
+}

@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import { DOLLAR_LIMIT_MAX } from '../spec-limits.ts'
+import { flag } from './common.ts'
+
+/** What a request draws on: the points of its account, or its dollars (named-endpoints §9). */
+export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
+export type BillingMode = (typeof BILLING_MODES)[number]
+
+/** `usageByModel` of a user and of a key: a budget of dollars for each month. */
+export const usageByModelFields = {
+  enabled: flag('usageByModel.enabled'),
+  dollarLimit: z
+    .number({ error: 'usageByModel.dollarLimit must be a number of dollars, or null for no limit' })
+    .min(0, { error: 'usageByModel.dollarLimit must not be negative' })
+    .max(DOLLAR_LIMIT_MAX, { error: `usageByModel.dollarLimit may be at most ${DOLLAR_LIMIT_MAX}` })
+    .nullable(),
+}
+export const isUsageByModel = { error: 'usageByModel must be an object {enabled, dollarLimit}' }
+
+export const UsageByModel = z.object(usageByModelFields, isUsageByModel)
+export type UsageByModel = z.output<typeof UsageByModel>
+
+/** A request whose points were used up and that was paid in dollars instead (named-endpoints §9). */
+export const BillingFallback = z.object({
+  original_mode: z.enum(BILLING_MODES),
+  fallback_mode: z.enum(BILLING_MODES),
+  reason: z.literal('quota_exhausted'),
+})
+export type BillingFallback = z.infer<typeof BillingFallback>

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import { SUBSCRIBABLE_EVENTS } from '../event-catalog.ts'
+import { objectId, oneOf, optional } from './common.ts'
+import { EventEnvelope } from './events.ts'
+
+export const EVENT_FEED_PATH = '/api/admin/webhooks/recent-events'
+export const TRIGGER_PATH = '/api/admin/webhooks/trigger'
+
+/** A time, or the place behind one event: the time and id of that event. */
+const Cursor = z
+  .string({ error: 'since must be a time or a cursor' })
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z(\/evt_[0-9a-z_]{1,64})?$/, {
+    error: 'since must be a time such as 2026-01-01T00:00:00.000Z, or the `next` of an earlier answer',
+  })
+  .refine((cursor) => !Number.isNaN(Date.parse(cursor.slice(0, 24))), { error: 'since must be a time that exists' })
+
+export const EventFeedQuery = z.object({
+  since: Cursor.optional().meta({ description: 'Only what came after this; without it the latest' }),
+})
+
+/** One page, the oldest first. */
+export const EventFeedResponse = z
+  .object({
+    success: z.literal(true),
+    events: z.array(EventEnvelope),
+    next: z
+      .string()
+      .nullable()
+      .meta({ description: 'What to give as `since` for those that follow; null for none yet' }),
+  })
+  .meta({ id: 'EventFeedResponse' })
+
+/** A frame of the stream; `cursor` is where to begin again. An event may come twice after that. */
+export const EventFeedFrame = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('ready'), data: z.object({ cursor: z.string() }) }),
+    z.object({ type: z.literal('event'), data: z.object({ cursor: z.string(), event: EventEnvelope }) }),
+  ])
+  .meta({ id: 'EventFeedFrame' })
+export type EventFeedFrame = z.infer<typeof EventFeedFrame>
+
+/** A sample of an event, with what `data` changes about it. */
+export const TriggerRequest = z
+  .object({
+    type: oneOf('type', SUBSCRIBABLE_EVENTS),
+    data: optional(z.looseObject({}, { error: 'data must be an object' })),
+    endpoint_id: optional(objectId('endpoint_id')),
+  })
+  .meta({ id: 'TriggerRequest' })
+
+export const TriggerResponse = z
+  .object({
+    success: z.literal(true),
+    event: EventEnvelope,
+    delivery_id: z.string().nullable().meta({ description: 'Of the delivery to `endpoint_id`; null without one' }),
+  })
+  .meta({ id: 'TriggerResponse' })

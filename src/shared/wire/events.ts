@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
+
+// Whatever is sent holds identifiers, names of rules and counts, and never text of a prompt, an answer or a match.
+
+const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
+const DIRECTIONS = ['input', 'output'] as const
+
+const score = z.number().meta({ description: '0 to 1' })
+
+/** Whose request it was. */
+const origin = {
+  requestId: z.string(),
+  userId: z.string(),
+  apiKeyId: z.string(),
+}
+
+const ShieldFinding = z.object({
+  traceId: z.string(),
+  riskScore: score,
+  verdict: z.string(),
+  attackCategory: z.string().meta({ example: 'prompt_injection' }),
+  confidence: score,
+  severity: z.enum(SEVERITIES),
+  shieldMode: z.string(),
+  policy: z.string(),
+  direction: z.enum(DIRECTIONS),
+  ...origin,
+  conversationId: z.string().optional(),
+  model: z.string().optional(),
+})
+
+/** The `data` of every event (spec: Events, Payloads; named-endpoints §22). */
+export const EVENT_DATA = {
+  'promptshield:attack:blocked': ShieldFinding,
+  'promptshield:attack:detected': ShieldFinding,
+  'promptshield:canary:leaked': z.object({
+    canaryId: z.string(),
+    traceId: z.string(),
+    riskScore: score,
+    verdict: z.string(),
+    action: z.string(),
+    model: z.string(),
+    ...origin,
+  }),
+  'dlp:incident': z.object({
+    incidentId: z.string(),
+    ruleId: z.string(),
+    ruleName: z.string(),
+    category: z.string(),
+    severity: z.enum(SEVERITIES),
+    direction: z.enum(DIRECTIONS),
+    action: z.string(),
+    matchCount: z.int(),
+    ...origin,
+  }),
+  'pii:incident': z.object({
+    incidentId: z.string(),
+    entityTypes: z.array(z.string()),
+    count: z.int(),
+    redactionMode: z.string(),
+    direction: z.enum(DIRECTIONS),
+    action: z.string(),
+    ...origin,
+  }),
+  'api:limit_reached': z.object({
+    apiKeyId: z.string(),
+    keyName: z.string(),
+    userId: z.string(),
+    limitType: z.enum(['minute', 'hour', 'daily', 'monthly']),
+    endpoint: z
+      .string()
+      .nullable()
+      .meta({ description: 'The route whose own limit it is; null for a limit of the key' }),
+    limit: z.int(),
+    used: z.int(),
+    resetTime: z.string().meta({ description: 'ISO 8601: when the window ends' }),
+  }),
+  'api:model_failover': z.object({
+    failedModel: z.string(),
+    reason: z
+      .string()
+      .meta({ description: 'A trigger, or `circuit_open` or `overloaded` for a model that was gone round' }),
+    nextModel: z.string(),
+    latencyMs: z.int().meta({ description: 'What the failed attempt took' }),
+    userId: z.string(),
+    apiKeyId: z.string(),
+  }),
+  [TEST_EVENT]: z.object({ message: z.string(), endpointId: z.string() }),
+} as const
+
+export type EventType = keyof typeof EVENT_DATA
+export type EventData<Type extends EventType> = z.infer<(typeof EVENT_DATA)[Type]>
+
+/** What is posted to an endpoint (spec: Events, Envelope). `type` says what `data` is. */
+export type WebhookEvent = {
+  [Type in EventType]: {
+    /** `evt_…`, and `evt_test_…` for what is no real event; the same over all attempts. */
+    id: string
+    type: Type
+    /** Unix seconds. */
+    created: number
+    data: EventData<Type>
+  }
+}[EventType]
+
+const EVENT_TYPES = [...SUBSCRIBABLE_EVENTS, TEST_EVENT] as const
+
+/** The envelope as an answer shows it; its `data` is described by EVENT_DATA. */
+export const EventEnvelope = z
+  .object({ id: z.string(), type: z.enum(EVENT_TYPES), created: z.int(), data: z.looseObject({}) })
+  .meta({ id: 'EventEnvelope' })

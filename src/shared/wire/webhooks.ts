@@ -1,0 +1,207 @@
+import { z } from 'zod'
+import { ALL_EVENTS, EVENT_CATALOG, SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
+import { findNearestName } from '../nearest-name.ts'
+import {
+  DESCRIPTION_CHARS,
+  WEBHOOK_HELD,
+  WEBHOOK_HELD_COUNTED,
+  WEBHOOK_OVERLAP_SECONDS,
+  WEBHOOK_SETTINGS_MS,
+  WEBHOOK_URL_CHARS,
+} from '../spec-limits.ts'
+import { flag, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { EventEnvelope } from './events.ts'
+
+/** What can stand in `events`. */
+export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
+export type Subscription = (typeof SUBSCRIPTIONS)[number]
+
+/** Spec: Webhook endpoint. The signing secret is not part of it: only create and rotate show one, once. */
+export const Webhook = z
+  .object({
+    id: z.string(),
+    url: z.string(),
+    description: z.string(),
+    events: z.array(z.enum(SUBSCRIPTIONS)),
+    enabled: z.boolean(),
+    disabledReason: z
+      .enum(['failures', 'manual'])
+      .nullable()
+      .meta({ description: '`failures`: it was disabled by itself, after 20 failed deliveries in a row' }),
+    failureCount: z.int().meta({ description: 'Failed deliveries in a row' }),
+    previousSecretUntil: z
+      .string()
+      .nullable()
+      .meta({ description: 'Until when the secret before the last rotation signs too' }),
+    lastDeliveryAt: z.string().nullable().meta({ description: 'When the last attempt ended' }),
+    lastStatus: z
+      .int()
+      .nullable()
+      .meta({ description: 'HTTP status of the last attempt; null when there was no answer' }),
+    heldDeliveries: z
+      .int()
+      .max(WEBHOOK_HELD_COUNTED)
+      .meta({
+        description: `Deliveries kept while it was disabled; recover sends them once it is enabled. ${WEBHOOK_HELD_COUNTED} stands for as many or more`,
+      }),
+    heldDropped: z.int().meta({
+      description: `Deliveries given up since it was made, the oldest first, because more than ${WEBHOOK_HELD} were held`,
+    }),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'Webhook' })
+export type Webhook = z.infer<typeof Webhook>
+
+const url = storableText('url')
+  .trim()
+  .min(1, { error: 'url is required' })
+  .max(WEBHOOK_URL_CHARS, { error: `url may have at most ${WEBHOOK_URL_CHARS} characters` })
+const description = storableText('description')
+  .trim()
+  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
+const events = z
+  .array(z.enum(SUBSCRIPTIONS, { error: ({ input }) => unknownEvent(input) }), {
+    error: 'events must be an array of event types; ["*"] stands for all',
+  })
+  .min(1, { error: 'events must name at least one event type; ["*"] stands for all' })
+  .transform((types) => [...new Set(types)])
+
+function unknownEvent(given: unknown): string {
+  if (given === TEST_EVENT) return `"${TEST_EVENT}" is sent by the test route only and cannot be subscribed to`
+  const nearest = typeof given === 'string' ? findNearestName(given, SUBSCRIBABLE_EVENTS) : undefined
+  if (nearest !== undefined) return `this is no event type; did you mean "${nearest}"?`
+  return `this is no event type; there are ${SUBSCRIPTIONS.map((type) => `"${type}"`).join(', ')}`
+}
+
+const anObject = { error: 'the body must be a JSON object' }
+
+/** Body of POST /api/admin/webhooks. Left out, `description` is empty and `enabled` true. */
+export const CreateWebhookRequest = z
+  .object({ url, description: optional(description), events, enabled: optional(flag('enabled')) }, anObject)
+  .meta({ id: 'CreateWebhookRequest' })
+
+/** Body of PUT /api/admin/webhooks/{webhookId}: what it names is changed. */
+export const UpdateWebhookRequest = z
+  .object(
+    {
+      url: optional(url),
+      description: optional(description),
+      events: optional(events),
+      enabled: optional(flag('enabled')),
+    },
+    anObject,
+  )
+  .meta({ id: 'UpdateWebhookRequest' })
+
+/** Body of …/rotate-secret. */
+export const RotateSecretRequest = z
+  .object(
+    {
+      overlap_seconds: z
+        .int({ error: 'overlap_seconds must be a whole number of seconds' })
+        .min(0, { error: 'overlap_seconds must not be negative' })
+        .max(WEBHOOK_OVERLAP_SECONDS, { error: `overlap_seconds may be at most ${WEBHOOK_OVERLAP_SECONDS}` })
+        .nullish()
+        .transform((seconds) => seconds ?? 0)
+        .meta({
+          description: `For so long the earlier secret signs too, in a second v1; by default it stops within ${WEBHOOK_SETTINGS_MS / 1000} s`,
+        }),
+    },
+    anObject,
+  )
+  .meta({ id: 'RotateSecretRequest' })
+
+/** Body of …/recover. */
+export const RecoverRequest = z
+  .object(
+    {
+      since: z.iso
+        .datetime({ offset: true, error: 'since must be a time such as 2026-01-31T12:00:00Z' })
+        .refine((time) => !Number.isNaN(Date.parse(time)), { error: 'since must be a time that exists' })
+        .meta({ description: 'What failed, was held or was not passed on since then' }),
+    },
+    anObject,
+  )
+  .meta({ id: 'RecoverRequest' })
+
+export const CatalogEntry = z
+  .object({ type: z.enum(SUBSCRIPTIONS), description: z.string() })
+  .meta({ id: 'WebhookCatalogEntry' })
+
+/** The catalog as the list shows it (spec: Events, Catalog). */
+export const CATALOG: z.infer<typeof CatalogEntry>[] = SUBSCRIPTIONS.map((type) => ({
+  type,
+  description: type === ALL_EVENTS ? 'All events below' : EVENT_CATALOG[type],
+}))
+
+export const ListWebhooksResponse = z.object({
+  success: z.literal(true),
+  webhooks: z.array(Webhook),
+  events: z.array(CatalogEntry),
+})
+/** Answer of show and update. */
+export const WebhookResponse = z.object({ success: z.literal(true), webhook: Webhook })
+/** Answer of create and rotate-secret. */
+export const WebhookSecretResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  webhook: Webhook,
+  secret: z.string().meta({ description: 'The signing secret, shown this once' }),
+})
+/** Answer of test and resend: the delivery that is on its way. */
+export const DeliveryAcceptedResponse = z.object({ success: z.literal(true), delivery_id: z.string() })
+export const RecoverResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  recovered: z.int().meta({ description: 'Deliveries that are on their way again' }),
+  more: z.boolean().meta({ description: 'There are more than one call sends; call again' }),
+})
+
+export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'held', 'cancelled'] as const
+
+/** One event on its way to one endpoint. */
+export const Delivery = z
+  .object({
+    id: z.string().meta({ description: 'X-Service-Delivery, the same over all attempts' }),
+    webhookId: z.string(),
+    eventId: z.string(),
+    eventType: z.string(),
+    state: z.enum(DELIVERY_STATES).meta({
+      description:
+        '`held`: its endpoint is disabled; `failed`: its attempts are used up; `cancelled`: it was given up, because its endpoint is gone, too many were held, or its event is not kept any more',
+    }),
+    attempts: z.int(),
+    nextAttemptAt: z.string().nullable().meta({ description: 'Null unless it is pending' }),
+    deliveredAt: z.string().nullable(),
+    lastStatus: z.int().nullable(),
+    lastError: z.string().nullable(),
+    lastDurationMs: z.int().nullable(),
+    resendOf: z.string().nullable().meta({ description: 'The delivery that was sent once more with this one' }),
+    isTest: z.boolean(),
+    createdAt: z.string(),
+  })
+  .meta({ id: 'WebhookDelivery' })
+export type Delivery = z.infer<typeof Delivery>
+
+export const ListDeliveriesQuery = listQuery(['createdAt'])
+  .omit({ search: true })
+  .extend({
+    webhookId: objectId('webhookId').optional(),
+    state: oneOf('state', DELIVERY_STATES).optional(),
+    event: oneOf('event', [...SUBSCRIBABLE_EVENTS, TEST_EVENT]).optional(),
+  })
+
+export const ListDeliveriesResponse = z.object({
+  success: z.literal(true),
+  deliveries: z.array(Delivery),
+  pagination: Pagination,
+})
+
+export const ShowDeliveryResponse = z.object({
+  success: z.literal(true),
+  delivery: Delivery.extend({
+    lastResponse: z.string().nullable().meta({ description: 'The first 4 KiB of the last answer' }),
+    event: EventEnvelope.nullable().meta({ description: 'What was sent; null when it is not kept any more' }),
+  }).meta({ id: 'WebhookDeliveryDetails' }),
+})

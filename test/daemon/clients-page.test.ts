@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Gateway, startGateway, upstreamProvider } from '../harness.ts'
+import { sharedResources } from '../shared-resources.ts'
+import { chatJson, chatStream, replyJson, replyRaw, startUpstream, type Upstream } from '../upstream.ts'
+
+const run = promisify(execFile)
+const ROOT = join(import.meta.dirname, '../..')
+const PAGE = readFileSync(join(ROOT, 'docs/clients.md'), 'utf8')
+const usage = { prompt_tokens: 11, completion_tokens: 5 }
+
+/** Each program of the page with what it says that it prints. */
+const EXAMPLES = [...PAGE.matchAll(/```js\n(.*?)```\n\n```text\n(.*?)```/gs)].map(([, code = '', printed = '']) => ({
+  code,
+  printed,
+  imports: [...code.matchAll(/from '(.+?)'/g)].map(([, name]) => name).join(', '),
+}))
+
+let gateway: Gateway
+let upstream: Upstream
+
+beforeAll(async () => {
+  upstream = await startUpstream()
+  upstream.fallback((exchange) => {
+    const { path, body } = exchange.request
+    if (path.endsWith('/embeddings')) return replyJson({ data: [{ index: 0, embedding: [0.5, -0.25] }] })(exchange)
+    const { stream } = body as { stream: boolean }
+    return (stream ? replyRaw(chatStream(['Hel', 'lo.'], { usage })) : replyJson(chatJson('Hello.', { usage })))(
+      exchange,
+    )
+  })
+  const names = ['openai', 'mistral']
+  gateway = await startGateway({ providers: names.map((name) => upstreamProvider(name, upstream.url)) })
+  sharedResources.add(gateway)
+})
+
+afterAll(async () => {
+  sharedResources.delete(gateway)
+  await gateway.close()
+  await upstream.close()
+})
+
+test.each(EXAMPLES)('the example with $imports prints what it says', async ({ code, printed }) => {
+  const program = code.replaceAll('http://127.0.0.1:8787', gateway.url)
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program], {
+    cwd: ROOT,
+    env: { ...process.env, AIGW_API_KEY: gateway.adminKey },
+  })
+  expect(stdout).toBe(printed)
+})
+
+test('the page has an example for each kind of client, and no program that is not run', () => {
+  expect(EXAMPLES.map(({ imports }) => imports)).toEqual([
+    'openai',
+    'openai',
+    'openai',
+    '@ai-sdk/openai-compatible, ai',
+    '@anthropic-ai/sdk',
+  ])
+  expect(PAGE.split('```js').length - 1).toBe(EXAMPLES.length)
+})
+
+test('every route it names is one', async () => {
+  for (const [, method = '', path = ''] of PAGE.matchAll(/^\| `(GET|POST) (\/v1\/\S+)`/gm)) {
+    expect((await gateway.call(method, path, method === 'POST' ? {} : undefined)).status).not.toBe(404)
+  }
+})

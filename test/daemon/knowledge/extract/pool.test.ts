@@ -1,0 +1,167 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { createExtractor, type Extractor, type ExtractorDeps } from '../../../../src/daemon/knowledge/extract/pool.ts'
+import {
+  EXTRACT_GROWTH_BYTES,
+  EXTRACT_IDLE_MS,
+  EXTRACT_TIMEOUT_MS,
+  EXTRACT_WATCH_MS,
+} from '../../../../src/shared/spec-limits.ts'
+import { systemClock } from '../../../../src/shared/time.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+import { extractionWorker } from '../../../harness.ts'
+import { watched } from '../../../watched-clock.ts'
+import { pdf } from './files.ts'
+
+/** A thread that does what the name of the file says; otherwise its answer's title is the number of the thread. */
+const SCRIPTED = new URL(
+  `data:text/javascript,${encodeURIComponent(`
+    import { parentPort, threadId } from 'node:worker_threads'
+    parentPort.on('message', ({ name }) => {
+      if (name === 'hang') return
+      if (name === 'spin') for (;;) {}
+      if (name === 'exit') process.exit(3)
+      if (name === 'throw') throw new Error('a bug')
+      if (name === 'fill') { const all = []; for (;;) all.push(new Array(1000).fill(all.length)) }
+      parentPort.postMessage({ kind: 'passages', passages: [{ position: 0, headings: '', body: name }] })
+      parentPort.postMessage({ kind: 'done', title: String(threadId) })
+    })`)}`,
+)
+
+const log = { debug() {}, info() {}, warn() {}, error() {} }
+const never = { lane: 'one', signal: new AbortController().signal }
+const file = (name: string) => ({ name, type: '', content: new Uint8Array() })
+
+let extractor: Extractor
+afterEach(() => extractor.close())
+const start = (deps: Partial<ExtractorDeps> = {}) => {
+  extractor = createExtractor({ clock: systemClock, log, worker: SCRIPTED, ...deps })
+  return extractor
+}
+const threadOf = async () => (await extractor.read(file('ok'), never)).title
+
+test('one thread reads one file after the other', async () => {
+  start()
+  expect(await threadOf()).toBe(await threadOf())
+})
+
+test('any number of files may wait, and each gets its own answer', async () => {
+  start()
+  const names = Array.from({ length: 50 }, (_, at) => `file ${at}`)
+  const read = await Promise.all(names.map((name) => extractor.read(file(name), never)))
+  expect(read.map(({ passages }) => passages.map(({ body }) => body))).toEqual(names.map((name) => [name]))
+})
+
+test('whoever has many files to read keeps nobody else waiting for all of them', async () => {
+  start()
+  const order: string[] = []
+  const reads = (lane: string, count: number) =>
+    Array.from({ length: count }, () => extractor.read(file('ok'), { ...never, lane }).then(() => order.push(lane)))
+  await Promise.all([...reads('many', 20), ...reads('few', 2)])
+  // At most two are read at a time, and the others have turns.
+  expect(order.lastIndexOf('few')).toBeLessThan(8)
+})
+
+test.each(['hang', 'spin'])(
+  'a file that never ends (%s) is given up in time, and the next has a new thread',
+  async (name) => {
+    const clock = watched(createFakeClock())
+    start({ clock })
+    const before = await threadOf()
+    const begun = clock.waits(EXTRACT_TIMEOUT_MS)
+    const reading = extractor.read(file(name), never)
+    await begun
+    clock.advance(EXTRACT_TIMEOUT_MS)
+    await expect(reading).rejects.toMatchObject({ name: 'UnreadableDocument', message: /takes more than 120 seconds/ })
+    expect(await threadOf()).not.toBe(before)
+  },
+)
+
+test('a file for which the daemon grows too much is given up', async () => {
+  const clock = watched(createFakeClock())
+  let used = 100
+  start({ clock, memoryUsed: () => used })
+  const begun = clock.waits(EXTRACT_TIMEOUT_MS)
+  const reading = extractor.read(file('hang'), never)
+  await begun
+  used += EXTRACT_GROWTH_BYTES
+  clock.advance(EXTRACT_WATCH_MS)
+  used += 1
+  clock.advance(EXTRACT_WATCH_MS)
+  await expect(reading).rejects.toMatchObject({ name: 'UnreadableDocument', message: /too much memory/ })
+})
+
+test('a thread that fills its heap ends alone', async () => {
+  start({ heapMb: 24 })
+  await expect(extractor.read(file('fill'), never)).rejects.toMatchObject({
+    name: 'UnreadableDocument',
+    message: /too much memory/,
+  })
+  expect(await threadOf()).toBeTruthy()
+})
+
+test.each([
+  ['exit', /has ended/],
+  ['throw', /a bug/],
+])('a thread that fails (%s) is our fault and nobody else notices', async (name, message) => {
+  start()
+  await expect(extractor.read(file(name), never)).rejects.toThrow(message)
+  expect(await threadOf()).toBeTruthy()
+})
+
+test('whoever leaves stops the reading of their file', async () => {
+  const clock = watched(createFakeClock())
+  start({ clock })
+  const begun = clock.waits(EXTRACT_TIMEOUT_MS)
+  const leaving = new AbortController()
+  const reading = extractor.read(file('spin'), { ...never, signal: leaving.signal })
+  await begun
+  leaving.abort(new Error('gone'))
+  await expect(reading).rejects.toThrow('gone')
+  expect(await threadOf()).toBeTruthy()
+  await expect(
+    extractor.read(file('ok'), { ...never, signal: AbortSignal.abort(new Error('gone before')) }),
+  ).rejects.toThrow('gone before')
+})
+
+test('a thread without work is ended, and there again when it is needed', async () => {
+  const clock = createFakeClock()
+  start({ clock })
+  const first = await threadOf()
+  expect(clock.dueIn(EXTRACT_IDLE_MS)).toBe(true)
+  clock.advance(EXTRACT_IDLE_MS)
+  expect(await threadOf()).not.toBe(first)
+  await extractor.close()
+  expect(clock.pending).toBe(0)
+})
+
+test('closing ends what is being read and what waits', async () => {
+  const clock = watched(createFakeClock())
+  start({ clock })
+  const begun = clock.waits(EXTRACT_TIMEOUT_MS)
+  const reading = Array.from({ length: 5 }, () =>
+    extractor.read(file('spin'), never).catch((error: Error) => error.message),
+  )
+  await begun
+  await extractor.close()
+  expect(await Promise.all(reading)).toEqual(Array.from({ length: 5 }, () => 'the daemon is closing'))
+  expect(clock.pending).toBe(0)
+})
+
+test('the real thread reads a file from the disk, however many passages it has, and says why one cannot be read', async () => {
+  start({ worker: extractionWorker() })
+  const path = join(tmpdir(), 'many.md')
+  await writeFile(path, Array.from({ length: 1_000 }, (_, at) => `# Part ${at}\n\nWords of part ${at}.\n`).join('\n'))
+  const { title, passages } = await extractor.read({ name: 'many.md', type: '', content: path }, never)
+  await rm(path)
+  expect([title, passages.length]).toEqual(['Part 0', 1_000])
+  expect(passages.at(-1)).toEqual({ position: 999, headings: 'Part 999', body: 'Words of part 999.' })
+
+  const pages = await extractor.read({ name: 'a.pdf', type: '', content: pdf([['One.'], ['Two.']]) }, never)
+  expect(pages.passages).toEqual([{ position: 0, headings: '', body: 'One.\n\nTwo.', page: 1 }])
+  await expect(
+    extractor.read({ name: 'a.pdf', type: '', content: Buffer.from('%PDF-1.4') }, never),
+  ).rejects.toMatchObject({ name: 'UnreadableDocument', message: 'This PDF is damaged; it could not be read.' })
+})

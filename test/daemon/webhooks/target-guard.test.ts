@@ -1,0 +1,162 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { reachOfAddress, readTarget } from '../../../src/daemon/webhooks/target-address.ts'
+import {
+  addressesOf,
+  checkTarget,
+  refuseOtherPeer,
+  type TargetGuard,
+} from '../../../src/daemon/webhooks/target-guard.ts'
+import { GatewayError } from '../../../src/shared/errors.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+import { isLet, readTargetCases, scriptedResolver, type TargetCase } from './target-cases.ts'
+
+const OWN = '93.184.215.99'
+
+/** What becomes of one URL: asked when the endpoint is made, and again for each of three attempts. */
+async function verdict({ url, dns, note }: TargetCase, allowPrivate: boolean): Promise<'allow' | 'deny'> {
+  const guard: TargetGuard = {
+    resolve: scriptedResolver(dns, OWN),
+    allowPrivate,
+    isOwn: (address, port) => address === OWN && port === 8080,
+  }
+  const clock = createFakeClock()
+  try {
+    const created = checkTarget(url, { guard, clock })
+    created.catch(() => undefined)
+    clock.advance(2_000)
+    await created
+    const target = readTarget(url)
+    if (dns !== '-' || target.literal !== undefined) {
+      for (let attempt = 0; attempt < 3; attempt++) await inTime(addressesOf(target, guard))
+    }
+  } catch {
+    return 'deny'
+  }
+  // Beyond the guard only the answer can refuse: nothing but 2xx acknowledges, and no redirect is followed.
+  return /^30\d|: 30\d/.test(note) ? 'deny' : 'allow'
+}
+
+/** An attempt has its own time limit; a resolver that never answers has none here. */
+async function inTime(addresses: readonly string[] | Promise<readonly string[]>): Promise<void> {
+  const never = Symbol('never')
+  const turns = (async () => {
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    return never
+  })()
+  if ((await Promise.race([addresses, turns])) === never) throw new Error('no answer')
+}
+
+const CORPUS = join(process.env.AIGW_EVAL_DIR ?? '../shared/eval', 'ssrf-dev.tsv')
+
+describe.each([
+  ['our own cases', new URL('../../fixtures/webhook-targets.tsv', import.meta.url).pathname] as const,
+  // Larger, and not everywhere at hand.
+  ...(existsSync(CORPUS) ? [['the development corpus', CORPUS] as const] : []),
+])('%s', (_, file) => {
+  test('every URL is let through or refused as expected, with either setting', async () => {
+    const cases = readTargetCases(readFileSync(file, 'utf8'))
+    const wrong: string[] = []
+    for (const one of cases) {
+      for (const allowPrivate of [false, true]) {
+        const expected = allowPrivate ? one.expectAllowPrivate : one.expect
+        const found = await verdict(one, allowPrivate)
+        if (!isLet(expected, found)) wrong.push(`${one.id} ${one.url} private=${allowPrivate}: ${found}`)
+      }
+    }
+    expect(wrong).toEqual([])
+    expect(cases.length).toBeGreaterThan(30)
+  })
+})
+
+test('a metadata address stays refused where private ones are allowed', async () => {
+  const guard: TargetGuard = { resolve: async () => ['169.254.169.254'], allowPrivate: true }
+  for (const url of [
+    'http://169.254.169.254/',
+    'http://0xa9fea9fe/',
+    'http://[::ffff:169.254.169.254]/',
+    'http://[fd00:ec2::254]/',
+    'http://[fd00:0ec2:0:0::0254]/',
+    'http://100.100.100.200/',
+    'http://metadata.google.internal/',
+    'http://metadata.google.internal./',
+    'http://harmless.example/',
+  ]) {
+    await expect(checkTarget(url, { guard, clock: createFakeClock() }), url).rejects.toMatchObject({
+      code: 'VALIDATION_ERROR',
+      details: { field: 'url', value: url },
+    })
+  }
+})
+
+test('a refusal says what is wrong and never to which address a name leads', async () => {
+  const guard: TargetGuard = { resolve: async () => ['10.1.2.3'], allowPrivate: false }
+  const refusal = await checkTarget('https://inside.example/', { guard, clock: createFakeClock() }).catch((e) => e)
+  expect(refusal).toBeInstanceOf(GatewayError)
+  expect(refusal.message).toBe('The URL leads to a private, loopback or link-local address.')
+})
+
+test('a name without an address may be registered, and is looked up for at most 2 s', async () => {
+  const clock = createFakeClock()
+  const guard: TargetGuard = { resolve: () => new Promise(() => undefined), allowPrivate: false }
+  const checked = checkTarget('https://later.example/', { guard, clock })
+  expect(clock.pending).toBe(1)
+  clock.advance(2_000)
+  await checked
+  const unknown: TargetGuard = { resolve: () => Promise.reject(new Error('ENOTFOUND')), allowPrivate: false }
+  await checkTarget('https://later.example/', { guard: unknown, clock })
+  expect(clock.pending).toBe(0)
+})
+
+test('of any IPv4 address, no spelling leads anywhere else than the address itself', async () => {
+  const guard: TargetGuard = { resolve: async () => [], allowPrivate: false }
+  const octet = fc.integer({ min: 0, max: 255 })
+  await fc.assert(
+    fc.asyncProperty(fc.tuple(octet, octet, octet, octet), async (octets) => {
+      const plain = octets.join('.')
+      const [a, b, c, d] = octets
+      const number = ((a * 256 + b) * 256 + c) * 256 + d
+      const expected = reachOfAddress(plain) === 'public'
+      for (const spelling of [
+        String(number),
+        `0x${number.toString(16)}`,
+        octets.map((value) => `0x${value.toString(16)}`).join('.'),
+        octets.map((value) => `0${value.toString(8)}`).join('.'),
+        `${a}.${(b * 256 + c) * 256 + d}`,
+        `${a}.${b}.${c * 256 + d}`,
+        `${plain}.`,
+        plain.replaceAll('.', '。'),
+      ]) {
+        const url = `http://${spelling}/`
+        const passes = await checkTarget(url, { guard, clock: createFakeClock() }).then(
+          () => true,
+          () => false,
+        )
+        expect(passes, url).toBe(expected)
+        expect(readTarget(url).literal, url).toBe(plain)
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('no IPv6 address that carries a private or special IPv4 address is public', () => {
+  const inner = fc.constantFrom('127.0.0.1', '10.0.0.1', '169.254.169.254', '192.168.1.1', '0.0.0.0', '100.64.0.1')
+  fc.assert(
+    fc.property(inner, fc.constantFrom('::', '::ffff:', '::ffff:0:', '64:ff9b::', '64:ff9b:1::'), (address, prefix) => {
+      expect(reachOfAddress(`${prefix}${address}`)).not.toBe('public')
+    }),
+  )
+  for (const address of ['2002:7f00:1::', '2001:0:7f00:1::', 'fec0::1', '2001:db8::1', 'ff02::1', '5f00::1', '::2'])
+    expect(reachOfAddress(address), address).toBe('special')
+})
+
+test('a socket is refused that ended up elsewhere than where it was sent', () => {
+  const guard: TargetGuard = { resolve: async () => [], allowPrivate: true }
+  expect(() => refuseOtherPeer('::ffff:127.0.0.1', ['127.0.0.1'], guard)).not.toThrow()
+  expect(() => refuseOtherPeer('127.0.0.2', ['127.0.0.1'], guard)).toThrow('another address')
+  expect(() => refuseOtherPeer(undefined, ['127.0.0.1'], guard)).toThrow('no peer')
+  expect(() => refuseOtherPeer('127.0.0.1', ['127.0.0.1'], { ...guard, allowPrivate: false })).toThrow('private')
+})

@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { request } from 'undici'
+import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { newApiKey } from '../../src/shared/ids.ts'
+import { endDaemons, runDaemon } from './daemon-process.ts'
+
+const script = fileURLToPath(new URL('../../scripts/bundle.mjs', import.meta.url))
+
+let project: string
+beforeEach(async () => {
+  project = await mkdtemp(join(tmpdir(), 'aigw-bundle-'))
+  await cp(inject('builtProject'), project, { recursive: true, verbatimSymlinks: true })
+  await rm(join(project, 'dist/aigwd'), { recursive: true })
+  await promisify(execFile)(process.execPath, [script, join(project, 'dist')])
+})
+afterEach(async () => {
+  await endDaemons()
+  await rm(project, { recursive: true })
+})
+
+test('the bundle is the daemon: it migrates a store, answers a chat, and ends in order', async () => {
+  // Nothing of the modules that it was made of is needed.
+  await rm(join(project, 'dist/daemon'), { recursive: true })
+  const key = newApiKey()
+  const args = ['--listen', '127.0.0.1:0', '--data-dir', join(project, 'state')]
+  const daemon = runDaemon(args, { project, home: project, env: { AIGW_BOOTSTRAP_KEY: key } })
+  const url = await daemon.url()
+  const ask = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const response = await request(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return { status: response.statusCode, body: (await response.body.json()) as Record<string, unknown> }
+  }
+  const chat = { prompt: 'What is this?', model: 'local/extract', index: 'Zero-Knowledge' }
+  const answer = await ask('/api/external/chat/completions', chat)
+  expect([answer.status, answer.body.success]).toEqual([200, true])
+  const description = await request(`${url}/openapi.json`)
+  expect(await description.body.json()).toMatchObject({ openapi: expect.any(String) })
+  expect((await daemon.end('SIGTERM')).code).toBe(0)
+})

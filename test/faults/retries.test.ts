@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { RETRY_PAUSE_MS } from '../../src/shared/spec-limits.ts'
+import { contentFaults } from './content-faults.ts'
+import { caseOf, type Expected, type Fault } from './fault.ts'
+import { failedIn } from './outcome.ts'
+import type { Play } from './raw-upstream.ts'
+import { goodPlay, type Mode, nameOf, openStage, type Seen, type Stage } from './stage.ts'
+import { statusFaults } from './status-faults.ts'
+import { transportFaults } from './transport-faults.ts'
+
+const FAULTS: readonly Fault[] = [...transportFaults, ...statusFaults, ...contentFaults].filter(({ heavy }) => !heavy)
+const TIMEOUT_MS = 1_000
+/** Beyond the time of its models. */
+const GRACE_MS = 250
+/** Most of what these runs do is wait. */
+const AT_ONCE = 32
+
+/** A fault that is still there the second time, or is not. */
+type Lasting = 'stays' | 'passes'
+type Run = {
+  id: string
+  title: string
+  fault: Fault
+  lasting: Lasting
+  mode: Mode
+  expected: Expected
+  play: Play
+  models: [faulty: string, good: string]
+}
+
+const RUNS: readonly Run[] = FAULTS.flatMap((fault, at) =>
+  (['streamed', 'held', 'whole'] as const).flatMap((mode) => {
+    const played = caseOf(fault, mode)
+    // Held back, only what breaks after its first words differs.
+    if (!played || (mode === 'held' && !('breaks' in (fault.streamed?.expected ?? {})))) return []
+    return (['stays', 'passes'] as const).flatMap((lasting): Run[] => {
+      // What is wrong at another address does not pass.
+      if (lasting === 'passes' && fault.place !== undefined) return []
+      const id = `${at}-${mode}-${lasting}`
+      const faulty = `${fault.place ?? 'raw'}/${id}`
+      const title = `${fault.name}, ${mode}, ${lasting}`
+      return [{ ...played, id, title, fault, lasting, mode, models: [faulty, `raw/${id}-good`] }]
+    })
+  }),
+)
+
+const seen = new Map<string, Seen>()
+const bills = new Map<string, string[]>()
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage({ failover: { sameModelRetries: 1 } })
+  const queue = [...RUNS]
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (let run = queue.shift(); run; run = queue.shift()) {
+        arrange(run)
+        seen.set(run.id, await stage.ask(run.models, run.mode, TIMEOUT_MS))
+        stage.gateway.log.length = 0
+      }
+    }),
+  )
+  for (const { request_id: id, served_model: model } of await stage.gateway.usage()) {
+    bills.set(id, [...(bills.get(id) ?? []), model])
+  }
+}, 90_000)
+
+afterAll(() => stage.close())
+
+/** Lets the upstream answer for the models of a run. */
+function arrange({ models: [faulty, next], lasting, mode, play }: Run): void {
+  const { plays } = stage.raw
+  const good = goodPlay(mode)
+  plays.set(nameOf(next), good)
+  let met = false
+  plays.set(nameOf(faulty), (exchange) => {
+    const isMet = lasting === 'stays' || !met
+    met = true
+    return (isMet ? play : good)(exchange)
+  })
+}
+
+describe.each(RUNS)('$title', (run) => {
+  test('is asked once more where that may help and there is time, and is billed once', () => {
+    const { lasting, fault, models, expected } = run
+    const [faulty, next] = models
+    const answer = seen.get(run.id)
+    if (!answer) throw new Error(`${run.title} has not run`)
+    const tries = triesOf(run, answer)
+    if (fault.place === undefined) expect(stage.raw.asked.get(nameOf(faulty))).toBe(tries)
+    expect(answer.ms).toBeLessThanOrEqual(models.length * TIMEOUT_MS + GRACE_MS)
+    expect(answer.leaksDetail).toBe(false)
+    if (!('fails' in expected)) return void expect(stage.raw.asked.get(nameOf(next))).toBeUndefined()
+
+    const helped = lasting === 'passes' && tries === 2
+    const server = helped ? faulty : next
+    const failures = Array(helped ? 1 : tries).fill([faulty, expected.fails])
+    expect(failedIn(answer)).toEqual(failures)
+    expect(answer).toMatchObject({ status: 200, text: 'good', done: true, finish: 'stop', servedModel: server })
+    expect(bills.get(answer.requestId)).toEqual([server])
+  })
+})
+
+/** How often the model with the fault has to be asked. */
+function triesOf({ expected, models: [faulty] }: Run, { attempts }: Seen): 1 | 2 {
+  // It answers, refuses the request, has begun to speak, or would be no better for being asked again.
+  if (!('fails' in expected) || expected.ours) return 1
+  // A wait of a second and more is longer than what is left of the time of any attempt here.
+  if ((expected.retryAfter?.[0] ?? 0) >= TIMEOUT_MS / 1000) return 1
+  const [first] = attempts
+  expect(first).toMatchObject({ model: faulty, status: 'failed' })
+  return (first?.latency_ms ?? 0) + RETRY_PAUSE_MS < TIMEOUT_MS ? 2 : 1
+}
+
+test('no model is asked more than twice for one request', () => {
+  for (const [name, times] of stage.raw.asked) expect([name, times > 2]).toEqual([name, false])
+})

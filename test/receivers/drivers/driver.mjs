@@ -1,0 +1,13 @@
+// One vector a line: body, header and secrets in Base64, `-` for what is not there, `=` before a text in place of a list;
+// tolerance, now. Answers 1 or 0 a line.
+import { readFileSync } from 'node:fs'
+import { verify } from './verify.mjs'
+
+const bytes = (text) => Buffer.from(text, 'base64')
+for (const line of readFileSync(0, 'latin1').split('\n').filter(Boolean)) {
+  const [body, header, secrets, tolerance, now] = line.split('\t')
+  const list = () => secrets.split(',').map((secret) => (secret === '-' ? undefined : bytes(secret).toString()))
+  const given = secrets.startsWith('=') ? bytes(secrets.slice(1)).toString() : list()
+  const text = header === '-' ? undefined : bytes(header).toString()
+  process.stdout.write(verify(bytes(body), text, given, Number(tolerance), Number(now)) ? '1\n' : '0\n')
+}
