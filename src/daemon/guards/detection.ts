@@ -1,0 +1,36 @@
+/**
+ * What a guard found in a text: where, and what kind of thing. The value itself is in no finding, so none can leak by one.
+ * Offsets are UTF-16 code units, `end` is exclusive.
+ */
+export type Finding = {
+  start: number
+  end: number
+  /** What it is: an entity (`EMAIL`, `CREDIT_CARD`) or the id of a rule (`aws-access-key`). */
+  type: string
+  /** 0 to 1. */
+  confidence: number
+}
+
+/**
+ * Finds one family of things in text, the same whether the text comes at once or in pieces. For every text T and every
+ * beginning P of it: what `find(T)` has before `openFrom(P)` is what `find(P)` has there. So whoever reads a stream may let
+ * go of everything before `openFrom`, and needs no more of what has left than the last DETECTION_CONTEXT_CHARS.
+ */
+export type Detector = {
+  /** All findings, in order and without overlap. Time linear in the length of the text. */
+  find(text: string): Finding[]
+  /**
+   * Where something begins that may still become a finding, or a longer one, with what follows; `text.length` when there
+   * is nothing. It goes back at most DETECTION_HOLD_CHARS.
+   */
+  openFrom(text: string): number
+}
+
+/** How far before a finding the words may stand that make it one ("passport no."). */
+export const DETECTION_CONTEXT_CHARS = 256
+/** So much of a stream is held back at most, and no finding is longer: a private key of 4,096 bits in PEM, twice over. */
+export const DETECTION_HOLD_CHARS = 8_192
+
+/** What is done about a finding; from least to most. */
+export const GUARD_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
+export type GuardAction = (typeof GUARD_ACTIONS)[number]
