@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import {
   COUNTERS_PURGE_MS,
   IDEMPOTENCY_PURGE_MS,
+  INCIDENTS_PURGE_MS,
   INDEX_PURGE_MS,
   LOCAL_LOOK_MS,
   RESERVATIONS_PURGE_MS,
@@ -22,6 +23,8 @@ import { discoveryRoutes } from './discovery/routes.ts'
 import { groupRoutes } from './groups/routes.ts'
 import type { Route } from './http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from './http/server.ts'
+import { incidentRoutes } from './incidents/routes.ts'
+import { purgeIncidents } from './incidents/store.ts'
 import { type Job, startSchedule } from './jobs/schedule.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { keyRoutes } from './keys/routes.ts'
@@ -137,6 +140,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         ...(config.database.kind === 'postgres' ? [reservationsJob(db)] : []),
         { name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) },
         { name: 'purge-indexes', everyMs: INDEX_PURGE_MS, run: () => purgeDeletedIndexes(db) },
+        { name: 'purge-incidents', everyMs: INCIDENTS_PURGE_MS, run: () => purgeIncidents({ db, clock }) },
         { name: 'purge-webhooks', everyMs: WEBHOOK_PURGE_MS, run: () => purgeWebhooks({ db, clock }) },
         { name: 'drop-held-webhooks', everyMs: WEBHOOK_HELD_TRIM_MS, run: () => dropHeld({ db }) },
         ...(config.discoverLocal
@@ -188,6 +192,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ...keyRoutes(access),
       ...webhookRoutes({ ...access, ...webhooks }),
       ...listenRoutes({ ...access, ...webhooks, isDraining }),
+      ...incidentRoutes({ db }),
       ...discoveryRoutes({ db, clock, providers, countsOf: limiter.usageOf, points: config.points }),
       ...chatRoutes(chat),
       ...openAiRoutes(chat),

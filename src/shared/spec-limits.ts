@@ -299,3 +299,17 @@ export const WEBHOOK_OVERLAP_SECONDS = 604_800
 export const WEBHOOK_RECOVERED = 1_000
 /** How far a receiver's clock may be from the timestamp of a signature, by default (spec: Webhook signing). */
 export const SIGNATURE_TOLERANCE_SECONDS = 300
+
+/** Incidents are kept so long. */
+export const INCIDENTS_KEPT_DAYS = 365
+export const INCIDENTS_PURGE_MS = 3_600_000
+export const INCIDENTS_PURGE_ROWS = 500
+
+// Policies (named-endpoints §13). All ours.
+/** Policies of its own that one tenant may have: the list shows them all. */
+export const CUSTOM_POLICIES = 200
+/** Entries of each list in a policy. */
+export const POLICY_LIST_ENTRIES = 200
+export const POLICY_RETENTION_DAYS = { min: 1, max: 3_650 } as const
+/** How long a daemon may go on using what it knows of a tenant's policies, so also how soon a change holds everywhere. */
+export const POLICY_CACHE_MS = 2_000

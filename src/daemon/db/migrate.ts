@@ -10,6 +10,7 @@ import { idempotencyClaims } from './migrations/0006-idempotency-claims.ts'
 import { webhooks } from './migrations/0007-webhooks.ts'
 import { knowledgeRanking } from './migrations/0008-knowledge-ranking.ts'
 import { ingest } from './migrations/0009-ingest.ts'
+import { incidents } from './migrations/0013-incidents.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 /** How an engine spells what our tables need. */
@@ -28,6 +29,7 @@ const STEPS: Record<string, MigrationStep> = {
   '0007-webhooks': webhooks,
   '0008-knowledge-ranking': knowledgeRanking,
   '0009-ingest': ingest,
+  '0013-incidents': incidents,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

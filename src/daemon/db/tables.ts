@@ -1,5 +1,6 @@
 import type { SystemRole } from '../../shared/permissions.ts'
 import type { BillingMode } from '../../shared/wire/billing.ts'
+import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../shared/wire/incidents.ts'
 import type { License } from '../../shared/wire/users.ts'
 
 /**
@@ -95,6 +96,7 @@ export type Tables = {
   rate_counters: RateCounterRow
   audit_entries: AuditEntryRow
   outbox_events: OutboxEventRow
+  incidents: IncidentRow
   webhook_endpoints: WebhookEndpointRow
   webhook_deliveries: WebhookDeliveryRow
   /** One row: a text sealed under the master key of this installation. */
@@ -362,4 +364,36 @@ export type IdempotencyResultRow = {
   expires_at: string
   /** ISO 8601. Once it is over, another daemon may take the claim. Null for an answer; SQLite has nothing else. */
   lease_until: string | null
+}
+
+/** What a guard found in one request: what kind of thing, how often, and what was done; never the thing itself. */
+export type IncidentRow = {
+  id: string
+  tenant_id: string
+  created_at: string
+  request_id: string
+  /** `trx-…`, as the refusal names it. */
+  trace_id: string
+  api_key_id: string
+  user_id: string
+  /** The route's path. */
+  endpoint: string
+  /** Null when no model had been asked. */
+  model: string | null
+  kind: IncidentKind
+  rule_id: string
+  rule_name: string
+  category: string
+  /** JSON: how often each type was found. */
+  types: string
+  match_count: number
+  severity: Severity
+  direction: GuardDirection
+  action: IncidentAction
+  /** 0 where policy or rule only watch, so that nothing was done. */
+  enforced: number
+  /** 0 to 100, of the prompt shield. */
+  risk_score: number | null
+  /** Canonical name. */
+  policy: string
 }

@@ -6,6 +6,7 @@ import { deleteReservations, type ReservedRequest, spendCounterName, toSpendInse
 import type {
   AuditEntryRow,
   IdempotencyResultRow,
+  IncidentRow,
   OutboxEventRow,
   RateCounterRow,
   SpendCounterRow,
@@ -20,6 +21,8 @@ export type LedgerRecords = {
   /** What is told to webhooks. */
   events?: readonly OutboxEventRow[]
   audit?: readonly AuditEntryRow[]
+  /** What guards have found. */
+  incidents?: readonly IncidentRow[]
   /**
    * Counters that the request has raised. They hold totals, so they are stored as they are when the commit begins, and one
    * that many requests share is stored once.
@@ -44,6 +47,7 @@ const TABLES = {
   idempotency: 'idempotency_results',
   events: 'outbox_events',
   audit: 'audit_entries',
+  incidents: 'incidents',
 } as const satisfies {
   [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved'>]-?: keyof Tables
 }

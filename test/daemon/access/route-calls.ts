@@ -241,6 +241,22 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     target: addTarget.delivery,
   },
 
+  'GET /api/admin/incidents': {
+    access: 'smltp-security',
+    status: 200,
+    references: [
+      userOf,
+      ({ userId }) => ({ query: `apiKeyId=${userId}` }),
+      ({ mark }) => ({ query: `requestId=${mark}` }),
+    ],
+  },
+  'GET /api/admin/incidents/counts': { access: 'smltp-security', status: 200 },
+  'GET /api/admin/incidents/{incidentId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.incident,
+  },
+
   'GET /api/external/models': { access: 'key', status: 200 },
   'GET /api/external/usage': { access: 'key', status: 200 },
 

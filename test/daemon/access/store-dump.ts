@@ -14,6 +14,7 @@ const TABLES = Object.keys({
   rate_counters: 0,
   audit_entries: 0,
   outbox_events: 0,
+  incidents: 0,
   webhook_endpoints: 0,
   webhook_deliveries: 0,
   master_key_check: 0,

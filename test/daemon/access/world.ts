@@ -3,6 +3,7 @@ import { toSearchText } from '../../../src/daemon/db/list-page.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
+import { incidentRow } from '../../incident-rows.ts'
 import { endpointRow } from '../../webhook-rows.ts'
 
 const CREATED = '2026-01-01T00:00:00.000Z'
@@ -41,6 +42,7 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   await addTarget.key(db, bare)
   const webhookId = await addTarget.webhook(db, bare)
   await addTarget.delivery(db, bare)
+  await addTarget.incident(db, bare)
   return { ...bare, userId, roleId, groupId, indexName, webhookId }
 }
 
@@ -142,6 +144,12 @@ export const addTarget = {
     const delivery = { ...newDelivery(event, endpointId, now), state: 'failed' as const, last_response: mark }
     await db.insertInto('webhook_deliveries').values(delivery).execute()
     return delivery.id
+  },
+
+  async incident(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const row = incidentRow({ tenant_id: tenantId, rule_name: mark, created_at: CREATED })
+    await db.insertInto('incidents').values(row).execute()
+    return row.id
   },
 
   async tenant(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { listQuery, objectId, oneOf, Pagination, storableText } from './common.ts'
+
+export const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as const
+export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
+/** What was asked, what was looked up for it, what was answered. */
+export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const
+/** From least to most. `flag` is the shield's: the request goes on and somebody is told. */
+export const INCIDENT_ACTIONS = ['log', 'flag', 'mask', 'remove', 'tokenize', 'block'] as const
+
+export type IncidentKind = (typeof INCIDENT_KINDS)[number]
+export type Severity = (typeof SEVERITIES)[number]
+export type GuardDirection = (typeof GUARD_DIRECTIONS)[number]
+export type IncidentAction = (typeof INCIDENT_ACTIONS)[number]
+
+/** What a guard found in one request. It says what kind of thing and how often, never the thing itself. */
+export const Incident = z
+  .object({
+    id: z.string(),
+    createdAt: z.string(),
+    requestId: z.string(),
+    traceId: z.string().meta({ description: 'The `trace_id` of the refusal, when there was one' }),
+    apiKeyId: z.string(),
+    userId: z.string(),
+    endpoint: z.string(),
+    model: z.string().nullable().meta({ description: 'Null when no model had been asked' }),
+    kind: z.enum(INCIDENT_KINDS),
+    ruleId: z.string(),
+    ruleName: z.string(),
+    category: z.string().meta({ example: 'prompt_injection' }),
+    types: z.record(z.string(), z.int()).meta({ description: 'What was found, and how often', example: { EMAIL: 2 } }),
+    count: z.int(),
+    severity: z.enum(SEVERITIES),
+    direction: z.enum(GUARD_DIRECTIONS),
+    action: z.enum(INCIDENT_ACTIONS).meta({ description: 'What the rule prescribes' }),
+    enforced: z.boolean().meta({ description: 'False where policy or rule only watch, so that nothing was done' }),
+    riskScore: z.int().nullable().meta({ description: '0 to 100, of the prompt shield' }),
+    policy: z.string(),
+  })
+  .meta({ id: 'Incident' })
+export type Incident = z.infer<typeof Incident>
+
+const time = (name: string) =>
+  z.iso.datetime({ offset: true, error: `${name} must be a time such as 2026-01-31T12:00:00Z` })
+
+const period = { startDate: time('startDate').optional(), endDate: time('endDate').optional() }
+
+export const ListIncidentsQuery = listQuery(['createdAt'], 50)
+  .omit({ search: true })
+  .extend({
+    ...period,
+    kind: oneOf('kind', INCIDENT_KINDS).optional(),
+    severity: oneOf('severity', SEVERITIES).optional(),
+    direction: oneOf('direction', GUARD_DIRECTIONS).optional(),
+    action: oneOf('action', INCIDENT_ACTIONS).optional(),
+    apiKeyId: objectId('apiKeyId').optional(),
+    userId: objectId('userId').optional(),
+    requestId: storableText('requestId').optional(),
+  })
+export const ListIncidentsResponse = z.object({
+  success: z.literal(true),
+  incidents: z.array(Incident),
+  pagination: Pagination,
+})
+
+export const ShowIncidentResponse = z.object({ success: z.literal(true), incident: Incident })
+
+export const CountIncidentsQuery = z.object(period)
+export const CountIncidentsResponse = z.object({
+  success: z.literal(true),
+  total: z.int(),
+  counts: z.array(
+    z.object({
+      kind: z.enum(INCIDENT_KINDS),
+      severity: z.enum(SEVERITIES),
+      action: z.enum(INCIDENT_ACTIONS),
+      enforced: z.boolean(),
+      count: z.int(),
+    }),
+  ),
+})

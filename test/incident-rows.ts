@@ -1,0 +1,27 @@
+import type { IncidentRow } from '../src/daemon/db/tables.ts'
+import { newId } from '../src/shared/ids.ts'
+
+/** An incident like many, with `fields` in place of what it would have. */
+export const incidentRow = (fields: Partial<IncidentRow> & Pick<IncidentRow, 'tenant_id'>): IncidentRow => ({
+  id: newId(),
+  created_at: '2026-01-01T00:00:00.000Z',
+  request_id: `req-${newId()}`,
+  trace_id: `trx-${newId()}`,
+  api_key_id: newId(),
+  user_id: newId(),
+  endpoint: '/api/external/chat/completions',
+  model: null,
+  kind: 'pii',
+  rule_id: 'policy:internal',
+  rule_name: 'internal',
+  category: 'personal_data',
+  types: JSON.stringify({ EMAIL: 1 }),
+  match_count: 1,
+  severity: 'medium',
+  direction: 'input',
+  action: 'mask',
+  enforced: 1,
+  risk_score: null,
+  policy: 'internal',
+  ...fields,
+})
