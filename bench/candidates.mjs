@@ -72,9 +72,10 @@ export async function startBare(session, mock) {
 /**
  * Starts the real daemon on an empty store, without waiting for it: key check, SQLite with a durable commit for each
  * request, everything as it is by default.
- * @param {{dir: string, nodeOptions?: string[], mockUrl?: string, cpu?: number}} options
+ * @param {{dir: string, nodeOptions?: string[], mockUrl?: string, cpu?: number, databaseUrl?: string,
+ *   env?: Record<string, string>}} options
  */
-export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu, databaseUrl }) {
+export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu, databaseUrl, env = {} }) {
   mkdirSync(dir, { recursive: true })
   const key = `sk-${randomBytes(32).toString('hex')}`
   const config = path.join(dir, 'aigw.yaml')
@@ -94,7 +95,7 @@ export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu, data
       '127.0.0.1:0',
     ],
     cpu,
-    env: { AIGW_BOOTSTRAP_KEY: key, ...(databaseUrl && { AIGW_DATABASE_URL: databaseUrl }) },
+    env: { AIGW_BOOTSTRAP_KEY: key, ...(databaseUrl && { AIGW_DATABASE_URL: databaseUrl }), ...env },
   })
   return { child, key }
 }

@@ -6,8 +6,8 @@
  *        [--ramp-ms 1000] [--watch PID] [--chunks 50] [--once 1]
  *
  * Each connection sends its next request when the previous answer is complete; --ramp-ms spreads the first ones.
- * --chunks says that answers are streams: each must carry that many stamps "@@<CLOCK_MONOTONIC ns>@@" (the mock
- * upstream writes one into every content chunk) and end with "data: [DONE]", or it counts as truncated.
+ * --chunks says that answers are streams: each must carry that many stamps "@@<CLOCK_MONOTONIC ns>@@", with a for 0
+ * to j for 9 (the mock upstream writes one into every content chunk) and end with "data: [DONE]", or it counts as truncated.
  * A stamp that is older than the one before it in its stream makes the answer count as reordered.
  * --once sends one request on each connection and ends when all of them are answered, or after --seconds.
  * --watch reads the CPU clock of another process (all its threads, to the nanosecond) around the run.
@@ -183,7 +183,7 @@ static void read_line(connection *c, const char *line, size_t bytes, uint64_t at
   /* A gateway may put several upstream chunks into one event, so every stamp of the line counts. */
   while ((p = memmem(p, (size_t)(end - p), "@@", 2))) {
     uint64_t stamp = 0;
-    for (p += 2; p < end && *p >= '0' && *p <= '9'; p++) stamp = stamp * 10 + (uint64_t)(*p - '0');
+    for (p += 2; p < end && *p >= 'a' && *p <= 'j'; p++) stamp = stamp * 10 + (uint64_t)(*p - 'a');
     if (end - p < 2 || memcmp(p, "@@", 2)) continue;
     p += 2;
     if (c->chunks++ == 0) record(&first_chunk, at - c->started_at);

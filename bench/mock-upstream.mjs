@@ -2,8 +2,8 @@
 // node:net to stay several times cheaper than any gateway in front of it.
 //
 // POST …/chat/completions answers a fixed JSON document of about 1 KB or, with "stream":true, a stream of content
-// chunks that each carry "@@<CLOCK_MONOTONIC ns>@@", so that the load generator can tell that none is missing and how
-// long it was on its way. POST /shape {"chunks": 50, "intervalMs": 20} sets what streams look like from then on.
+// chunks that each carry "@@<CLOCK_MONOTONIC ns, in letters>@@", so that the load generator can tell that none is missing
+// and how long it was on its way. POST /shape {"chunks": 50, "intervalMs": 20} sets what streams look like from then on.
 import net from 'node:net'
 
 const shape = { chunks: 50, intervalMs: 20 }
@@ -46,7 +46,13 @@ const eventStart =
 const choice = (delta, finishReason) =>
   `${eventStart}"choices":[{"index":0,"delta":${delta},"finish_reason":${finishReason}}]}\n\n`
 const roleEvent = choice('{"role":"assistant","content":""}', 'null')
-const contentEvent = () => choice(`{"content":" token text @@${process.hrtime.bigint()}@@"}`, 'null')
+/** The time in letters, a for 0 to j for 9: guards read answers, and a long number in every chunk is not what models say. */
+function stamp() {
+  let letters = ''
+  for (const digit of String(process.hrtime.bigint())) letters += 'abcdefghij'[digit]
+  return letters
+}
+const contentEvent = () => choice(`{"content":" token text @@${stamp()}@@"}`, 'null')
 const streamEnd = `${httpChunk(
   `${choice('{}', '"stop"')}${eventStart}"choices":[],"usage":{"prompt_tokens":321,"completion_tokens":123,"total_tokens":444}}\n\ndata: [DONE]\n\n`,
 )}0\r\n\r\n`

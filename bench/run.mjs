@@ -12,6 +12,9 @@ modes
   ledger            durable commits: rows/s and CPU per row
   access            lists, searches and creates among 100,000 users and 10,000 groups, on both engines
   webhooks          deliveries beside a bare loop of POSTs, and what bad endpoints cost the others
+  ingest            what a chat notices of large and hostile files being indexed, speed and memory of ingest
+  vectors           100,000 vectors searched on SQLite, with sqlite-vec and without
+  guards            CPU of streams with output guards and without, and what the first token waits for
   profile           where the gateway spends its CPU at 50 connections
 
 options
@@ -20,6 +23,7 @@ options
   --rounds N        interleaved rounds or repetitions
   --data-dir DIR    where stores are made; a real disk, or durable commits look free
                     (default: the system's temporary directory)
+  --postgres URL    ingest: an empty database to use (default: SQLite)
   --out FILE        write every figure as JSON
   --no-build        use dist/ as it is
 `
@@ -31,6 +35,9 @@ const MODES = {
   ledger: async () => (await import('./ledger.mjs')).benchLedger,
   access: async () => (await import('./access.mjs')).benchAccess,
   webhooks: async () => (await import('./webhooks.mjs')).benchWebhooks,
+  ingest: async () => (await import('./ingest.mjs')).benchIngest,
+  vectors: async () => (await import('./vectors.mjs')).benchVectors,
+  guards: async () => (await import('./guards.mjs')).benchGuards,
   profile: async () => (await import('./profile.mjs')).profileGateway,
 }
 
@@ -40,6 +47,7 @@ const OPTIONS = {
   portkey: { type: 'boolean', default: false },
   rounds: { type: 'string' },
   'data-dir': { type: 'string' },
+  postgres: { type: 'string' },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
 }

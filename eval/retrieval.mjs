@@ -2,12 +2,19 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { migrateDatabase, openDatabase } from '../dist/daemon/db/database.js'
 import { chunkText } from '../dist/daemon/knowledge/chunking.js'
+import { prepareDocument } from '../dist/daemon/knowledge/prepared-document.js'
 import { queryOf } from '../dist/daemon/knowledge/query.js'
 import { replaceDocument } from '../dist/daemon/knowledge/replacement.js'
-import { rankPassages, searchPassages } from '../dist/daemon/knowledge/search.js'
+import { rankPassages } from '../dist/daemon/knowledge/search.js'
 import { insertIndex } from '../dist/daemon/knowledge/store.js'
+import { openRetrieval } from '../dist/daemon/knowledge/vectors/retrieval.js'
+import { createMetrics } from '../dist/daemon/metrics/registry.js'
+import { createProviderRegistry } from '../dist/daemon/providers/registry.js'
+import { systemClock } from '../dist/shared/time.js'
 import {
   collectionNames,
   mean,
@@ -45,14 +52,14 @@ const PASSAGES = 400
 const PASSAGES_READ = [1, 5]
 
 /** @returns the figures of every collection, by name */
-export async function evaluateRetrieval({ dir, sets, steps, postgres, print }) {
+export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres, print }) {
   const figures = {}
   const names = collectionNames(dir).filter((name) => sets.length === 0 || sets.includes(name))
   print(row(['collection', 'nDCG@10', 'recall@100', 'p50 ms', 'p95 ms', 'chunks/s', 'FTS5', 'published BM25']))
-  await withStore(postgres, async (db) => {
+  await withSearch(postgres, embeddings, async (db, retrieval) => {
     for (const name of names) {
       const { fts5, published } = REFERENCE[name] ?? {}
-      const found = await evaluateCollection(db, name, readCollection(dir, name), steps)
+      const found = await evaluateCollection(db, retrieval, name, readCollection(dir, name), steps)
       figures[name] = found
       const own = [found.ndcg10, found.recall100].map((figure) => figure.toFixed(3))
       const times = [found.p50Ms, found.p95Ms].map((ms) => ms.toFixed(1))
@@ -61,7 +68,7 @@ export async function evaluateRetrieval({ dir, sets, steps, postgres, print }) {
     }
     const answered = sets.length === 0 || sets.includes('chunking-eval') ? readAnsweredDocuments(dir) : undefined
     if (answered) {
-      figures['chunking-eval'] = await evaluateChunks(db, answered)
+      figures['chunking-eval'] = await evaluateChunks(db, retrieval, answered)
       print(`\n${row(['chunking-eval', 'token recall', 'IoU', 'precision'])}`)
       for (const [best, measures] of Object.entries(figures['chunking-eval'])) {
         print(row([`  best ${best}`, ...Object.values(measures).map((figure) => figure.toFixed(3))]))
@@ -74,9 +81,42 @@ export async function evaluateRetrieval({ dir, sets, steps, postgres, print }) {
 
 const row = ([name, ...cells]) => `${name.padEnd(20)}${cells.map((cell) => cell.padStart(12)).join('')}`
 
+/** A store with the search of a daemon that has these settings. */
+async function withSearch(postgres, embeddings, use) {
+  await withStore(postgres, async (db) => {
+    const endpoint = embeddings && { kind: 'openai', baseUrl: embeddings.url, apiKey: embeddings.key, headers: {} }
+    const providers = createProviderRegistry(endpoint ? [{ name: 'eval', ...endpoint }] : [], {
+      clock: systemClock,
+      builtIn: [],
+    })
+    const fail = (facts, message) => process.stderr.write(`${message}: ${inspect(facts)}\n`)
+    const retrieval = await openRetrieval(
+      embeddings ? { embedding: { model: `eval/${embeddings.model}`, batch: 64 } } : {},
+      { db, providers, clock: systemClock, log: { info() {}, warn: fail, error: fail }, metrics: createMetrics() },
+    )
+    try {
+      await use(db, retrieval)
+    } finally {
+      await retrieval.close()
+      await providers.close()
+    }
+  })
+}
+
+/** Resolves when every passage of an index has its vector, if vectors are wanted. */
+async function embedded({ embeddingOf }, indexId) {
+  for (;;) {
+    const state = await embeddingOf({ tenantId: TENANT, indexId })
+    if (state === null || state.embedded === state.passages) return
+    await sleep(100)
+  }
+}
+
 async function withStore(postgres, use) {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'aigw-eval-'))
-  const db = await openDatabase(postgres ? { kind: 'postgres', url: postgres } : { kind: 'sqlite', dataDir })
+  const db = await openDatabase(postgres ? { kind: 'postgres', url: postgres } : { kind: 'sqlite', dataDir }, {
+    withVectors: true,
+  })
   try {
     await migrateDatabase(db)
     const tenant = { id: TENANT, name: TENANT, status: 'Active', search_text: TENANT, created_at: NOW, updated_at: NOW }
@@ -96,16 +136,16 @@ async function makeIndex(db, name) {
 /** @returns how many passages it became */
 async function train(db, indexId, source, text) {
   const { title, passages: lazy } = chunkText(text, 'text')
-  const passages = [...lazy]
-  const document = { source, title: title || source, contentHash: '', now: NOW }
-  await replaceDocument(db, { tenantId: TENANT, indexId }, document, passages, {
+  const prepared = prepareDocument(title, source, lazy)
+  const document = { source, contentHash: '', prepared, now: NOW }
+  await replaceDocument(db, { tenantId: TENANT, indexId }, document, {
     signal: new AbortController().signal,
     inPublication: (publish) => db.transaction().execute(publish),
   })
-  return passages.length
+  return prepared.passageCount
 }
 
-async function evaluateCollection(db, name, { documents, queries }, withSteps) {
+async function evaluateCollection(db, retrieval, name, { documents, queries }, withSteps) {
   await makeIndex(db, name)
   let chunks = 0
   const started = performance.now()
@@ -113,14 +153,16 @@ async function evaluateCollection(db, name, { documents, queries }, withSteps) {
     if (text.trim() !== '') chunks += await train(db, name, id, title === '' ? text : `${title}\n\n${text}`)
   }
   const trainedMs = performance.now() - started
+  await embedded(retrieval, name)
+  const index = { tenantId: TENANT, indexId: name }
   const times = []
   const rankings = []
   for (const { text } of queries) {
     // What a caller asks for takes less than what the measures need.
     const asked = performance.now()
-    await searchPassages(db, TENANT, name, text, 10)
+    await retrieval.search(index, text, 10)
     times.push(performance.now() - asked)
-    rankings.push(documentsOf(await searchPassages(db, TENANT, name, text, PASSAGES)))
+    rankings.push(documentsOf(await retrieval.search(index, text, PASSAGES)))
   }
   const average = (measure, ranked) => mean(queries.map(({ relevant }, at) => measure(ranked[at], relevant)))
   return {
@@ -158,16 +200,17 @@ async function evaluateSteps(db, indexId, queries) {
   return found
 }
 
-async function evaluateChunks(db, { documents, questions }) {
+async function evaluateChunks(db, retrieval, { documents, questions }) {
   const name = 'chunking-eval'
   await makeIndex(db, name)
   for (const { id, text } of documents) await train(db, name, id, text)
+  await embedded(retrieval, name)
   const textOf = new Map(documents.map(({ id, text }) => [id, text]))
   const figures = {}
   for (const read of PASSAGES_READ) {
     const measured = []
     for (const question of questions) {
-      const matches = await searchPassages(db, TENANT, name, question.text, read)
+      const matches = await retrieval.search({ tenantId: TENANT, indexId: name }, question.text, read)
       measured.push(measureChunks(matches, question, textOf.get(question.document)))
     }
     figures[read] = Object.fromEntries(

@@ -9,10 +9,16 @@ const HELP = `usage: npm run eval -- MODE [options]
 
 modes
   retrieval         knowledge search on development collections: nDCG@10, recall@100, time per query; chunk quality
+  dlp               secrets in development sets: recall and precision for each set, false hits, time
+  pii               personal data in development sets: precision, recall, F1 and F2 for each type, false hits, time
+  shield            the prompt shield on development sets: recall, false positives, area under the curve, time
 
 options
   --set NAME        only this collection; may be repeated
-  --steps           what each step of the ranking adds
+  --steps           what each step of the ranking adds; pii: every miss and false hit (texts of the sets)
+  --embeddings URL  also search by meaning: an OpenAI-compatible address, up to and without /embeddings
+  --model NAME      the embedding model there; its key is taken from AIGW_EVAL_API_KEY
+  --train           train the shield first, also with each set left out, and write its weights
   --postgres URL    an empty PostgreSQL database to search in (default: SQLite in a temporary directory)
   --out FILE        write every figure as JSON
   --no-build        use dist/ as it is
@@ -23,12 +29,18 @@ environment
 
 const MODES = {
   retrieval: async () => (await import('./retrieval.mjs')).evaluateRetrieval,
+  dlp: async () => (await import('./dlp.mjs')).evaluateDlp,
+  pii: async () => (await import('./pii.mjs')).evaluatePii,
+  shield: async () => (await import('./shield.mjs')).evaluateShield,
 }
 
 const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
   set: { type: 'string', multiple: true, default: [] },
   steps: { type: 'boolean', default: false },
+  embeddings: { type: 'string' },
+  model: { type: 'string', default: 'default' },
+  train: { type: 'boolean', default: false },
   postgres: { type: 'string' },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
@@ -57,6 +69,12 @@ async function main() {
     dir,
     sets: values.set,
     steps: values.steps,
+    embeddings: values.embeddings && {
+      url: values.embeddings,
+      model: values.model,
+      key: process.env.AIGW_EVAL_API_KEY,
+    },
+    train: values.train,
     postgres: values.postgres,
     print: (line) => process.stdout.write(`${line}\n`),
   })

@@ -14,7 +14,7 @@ const bundle = await rolldown({
   },
   platform: 'node',
   // Native code, and what is loaded only when it is needed and may look for files of its own package.
-  external: ['sqlite3', 'pg', 'unpdf', 'mammoth', '@e965/xlsx'],
+  external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx'],
   logLevel: 'warn',
 })
 await bundle.write({

@@ -66,6 +66,7 @@ export type GatewayOptions = {
   scripts?: Config['scripts']
   failover?: Config['failover']
   concurrency?: Config['concurrency']
+  knowledge?: Config['knowledge']
   /** By default webhooks may be delivered to this machine, where all receivers of the tests are. */
   webhooks?: Config['webhooks']
   masterKey?: string
@@ -225,6 +226,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.scripts && { scripts: options.scripts }),
     ...(options.failover && { failover: options.failover }),
     ...(options.concurrency && { concurrency: options.concurrency }),
+    ...(options.knowledge && { knowledge: options.knowledge }),
   }
 }
 

@@ -118,6 +118,151 @@ const roles: Entry[] = [
   },
 ]
 
+const policies: Entry[] = [
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List policies',
+    load: async () => (await import('./commands/policies/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a policy, or the active one',
+    load: async () => (await import('./commands/policies/show.ts')).showCommand,
+  },
+  {
+    name: 'create',
+    summary: 'Create a policy',
+    load: async () => (await import('./commands/policies/create.ts')).createCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change a policy',
+    load: async () => (await import('./commands/policies/update.ts')).updateCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete a policy',
+    load: async () => (await import('./commands/policies/delete.ts')).deleteCommand,
+  },
+  {
+    name: 'activate',
+    summary: 'Make a policy the active one',
+    load: async () => (await import('./commands/policies/activate.ts')).activateCommand,
+  },
+  {
+    name: 'diff',
+    summary: 'Compare two policies',
+    load: async () => (await import('./commands/policies/diff.ts')).diffCommand,
+  },
+  {
+    name: 'check',
+    summary: 'Show what would become of a prompt',
+    load: async () => (await import('./commands/policies/check.ts')).checkCommand,
+  },
+]
+
+const shield: Entry[] = [
+  {
+    name: 'check',
+    summary: 'Ask the prompt shield about a text',
+    load: async () => (await import('./commands/shield/check.ts')).checkCommand,
+  },
+  {
+    name: 'policies',
+    aliases: ['policy'],
+    summary: 'Prompt shield policies: list, show, create, update, delete',
+    verbs: [
+      {
+        name: 'list',
+        aliases: ['ls'],
+        summary: 'List prompt shield policies',
+        load: async () => (await import('./commands/shield/policies.ts')).listPoliciesCommand,
+      },
+      {
+        name: 'show',
+        aliases: ['get'],
+        summary: 'Show a prompt shield policy',
+        load: async () => (await import('./commands/shield/policies.ts')).showPolicyCommand,
+      },
+      {
+        name: 'create',
+        summary: 'Create a prompt shield policy',
+        load: async () => (await import('./commands/shield/policies.ts')).createPolicyCommand,
+      },
+      {
+        name: 'update',
+        summary: 'Change a prompt shield policy',
+        load: async () => (await import('./commands/shield/policies.ts')).updatePolicyCommand,
+      },
+      {
+        name: 'delete',
+        aliases: ['rm'],
+        summary: 'Delete a prompt shield policy',
+        load: async () => (await import('./commands/shield/policies.ts')).deletePolicyCommand,
+      },
+    ],
+  },
+]
+
+const guardRules: Entry[] = [
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List guard rules',
+    load: async () => (await import('./commands/guard-rules/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show a guard rule',
+    load: async () => (await import('./commands/guard-rules/show.ts')).showCommand,
+  },
+  {
+    name: 'create',
+    summary: 'Create a guard rule',
+    load: async () => (await import('./commands/guard-rules/create.ts')).createCommand,
+  },
+  {
+    name: 'update',
+    summary: 'Change a guard rule',
+    load: async () => (await import('./commands/guard-rules/update.ts')).updateCommand,
+  },
+  {
+    name: 'delete',
+    aliases: ['rm'],
+    summary: 'Delete a guard rule',
+    load: async () => (await import('./commands/guard-rules/delete.ts')).deleteCommand,
+  },
+  {
+    name: 'simulate',
+    summary: 'Show what rules would find in a text',
+    load: async () => (await import('./commands/guard-rules/simulate.ts')).simulateCommand,
+  },
+]
+
+const incidents: Entry[] = [
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List what guards have found',
+    load: async () => (await import('./commands/incidents/list.ts')).listCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show an incident',
+    load: async () => (await import('./commands/incidents/show.ts')).showCommand,
+  },
+  {
+    name: 'counts',
+    summary: 'Count incidents by kind and action',
+    load: async () => (await import('./commands/incidents/counts.ts')).countsCommand,
+  },
+]
+
 const users: Entry[] = [
   {
     name: 'create',
@@ -389,6 +534,11 @@ const indexes: Entry[] = [
     summary: 'Search a knowledge base',
     load: async () => (await import('./commands/indexes/search.ts')).searchCommand,
   },
+  {
+    name: 'rebuild',
+    summary: 'Make the search of a knowledge base anew',
+    load: async () => (await import('./commands/indexes/rebuild.ts')).rebuildCommand,
+  },
 ]
 
 const profiles: Entry[] = [
@@ -483,6 +633,30 @@ export const COMMAND_GROUPS: Group[] = [
         aliases: ['index'],
         summary: 'Knowledge bases and their documents: create, add, docs, search …',
         verbs: indexes,
+      },
+    ],
+  },
+  {
+    title: 'Security:',
+    entries: [
+      {
+        name: 'policies',
+        aliases: ['policy'],
+        summary: 'SMLTP policies: list, show, create, update, delete, activate, diff, check',
+        verbs: policies,
+      },
+      { name: 'shield', summary: 'The prompt shield: check, policies', verbs: shield },
+      {
+        name: 'guard-rules',
+        aliases: ['guard-rule'],
+        summary: 'Rules about secrets and personal data: list, create, simulate …',
+        verbs: guardRules,
+      },
+      {
+        name: 'incidents',
+        aliases: ['incident'],
+        summary: 'What guards have found: list, show, counts',
+        verbs: incidents,
       },
     ],
   },

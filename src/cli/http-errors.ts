@@ -74,6 +74,9 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   // A mistyped index is refused like one that the key may not use.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['Which may it use?   aigw indexes list']
+  // Guards and policies leave incidents, which administrators may look at.
+  const isInIncidents = status === 403 && typeof findAtPath(body, 'trace_id') === 'string'
+  if (isInIncidents) return [`What was found?     aigw incidents list --request ${findAtPath(body, 'request_id')}`]
   if (status === 403) return ['What may this key do?  aigw whoami']
   if (text.startsWith('WEBHOOK_DISABLED ')) return ['Enable it first:    aigw webhooks enable ID']
   if (status === 429) {

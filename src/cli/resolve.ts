@@ -23,6 +23,8 @@ export type Resource<Item extends { id: string }> = {
   sharesNames?: true
   /** The list has no pages. */
   isWhole?: true
+  /** Where others take an id, its routes take a name as well. */
+  takesNames?: true
 }
 
 /** No name, username or role name is longer than an email may be. */
@@ -33,7 +35,11 @@ const ID = /^[0-9a-f]{24}$/i
 /** Whether this is how ids look; a name may look so too. */
 export const isId = (text: string): boolean => ID.test(text.trim())
 
-export const itemPath = ({ path }: { path: string }, id: string): string => `${path}/${id.trim().toLowerCase()}`
+export const itemPath = ({ path }: { path: string }, id: string): string =>
+  `${path}/${encodeURIComponent(id.trim().toLowerCase())}`
+
+/** Whether the routes of a resource take this text as it is. */
+const isReference = ({ takesNames }: { takesNames?: true }, text: string): boolean => takesNames === true || isId(text)
 
 /** The member of an answer that holds the resource. */
 export function itemIn<Item extends object>(body: object, itemKey: string, baseUrl: string): Item {
@@ -45,9 +51,11 @@ export function itemIn<Item extends object>(body: object, itemKey: string, baseU
 /** Asks for one by its name, or returns undefined. Throws a usage error when several have it. */
 export async function findNamed<Item extends { id: string }>(
   context: CliContext,
-  { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun }: Resource<Item>,
+  resource: Resource<Item>,
   given: string,
 ): Promise<Item | undefined> {
+  if (resource.takesNames) return (await findById(context, resource, given))?.item
+  const { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun } = resource
   // As the gateway keeps names. No list can be asked for a longer one than there can be, and nothing is called nothing.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
@@ -84,7 +92,7 @@ export async function getItem<Item extends { id: string }>(
   resource: Resource<Item>,
   given: string,
 ): Promise<Found<Item>> {
-  const byId = isId(given) ? await findById(context, resource, given) : undefined
+  const byId = isReference(resource, given) ? await findById(context, resource, given) : undefined
   if (byId !== undefined) return byId
   return { item: await getNamed(context, resource, given), raw: undefined }
 }
@@ -132,7 +140,7 @@ export async function withId<Item extends { id: string }, T>(
   given: string,
   act: (id: string) => Promise<T>,
 ): Promise<T> {
-  if (!isId(given)) return act((await getNamed(context, resource, given)).id)
+  if (!isReference(resource, given)) return act((await getNamed(context, resource, given)).id)
   try {
     return await act(given)
   } catch (error) {

@@ -1,7 +1,10 @@
 import type { Group } from '../shared/wire/groups.ts'
+import type { GuardRule } from '../shared/wire/guard-rules.ts'
 import type { Index } from '../shared/wire/indexes.ts'
 import type { ApiKey } from '../shared/wire/keys.ts'
+import type { Policy } from '../shared/wire/policies.ts'
 import type { Role } from '../shared/wire/roles.ts'
+import type { ShieldPolicy } from '../shared/wire/shield.ts'
 import type { Tenant } from '../shared/wire/tenants.ts'
 import type { User } from '../shared/wire/users.ts'
 import type { Webhook } from '../shared/wire/webhooks.ts'
@@ -77,4 +80,39 @@ export const INDEXES: Resource<Index> = {
   itemsKey: 'indexes',
   itemKey: 'index',
   isCalled: (index, name) => index.name === name,
+}
+
+/** Known by name or id, in any case. */
+export const POLICIES: Resource<Policy> = {
+  noun: 'policy',
+  command: 'policies',
+  path: 'smltp-policies',
+  itemsKey: 'policies',
+  itemKey: 'policy',
+  isCalled: (policy, name) => policy.name === name,
+  takesNames: true,
+}
+
+/** Known by name or id, in any case. */
+export const SHIELD_POLICIES: Resource<ShieldPolicy> = {
+  noun: 'prompt shield policy',
+  command: 'shield policies',
+  path: '/api/admin/prompt-shield-policies',
+  itemsKey: 'policies',
+  itemKey: 'policy',
+  isCalled: (policy, name) => policy.name === name,
+  isWhole: true,
+  takesNames: true,
+}
+
+/** Known by name or id, in any case. */
+export const GUARD_RULES: Resource<GuardRule> = {
+  noun: 'guard rule',
+  command: 'guard-rules',
+  path: '/api/admin/guard-rules',
+  itemsKey: 'rules',
+  itemKey: 'rule',
+  isCalled: (rule, name) => rule.name === name,
+  isWhole: true,
+  takesNames: true,
 }

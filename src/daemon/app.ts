@@ -5,8 +5,10 @@ import {
   INCIDENTS_PURGE_MS,
   INDEX_PURGE_MS,
   LOCAL_LOOK_MS,
+  POLICY_CACHE_MS,
   RESERVATIONS_PURGE_MS,
   SAME_MODEL_RETRIES,
+  SHIELD_POLICY_CACHE_MS,
   TURN_WAIT_MS,
   WEBHOOK_HELD_TRIM_MS,
   WEBHOOK_PURGE_MS,
@@ -17,10 +19,13 @@ import { chatRoutes } from './chat/routes.ts'
 import { type Config, DEFAULT_CONCURRENCY } from './config.ts'
 import { lockDataDir, makeDataDir } from './db/data-dir-lock.ts'
 import { type Db, migrateDatabase, openDatabase } from './db/database.ts'
+import { createFreshCache } from './db/fresh-cache.ts'
 import { deleteExpiredReservations } from './db/spend-counters.ts'
 import { createStoreCheck } from './db/store-check.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
 import { groupRoutes } from './groups/routes.ts'
+import { createGuards } from './guards/guards.ts'
+import { guardRuleRoutes } from './guards/rules/routes.ts'
 import type { Route } from './http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from './http/server.ts'
 import { incidentRoutes } from './incidents/routes.ts'
@@ -29,9 +34,10 @@ import { type Job, startSchedule } from './jobs/schedule.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { createExtractor } from './knowledge/extract/pool.ts'
-import { purgeDeletedIndexes } from './knowledge/index-removal.ts'
+import { purgeKnowledge } from './knowledge/purge.ts'
 import { reindexDocuments } from './knowledge/reindex.ts'
 import { knowledgeRoutes } from './knowledge/routes.ts'
+import { openRetrieval } from './knowledge/vectors/retrieval.ts'
 import { createLedger } from './ledger/ledger.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { createGates } from './load/gates.ts'
@@ -40,6 +46,11 @@ import { messagesRoutes } from './messages-surface/routes.ts'
 import { createMetrics } from './metrics/registry.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { openAiRoutes } from './openai-surface/routes.ts'
+import { loadTenantPolicies } from './policies/catalogue.ts'
+import { policyRoutes } from './policies/routes.ts'
+import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
+import { scanRoutes } from './prompt-shield/scan-routes.ts'
+import { findShieldPolicies } from './prompt-shield/store.ts'
 import { createBreaker } from './providers/breaker.ts'
 import { localProvider } from './providers/local/extract.ts'
 import { createLocalServers } from './providers/local-servers.ts'
@@ -100,7 +111,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
     const db = await openDatabase(
       config.database.kind === 'sqlite' ? { kind: 'sqlite', dataDir: config.dataDir } : config.database,
-      { log },
+      { log, withVectors: config.knowledge?.embedding !== undefined },
     )
     opened.push(() => db.destroy())
     await migrateDatabase(db)
@@ -134,12 +145,22 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       found: localServers.found,
     })
     opened.push(() => providers.close())
+    const { search, embeddingOf, ...retrieval } = await openRetrieval(config.knowledge ?? {}, {
+      ...{ db, providers, clock, log, metrics },
+    })
+    opened.push(() => retrieval.close())
+    const uploadsDir = join(config.dataDir, 'uploads')
+    const aloneSince = lock && clock.now()
     const jobs = startSchedule(
       [
         { name: 'purge-counters', everyMs: COUNTERS_PURGE_MS, run: () => purgeCounters({ db, clock }) },
         ...(config.database.kind === 'postgres' ? [reservationsJob(db)] : []),
         { name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) },
-        { name: 'purge-indexes', everyMs: INDEX_PURGE_MS, run: () => purgeDeletedIndexes(db) },
+        {
+          name: 'purge-knowledge',
+          everyMs: INDEX_PURGE_MS,
+          run: () => purgeKnowledge({ db, clock, uploadsDir, aloneSince }),
+        },
         { name: 'purge-incidents', everyMs: INCIDENTS_PURGE_MS, run: () => purgeIncidents({ db, clock }) },
         { name: 'purge-webhooks', everyMs: WEBHOOK_PURGE_MS, run: () => purgeWebhooks({ db, clock }) },
         { name: 'drop-held-webhooks', everyMs: WEBHOOK_HELD_TRIM_MS, run: () => dropHeld({ db }) },
@@ -155,9 +176,32 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     const authenticator = createAuthenticator({ db, clock, trustedProxies: config.trustedProxies })
     const limiter = createRateLimiter({ db, ledger, clock, log, onEvents })
 
+    const shieldPolicies = createFreshCache({
+      clock,
+      maxAgeMs: SHIELD_POLICY_CACHE_MS,
+      load: (tenantId) => findShieldPolicies(db, tenantId),
+    })
     const billing = createBilling(config, { db, clock, log })
     opened.push(async () => billing.close())
-    const chat = { db, providers, ledger, idempotency, billing, clock, log, ...createLoadAndFailover(config, clock) }
+    const policies = createFreshCache({
+      clock,
+      maxAgeMs: POLICY_CACHE_MS,
+      load: (tenantId) => loadTenantPolicies(db, tenantId),
+    })
+    const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers })
+    const chat = {
+      db,
+      providers,
+      guards,
+      policies,
+      search,
+      ledger,
+      idempotency,
+      billing,
+      clock,
+      log,
+      ...createLoadAndFailover(config, clock),
+    }
     const access = { db, clock, forgetKeys: authenticator.forgetKeys, lookUpAgain: authenticator.lookUpAgain }
 
     const allowPrivate = config.webhooks?.allowPrivate ?? false
@@ -192,12 +236,26 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ...keyRoutes(access),
       ...webhookRoutes({ ...access, ...webhooks }),
       ...listenRoutes({ ...access, ...webhooks, isDraining }),
+      ...guardRuleRoutes({ ...access, guardRules: guards.tenantRules }),
+      ...scanRoutes({ guards, policies, clock }),
+      ...shieldPolicyRoutes({ ...access, shieldPolicies }),
       ...incidentRoutes({ db }),
-      ...discoveryRoutes({ db, clock, providers, countsOf: limiter.usageOf, points: config.points }),
+      ...policyRoutes({ ...access, policies }),
+      ...discoveryRoutes({ db, clock, providers, policies, countsOf: limiter.usageOf, points: config.points }),
       ...chatRoutes(chat),
       ...openAiRoutes(chat),
       ...messagesRoutes(chat),
-      ...knowledgeRoutes({ ...access, log, extractor, uploadsDir: join(config.dataDir, 'uploads') }),
+      ...knowledgeRoutes({
+        ...access,
+        guards,
+        policies,
+        ledger,
+        log,
+        search,
+        embeddingOf,
+        extractor,
+        uploadsDir,
+      }),
     ]
     const listening = await startHttpServer({
       routes,

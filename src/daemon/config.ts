@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path'
-import { DRAIN_TIMEOUT_MS, KEY_CHATS, SAME_MODEL_RETRIES } from '../shared/spec-limits.ts'
+import { DRAIN_TIMEOUT_MS, EMBEDDING_BATCH, KEY_CHATS, SAME_MODEL_RETRIES } from '../shared/spec-limits.ts'
 import { LICENSES, type License } from '../shared/wire/users.ts'
-import { type FileSettings, parseBootstrapKey, parseConfigFile } from './config/file.ts'
+import { type EmbeddingSettings, type FileSettings, parseBootstrapKey, parseConfigFile } from './config/file.ts'
 import { parseFlags } from './config/flags.ts'
 import { providersFromEnvironment } from './config/providers.ts'
 import { readSecret, reasonOf } from './config/secret.ts'
@@ -13,6 +13,7 @@ import {
   parseSwitch,
   ValueFault,
 } from './config/values.ts'
+import type { EmbeddingConfig, RetrievalConfig } from './knowledge/vectors/config.ts'
 import type { LogLevel } from './log.ts'
 import type { AwsCredentials } from './providers/bedrock/signature.ts'
 import type { Scripts } from './providers/local/script.ts'
@@ -47,6 +48,8 @@ export type Config = {
   discoverLocal?: boolean | undefined
   failover?: { sameModelRetries: number }
   concurrency?: ConcurrencyLimits
+  /** What knowledge bases are searched with beside their words. */
+  knowledge?: RetrievalConfig | undefined
   /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
   parentPipe?: number | undefined
 }
@@ -63,6 +66,8 @@ export type EndpointConfig = {
   headers: Readonly<Record<string, string>>
   /** Offered models by the upstream's own names; undefined = any name is passed on. */
   models: readonly string[] | undefined
+  /** Where it works on what it is sent, such as `eu` or `eu-west-1`, for policies with a residency; undefined: not known. */
+  region?: string | undefined
   /** Of Azure OpenAI: the date of its interface; undefined for the one that has none. */
   apiVersion?: string | undefined
   /** By the upstream's own names of its models, or `*` for all others; they go before the bundled ones. */
@@ -187,9 +192,27 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
       waitingPerKey: settings.concurrency?.waiting_per_key ?? DEFAULT_CONCURRENCY.waitingPerKey,
       perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,
     },
+    knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
     parentPipe,
   })
 }
+
+function retrievalConfig({ embedding, rerank }: NonNullable<FileSettings['knowledge']>): RetrievalConfig {
+  return {
+    embedding: embedding ? embeddingConfig(embedding) : undefined,
+    rerank: rerank ?? undefined,
+  }
+}
+
+const embeddingConfig = ({
+  query_timeout_ms: queryTimeoutMs,
+  batch = EMBEDDING_BATCH.default,
+  ...model
+}: EmbeddingSettings): EmbeddingConfig => ({
+  ...model,
+  batch,
+  ...(queryTimeoutMs !== undefined && { queryTimeoutMs }),
+})
 
 function readConfigFile(
   flag: string | undefined,

@@ -4,18 +4,19 @@ import type { EventData } from './wire/events.ts'
 const id = (digit: string): string => digit.repeat(24)
 const whose = { userId: id('a'), apiKeyId: id('b') }
 const request = { requestId: `req-${id('c')}`, ...whose }
-const TRACE = 'trace-sample'
+const TRACE = 'trx-00000000-0000-4000-8000-000000000000'
 const MODEL = 'openai/gpt-4o'
 
 const attack = {
   traceId: TRACE,
-  riskScore: 0.97,
+  riskScore: 97,
   attackCategory: 'prompt_injection',
   confidence: 0.95,
   severity: 'high',
-  shieldMode: 'balanced',
-  policy: 'standard',
+  shieldMode: 'blocking',
+  policy: 'balanced',
   direction: 'input',
+  enforced: true,
   ...request,
   conversationId: `conv-${id('9')}`,
   model: MODEL,
@@ -23,20 +24,21 @@ const attack = {
 
 /** The `data` of one event of each kind (named-endpoints §22): identifiers and counts, never what somebody wrote. */
 export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Type>> } = {
-  'promptshield:attack:blocked': { ...attack, verdict: 'blocked' },
+  'promptshield:attack:blocked': { ...attack, verdict: 'BLOCK' },
   'promptshield:attack:detected': {
     ...attack,
-    riskScore: 0.62,
+    riskScore: 62,
     confidence: 0.6,
     severity: 'medium',
-    verdict: 'flagged',
+    verdict: 'FLAG',
   },
   'promptshield:canary:leaked': {
     canaryId: id('d'),
     traceId: TRACE,
-    riskScore: 1,
-    verdict: 'leaked',
+    riskScore: 100,
+    verdict: 'BLOCK',
     action: 'block',
+    enforced: true,
     ...request,
     model: MODEL,
   },
@@ -48,16 +50,18 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
     severity: 'high',
     direction: 'input',
     action: 'mask',
+    enforced: true,
     matchCount: 2,
     ...request,
   },
   'pii:incident': {
     incidentId: id('e'),
-    entityTypes: ['EMAIL_ADDRESS', 'PHONE_NUMBER'],
+    entityTypes: ['EMAIL', 'PHONE'],
     count: 3,
     redactionMode: 'mask',
     direction: 'input',
     action: 'mask',
+    enforced: true,
     ...request,
   },
   'api:limit_reached': {

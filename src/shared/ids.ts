@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto'
+import { hash, randomBytes, randomUUID } from 'node:crypto'
 
 // One random part per process and a counter per id, so ids of one daemon sort by time and never collide.
 const processPart = randomBytes(5).toString('hex')
@@ -16,6 +16,9 @@ export const newRequestId = (now?: number): string => `req-${newId(now)}`
 
 /** `conv-` and 24 hex characters. */
 export const newConversationId = (now?: number): string => `conv-${newId(now)}`
+
+/** `trx-` and a UUID: what guards found in one request. */
+export const newTraceId = (): string => `trx-${randomUUID()}`
 
 /** An API key: `sk-` and 64 hex characters from the system's random source. */
 export const newApiKey = (): string => `sk-${randomBytes(32).toString('hex')}`

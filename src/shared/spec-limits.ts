@@ -83,6 +83,11 @@ export const TRAIN_FILE_BYTES = 52_428_800
 export const TRAIN_TEXT_INPUTS = 100
 /** All of `text_inputs` together; longer texts are sent as files. Ours. */
 export const TRAIN_TEXT_BYTES = 10_485_760
+/** Levels and values of `text_inputs`; beyond what it may hold, so that what is wrong is still named. Ours. */
+export const TEXT_INPUTS_DEPTH = 4
+export const TEXT_INPUTS_VALUES = 10_000
+/** A part of the body that is neither a file nor `text_inputs`, and is ignored. Ours. */
+export const TRAIN_OTHER_PART_BYTES = 65_536
 /** Most passages that one document may be cut into: half again what 50 MB of prose need. Ours. */
 export const DOCUMENT_PASSAGES = 100_000
 /** Longest name of a document. Ours. */
@@ -93,10 +98,21 @@ export const TRAIN_BODY_BYTES = 4_294_967_296
 export const TRAININGS = 8
 /** What a training that gets no turn is told to wait. Ours. */
 export const TRAINING_RETRY_AFTER_SECONDS = 5
+/** Where indexes may be said to be under a licence that does not leave it open (named-endpoints §19). */
+export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
+  Essential: { cloud: 'aws', region: 'us-east-1' },
+}
 /** Indexes that may be assigned to one user, by licence; only the first is the contract's. */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
 /** How often the documents of deleted indexes are removed. Ours. */
 export const INDEX_PURGE_MS = 60_000
+/** What is looked for has at most so many characters; what comes behind them is left out. Ours. */
+export const QUERY_CHARS = 4_000
+/** A merge or rebuild whose daemon has not been heard of for so long is given up. Ours. */
+export const MERGE_LEASE_MS = 150_000
+/** How often a rebuild says that it is still there, and the wait before it begins again. Ours. */
+export const REBUILD_RENEW_MS = 30_000
+export const REBUILD_PAUSE_MS = 250
 
 // Reading files of every kind. All ours.
 /** From a file's first byte to its last passage. */
@@ -313,3 +329,73 @@ export const POLICY_LIST_ENTRIES = 200
 export const POLICY_RETENTION_DAYS = { min: 1, max: 3_650 } as const
 /** How long a daemon may go on using what it knows of a tenant's policies, so also how soon a change holds everywhere. */
 export const POLICY_CACHE_MS = 2_000
+
+// Prompt shield (named-endpoints §20). All ours.
+/** Pieces of a system prompt that one scan of an output may look for. */
+export const SHIELD_SNIPPETS = 20
+/** Shield policies of its own that one tenant may have: the list shows them all. */
+export const SHIELD_POLICIES = 200
+/** How long a daemon may go on using what it knows of a tenant's shield policies. */
+export const SHIELD_POLICY_CACHE_MS = 2_000
+/** What a judge has for its answer. */
+export const SHIELD_JUDGE_MS = 5_000
+export const SHIELD_JUDGE_TOKENS = 200
+/** So long one that fails is not asked again by a tenant, and so many of its requests ask one at the same time. */
+export const SHIELD_JUDGE_PAUSE_MS = 10_000
+export const SHIELD_JUDGES_AT_ONCE = 8
+/** So many scans that fail in a row, within this time, and no more are tried for as long again. */
+export const SHIELD_BREAKER = { failures: 5, withinMs: 30_000, pauseMs: 30_000 } as const
+
+// Vectors of passages. All ours.
+/** Passages of one call to an embedding model. */
+export const EMBEDDING_BATCH = { max: 2_048, default: 64 } as const
+/** The longest vector that is stored. */
+export const EMBEDDING_DIMENSIONS = 8_192
+/** Calls at once, and how long one may take. */
+export const EMBEDDING_CALLS = 4
+export const EMBEDDING_ATTEMPT_MS = 60_000
+/** How often passages without a vector are looked for. */
+export const EMBEDDING_LOOK_MS = 2_000
+/** A daemon that stops renewing leaves the work to others after so long. Longer than two attempts. */
+export const EMBEDDING_LEASE_MS = 150_000
+/** The wait after a failure: first `min`, then each time twice as long, up to `max`. */
+export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
+/** Documents that are embedded before another index has its turn. */
+export const EMBEDDING_DOCUMENTS = 64
+/**
+ * How long a search waits for the vector of its query, if the configuration does not say, or for a rerank; what has failed or
+ * was slower is left alone for a while.
+ */
+export const QUERY_VECTOR_MS = { default: 500, max: 10_000 } as const
+export const RERANK_MS = 2_000
+export const SEMANTIC_PAUSE_MS = 10_000
+/** An extension for vectors that has failed is done without for so long. */
+export const EXTENSION_PAUSE_MS = 60_000
+/** Of a query so much is embedded or handed to a reranker, and so many vectors of queries are kept. */
+export const QUERY_VECTOR_CHARS = 4_000
+export const QUERY_VECTORS_KEPT = 1_000
+/** So many passages are compared by the numbers of their vectors; before that all are, by their signatures. */
+export const VECTOR_CANDIDATES = 2_000
+/** So many of the best of each ranking are fused, and this is the constant of the fusion. */
+export const FUSED_PASSAGES = 100
+export const FUSION_K = 60
+/** So many of the best passages are handed to a reranker. */
+export const RERANKED_PASSAGES = 50
+
+// Rules of data loss prevention and personal data (named-endpoints §21). All ours.
+/** Rules that one tenant may have: the list shows them all. */
+export const GUARD_RULES = 100
+/** The longest pattern, and how large a program it may become: both bound the time that it takes. */
+export const GUARD_PATTERN = { chars: 500, program: 250 } as const
+/** How long a match of a pattern may be; so much of a stream is held back for it. */
+export const GUARD_MATCH_CHARS = { min: 1, max: 1_024, default: 256 } as const
+export const GUARD_WORDS = { max: 2_000, chars: 200, totalChars: 20_000 } as const
+/**
+ * What the patterns of a tenant may take for one request, and for one answer: a character costs as many steps as the program
+ * has, each some 20 ns. What was not read then counts as a match.
+ */
+export const GUARD_SCAN_STEPS = 200_000_000
+/** The samples of one simulation. */
+export const GUARD_SAMPLES = { max: 20, chars: 10_000 } as const
+/** How long a daemon may go on using what it knows of a tenant's rules, so also how soon a change holds everywhere. */
+export const GUARD_RULE_CACHE_MS = 2_000

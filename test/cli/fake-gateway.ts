@@ -135,6 +135,118 @@ export const keyNamed = (name: string, more: object = {}) => ({
   ...more,
 })
 
+const POLICY_DOCUMENT = {
+  version: 1,
+  mode: 'enforce',
+  allowedModels: [],
+  deniedModels: ['openai/gpt-4o'],
+  residency: { allowedRegions: [], onUnknown: 'deny' },
+  pii: { enabled: true, entities: 'default', action: 'mask', direction: 'both' },
+  dlp: { enabled: false, rules: 'all', action: 'log', direction: 'both' },
+  retentionDays: null,
+}
+
+export const policyNamed = (name: string, more: object = {}) => ({
+  id: name.toLowerCase().replaceAll(' ', '-'),
+  name,
+  description: 'About us',
+  type: 'custom',
+  isActive: false,
+  policyHash: '0'.repeat(64),
+  ...SINCE,
+  policy: POLICY_DOCUMENT,
+  ...more,
+})
+
+export const shieldPolicyNamed = (name: string, more: object = {}) => ({
+  id: name.toLowerCase().replaceAll(' ', '-'),
+  name,
+  description: 'About us',
+  type: 'custom',
+  ...SINCE,
+  policy: { sensitivity: 'strict', mode: 'blocking', layers: ['regex'], thresholds: null, categories: {} },
+  ...more,
+})
+
+export const ruleNamed = (name: string, more: object = {}) => ({
+  id: name.toLowerCase().replaceAll(' ', '-'),
+  name,
+  kind: 'dlp',
+  detector: 'keywords',
+  description: '',
+  pattern: null,
+  words: ['Falcon'],
+  caseSensitive: false,
+  maxChars: 256,
+  validator: null,
+  severity: 'medium',
+  direction: 'both',
+  action: 'mask',
+  enabled: true,
+  simulate: false,
+  ...SINCE,
+  ...more,
+})
+
+export const incidentOf = (more: object = {}) => ({
+  id: '9'.repeat(24),
+  createdAt: SINCE.createdAt,
+  requestId: 'req-1',
+  traceId: 'trx-1',
+  apiKeyId: '5'.repeat(24),
+  userId: 'e'.repeat(24),
+  endpoint: '/api/external/chat/completions',
+  model: null,
+  kind: 'pii',
+  ruleId: 'policy:pii',
+  ruleName: 'PII',
+  category: 'personal_data',
+  types: { EMAIL: 2 },
+  count: 2,
+  severity: 'medium',
+  direction: 'input',
+  action: 'mask',
+  enforced: true,
+  riskScore: null,
+  policy: 'internal',
+  ...more,
+})
+
+/** What POST /policy-check answers. */
+export const policyChecks = (more: object = {}) => ({
+  success: true,
+  dry_run: true,
+  allowed: true,
+  checks: {
+    input: { passed: true },
+    model_access: { passed: true },
+    content: {
+      passed: true,
+      would_block: false,
+      findings: [{ kind: 'pii', rule: 'PII', types: { EMAIL: 2 }, action: 'mask', enforced: true }],
+    },
+    prompt_shield_scan: { skipped: true },
+  },
+  plan: { models: ['local/extract'], failover_engine: false },
+  ...more,
+})
+
+/** What POST /prompt-shield/scan answers. */
+export const shieldScan = (more: object = {}) => ({
+  success: true,
+  riskScore: 3,
+  verdict: 'ALLOW',
+  attackCategory: null,
+  confidence: 0.9,
+  categoryLabel: null,
+  severity: 'low',
+  recommendation: 'Nothing to do.',
+  traceId: 'trx-1',
+  latencyMs: 0.4,
+  details: [],
+  ...more,
+})
+
 /** The secret of every key that the fake gateway makes. */
 export const SECRET = `sk-${'b2'.repeat(32)}`
 
@@ -365,6 +477,10 @@ const API_KEY = `/api/admin/api-keys/${'5'.repeat(24)}`
 const TENANT = `/api/admin/tenants/${'6'.repeat(24)}`
 const WEBHOOK = `/api/admin/webhooks/${'7'.repeat(24)}`
 const DELIVERY = `/api/admin/deliveries/${DELIVERY_ID}`
+const POLICY = '/api/external/smltp-policies/ours'
+const SHIELD_POLICY = '/api/admin/prompt-shield-policies/ours'
+const RULE = '/api/admin/guard-rules/ours'
+const INCIDENT = `/api/admin/incidents/${'9'.repeat(24)}`
 const HOOK = webhookAt('https://example.com/hook')
 
 const changed = (status: number, more: object): Script => json(status, { success: true, message: '', ...more })
@@ -415,6 +531,57 @@ const DEFAULTS: Record<string, Script> = {
     event: eventOf('pii:incident'),
     delivery_id: null,
   }),
+  'GET /api/external/smltp-policies/all': json(200, {
+    success: true,
+    data: {
+      builtInPolicies: [policyNamed('Internal', { type: 'built-in', isActive: true })],
+      customPolicies: [policyNamed('Ours')],
+      activePolicyTemplate: 'internal',
+      summary: { totalPolicies: 2, builtInCount: 1, customCount: 1 },
+    },
+  }),
+  'POST /api/external/smltp-policies': changed(201, { policy: policyNamed('Ours') }),
+  [`GET ${POLICY}`]: json(200, { success: true, policy: policyNamed('Ours') }),
+  [`PUT ${POLICY}`]: changed(200, { policy: policyNamed('Ours') }),
+  [`DELETE ${POLICY}`]: changed(200, {}),
+  [`POST ${POLICY}/activate`]: changed(200, { policy: policyNamed('Ours', { isActive: true }) }),
+  'POST /api/external/smltp-policies/diff': json(200, {
+    success: true,
+    data: {
+      from: { id: 'internal', policyHash: '1'.repeat(64) },
+      to: { id: 'ours', policyHash: '0'.repeat(64) },
+      equal: false,
+      differences: [{ path: 'pii.action', from: 'log', to: 'mask' }],
+    },
+  }),
+  'POST /api/external/policy-check': json(200, policyChecks()),
+  'POST /api/external/prompt-shield/scan': json(200, shieldScan()),
+  'GET /api/admin/prompt-shield-policies': json(200, { success: true, policies: [shieldPolicyNamed('Ours')] }),
+  'POST /api/admin/prompt-shield-policies': changed(201, { policy: shieldPolicyNamed('Ours') }),
+  [`GET ${SHIELD_POLICY}`]: json(200, { success: true, policy: shieldPolicyNamed('Ours') }),
+  [`PUT ${SHIELD_POLICY}`]: changed(200, { policy: shieldPolicyNamed('Ours') }),
+  [`DELETE ${SHIELD_POLICY}`]: changed(200, {}),
+  'GET /api/admin/guard-rules': json(200, { success: true, rules: [ruleNamed('Ours')] }),
+  'POST /api/admin/guard-rules': changed(201, { rule: ruleNamed('Ours') }),
+  'POST /api/admin/guard-rules/simulate': json(200, {
+    success: true,
+    results: [
+      {
+        sample: 0,
+        findings: [{ ruleId: 'ours', type: 'ours', start: 0, end: 6, confidence: 1, action: 'mask' }],
+      },
+    ],
+  }),
+  [`GET ${RULE}`]: json(200, { success: true, rule: ruleNamed('Ours') }),
+  [`PUT ${RULE}`]: changed(200, { rule: ruleNamed('Ours') }),
+  [`DELETE ${RULE}`]: changed(200, {}),
+  'GET /api/admin/incidents': listOf('incidents', [incidentOf()]),
+  [`GET ${INCIDENT}`]: json(200, { success: true, incident: incidentOf() }),
+  'GET /api/admin/incidents/counts': json(200, {
+    success: true,
+    total: 2,
+    counts: [{ kind: 'pii', severity: 'medium', action: 'mask', enforced: true, count: 2 }],
+  }),
   'POST /api/external/groups': json(201, { success: true, message: '', group: groupNamed('support') }),
   'GET /api/external/groups': listOf('groups', [groupNamed('support')]),
   [`GET ${GROUP}`]: json(200, { success: true, group: groupNamed('support') }),
@@ -442,6 +609,7 @@ const DEFAULTS: Record<string, Script> = {
   [`GET ${INDEX}`]: json(200, { success: true, index: indexNamed('handbook') }),
   [`PUT ${INDEX}`]: changed(200, { index: indexNamed('handbook') }),
   [`DELETE ${INDEX}`]: changed(200, {}),
+  [`POST ${INDEX}/rebuild`]: changed(200, { rebuilt: { documents: 3, passages: 9 } }),
   'GET /api/external/indexes/handbook/documents': listOf('documents', [DOCUMENT]),
   [`DELETE /api/external/indexes/handbook/documents/${DOCUMENT.id}`]: changed(200, {}),
   'POST /api/external/indexes/handbook/train': trained,

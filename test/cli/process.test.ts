@@ -51,7 +51,7 @@ async function freshConfig(): Promise<string> {
   return folder
 }
 
-/** One line, which can be the body and the secret. */
+/** One line, which can be the body, the secret and a text. */
 const SIGNED_FILE = join(import.meta.dirname, '../fixtures/webhook-secret.txt')
 const SIGNED = readFileSync(SIGNED_FILE)
 const SIGNED_AT = '1767225600'
@@ -125,6 +125,29 @@ const SAMPLES: Record<string, Sample> = {
   'webhooks recover': { words: ['7'.repeat(24), '--since', '2026-01-01'], prints: 'data' },
   'webhooks listen': { words: ['--limit', '1'], prints: 'data' },
   'webhooks trigger': { words: ['pii:incident'], prints: 'data' },
+  'policies list': { words: [], prints: 'data' },
+  'policies show': { words: ['ours'], prints: 'data' },
+  'policies create': { words: ['Ours', '-d', 'About us', '--set', 'pii.action=mask'], prints: 'data' },
+  'policies update': { words: ['ours', '--set', 'pii.action=mask'], prints: 'data' },
+  'policies delete': { words: ['ours', '--yes'], prints: 'nothing' },
+  'policies activate': { words: ['ours'], prints: 'data' },
+  'policies diff': { words: ['internal', 'ours'], prints: 'data' },
+  'policies check': { words: [SIGNED_FILE, '-m', 'local/extract'], prints: 'data' },
+  'shield check': { words: [SIGNED_FILE], prints: 'data' },
+  'shield policies list': { words: [], prints: 'data' },
+  'shield policies show': { words: ['ours'], prints: 'data' },
+  'shield policies create': { words: ['Ours', '--set', 'sensitivity=strict'], prints: 'data' },
+  'shield policies update': { words: ['ours', '-d', 'About us'], prints: 'data' },
+  'shield policies delete': { words: ['ours', '--yes'], prints: 'nothing' },
+  'guard-rules list': { words: [], prints: 'data' },
+  'guard-rules show': { words: ['ours'], prints: 'data' },
+  'guard-rules create': { words: ['Ours', '--kind', 'dlp', '--word', 'Falcon'], prints: 'data' },
+  'guard-rules update': { words: ['ours', '--action', 'mask'], prints: 'data' },
+  'guard-rules delete': { words: ['ours', '--yes'], prints: 'nothing' },
+  'guard-rules simulate': { words: [SIGNED_FILE, '--rule', 'ours'], prints: 'data' },
+  'incidents list': { words: ['--since', '7d'], prints: 'data' },
+  'incidents show': { words: ['9'.repeat(24)], prints: 'data' },
+  'incidents counts': { words: [], prints: 'data' },
   usage: { words: [], prints: 'data' },
   'indexes create': { words: ['handbook'], prints: 'data' },
   'indexes list': { words: [], prints: 'data' },
@@ -134,6 +157,7 @@ const SAMPLES: Record<string, Sample> = {
   'indexes delete': { words: ['handbook', '--yes'], prints: 'nothing' },
   'indexes docs': { words: ['handbook'], prints: 'data' },
   'indexes remove': { words: ['handbook', 'leave.md', '--yes'], prints: 'nothing' },
+  'indexes rebuild': { words: ['handbook'], prints: 'data' },
   'indexes search': { words: ['handbook', 'leave'], prints: 'data' },
   serve: { words: ['--check'], prints: 'nothing' },
   health: { words: [], prints: 'data' },

@@ -356,6 +356,34 @@ describe('failover and concurrency', () => {
   })
 })
 
+describe('knowledge', () => {
+  test('is searched by words alone unless an embedding model or a reranker is named', () => {
+    expect(good({}).knowledge).toBeUndefined()
+    expect(good(yaml('knowledge: {embedding: {model: openai/small}}')).knowledge).toEqual({
+      embedding: { model: 'openai/small', batch: 64 },
+    })
+    const embedding = '{model: a/b/c, dimensions: 256, batch: 8, query_timeout_ms: 900}'
+    const text = `knowledge: {embedding: ${embedding}, rerank: {model: jina/v2}}`
+    expect(good(yaml(text)).knowledge).toEqual({
+      embedding: { model: 'a/b/c', dimensions: 256, batch: 8, queryTimeoutMs: 900 },
+      rerank: { model: 'jina/v2' },
+    })
+  })
+
+  test.each([
+    ['{embedding: {model: small}}', 'knowledge.embedding.model: must be <provider>/<model>'],
+    ['{embedding: {dimensions: 8}}', 'knowledge.embedding.model: must be <provider>/<model>'],
+    ['{embedding: {model: a/b, dimensions: 0}}', 'knowledge.embedding.dimensions: must be at least 1'],
+    ['{embedding: {model: a/b, dimensions: 100000}}', 'knowledge.embedding.dimensions: must be at most 8192'],
+    ['{embedding: {model: a/b, batch: 1.5}}', 'knowledge.embedding.batch: must be a whole number'],
+    ['{embedding: {model: a/b, query_timeout_ms: 0}}', 'knowledge.embedding.query_timeout_ms: must be at least 1'],
+    ['{rerank: a/b}', 'knowledge.rerank: must hold model: <provider>/<model>'],
+    ['{reranker: {model: a/b}}', 'knowledge.reranker: unknown key; did you mean "rerank"?'],
+  ])('%s', (text, fault) => {
+    expect(faults(yaml(`knowledge: ${text}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
 describe('trusted proxies', () => {
   test('are the addresses and blocks of the file', () => {
     expect(good(yaml('trusted_proxies: [127.0.0.1, 10.0.0.0/8, "fd00::/8"]')).trustedProxies).toEqual([
@@ -541,6 +569,17 @@ describe('providers', () => {
       expect.stringMatching(/providers\.west\.api_version: "soon" is not a version of Azure/),
       expect.stringMatching(/providers\.groq\.api_version: is only for kind: azure; remove it/),
     ])
+  })
+
+  test('a provider may say in which region it works, as policies name it', () => {
+    const provider = (region: string) => yaml(`providers: {mistral: {api_key: k, region: ${region}}}`)
+    expect(good(provider('eu-west-1')).providers).toMatchObject([{ name: 'mistral', region: 'eu-west-1' }])
+    expect(good(yaml('providers: {mistral: {api_key: k}}')).providers[0]).not.toHaveProperty('region')
+    for (const region of ['EU', '"eu west"', '7']) {
+      expect(faults(provider(region))).toEqual([
+        expect.stringMatching(/providers\.mistral\.region: must be the name of a region/),
+      ])
+    }
   })
 
   test('a kind that is none is a fault with the one that was meant', () => {

@@ -1,14 +1,9 @@
 import { beforeAll, expect, test } from 'vitest'
-import type { z } from 'zod'
 import { endpointOf } from '../../src/daemon/http/route.ts'
-import { CHAT_PATH } from '../../src/shared/wire/chat.ts'
-import { TRIGGER_PATH } from '../../src/shared/wire/event-feed.ts'
-import { MESSAGES_PATH } from '../../src/shared/wire/messages.ts'
-import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../src/shared/wire/openai.ts'
 import { describeEachEngine } from '../engines.ts'
 import { sharedGateway } from '../harness.ts'
+import { bodiesOf, NEW_NAME, stringsIn, stringsOf } from './access/body-strings.ts'
 import { createCalendar } from './access/calendar.ts'
-import { definition, type JsonSchema, toInputSchema } from './access/generated-input.ts'
 import { ROUTE_CALLS } from './access/route-calls.ts'
 import { addWorld, type World } from './access/world.ts'
 import { MULTIPART, multipart } from './knowledge/multipart.ts'
@@ -17,115 +12,6 @@ import { MULTIPART, multipart } from './knowledge/multipart.ts'
 const HOSTILE = ['a\0b', '\0', 'a\ud800b', '\udc00', '\ud800\0']
 /** The same as a client can put it into an address: escaped NUL, and bytes that are no UTF-8. */
 const HOSTILE_ESCAPED = ['a%00b', '%00', 'a%ED%A0%80b', '%ff']
-
-/** Stands for a name that no request before had. */
-const NEW_NAME = 'new-name'
-
-/** The strings of chat that a good request has no use for, beside those that it has. */
-const CHAT_BODIES = [
-  {
-    prompt: 'hi',
-    system_message: 'Be brief.',
-    model: 'test/any',
-    fallback_models: ['test/other', { model: 'test/third' }],
-    redundancy: { on: ['timeout'], commit: 'complete' },
-    index: 'hostile',
-    smltp_policy: 'public',
-    conversation_id: 'c',
-    user_id: 'f'.repeat(24),
-    prompt_shield: { policy: 'p' },
-  },
-  { prompt: 'hi', system_message: 'Be brief.', model: 'test/any', index: 'Zero-Knowledge', conversation_id: 'c' },
-  { prompt: 'hi', model: 'local/extract', index: 'hostile' },
-  { messages: [{ role: 'user', content: 'hi' }], models: ['test/any', { model: 'test/b' }], index: 'Zero-Knowledge' },
-]
-
-const EXTENSIONS = { smltp_policy: 'public', prompt_shield: { policy: 'p' }, user_id: 'f'.repeat(24) }
-const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
-
-/** And those of the other surfaces. */
-const FURTHER_BODIES: Record<string, unknown[]> = {
-  [`POST ${TRIGGER_PATH}`]: [
-    { type: 'pii:incident', data: { action: 'mask', direction: 'input', entityTypes: ['EMAIL_ADDRESS'] } },
-  ],
-  [`POST ${OPENAI_CHAT_PATH}`]: [
-    { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
-  ],
-  [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
-  [`POST ${MESSAGES_PATH}`]: [
-    {
-      ...EXTENSIONS,
-      models: ['test/any', { model: 'test/b' }],
-      fallback_models: ['test/other', { model: 'test/third' }],
-      redundancy: { on: ['timeout'], commit: 'complete' },
-      max_tokens: 5,
-      system: 'Be brief.',
-      messages: [
-        { role: 'user', content: [IMAGE] },
-        {
-          role: 'assistant',
-          content: [
-            { type: 'thinking', thinking: 'Hm.', signature: 's' },
-            { type: 'redacted_thinking', data: 'd' },
-            { type: 'tool_use', id: 'call_1', name: 'look', input: {} },
-          ],
-        },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'A lift.' }] },
-        {
-          role: 'user',
-          content: [{ type: 'tool_result', tool_use_id: 'call_1', content: [{ type: 'text', text: 'hi' }, IMAGE] }],
-        },
-      ],
-      tools: [{ type: 'custom', name: 'look', description: 'Looks', input_schema: {} }],
-      tool_choice: { type: 'tool', name: 'look' },
-      thinking: { type: 'adaptive' },
-      output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
-      output_format: { type: 'json_schema', schema: {} },
-    },
-  ],
-}
-
-/** Requests of each route that has text in its body; together they fill in every string there is. */
-function bodiesOf(world: World): [endpoint: string, bodies: unknown[]][] {
-  return Object.entries(ROUTE_CALLS).flatMap(([endpoint, { bodies }]) => {
-    if (!bodies) return []
-    if (endpoint === `POST ${CHAT_PATH}`) return [[endpoint, CHAT_BODIES]]
-    return [[endpoint, [...bodies(world, NEW_NAME), ...(FURTHER_BODIES[endpoint] ?? [])]]]
-  })
-}
-
-type Leaf = { path: string; replaced(value: string): unknown }
-
-/** Every string of a JSON value, each with the value it would be in with another string in its place. */
-function stringsOf(value: unknown, path = ''): Leaf[] {
-  if (typeof value === 'string') return [{ path, replaced: (text) => text }]
-  if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, child]) =>
-    stringsOf(child, Array.isArray(value) ? `${path}[]` : `${path}.${name}`).map((leaf) => ({
-      path: leaf.path,
-      replaced: (text: string) =>
-        Array.isArray(value)
-          ? value.map((entry, at) => (String(at) === name ? leaf.replaced(text) : entry))
-          : { ...value, [name]: leaf.replaced(text) },
-    })),
-  )
-}
-
-function stringPaths(schema: JsonSchema, root: JsonSchema, path = ''): string[] {
-  const inside = (one: JsonSchema | undefined, inPath = path) => (one ? stringPaths(one, root, inPath) : [])
-  const named = schema.$ref === undefined ? undefined : definition(schema.$ref, root)
-  const either = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap((one) => inside(one))
-  const members = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => inside(one, `${path}.${name}`))
-  // An id holds nothing but hex, so nothing hostile.
-  const isId = schema.pattern === '^[0-9a-fA-F]{24}$'
-  const own = [schema.type].flat().includes('string') && !isId ? [path] : []
-  return [...new Set([...inside(named), ...either, ...members, ...inside(schema.items, `${path}[]`), ...own])]
-}
-
-function stringsIn(schema: z.ZodType): string[] {
-  const root = toInputSchema(schema)
-  return stringPaths(root, root)
-}
 
 describeEachEngine('text that no database can hold', (engine) => {
   const calendar = createCalendar()

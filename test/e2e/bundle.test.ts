@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { request } from 'undici'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { newApiKey } from '../../src/shared/ids.ts'
+import { pdf } from '../daemon/knowledge/extract/files.ts'
 import { endDaemons, runDaemon } from './daemon-process.ts'
 
 const script = fileURLToPath(new URL('../../scripts/bundle.mjs', import.meta.url))
@@ -38,6 +39,24 @@ test('the bundle is the daemon: it migrates a store, answers a chat, and ends in
   const chat = { prompt: 'What is this?', model: 'local/extract', index: 'Zero-Knowledge' }
   const answer = await ask('/api/external/chat/completions', chat)
   expect([answer.status, answer.body.success]).toEqual([200, true])
+  // The bundle's thread reads a PDF with the library that the bundle leaves outside.
+  expect((await ask('/api/external/indexes', { name: 'papers' })).status).toBe(201)
+  const form = new FormData()
+  form.append('files', new Blob([pdf([['The launch is on Monday.']])]), 'launch.pdf')
+  const trained = await fetch(`${url}/api/external/indexes/papers/train`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    body: form,
+  })
+  expect(await trained.json()).toMatchObject({
+    results: { documents: [{ name: 'launch.pdf', status: 'indexed', chunks: 1 }] },
+  })
+  const grounded = await ask('/api/external/chat/completions', {
+    ...chat,
+    prompt: 'When is the launch?',
+    index: 'papers',
+  })
+  expect(JSON.stringify(grounded.body)).toContain('The launch is on Monday.')
   const description = await request(`${url}/openapi.json`)
   expect(await description.body.json()).toMatchObject({ openapi: expect.any(String) })
   expect((await daemon.end('SIGTERM')).code).toBe(0)

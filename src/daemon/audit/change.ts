@@ -3,6 +3,7 @@ import { newId } from '../../shared/ids.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
+import { insertRows } from '../db/insert-rows.ts'
 import type { AuditEntryRow } from '../db/tables.ts'
 import { lockTenant } from '../db/tenant-lock.ts'
 import { requireAccess } from '../http/access.ts'
@@ -20,10 +21,24 @@ export type Activity = {
     | 'tenant_management'
     | 'index_management'
     | 'webhook_management'
+    | 'smltp_policy_management'
+    | 'shield_policy_management'
+    | 'guard_rule_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
-  resourceType: 'user' | 'group' | 'role' | 'api_key' | 'tenant' | 'index' | 'model' | 'webhook'
+  resourceType:
+    | 'user'
+    | 'group'
+    | 'role'
+    | 'api_key'
+    | 'tenant'
+    | 'index'
+    | 'model'
+    | 'webhook'
+    | 'smltp_policy'
+    | 'shield_policy'
+    | 'guard_rule'
   resourceId: string
   /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
   description: string
@@ -47,7 +62,7 @@ export type ChangeDeps = {
 }
 
 /** The transaction of a change, and who makes it, with the rights they have in it. */
-export type Change = { tx: Db; caller: Caller; record(activity: Activity): Promise<void> }
+export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
 /** Changes of these may change what a key stands for. */
 const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
@@ -78,10 +93,11 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
       const result = await run({
         tx,
         caller,
-        async record(activity) {
-          recorded += 1
-          changesKeys ||= CHANGES_OF_KEYS.has(activity.type)
-          await insertAuditEntry(tx, { ...actor, caller }, activity, deps.clock)
+        async record(...activities) {
+          recorded += activities.length
+          changesKeys ||= activities.some(({ type }) => CHANGES_OF_KEYS.has(type))
+          const entries = activities.map((activity) => toAuditEntry({ ...actor, caller }, activity, deps.clock.now()))
+          await insertRows(tx, 'audit_entries', entries)
         },
       })
       if (recorded === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
@@ -109,13 +125,6 @@ async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Ca
   // Changes are never made by GET.
   requireAccess(caller, actor.access, 'POST')
   return caller
-}
-
-async function insertAuditEntry(tx: Db, actor: Omit<Actor, 'access'>, activity: Activity, clock: Clock): Promise<void> {
-  await tx
-    .insertInto('audit_entries')
-    .values(toAuditEntry(actor, activity, clock.now()))
-    .execute()
 }
 
 /** What the log keeps of an activity: for those that have no transaction of their own, such as what a chat request did. */

@@ -2,10 +2,12 @@ import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { newConversationId } from '../../shared/ids.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { Db } from '../db/database.ts'
+import type { Guards } from '../guards/guards.ts'
 import type { Caller } from '../http/caller.ts'
 import { findUsableIndex } from '../knowledge/usable-index.ts'
-import { checkPromptShield } from '../policies/prompt-shield.ts'
+import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { type AppliedPolicy, resolvePolicy } from '../policies/resolve.ts'
+import { type AppliedShield, resolveShield } from '../prompt-shield/resolve.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import type { Payer } from '../usage/wish.ts'
 import { findPayer } from '../users/store.ts'
@@ -26,6 +28,15 @@ export type Admitted = Pick<
   /** `id` is undefined for Zero-Knowledge. */
   index: { name: string; id: string | undefined }
   policy: AppliedPolicy
+  /** Undefined: this request goes through none. */
+  shield: AppliedShield | undefined
+}
+
+export type AdmitDeps = {
+  db: Db
+  providers: ProviderRegistry
+  policies: PolicyCatalogue
+  guards: Pick<Guards, 'shieldPolicies'>
 }
 
 /**
@@ -36,25 +47,36 @@ export type Admitted = Pick<
 export async function admit(
   input: ChatInput,
   caller: Caller,
-  { db, providers }: { db: Db; providers: ProviderRegistry },
+  { db, providers, policies, guards }: AdmitDeps,
 ): Promise<Admitted> {
   const { settings } = caller
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, stream, options } = input
-  checkMayChat(caller)
+  requireMayChat(caller)
   const chain = planChain(input.chain, providers, settings)
-  const policy = resolvePolicy(input.policy, settings)
-  checkPromptShield(input.shield, settings)
-  const payer = input.userId === undefined ? ownerOf(caller) : await namedPayer(input.userId, caller, db)
-  checkMayPay(payer, caller)
+  // What is known already, as nearly always, is not awaited: each would be one turn of the event loop.
+  const catalogue = policies.of(caller.tenantId)
+  const known = catalogue instanceof Promise ? await catalogue : catalogue
+  const policy = resolvePolicy(input.policy, settings, known)
+  const shieldPolicies = guards.shieldPolicies.of(caller.tenantId)
+  const shield = resolveShield({
+    request: input.shield,
+    settings,
+    policy: { name: policy.canonical, document: policy.document },
+    custom: shieldPolicies instanceof Promise ? await shieldPolicies : shieldPolicies,
+  })
+  const paying = payerOf(input, caller, db)
+  const payer = paying instanceof Promise ? await paying : paying
+  const index = indexOf(input, caller, db)
   return {
     caller,
     payer,
     conversation,
     conversationId: input.conversationId ?? newConversationId(),
     chain,
-    index: input.index === ZERO_KNOWLEDGE ? NO_INDEX : await usableIndex(input.index, caller, db),
+    index: index instanceof Promise ? await index : index,
     useRag,
     policy,
+    shield,
     temperature,
     temperatureIsDefault,
     maxTokens,
@@ -65,14 +87,22 @@ export async function admit(
 
 const NO_INDEX = { name: ZERO_KNOWLEDGE, id: undefined }
 
-/** Architecture §6. */
-function checkMayChat({ rights }: Caller): void {
+/** Architecture §6. @throws INSUFFICIENT_PERMISSIONS */
+export function requireMayChat({ rights }: Caller): void {
   if (!rights.canInteractWithAI || !rights.canUseChat) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
       'The role of the user who owns this key does not open chat; it needs `canInteractWithAI` and `canUseChat`.',
     )
   }
+}
+
+/** Who pays for a request. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED */
+export function payerOf({ userId }: Pick<ChatInput, 'userId'>, caller: Caller, db: Db): Payer | Promise<Payer> {
+  if (userId !== undefined) return namedPayer(userId, caller, db)
+  const payer = ownerOf(caller)
+  checkMayPay(payer, caller)
+  return payer
 }
 
 const ownerOf = ({ userId, userLicense, userUsageByModel }: Caller): Payer => ({
@@ -99,11 +129,24 @@ async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer
   }
   const user = await findPayer(db, caller.tenantId, userId.toLowerCase())
   if (!user) throw invalidField('user_id', 'There is no user with this id.', userId)
-  return { id: user.id, license: user.license, usageByModel: toUsageByModel(user) }
+  const payer = { id: user.id, license: user.license, usageByModel: toUsageByModel(user) }
+  checkMayPay(payer, caller)
+  return payer
 }
 
-/** An index that does not exist and one that may not be used get the same answer, so names cannot be probed. */
-async function usableIndex(name: string, caller: Caller, db: Db): Promise<{ name: string; id: string }> {
+/**
+ * The index that a request searches. One that does not exist and one that may not be used get the same answer, so names
+ * cannot be probed. @throws INSUFFICIENT_PERMISSIONS
+ */
+export function indexOf(
+  { index: name }: Pick<ChatInput, 'index'>,
+  caller: Caller,
+  db: Db,
+): Admitted['index'] | Promise<Admitted['index']> {
+  return name === ZERO_KNOWLEDGE ? NO_INDEX : usableIndex(name, caller, db)
+}
+
+async function usableIndex(name: string, caller: Caller, db: Db): Promise<Admitted['index']> {
   const index = await findUsableIndex(db, caller, name)
   if (!index) {
     throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This index does not exist, or this key may not use it.')

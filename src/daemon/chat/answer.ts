@@ -22,11 +22,17 @@ export type Answer = {
   drained(signal: AbortSignal): Promise<void>
   /** Renders the end of a good answer; returns everything the client will have received, for a later replay. */
   close(finish: Finish, usage: TokenUsage): { contentType: string; body: string }
-  /** Sends what `close` rendered. */
+  /** Renders the end of a stream that broke; returns all of it, likewise. Of a whole answer nothing has left, nor will. */
+  fail(fault: AnswerFault): { contentType: string; body: string } | undefined
+  /** Sends what `close` or `fail` rendered. */
   send(): Reply | undefined
-  /** Ends an answer that broke after its first word. */
-  fail(error: { error: string; message: string; reason: string }): void
 }
+
+/** What the client is told when an answer breaks after its first word; `verdict` when a guard blocked it. */
+export type AnswerFault = { error: string; message: string; reason: string; verdict?: BlockedVerdict }
+
+/** What every refusal by a guard says beside its message. */
+export type BlockedVerdict = { verdict: 'BLOCK'; attack_category: string | null; trace_id: string }
 
 type AnswerHead = Pick<ChatResponse, 'success' | 'id' | 'object' | 'created' | 'model'>
 type AnswerTail = Pick<ChatResponse, 'usage' | 'metadata'>
@@ -57,9 +63,9 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
       body = `${head.slice(0, -1)},"choices":[{"index":0,"message":${message},"finish_reason":"${finish}"}],${tail.slice(1)}`
       return { contentType: 'application/json', body }
     },
-    send: () => reply(200, body),
     // Nothing has left yet, so the error itself becomes the answer.
-    fail: () => {},
+    fail: () => undefined,
+    send: () => reply(200, body),
   }
 }
 
@@ -107,8 +113,8 @@ function classicWording({ id, created, model, metadata }: Envelope): StreamWordi
       } satisfies ChatFrame)
       return head + lastChunk(finish) + usage + SSE_DONE
     },
-    fail(error) {
-      const frame = sseFrame({ type: 'error', data: { ...error, request_id: id } } satisfies ChatFrame)
+    fail({ verdict, ...fault }) {
+      const frame = sseFrame({ type: 'error', data: { ...fault, request_id: id, ...verdict } } satisfies ChatFrame)
       return head + frame
     },
   }

@@ -3,6 +3,7 @@ import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../shared/wire/chat.ts'
 import type { KeySettings } from '../../shared/wire/keys.ts'
+import type { Place } from '../providers/place.ts'
 import type { Provider, ProviderCall } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import type { ChatInput } from './input.ts'
@@ -13,6 +14,7 @@ export type Attempt = {
   modelId: string
   provider: Provider
   model: string
+  place: Place
   timeouts: ProviderCall['timeouts']
 }
 
@@ -46,12 +48,12 @@ export function planChain(
   const { entries, options } = chainOf(request, settings.failoverDefaults)
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
-    const { provider, model } = usableModel(entry.model, registry, settings.allowedModels)
+    const found = usableModel(entry.model, registry, settings.allowedModels)
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? ATTEMPT_TIMEOUT_MS.default
     // Some models think in silence. Where no other one would be asked, giving up early only loses the answer.
     const patienceMs = entry === distinct.at(-1) ? attemptMs : FIRST_TOKEN_TIMEOUT_MS.default
     const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? patienceMs
-    return { modelId: entry.model, provider, model, timeouts: { attemptMs, firstTokenMs, stallMs: STALL_TIMEOUT_MS } }
+    return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs: STALL_TIMEOUT_MS } }
   })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
   const commit = request.redundancy?.commit ?? 'first_token'
@@ -82,7 +84,7 @@ function usableModel(
   modelId: string,
   registry: ProviderRegistry,
   allowedModels: readonly string[],
-): { provider: Provider; model: string } {
+): Pick<Attempt, 'provider' | 'model' | 'place'> {
   const found = registry.find(modelId)
   if (found && allowsModel(allowedModels, modelId)) return found
   const shown = modelId.slice(0, 200)

@@ -189,8 +189,21 @@ function heldBytes({ commit }: Chain, { stream }: Asked): number {
 
 // Member by member: spreading into a new object costs more than the rest of this function together.
 function toProviderCall(call: Asked, { model }: Attempt, timeouts: ProviderCall['timeouts']): ProviderCall {
-  const { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options } = call
-  return { model, system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, timeouts }
+  const { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } =
+    call
+  return {
+    model,
+    system,
+    messages,
+    grounding,
+    temperature,
+    temperatureIsDefault,
+    maxTokens,
+    stream,
+    options,
+    noTraining,
+    timeouts,
+  }
 }
 
 /** @throws the signal's reason */

@@ -1,9 +1,11 @@
 import { GatewayError } from '../../shared/errors.ts'
 import type { FailoverAttempt } from '../../shared/wire/chat.ts'
+import { OutputBlocked } from '../guards/stream/output-blocked.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import { type ChatPart, type Outcome, ProviderError } from '../providers/provider.ts'
 import type { Heard } from '../usage/counts.ts'
-import type { Answer, Finish } from './answer.ts'
+import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer.ts'
+import { type AnswerGuard, CANARY, CANARY_LEAK } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
 
 /** How an answer ended, and what was said until then. Billing, receipts and finish_reason read `outcome`, nothing else. */
@@ -17,14 +19,20 @@ export type Ending = {
 }
 
 /** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
-export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: AbortSignal): Promise<Ending> {
+export async function readAnswer(
+  opened: OpenAnswer,
+  guard: Pick<AnswerGuard, 'pass' | 'end'>,
+  answer: Answer,
+  signal: AbortSignal,
+): Promise<Ending> {
   const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
   try {
     let batch = opened.firstBatch
     for (;;) {
       for (const part of batch) hear(part, heard)
-      if (!answer.add(batch)) await answer.drained(signal)
+      const passed = guard.pass(batch)
+      if (!answer.add(passed instanceof Promise ? await passed : passed)) await answer.drained(signal)
       const last = batch.at(-1)
       if (last?.type === 'end') return toEnding(last, heard)
       const step = await opened.rest.next()
@@ -33,9 +41,20 @@ export async function readAnswer(opened: OpenAnswer, answer: Answer, signal: Abo
     }
   } catch (error) {
     failure = signal.aborted ? signal.reason : error
+    if (failure instanceof ProviderError) failure = addRest(guard, answer) ?? failure
     return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
   } finally {
     opened.close(failure)
+  }
+}
+
+/** What the guards held back of an answer that broke. Returns why it may not leave: it is blocked, or a guard failed. */
+function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): unknown {
+  try {
+    answer.add(guard.end())
+    return undefined
+  } catch (error) {
+    return error
   }
 }
 
@@ -57,19 +76,25 @@ const toEnding = ({ outcome, nativeFinishReason }: ChatPart & { type: 'end' }, h
 })
 
 function brokenOutcome(failure: unknown): Outcome {
+  if (failure instanceof OutputBlocked) return 'filtered'
   if (failure instanceof RequestAborted) return failure.by === 'client' ? 'aborted' : 'error'
   return failure instanceof ProviderError ? failure.outcome : 'error'
 }
 
 const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'length', filtered: 'content_filter' }
 
-/** The wire's finish_reason; undefined for an outcome that is no answer. */
-export const finishOf = (outcome: Outcome): Finish | undefined => FINISH[outcome]
+/** The wire's finish_reason; undefined for an ending that is no answer. */
+export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure'>): Finish | undefined =>
+  failure === undefined ? FINISH[outcome] : undefined
 
 /** What the client is told when an answer breaks after its first word. */
-export function toErrorFrame(failure: unknown): { error: string; message: string; reason: string } {
+export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {
   if (failure instanceof RequestAborted) {
     return { error: 'Service unavailable', message: 'The gateway is shutting down; ask again.', reason: 'shutdown' }
+  }
+  if (failure instanceof OutputBlocked) {
+    const verdict = toVerdict(failure, traceId)
+    return { error: 'Content blocked', message: BLOCKED_MESSAGE, reason: 'content_blocked', verdict }
   }
   if (failure instanceof ProviderError) {
     const message = `The answer is not complete. ${failure.message} Ask again.`
@@ -79,8 +104,18 @@ export function toErrorFrame(failure: unknown): { error: string; message: string
   return { error: 'Internal server error', message, reason: 'internal_error' }
 }
 
+const BLOCKED_MESSAGE = 'The answer held what a rule does not let out, so the rest of it is kept back.'
+
+function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedVerdict {
+  const isCanary = hits.some(({ guard, action }) => guard === CANARY && action === 'block')
+  return { verdict: 'BLOCK', attack_category: category ?? (isCanary ? CANARY_LEAK : null), trace_id: traceId }
+}
+
 /** The same as the error of a reply: for an answer of which nothing has left, or for those who waited for its replay. */
-export function toRefusal(failure: unknown, { attempt, attempts }: OpenAnswer): unknown {
+export function toRefusal(failure: unknown, { attempt, attempts }: OpenAnswer, traceId: string): unknown {
+  if (failure instanceof OutputBlocked) {
+    return new GatewayError('CONTENT_BLOCKED', BLOCKED_MESSAGE, { extra: toVerdict(failure, traceId) })
+  }
   if (!(failure instanceof ProviderError)) return failure
   const failed: FailoverAttempt[] = attempts.map((earlier) =>
     earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,

@@ -45,5 +45,5 @@ export function addHops(
     audit.push(toAuditEntry(actor, activity, nowMs))
   }
   if (events.length === 0) return records
-  return { ...records, events, audit }
+  return { ...records, events: [...(records.events ?? []), ...events], audit: [...(records.audit ?? []), ...audit] }
 }

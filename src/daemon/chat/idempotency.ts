@@ -18,8 +18,8 @@ import { deleteExpiredResults, findResult, type ResultScope, type StoredResult }
 /** Where an answer is kept for a later replay. */
 export type ReplaySlot = Pick<Claim, 'fence'> & {
   /** The row that joins the commit which bills the request; without the answer when that is too large to be kept. */
-  toRow(kept: { contentType: string; body: string }): IdempotencyResultRow
-  /** There is no good answer: those who wait get this error too, and a later repeat runs again. */
+  toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
+  /** There is no result: those who wait get this error too, and a later repeat runs again. */
   broke(error: unknown): void
 }
 
@@ -102,8 +102,8 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       const answer = await produce({
         fence: claim.fence,
         broke: (error) => noteFailure(error, left),
-        toRow({ contentType, body }) {
-          kept = { ...row, ...times(), status: 200, content_type: contentType, body, lease_until: null }
+        toRow({ status, contentType, body }) {
+          kept = { ...row, ...times(), status, content_type: contentType, body, lease_until: null }
           // Those who wait here get it all the same: it is in memory until then.
           return Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES ? { ...kept, ...NOT_KEPT } : kept
         },

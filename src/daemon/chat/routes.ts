@@ -1,13 +1,15 @@
 import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../shared/wire/chat.ts'
 import { FlatError } from '../../shared/wire/common.ts'
-import { type Route, route } from '../http/route.ts'
+import { POLICY_CHECK_PATH, PolicyCheckRequest, PolicyCheckResponse } from '../../shared/wire/policy-check.ts'
+import { type Route, reply, route } from '../http/route.ts'
 import { streamedAnswer, wholeAnswer } from './answer.ts'
 import { toChatInput } from './input.ts'
 import { type ChatDeps, runChat } from './pipeline.ts'
+import { checkPolicy } from './policy-check.ts'
 import type { Surface } from './surface.ts'
 
-const CLASSIC_SURFACE: Surface = { path: CHAT_PATH, whole: wholeAnswer, streamed: streamedAnswer }
+const CLASSIC_SURFACE: Surface = { path: CHAT_PATH, errors: 'flat', whole: wholeAnswer, streamed: streamedAnswer }
 
 const failure = (description: string) => ({ description, schema: FlatError })
 
@@ -37,6 +39,20 @@ export function chatRoutes(deps: ChatDeps): Route[] {
         503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
       },
       handle: (context) => runChat(toChatInput(context.body), CLASSIC_SURFACE, context, deps),
+    }),
+    route({
+      method: 'POST',
+      path: POLICY_CHECK_PATH,
+      access: 'key',
+      errors: 'flat',
+      summary: 'Say what would become of a chat request, without asking a model',
+      tags: ['Chat'],
+      body: PolicyCheckRequest,
+      bodyLimit: CHAT_BODY_BYTES,
+      responses: {
+        200: { description: 'Every check, also of a request that is not allowed', schema: PolicyCheckResponse },
+      },
+      handle: async (context) => reply(200, await checkPolicy(context.body, context, deps)),
     }),
   ]
 }

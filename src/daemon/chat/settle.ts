@@ -1,25 +1,30 @@
 import { isoTime } from '../../shared/time.ts'
 import type { UsageRecordRow } from '../db/tables.ts'
+import { OutputBlocked } from '../guards/stream/output-blocked.ts'
+import { toErrorReply } from '../http/error-response.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
-import type { Reply, RequestContext } from '../http/route.ts'
+import { type Reply, type RequestContext, reply } from '../http/route.ts'
+import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
 import type { TokenUsage } from '../providers/provider.ts'
 import type { Charge, Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
 import { countsOf } from '../usage/counts.ts'
-import type { Admitted } from './admit.ts'
 import type { Answer } from './answer.ts'
+import type { AnswerGuard } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
 import { type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
 import type { Grounded } from './ground-call.ts'
 import { addHops } from './hops.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { ChatDeps } from './pipeline.ts'
+import type { Screened } from './screen.ts'
 import type { Surface } from './surface.ts'
 
 type Served = {
   context: RequestContext
   surface: Surface
-  admitted: Admitted
+  admitted: Screened
+  guard: AnswerGuard
   grounded: Grounded
   order: Order
   payment: Payment
@@ -32,11 +37,13 @@ type Served = {
 
 /**
  * One durable commit, and only then the last bytes to the client. Whatever was generated is billed, also when the answer
- * broke or the client left; only a good answer is kept for replay.
+ * broke or the client left; a good answer is kept for replay,
+ * and so is the refusal of one that a guard blocked: asked again, the model would only be paid again.
  * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, answer, ending, replay } = served
+  const { traceId } = admitted.origin
   const { usage, doubts } = countsOf(order.call, ending.heard)
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
@@ -49,15 +56,19 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   // The counters of the key need no commit of their own.
   const counters = served.context.takeCounters()
   const records = { usage: record, spend, counters, ...(reserved && { reserved }), ...replay?.fence }
-  const bill = addHops(records, opened.attempts, served.context, deps.clock.now())
-  const finish = finishOf(ending.outcome)
+  const found = incidentsOf(served, deps)
+  const origin = { ...admitted.origin, model: opened.attempt.modelId }
+  const now = deps.clock.now()
+  const bill = addIncidents(addHops(records, opened.attempts, served.context, now), found, origin, now)
+  const finish = finishOf(ending)
   if (finish !== undefined) {
     const kept = answer.close(finish, usage)
     try {
-      await deps.ledger.commit(replay ? { ...bill, idempotency: replay.toRow(kept) } : bill)
+      await deps.ledger.commit(replay ? { ...bill, idempotency: replay.toRow({ status: 200, ...kept }) } : bill)
       payment.settled(charge)
     } catch (error) {
-      answer.fail(toErrorFrame(error))
+      answer.fail(toErrorFrame(error, traceId))
+      answer.send()
       throw error
     }
     return answer.send()
@@ -68,13 +79,36 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
       'answer broke off',
     )
   }
-  await deps.ledger.commit(bill)
+  const refusal = toRefusal(ending.failure, opened, traceId)
+  const broken = answer.fail(toErrorFrame(ending.failure, traceId))
+  const kept = replay && ending.failure instanceof OutputBlocked ? toKept(refusal, broken, served) : undefined
+  await deps.ledger.commit(replay && kept ? { ...bill, idempotency: replay.toRow(kept) } : bill)
   payment.settled(charge)
-  const refusal = toRefusal(ending.failure, opened)
-  replay?.broke(refusal)
-  answer.fail(toErrorFrame(ending.failure))
-  if (admitted.stream) return undefined
+  if (!kept) replay?.broke(refusal)
+  if (admitted.stream) return answer.send()
+  if (kept) return reply(kept.status, kept.body)
   throw refusal
+}
+
+/** What repeats of a blocked request get: the frames as they have left, or the refusal. */
+function toKept(
+  refusal: unknown,
+  broken: { contentType: string; body: string } | undefined,
+  { surface, context }: Served,
+): { status: number; contentType: string; body: string } {
+  if (broken) return { status: 200, ...broken }
+  const { status, body } = toErrorReply(refusal, surface.errors, context.requestId, () => {})
+  return { status, contentType: 'application/json', body: JSON.stringify(body) }
+}
+
+/** A guard that fails while it sums up what it has found must not cost the bill. */
+function incidentsOf({ guard, order }: Served, { log }: ChatDeps): GuardIncident[] {
+  try {
+    return guard.incidents()
+  } catch (error) {
+    log.error({ error, request_id: order.requestId }, 'what guards found in an answer could not be summed up')
+    return []
+  }
 }
 
 function toUsageRecord(served: Served, usage: TokenUsage, { columns }: Charge, { clock }: ChatDeps): UsageRecordRow {

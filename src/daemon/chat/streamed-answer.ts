@@ -2,7 +2,7 @@ import { IDEMPOTENCY_BACKLOG_BYTES } from '../../shared/spec-limits.ts'
 import type { RequestContext } from '../http/route.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { ChatPart, TokenUsage } from '../providers/provider.ts'
-import type { Answer, Finish } from './answer.ts'
+import type { Answer, AnswerFault, Finish } from './answer.ts'
 
 /** How a surface words a stream: it only makes text, of whole frames, and remembers what it has said. */
 export type StreamWording = {
@@ -11,7 +11,7 @@ export type StreamWording = {
   /** The end of a good answer, with its beginning when nothing was said. */
   end(finish: Finish, usage: TokenUsage): string
   /** The end of an answer that broke, which no client may take for a whole one. */
-  fail(error: { error: string; message: string; reason: string }): string
+  fail(fault: AnswerFault): string
 }
 
 /** An answer that leaves as it comes, in these words. @param keep whether it will be wanted again, as a whole. */
@@ -20,9 +20,9 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
   let transcript = ''
   let tail = ''
 
-  function end(frames: string): void {
-    stream ??= context.openStream()
-    stream.end(frames)
+  function close(frames: string): { contentType: string; body: string } {
+    tail = frames
+    return { contentType: 'text/event-stream; charset=utf-8', body: transcript + frames }
   }
 
   return {
@@ -38,14 +38,12 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
       return true
     },
     drained: (signal) => stream?.drained(signal) ?? Promise.resolve(),
-    close(finish, usage) {
-      tail = wording.end(finish, usage)
-      return { contentType: 'text/event-stream; charset=utf-8', body: transcript + tail }
-    },
+    close: (finish, usage) => close(wording.end(finish, usage)),
+    fail: (fault) => close(wording.fail(fault)),
     send() {
-      end(tail)
+      stream ??= context.openStream()
+      stream.end(tail)
       return undefined
     },
-    fail: (error) => end(wording.fail(error)),
   }
 }

@@ -1,10 +1,12 @@
-import type { RequestContext } from '../http/route.ts'
+import type { ErrorShape, RequestContext } from '../http/route.ts'
 import type { Answer, Envelope } from './answer.ts'
 
 /** How one kind of client is spoken to. What is asked, checked, billed and kept is the same for all of them. */
 export type Surface = {
   /** What bills and Idempotency-Keys know the route as. */
   path: string
+  /** How it words what it refuses; the same as its route's. */
+  errors: ErrorShape
   /** `stream: false`. */
   whole(envelope: Envelope): Answer
   /** `stream: true`. @param keep whether the answer may be asked for again, so that its transcript is needed. */

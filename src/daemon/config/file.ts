@@ -2,7 +2,7 @@ import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, pa
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
-import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
+import { EMBEDDING_BATCH, EMBEDDING_DIMENSIONS, QUERY_VECTOR_MS, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ConfigSources, ProviderConfig } from '../config.ts'
 import type { Scripts } from '../providers/local/script.ts'
@@ -13,6 +13,14 @@ import { section, valueFrom } from './section.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, ValueFault } from './values.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
+
+/** What the file says of `knowledge.embedding`. */
+export type EmbeddingSettings = {
+  model: string
+  dimensions?: number | undefined
+  batch?: number | undefined
+  query_timeout_ms?: number | undefined
+}
 
 /** What a configuration file says; a key it leaves out is undefined. */
 export type FileSettings = {
@@ -34,6 +42,13 @@ export type FileSettings = {
   failover?: { same_model_retries?: number | undefined } | null | undefined
   concurrency?:
     | { per_key?: number | undefined; waiting_per_key?: number | undefined; per_provider?: number | undefined }
+    | null
+    | undefined
+  knowledge?:
+    | {
+        embedding?: EmbeddingSettings | null | undefined
+        rerank?: { model: string } | null | undefined
+      }
     | null
     | undefined
   providers: ProviderConfig[]
@@ -135,6 +150,21 @@ function rootSchema(sources: ConfigSources, path: string) {
         { per_key: places.optional(), waiting_per_key: places.optional(), per_provider: places.optional() },
         'must hold per_key, waiting_per_key or per_provider, such as per_key: 100',
       ).nullish(),
+      knowledge: section(
+        {
+          embedding: section(
+            {
+              model: modelId,
+              dimensions: dimensions.optional(),
+              batch: batch.optional(),
+              query_timeout_ms: queryTimeout.optional(),
+            },
+            'must hold model: <provider>/<model>, and may hold dimensions, batch and query_timeout_ms',
+          ).nullish(),
+          rerank: section({ model: modelId }, 'must hold model: <provider>/<model>').nullish(),
+        },
+        'must hold embedding or rerank, such as embedding: {model: openai/text-embedding-3-small}',
+      ).nullish(),
       // Read on its own, so that one fault here does not hide those of a provider; named so that it can be suggested.
       providers: z.undefined().optional(),
     },
@@ -152,6 +182,25 @@ const retries = z
   .max(SAME_MODEL_RETRIES.max, { error: `must be at most ${SAME_MODEL_RETRIES.max}` })
 
 const places = z.int({ error: 'must be a whole number of requests, or 0' }).min(0, { error: 'must not be negative' })
+
+const modelId = z
+  .string({ error: 'must be <provider>/<model>, such as openai/text-embedding-3-small' })
+  .regex(/^[^/\s]+\/\S+$/, { error: 'must be <provider>/<model>, such as openai/text-embedding-3-small' })
+
+const dimensions = z
+  .int({ error: 'must be a whole number, such as 512' })
+  .min(1, { error: 'must be at least 1' })
+  .max(EMBEDDING_DIMENSIONS, { error: `must be at most ${EMBEDDING_DIMENSIONS}` })
+
+const batch = z
+  .int({ error: 'must be a whole number of passages' })
+  .min(1, { error: 'must be at least 1' })
+  .max(EMBEDDING_BATCH.max, { error: `must be at most ${EMBEDDING_BATCH.max}` })
+
+const queryTimeout = z
+  .int({ error: 'must be a whole number of milliseconds' })
+  .min(1, { error: 'must be at least 1' })
+  .max(QUERY_VECTOR_MS.max, { error: `must be at most ${QUERY_VECTOR_MS.max}` })
 
 const poolSize = z
   .int({ error: 'must be a whole number of users, or 0 for no limit' })

@@ -11,6 +11,8 @@ import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } f
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
+/** Policies name regions the same way. */
+const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** Headers that belong to the connection or to the body we write. */
 const OUR_HEADERS = new Set(['connection', 'content-length', 'content-type', 'host', 'transfer-encoding', 'upgrade'])
 
@@ -85,6 +87,10 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         .string('must be a date in quotes, such as "2024-10-21"')
         .optional()
         .transform(valueFrom((version) => checkApiVersion(version, isAzure, wellKnown, sources.env))),
+      region: z
+        .string('must be the name of a region, such as "eu" or "eu-west-1"')
+        .regex(REGION, 'must be the name of a region in lower case, such as "eu" or "eu-west-1"')
+        .optional(),
       ...offer,
     },
     'must be the settings of a provider, such as api_key',
@@ -98,6 +104,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       models: settings.models,
       ...(settings.prices && { prices: settings.prices }),
       ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),
+      ...(settings.region !== undefined && { region: settings.region }),
     }),
   )
 }

@@ -16,11 +16,16 @@ export type StoreLog = Pick<Log, 'error'>
 
 /**
  * Opens the store: `<dataDir>/aigw.db` (created when missing) or a PostgreSQL server, which must answer. Nothing is
- * migrated. Close it with `db.destroy()`, which waits for running statements and transactions.
+ * migrated. `withVectors`: a file is opened with sqlite-vec, where that is to be had for this machine. Close it with `db.destroy()`, which waits for running statements and transactions.
  */
-export async function openDatabase(options: DatabaseOptions, { log }: { log?: StoreLog } = {}): Promise<Db> {
+export async function openDatabase(
+  options: DatabaseOptions,
+  { log, withVectors = false }: { log?: StoreLog; withVectors?: boolean } = {},
+): Promise<Db> {
   const dialect =
-    options.kind === 'sqlite' ? await openFile(options.dataDir) : await openPostgresDialect(options.url, log)
+    options.kind === 'sqlite'
+      ? await openFile(options.dataDir, withVectors)
+      : await openPostgresDialect(options.url, log)
   const db = new Kysely<Tables>({ dialect })
   try {
     // Kysely closes only what it has used, and the PostgreSQL pool connects on demand: a wrong URL shall show here.
@@ -32,9 +37,19 @@ export async function openDatabase(options: DatabaseOptions, { log }: { log?: St
   return db
 }
 
-async function openFile(dataDir: string): Promise<Dialect> {
+async function openFile(dataDir: string, withVectors: boolean): Promise<Dialect> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  return openSqliteDialect(sqlite3Driver, join(dataDir, 'aigw.db'))
+  return openSqliteDialect(sqlite3Driver, join(dataDir, 'aigw.db'), withVectors ? await findSqliteVec() : undefined)
+}
+
+/** The file of the extension; undefined where there is none for this system. */
+async function findSqliteVec(): Promise<string | undefined> {
+  try {
+    const { getLoadablePath } = await import('sqlite-vec')
+    return getLoadablePath()
+  } catch {
+    return undefined
+  }
 }
 
 export { isMigrated, migrateDatabase, NewerSchemaError } from './migrate.ts'

@@ -1,11 +1,13 @@
 import { CompiledQuery, type DialectAdapter } from 'kysely'
 import type { Db } from './database.ts'
 import { engineOf } from './engine.ts'
-import { insertRows, type TableRows, toInsert } from './insert-rows.ts'
+import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'
 
-/** By database, then by the statements that were joined: the one statement for them, as soon as it can be used. */
-const joined = new WeakMap<DialectAdapter, Map<string, Promise<string>>>()
+/** Statements that were joined, and the one statement for them as soon as it can be used. */
+type Joined = { statements: readonly string[]; sql: Promise<string> }
+
+const joined = new WeakMap<DialectAdapter, Joined[]>()
 let joinsMade = 0
 
 /**
@@ -36,17 +38,16 @@ const insertOne = <Table extends keyof Tables>(tx: Db, { table, rows, onConflict
 
 function joinedStatement(db: Db, statements: readonly string[]): Promise<string> {
   const { adapter } = db.getExecutor()
-  const known = joined.get(adapter) ?? new Map<string, Promise<string>>()
+  const known = joined.get(adapter) ?? []
   joined.set(adapter, known)
-  const key = statements.join(';')
-  const found = known.get(key)
-  if (found) return found
+  const found = known.find((one) => isSameList(one.statements, statements))
+  if (found) return found.sql
   joinsMade += 1
-  const made = joinStatements(db, `together_${joinsMade}`, statements)
-  known.set(key, made)
+  const made = { statements, sql: joinStatements(db, `together_${joinsMade}`, statements) }
+  known.push(made)
   // Whoever awaits it gets the failure; the next one tries again.
-  made.catch(() => known.delete(key))
-  return made
+  made.sql.catch(() => known.splice(known.indexOf(made), 1))
+  return made.sql
 }
 
 async function joinStatements(db: Db, name: string, statements: readonly string[]): Promise<string> {

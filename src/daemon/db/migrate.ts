@@ -10,7 +10,11 @@ import { idempotencyClaims } from './migrations/0006-idempotency-claims.ts'
 import { webhooks } from './migrations/0007-webhooks.ts'
 import { knowledgeRanking } from './migrations/0008-knowledge-ranking.ts'
 import { ingest } from './migrations/0009-ingest.ts'
+import { policies } from './migrations/0010-policies.ts'
+import { guardRules } from './migrations/0011-guard-rules.ts'
+import { vectors } from './migrations/0012-vectors.ts'
 import { incidents } from './migrations/0013-incidents.ts'
+import { shieldPolicies } from './migrations/0014-shield-policies.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 /** How an engine spells what our tables need. */
@@ -29,7 +33,11 @@ const STEPS: Record<string, MigrationStep> = {
   '0007-webhooks': webhooks,
   '0008-knowledge-ranking': knowledgeRanking,
   '0009-ingest': ingest,
+  '0010-policies': policies,
+  '0011-guard-rules': guardRules,
+  '0012-vectors': vectors,
   '0013-incidents': incidents,
+  '0014-shield-policies': shieldPolicies,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

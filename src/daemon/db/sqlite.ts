@@ -33,9 +33,10 @@ type Pools = { writer: ConnectionPool<SqliteConnection>; readers: ConnectionPool
 /**
  * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside a
  * transaction goes to a reader and never waits for a writer; everything else takes its turn on the one writer, which a
- * transaction keeps until it ends. A transaction declared `read only` keeps a reader instead and sees one snapshot.
+ * transaction keeps until it ends. A transaction declared `read only` keeps a reader instead and sees one snapshot. Readers
+ * have the functions of `extension`, the path of a library, if it can be loaded.
  */
-export async function openSqliteDialect(driver: SqliteDriver, file: string): Promise<Dialect> {
+export async function openSqliteDialect(driver: SqliteDriver, file: string, extension?: string): Promise<Dialect> {
   const writer = await driver.open(file, 'write')
   const readers: SqliteConnection[] = []
   try {
@@ -44,6 +45,8 @@ export async function openSqliteDialect(driver: SqliteDriver, file: string): Pro
       const reader = await driver.open(file, 'read')
       readers.push(reader)
       await reader.exec(READER_SETUP)
+      // Whoever uses it finds out whether it is there.
+      if (extension !== undefined) await reader.loadExtension(extension).catch(() => undefined)
     }
   } catch (error) {
     await Promise.allSettled([...readers, writer].map((connection) => connection.close()))

@@ -93,10 +93,25 @@ export type Tables = {
     /** The name in lower case: what a search looks at. */
     search_text: string
   }
+  smltp_policies: {
+    tenant_id: string
+    /** Its name in lower case, with hyphens for spaces. Unique in its tenant, and none of a built-in policy. */
+    id: string
+    name: string
+    description: string
+    /** JSON: PolicyDocument, of which what is absent has its default. */
+    document: string
+    created_at: string
+    updated_at: string
+  }
+  /** The policy that is active in a tenant, built-in or custom; no row for the default of the system. */
+  smltp_active_policies: { tenant_id: string; policy_id: string; activated_at: string }
   rate_counters: RateCounterRow
   audit_entries: AuditEntryRow
   outbox_events: OutboxEventRow
   incidents: IncidentRow
+  shield_policies: ShieldPolicyRow
+  guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
   webhook_deliveries: WebhookDeliveryRow
   /** One row: a text sealed under the master key of this installation. */
@@ -140,6 +155,8 @@ export type Tables = {
     first_passage_id: number | null
     /** 1 once words of it are in a segment that holds other documents as well. */
     in_shared_segment: number
+    /** The embedding model that has embedded all of it; 0 for none, which is what it begins with. */
+    embedded_by?: number | undefined
   }
   passages: {
     /** Whole number, given by us in rising order, because FTS5 refers to passages by rowid. */
@@ -181,6 +198,30 @@ export type Tables = {
     page: string
     /** Terms with their postings (knowledge/postings.ts). */
     terms: Uint8Array
+  }
+  /** Every embedding model that this installation has used. */
+  embedding_models: {
+    id: number
+    /** `<provider>/<model>` */
+    model: string
+    /** How many numbers a vector was asked to have; 0: as many as the model gives. */
+    asked_dimensions: number
+    /** How many its vectors have; 0 until the first one came. */
+    dimensions: number
+  }
+  /** One row: which model embeds now, and which daemon has it done. */
+  embedding_work: { id: number; model_id: number; lease_owner: string | null; lease_until: string | null }
+  /** Of an index that has vectors: those of which model are searched, and whether there may be others to delete. */
+  index_vectors: { tenant_id: string; index_id: string; model_id: number; is_clean: number }
+  passage_vectors: {
+    passage_id: number
+    model_id: number
+    tenant_id: string
+    index_id: string
+    /** Bits that tell about how near two vectors are (knowledge/vectors/signature.ts). On PostgreSQL a text goes in. */
+    signature: Uint8Array | string
+    /** The numbers, of length 1. On PostgreSQL a text goes in. */
+    vector: Uint8Array | string
   }
 }
 
@@ -396,4 +437,27 @@ export type IncidentRow = {
   risk_score: number | null
   /** Canonical name. */
   policy: string
+}
+
+/** A prompt shield policy that a tenant has made; `id` is its name in lower case, with hyphens for spaces. */
+export type ShieldPolicyRow = {
+  tenant_id: string
+  id: string
+  name: string
+  description: string
+  /** JSON: ShieldPolicyDocument */
+  document: string
+  created_at: string
+  updated_at: string
+}
+
+/** A rule of a tenant about what texts may hold; `id` is its name in lower case, with hyphens for spaces. */
+export type GuardRuleRow = {
+  tenant_id: string
+  id: string
+  name: string
+  /** JSON: GuardRuleDocument */
+  document: string
+  created_at: string
+  updated_at: string
 }

@@ -5,6 +5,8 @@ import type { PointAllowances } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { findSpend } from '../db/spend-counters.ts'
 import { type Route, reply, route } from '../http/route.ts'
+import type { PolicyCatalogue } from '../policies/catalogue.ts'
+import { offeredModels } from '../policies/offered-models.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import { periodAt } from '../usage/period.ts'
 import { type CountsOf, toUsage } from './usage.ts'
@@ -14,12 +16,14 @@ export function discoveryRoutes({
   db,
   clock,
   providers,
+  policies,
   countsOf,
   points = {},
 }: {
   db: Db
   clock: Clock
   providers: ProviderRegistry
+  policies: PolicyCatalogue
   countsOf: CountsOf
   points?: PointAllowances | undefined
 }): Route[] {
@@ -37,7 +41,7 @@ export function discoveryRoutes({
       },
       async handle({ caller, query: { provider } }) {
         const { allowedModels } = caller.settings
-        const models = providers.describe(allowedModels).map(toModel)
+        const models = offeredModels(providers, caller.settings, await policies.of(caller.tenantId)).map(toModel)
         return reply(200, {
           success: true,
           models: provider === undefined ? models : models.filter((model) => model.provider === provider),

@@ -26,13 +26,13 @@ export type DlpIncident = EventData<'dlp:incident'>
 /** Personal data that was detected or redacted. */
 export type PiiIncident = EventData<'pii:incident'>
 
-/** `promptshield:attack:blocked`: once for each scan. */
+/** `promptshield:attack:blocked`: once for what was asked, what was looked up and what was answered. */
 export const attackBlocked = (at: Occurrence, data: ShieldFinding): OutboxEventRow =>
-  inRequest('promptshield:attack:blocked', at, data, data.traceId)
+  inRequest('promptshield:attack:blocked', at, data, data.direction)
 
-/** `promptshield:attack:detected`: once for each scan. */
+/** `promptshield:attack:detected`: likewise. */
 export const attackDetected = (at: Occurrence, data: ShieldFinding): OutboxEventRow =>
-  inRequest('promptshield:attack:detected', at, data, data.traceId)
+  inRequest('promptshield:attack:detected', at, data, data.direction)
 
 /** `promptshield:canary:leaked`: once for each token of an answer. */
 export const canaryLeaked = (at: Occurrence, data: CanaryLeaked): OutboxEventRow =>

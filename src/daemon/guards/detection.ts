@@ -24,13 +24,23 @@ export type Detector = {
    * is nothing. It goes back at most DETECTION_HOLD_CHARS.
    */
   openFrom(text: string): number
+  /** The same for one that may take long: stops every few milliseconds, so that others can have a turn. */
+  readonly slowly?: {
+    /** @param effort what it may still take; without it, all it needs */
+    find(text: string, effort?: Effort): Generator<void, Finding[]>
+    openFrom(text: string, effort?: Effort): Generator<void, number>
+  }
+  /** Types that it finds; undefined where they are not known beforehand. */
+  readonly types?: readonly string[]
 }
+
+/** As Pacer.spend. */
+export type Effort = { spend(steps: number): boolean }
+
+/** The type of findings for what nobody has read, since the patterns of a tenant took too much. Their confidence is 0. */
+export const UNREAD = 'unread'
 
 /** How far before a finding the words may stand that make it one ("passport no."). */
 export const DETECTION_CONTEXT_CHARS = 256
 /** So much of a stream is held back at most, and no finding is longer: a private key of 4,096 bits in PEM, twice over. */
 export const DETECTION_HOLD_CHARS = 8_192
-
-/** What is done about a finding; from least to most. */
-export const GUARD_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
-export type GuardAction = (typeof GUARD_ACTIONS)[number]

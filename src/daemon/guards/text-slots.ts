@@ -1,9 +1,16 @@
-import type { Content, GenerationOptions, Message, ResponseFormat, Tool } from '../providers/conversation.ts'
+import type {
+  Content,
+  ContentPart,
+  GenerationOptions,
+  Message,
+  ResponseFormat,
+  Tool,
+} from '../providers/conversation.ts'
 
 /** All that a request says to a model, whichever surface it came by. */
 export type Spoken = {
   system: string
-  messages: readonly Message[]
+  messages: Message[]
   options: GenerationOptions | undefined
 }
 
@@ -19,8 +26,7 @@ export type Slot = {
 /**
  * Goes through every text of a request, in the order of the conversation, and puts in its place what `rewrite` makes of it.
  * The one place that knows where a request holds text: what guards see and what they may change are the same by
- * construction. Ids, names of tools and the caller's name of an end user are no text. What nothing is changed in is given
- * back as it is.
+ * construction. Ids and names are no text (`mapNames`). What nothing is changed in is given back as it is.
  */
 export function mapTexts<S extends Spoken>(spoken: S, rewrite: (slot: Slot) => string): S {
   const system = mapText(spoken.system, 'system', rewrite)
@@ -38,6 +44,88 @@ export function slotsOf(spoken: Spoken): Slot[] {
     return slot.text
   })
   return slots
+}
+
+/**
+ * Goes through the texts that stand next to each other in one message, which a model reads as one, and puts in their place
+ * what `rewrite` makes of them: as many texts, of which those that became empty are left out.
+ */
+export function mapNeighbours<S extends Spoken>(
+  spoken: S,
+  rewrite: (texts: readonly string[]) => readonly string[],
+): S {
+  const messages = mapAll(spoken.messages, (message) => {
+    const { content } = message
+    return typeof content === 'string' || content.length < 2
+      ? message
+      : withValue(message, 'content', mapRuns(content, rewrite))
+  })
+  return messages === spoken.messages ? spoken : { ...spoken, messages }
+}
+
+function mapRuns(
+  parts: readonly ContentPart[],
+  rewrite: (texts: readonly string[]) => readonly string[],
+): readonly ContentPart[] {
+  const mapped: ContentPart[] = []
+  let isSame = true
+  for (let from = 0; from < parts.length; ) {
+    const texts: string[] = []
+    for (let part = parts[from]; part?.type === 'text'; part = parts[from + texts.length]) texts.push(part.text)
+    const run = parts.slice(from, from + Math.max(1, texts.length))
+    from += run.length
+    const rewritten = texts.length < 2 ? texts : rewrite(texts)
+    if (rewritten.every((text, at) => text === texts[at])) mapped.push(...run)
+    else {
+      isSame = false
+      mapped.push(...rewritten.filter((text) => text !== '').map((text) => ({ type: 'text' as const, text })))
+    }
+  }
+  return isSame ? parts : mapped
+}
+
+/** What a request calls by some name: a call of a tool, a tool or a form of the answer, the end user. */
+export type Name = { of: 'call' | 'definition' | 'user'; text: string }
+
+/**
+ * Goes through every id and name of a request and puts in its place what `rewrite` makes of it; an end user without a name
+ * is left out.
+ */
+export function mapNames<S extends Spoken>(spoken: S, rewrite: (name: Name) => string): S {
+  const id = (text: string) => rewrite({ of: 'call', text })
+  const name = (text: string) => rewrite({ of: 'definition', text })
+  const messages = mapAll(spoken.messages, (message) => {
+    if (message.role === 'tool') return withValue(message, 'toolCallId', id(message.toolCallId))
+    if (message.role !== 'assistant' || !message.toolCalls) return message
+    const toolCalls = mapAll(message.toolCalls, (call) =>
+      withValue(withValue(call, 'id', id(call.id)), 'name', name(call.name)),
+    )
+    return withValue(message, 'toolCalls', toolCalls)
+  })
+  const options = spoken.options && mapOptionNames(spoken.options, name, rewrite)
+  const isSame = messages === spoken.messages && options === spoken.options
+  return isSame ? spoken : { ...spoken, messages, options }
+}
+
+function mapOptionNames(
+  options: GenerationOptions,
+  nameOf: (text: string) => string,
+  rewrite: (name: Name) => string,
+): GenerationOptions {
+  const { tools, toolChoice, responseFormat, user } = options
+  const named = <T extends { name: string }>(one: T): T => withValue(one, 'name', nameOf(one.name))
+  const changed = {
+    tools: tools && mapAll(tools, named),
+    toolChoice: typeof toolChoice === 'object' ? named(toolChoice) : toolChoice,
+    responseFormat: responseFormat?.type === 'json_schema' ? named(responseFormat) : responseFormat,
+    user: user && (rewrite({ of: 'user', text: user }) || undefined),
+  }
+  const isSame =
+    changed.tools === tools &&
+    changed.toolChoice === toolChoice &&
+    changed.responseFormat === responseFormat &&
+    changed.user === user
+  return isSame ? options : { ...options, ...changed }
 }
 
 type Rewrite = (slot: Slot) => string
@@ -103,7 +191,7 @@ function mapObject(value: object, rewrite: Rewrite): object {
 }
 
 /** The list itself when nothing in it changes. */
-function mapAll<T>(list: readonly T[], map: (item: T) => T): readonly T[] {
+function mapAll<T, List extends readonly T[]>(list: List & readonly T[], map: (item: T) => T): List | T[] {
   let changed: T[] | undefined
   for (const [at, item] of list.entries()) {
     const mapped = map(item)

@@ -105,7 +105,7 @@ export function parseBody(raw: Buffer, schema: z.ZodType): unknown {
   if (deeperThan(value, JSON_DEPTH)) {
     throw new GatewayError('INVALID_JSON', `The body nests deeper than ${JSON_DEPTH} levels.`)
   }
-  return check(value, schema)
+  return checkAgainst(schema, value)
 }
 
 /** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */
@@ -116,10 +116,11 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
       throw invalidField(name, `The parameter "${name}" was given more than once.`, value)
     values[name] = value
   }
-  return check(values, schema)
+  return checkAgainst(schema, values)
 }
 
-function check(value: unknown, schema: z.ZodType): unknown {
+/** The value as the schema makes it. @throws VALIDATION_ERROR naming the first field at fault */
+export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   // Asked again for the input at fault: zod's fast way does not keep it.

@@ -110,7 +110,8 @@ const ANTHROPIC_TYPES = new Map<number, string>([
   [503, 'overloaded_error'],
 ])
 
-function flatLabel({ code, details }: GatewayError): string {
+/** What a flat body says in `error`. */
+export function flatLabel({ code, details }: GatewayError): string {
   const topField = details?.field.split('.', 1)[0]
   return code === 'VALIDATION_ERROR' && topField ? `Invalid ${topField}` : ERRORS[code].label
 }

@@ -1,10 +1,10 @@
-import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../../shared/errors.ts'
 import { secretHash as hashOf } from '../../shared/ids.ts'
 import { mayUse } from '../../shared/permissions.ts'
 import { KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
+import { createFreshCache } from '../db/fresh-cache.ts'
 import type { Caller } from '../http/caller.ts'
 import { type AddressList, type ClientRequest, clientAddress, createAddressList } from '../http/client-address.ts'
 import { rightsOfKey } from './rights.ts'
@@ -37,51 +37,39 @@ export type AuthenticatorOptions = {
 }
 
 /** What the cache holds of a key; `allowedFrom` is undefined when it may be used from everywhere. */
-type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined; lookedUpAtMs: number }
+type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined }
 
 /** Looks keys up by their SHA-256 and remembers them for KEY_CACHE_MS, the published bound on a revocation's delay. */
 export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {
   const proxies = createAddressList(trustedProxies)
-  const cache = new LRUCache<string, KnownKey>({ max: KEYS_CACHED })
-  let generation = 0
-
-  async function lookUp(secretHash: string, request: ClientRequest): Promise<Caller> {
-    const lookedUpAtMs = clock.now()
-    const startedIn = generation
-    const found = await findPresentedKey(db, secretHash)
-    if (!found) {
-      cache.delete(secretHash)
-      throw unknown()
-    }
-    const key = toKnownKey(found, secretHash, lookedUpAtMs)
-    // A change that came while the store was asked may or may not be in its answer.
-    if (startedIn === generation) cache.set(secretHash, key)
-    return admit(key, request, clock.now())
-  }
+  const keys = createFreshCache<KnownKey>({
+    clock,
+    maxAgeMs: KEY_CACHE_MS,
+    names: KEYS_CACHED,
+    async load(secretHash) {
+      const found = await findPresentedKey(db, secretHash)
+      if (!found) throw unknown()
+      return toKnownKey(found, secretHash)
+    },
+  })
 
   /** What changes between two requests with one key: the time, and where they come from. */
-  function admit({ caller, expiresAtMs, allowedFrom }: KnownKey, request: ClientRequest, now: number): Caller {
-    if (now >= expiresAtMs) throw expired()
+  function admit({ caller, expiresAtMs, allowedFrom }: KnownKey, request: ClientRequest): Caller {
+    if (clock.now() >= expiresAtMs) throw expired()
     if (allowedFrom !== undefined) checkAddress(clientAddress(request, proxies), allowedFrom)
     return caller
   }
 
   return {
     authenticate(request) {
-      const secretHash = hashOf(presentedKey(request.headers))
-      const known = cache.get(secretHash)
-      const now = clock.now()
-      if (known && now - known.lookedUpAtMs < KEY_CACHE_MS) return admit(known, request, now)
-      return lookUp(secretHash, request)
+      const key = keys.of(hashOf(presentedKey(request.headers)))
+      return key instanceof Promise ? key.then((found) => admit(found, request)) : admit(key, request)
     },
-    forgetKeys() {
-      generation += 1
-      cache.clear()
-    },
+    forgetKeys: () => keys.forget(),
     async lookUpAgain(tx, { secretHash }) {
       const found = await findPresentedKey(tx, secretHash)
       if (!found) throw unknown()
-      const { caller, expiresAtMs } = toKnownKey(found, secretHash, clock.now())
+      const { caller, expiresAtMs } = toKnownKey(found, secretHash)
       if (clock.now() >= expiresAtMs) throw expired()
       return caller
     },
@@ -115,11 +103,7 @@ function checkAddress(address: string | undefined, allowedFrom: AddressList): vo
   )
 }
 
-function toKnownKey(
-  { row, owner, ownerRights, tenantName }: PresentedKey,
-  secretHash: string,
-  lookedUpAtMs: number,
-): KnownKey {
+function toKnownKey({ row, owner, ownerRights, tenantName }: PresentedKey, secretHash: string): KnownKey {
   const stored = readSettings(row.settings)
   const { settings } = stored
   const rights = rightsOfKey(stored, ownerRights)
@@ -144,7 +128,6 @@ function toKnownKey(
     },
     expiresAtMs: row.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(row.expires_at),
     allowedFrom: settings.allowedIPs.length === 0 ? undefined : createAddressList(settings.allowedIPs),
-    lookedUpAtMs,
   }
 }
 

@@ -9,8 +9,10 @@ import type { Db } from '../db/database.ts'
 import { requireCovered } from '../http/access.ts'
 import type { Caller } from '../http/caller.ts'
 import { idOf } from '../http/route.ts'
+import { findBuiltIn } from '../policies/built-in.ts'
+import { findPolicyIds } from '../policies/store.ts'
 import { rightsOfKey } from './rights.ts'
-import { changedSettings, checkPolicies, readSettings, type StoredSettings, writeSettings } from './settings.ts'
+import { changedSettings, readSettings, type StoredSettings, withPolicyIds, writeSettings } from './settings.ts'
 import { findKey, findOtherKeysOfAdministrators, findOwner, insertKey, type OwnedKey, updateKey } from './store.ts'
 
 /** A key, and its secret, which is shown this once. */
@@ -23,12 +25,12 @@ export type NewSecret = { key: OwnedKey; secret: string }
 export function createKey(
   deps: ChangeDeps,
   actor: Actor,
-  { name, userId, expiresAt = null, ...settings }: z.output<typeof CreateKeyRequest>,
+  { name, userId, expiresAt = null, ...given }: z.output<typeof CreateKeyRequest>,
 ): Promise<NewSecret> {
   const now = deps.clock.now()
   const expires = toExpiry(expiresAt, now)
-  checkPolicies(settings)
   return change(deps, actor, async ({ tx, caller, record }) => {
+    const settings = withPolicyIds(given, await knownPolicies(tx, caller))
     const ownerId = userId ?? caller.userId
     const found = await findOwner(tx, caller.tenantId, ownerId)
     if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
@@ -73,8 +75,7 @@ export function changeKey(
   const expiry = expiresAt === undefined ? {} : { expires_at: toExpiry(expiresAt, now) }
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
     refuseRevoked(key)
-    const settings = changedSettings(stored.settings, request)
-    checkPolicies(settings)
+    const settings = withPolicyIds(changedSettings(stored.settings, request), await knownPolicies(tx, caller))
     let { grantedLevels } = stored
     if (adminAccess !== undefined) {
       // Said anew, so it means what the owner has today.
@@ -187,6 +188,12 @@ async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: Own
     `"${row.name}" is the last key of an administrator in this tenant: make another one first. Once it is gone, only the ` +
       'operator can make one, with POST /api/admin/tenants/{tenantId}/admin-key.',
   )
+}
+
+/** Asked in the change itself, so no policy can go while a key is given it. */
+async function knownPolicies(tx: Db, { tenantId }: Caller): Promise<(id: string) => boolean> {
+  const own = new Set(await findPolicyIds(tx, tenantId))
+  return (id) => own.has(id) || findBuiltIn(id) !== undefined
 }
 
 /** @throws API_KEY_REVOKED */

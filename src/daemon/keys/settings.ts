@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { invalidField } from '../../shared/errors.ts'
 import { LEVELS, type Rights, SECTIONS } from '../../shared/permissions.ts'
+import { toPolicyId } from '../../shared/policy-id.ts'
 import { KeySettings, type UpdateKeyRequest } from '../../shared/wire/keys.ts'
-import { isKnownPolicy } from '../policies/resolve.ts'
 
 /** What the column `settings` of a key holds. */
 export type StoredSettings = {
@@ -41,16 +41,20 @@ export function changedSettings(settings: KeySettings, request: z.output<typeof 
 const withoutUnset = (fields: object = {}): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
-/** @throws VALIDATION_ERROR for a policy that does not exist, and for a default that the key could not use. */
-export function checkPolicies({ allowedSMLTPPolicies, defaultSMLTPPolicy }: KeySettings): void {
-  const unknown = allowedSMLTPPolicies.find((name) => !isKnownPolicy(name))
-  if (unknown !== undefined) {
-    throw invalidField('allowedSMLTPPolicies', `There is no policy "${unknown}".`, unknown)
+/**
+ * `settings` with their policies called by id, as `isKnown` takes them: whatever was written, name or id and in any case.
+ * @throws VALIDATION_ERROR for a policy that does not exist, and for a default that the key could not use.
+ */
+export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => boolean): KeySettings {
+  const idOf = (field: string, name: string): string => {
+    const id = toPolicyId(name)
+    if (!isKnown(id)) throw invalidField(field, `There is no policy "${name}".`, name)
+    return id
   }
-  if (defaultSMLTPPolicy === null) return
-  if (!isKnownPolicy(defaultSMLTPPolicy)) {
-    throw invalidField('defaultSMLTPPolicy', `There is no policy "${defaultSMLTPPolicy}".`, defaultSMLTPPolicy)
-  }
+  const allowed = settings.allowedSMLTPPolicies.map((name) => idOf('allowedSMLTPPolicies', name))
+  const allowedSMLTPPolicies = [...new Set(allowed)]
+  if (settings.defaultSMLTPPolicy === null) return { ...settings, allowedSMLTPPolicies }
+  const defaultSMLTPPolicy = idOf('defaultSMLTPPolicy', settings.defaultSMLTPPolicy)
   if (allowedSMLTPPolicies.length > 0 && !allowedSMLTPPolicies.includes(defaultSMLTPPolicy)) {
     throw invalidField(
       'defaultSMLTPPolicy',
@@ -58,4 +62,5 @@ export function checkPolicies({ allowedSMLTPPolicies, defaultSMLTPPolicy }: KeyS
       defaultSMLTPPolicy,
     )
   }
+  return { ...settings, allowedSMLTPPolicies, defaultSMLTPPolicy }
 }

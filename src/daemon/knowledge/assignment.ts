@@ -1,7 +1,9 @@
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { PERSONAL_INDEXES } from '../../shared/spec-limits.ts'
+import { INDEX_PLACES, PERSONAL_INDEXES } from '../../shared/spec-limits.ts'
+import type { License } from '../../shared/wire/users.ts'
 import type { Db } from '../db/database.ts'
 import { findGroupRow } from '../groups/store.ts'
+import type { Caller } from '../http/caller.ts'
 import { findPayer } from '../users/store.ts'
 import { countPersonalIndexes, type IndexRow } from './store.ts'
 
@@ -17,6 +19,33 @@ export function assignmentAfter(before: Assignment, { assignedUser, assignedGrou
     assigned_user_id: assignedUser === null ? null : before.assigned_user_id,
     assigned_group_id: assignedGroup === null ? null : before.assigned_group_id,
   }
+}
+
+/** The licence that an index is under: that of its user, else of the one who makes it. */
+export async function licenseFor(
+  tx: Db,
+  { tenantId, userLicense }: Pick<Caller, 'tenantId' | 'userLicense'>,
+  { assigned_user_id: userId }: Assignment,
+): Promise<License> {
+  const user = userId === null ? undefined : await findPayer(tx, tenantId, userId)
+  return user?.license ?? userLicense
+}
+
+/**
+ * Whether an index may be said to be there, by the licence of whom it is for. The hint changes nothing else: an index is where
+ * the store of the gateway is.
+ * @throws REGION_NOT_ALLOWED
+ */
+export function checkPlace(
+  license: License,
+  { region, cloud }: { region?: string | undefined; cloud?: string | undefined },
+): void {
+  const only = INDEX_PLACES[license]
+  if (only === undefined || ((region ?? only.region) === only.region && (cloud ?? only.cloud) === only.cloud)) return
+  throw new GatewayError(
+    'REGION_NOT_ALLOWED',
+    `The licence ${license} allows indexes in ${only.cloud}/${only.region} only; leave \`region\` and \`cloud\` out.`,
+  )
 }
 
 /**

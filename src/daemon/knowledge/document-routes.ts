@@ -6,33 +6,38 @@ import { ListDocumentsQuery, ListDocumentsResponse, TrainResponse } from '../../
 import { toPagination } from '../db/list-page.ts'
 import { idOf, type Route, reply, route } from '../http/route.ts'
 import type { Log } from '../log.ts'
+import { createDocumentScreening } from './document-screening.ts'
 import { deleteDocument, documentNotFound, listDocuments } from './documents.ts'
 import { namespaceOf } from './index-view.ts'
+import { type RulesOfCallDeps, rulesOfCall } from './rules-of-call.ts'
 import type { IndexRow } from './store.ts'
 import { type TrainDeps, type TrainedDocument, trainIndex } from './train.ts'
 import { receiveUpload } from './upload.ts'
 import { withUploadDirectory } from './upload-directory.ts'
 import { getUsableIndex } from './usable-index.ts'
 
-export type DocumentDeps = TrainDeps & {
-  log: Log
-  /** Where uploads are kept until they are indexed. */
-  uploadsDir: string
-}
+export type DocumentDeps = TrainDeps &
+  RulesOfCallDeps & {
+    log: Log
+    /** Where uploads are kept until they are indexed. */
+    uploadsDir: string
+  }
+
+const TRAIN_PATH = '/api/external/indexes/{indexName}/train'
 
 const FORBIDDEN = { description: 'The key may not use an index of this name', schema: FlatError }
 const NO_INDEX = { description: 'No index of this name that the key may read', schema: FlatError }
 
 /** The routes of what an index holds, for whoever may read it (named-endpoints §19; listing and deleting are ours). */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
-  const { db, clock } = deps
+  const { db, guards } = deps
   const training = new Map<string, number>()
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = { access: 'key', errors: 'flat', tags: ['Indexes'] }
   return [
     route({
       ...common,
       method: 'POST',
-      path: '/api/external/indexes/{indexName}/train',
+      path: TRAIN_PATH,
       summary: 'Add documents to a knowledge base (multipart/form-data: files, text_inputs)',
       bodyLimit: 'unread',
       responses: {
@@ -42,7 +47,10 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         404: NO_INDEX,
         413: { description: 'Every file is too large, or all together are', schema: FlatError },
         415: { description: 'Not multipart/form-data', schema: FlatError },
-        503: { description: 'The tenant has enough trainings in hand', schema: FlatError },
+        503: {
+          description: 'The tenant has enough trainings in hand, or the policy of the key is gone',
+          schema: FlatError,
+        },
       },
       async handle(context) {
         const { caller, params, request, requestId, signal } = context
@@ -51,11 +59,16 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         if (others >= TRAININGS) throw tooManyTrainings()
         training.set(caller.tenantId, others + 1)
         try {
-          return await withUploadDirectory(uploadsDir, clock, async (directory) => {
+          return await withUploadDirectory(uploadsDir, async (directory) => {
             const uploads = await receiveUpload(request, directory, signal)
             // Everything has come: from here on silence on the connection is ours, not the client's.
             request.setTimeout(0)
-            const documents = await trainIndex(uploads, index, deps, context)
+            const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
+            const screening = createDocumentScreening(rules, caller, guards)
+            // Also of a training that breaks: what it has stored until then stays.
+            const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
+              record(screening.incidents()),
+            )
             const counts = { index: index.name, documents: documents.length, failed: countOf(documents, 'failed') }
             log.info({ request_id: requestId, ...counts }, 'index trained')
             if (counts.failed === documents.length) throw nothingTrained(uploads, documents)

@@ -5,8 +5,8 @@ import { engineOf } from '../db/engine.ts'
 import { insertRows } from '../db/insert-rows.ts'
 import type { Tables } from '../db/tables.ts'
 import type { Passage } from './chunking.ts'
-import type { NewSegment, Run } from './segment.ts'
-import { deleteSegments, insertSegment, publishSegments } from './segment-store.ts'
+import type { Run } from './segment.ts'
+import { deleteSegments, publishSegments } from './segment-store.ts'
 
 export type IndexKey = { tenantId: string; indexId: string }
 /** A document as it is stored: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
@@ -16,49 +16,80 @@ export type DocumentKey = IndexKey & { documentId: string }
 /** A document that is being written. Its passages have ids that follow each other, from this one on. */
 export type Draft = DocumentKey & { firstPassageId: number }
 
-/** What the index holds under this name: the hash of its content, and of how many passages it consists. */
-export async function findDocument(
+/** What the index holds under these names, by name: the hash of its content, and of how many passages it consists. */
+export async function findDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
-  source: string,
-): Promise<{ contentHash: string; passageCount: number } | undefined> {
-  const row = await db
+  sources: readonly string[],
+): Promise<Map<string, { contentHash: string; passageCount: number }>> {
+  if (sources.length === 0) return new Map()
+  const rows = await db
     .selectFrom('documents')
-    .select(['content_hash', 'passage_count'])
+    .select(['source', 'content_hash', 'passage_count'])
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
-    .where('source', '=', source)
+    .where('source', 'in', sources)
     .where('state', '=', 'published')
-    .executeTakeFirst()
-  return row && { contentHash: row.content_hash, passageCount: row.passage_count }
+    .execute()
+  return new Map(
+    rows.map(({ source, content_hash, passage_count }) => [
+      source,
+      { contentHash: content_hash, passageCount: passage_count },
+    ]),
+  )
 }
 
 /** Makes room for a document that no search sees yet. Takes a transaction. */
-export async function insertDraft(
+export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument): Promise<Draft> {
+  await lockPassageIds(tx)
+  const [draft] = await insertDocuments(tx, index, [document], 'draft')
+  return draft as Draft
+}
+
+/**
+ * Stores documents that a search finds from the commit on, each in the place of what was published under its name. Their
+ * passages, in one row of ids, and the segment that holds them are still to be written. Takes a transaction.
+ * @returns the new documents, and those whose place they took.
+ */
+export async function insertPublished(
+  tx: Db,
+  index: IndexKey,
+  documents: readonly NewDocument[],
+): Promise<{ drafts: Draft[]; replaced: { source: string; documentId: string }[] }> {
+  await lockPassageIds(tx)
+  const sources = documents.map(({ source }) => source)
+  const replaced = await discardPublished(tx, index, sources)
+  return { drafts: await insertDocuments(tx, index, documents, 'published'), replaced }
+}
+
+async function insertDocuments(
   tx: Db,
   { tenantId, indexId }: IndexKey,
-  { source, title, contentHash, passageCount, now }: NewDocument,
-): Promise<Draft> {
-  await lockPassageIds(tx)
-  const documentId = newId()
-  const firstPassageId = await nextPassageId(tx)
-  await tx
-    .insertInto('documents')
-    .values({
-      id: documentId,
-      tenant_id: tenantId,
-      index_id: indexId,
-      source,
-      title,
-      content_hash: contentHash,
-      passage_count: passageCount,
-      state: 'draft',
-      created_at: now,
-      first_passage_id: firstPassageId,
-      in_shared_segment: 0,
-    })
-    .execute()
-  return { tenantId, indexId, documentId, firstPassageId }
+  documents: readonly NewDocument[],
+  state: 'draft' | 'published',
+): Promise<Draft[]> {
+  let next = await nextPassageId(tx)
+  const drafts = documents.map(({ passageCount }) => {
+    const firstPassageId = next
+    // A document without passages takes an id as well, or the next one would have the same.
+    next += Math.max(passageCount, 1)
+    return { tenantId, indexId, documentId: newId(), firstPassageId }
+  })
+  const rows = documents.map(({ source, title, contentHash, passageCount, now }, at) => ({
+    id: drafts[at]?.documentId as string,
+    tenant_id: tenantId,
+    index_id: indexId,
+    source,
+    title,
+    content_hash: contentHash,
+    passage_count: passageCount,
+    state,
+    created_at: now,
+    first_passage_id: drafts[at]?.firstPassageId as number,
+    in_shared_segment: documents.length > 1 ? 1 : 0,
+  }))
+  await insertRows(tx, 'documents', rows)
+  return drafts
 }
 
 /** Behind all passages that there are, and behind those that drafts have still to write. */
@@ -74,31 +105,30 @@ async function nextPassageId(tx: Db): Promise<number> {
     .orderBy('first_passage_id', 'desc')
     .limit(1)
     .executeTakeFirst()
-  // A document without passages takes an id as well, or the next one would have the same.
   const reserved = document ? Number(document.first_passage_id) + Math.max(document.passage_count, 1) : 1
   return Math.max(Number(last) + 1, reserved)
 }
 
-/** Adds passages to a draft, with the segment that `segmentOf` made of them. Takes a transaction. */
+/** Adds passages to documents, in one statement. Takes a transaction. */
 export async function insertPassages(
   tx: Db,
-  { tenantId, indexId, documentId, firstPassageId }: Draft,
-  passages: readonly Passage[],
-  segment: NewSegment,
-  now: string,
+  documents: readonly { draft: Draft; passages: readonly Passage[] }[],
 ): Promise<void> {
-  const rows = passages.map(({ position, headings, body, page = null }) => ({
-    id: firstPassageId + position,
-    tenant_id: tenantId,
-    index_id: indexId,
-    document_id: documentId,
+  const rows = documents.flatMap(({ draft, passages }) => passagesToRows(draft, passages))
+  await insertRows(tx, 'passages', rows)
+}
+
+function passagesToRows(draft: Draft, passages: readonly Passage[]): Tables['passages'][] {
+  return passages.map(({ position, headings, body, page = null }) => ({
+    id: draft.firstPassageId + position,
+    tenant_id: draft.tenantId,
+    index_id: draft.indexId,
+    document_id: draft.documentId,
     position,
     headings,
     body,
     page,
   }))
-  await insertRows(tx, 'passages', rows)
-  await insertSegment(tx, { tenantId, indexId }, documentId, segment, now)
 }
 
 /**
@@ -109,15 +139,7 @@ export async function insertPassages(
 export async function publishDraft(tx: Db, draft: DocumentKey, source: string): Promise<DocumentKey[]> {
   const { tenantId, indexId, documentId } = draft
   await lockPassageIds(tx)
-  const replaced = await tx
-    .updateTable('documents')
-    .set({ state: 'discarded' })
-    .where('tenant_id', '=', tenantId)
-    .where('index_id', '=', indexId)
-    .where('source', '=', source)
-    .where('state', '=', 'published')
-    .returning('id')
-    .execute()
+  const replaced = await discardPublished(tx, draft, [source])
   const { numUpdatedRows } = await tx
     .updateTable('documents')
     .set({ state: 'published' })
@@ -128,7 +150,23 @@ export async function publishDraft(tx: Db, draft: DocumentKey, source: string): 
     .executeTakeFirstOrThrow()
   if (numUpdatedRows !== 1n) throw new Error(`the draft of "${source}" was discarded before it was complete`)
   await publishSegments(tx, tenantId, documentId)
-  return replaced.map(({ id }) => ({ tenantId, indexId, documentId: id }))
+  return replaced.map(({ documentId }) => ({ tenantId, indexId, documentId }))
+}
+
+function discardPublished(
+  tx: Db,
+  { tenantId, indexId }: IndexKey,
+  sources: readonly string[],
+): Promise<{ source: string; documentId: string }[]> {
+  return tx
+    .updateTable('documents')
+    .set({ state: 'discarded' })
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('source', 'in', sources)
+    .where('state', '=', 'published')
+    .returning(['source', 'id as documentId'])
+    .execute()
 }
 
 /** What is not published, nor buried, and was written before `before` (ISO 8601), in any index of the tenant. */
@@ -142,6 +180,45 @@ export async function findUnpublished(db: Db, tenantId: string, before: string):
     .where('created_at', '<', before)
     .execute()
   return rows.map(({ id, index_id }) => ({ tenantId, indexId: index_id, documentId: id }))
+}
+
+/**
+ * The tenants that have something unpublished from before `before` (ISO 8601): documents, or segments of merges and
+ * rebuilds.
+ */
+export async function findTenantsWithDrafts(db: Db, before: string): Promise<string[]> {
+  const ofDocuments = db
+    .selectFrom('documents')
+    .select('tenant_id')
+    .where('state', '<>', 'published')
+    .where('state', '<>', 'buried')
+    .where('created_at', '<', before)
+  const ofSegments = db
+    .selectFrom('indexes')
+    .innerJoin('segments', (join) =>
+      join
+        .onRef('segments.tenant_id', '=', 'indexes.tenant_id')
+        .onRef('segments.index_id', '=', 'indexes.id')
+        .on('segments.state', '=', 'draft'),
+    )
+    .select('segments.tenant_id')
+    .where('segments.document_id', 'is', null)
+    .where('segments.created_at', '<', before)
+  const rows = await ofDocuments.union(ofSegments).execute()
+  return rows.map(({ tenant_id }) => tenant_id)
+}
+
+/** Holds a draft until the transaction ends. @throws Error when it was discarded meanwhile */
+export async function holdDraft(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
+  const { numUpdatedRows } = await tx
+    .updateTable('documents')
+    .set({ state: 'draft' })
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('id', '=', documentId)
+    .where('state', '=', 'draft')
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows !== 1n) throw new Error('the draft was discarded before it was complete')
 }
 
 /** From here on nobody can publish the document. False when somebody has. */
@@ -245,14 +322,58 @@ export async function findUnindexed(
   )
 }
 
-/** All passages of a document, in order. */
-export function readPassages(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<Passage[]> {
+/** The published documents of an index: the ids of their passages, in the order of these. */
+export type DocumentRun = Run & { documentId: string; source: string; title: string }
+
+export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<DocumentRun[]> {
+  const rows = await db
+    .selectFrom('documents')
+    .select(['id', 'source', 'title', 'first_passage_id', 'passage_count'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'published')
+    .where('first_passage_id', 'is not', null)
+    .orderBy('first_passage_id')
+    .execute()
+  return rows.map(({ id, source, title, first_passage_id, passage_count }) => ({
+    documentId: id,
+    source,
+    title,
+    first: Number(first_passage_id),
+    count: passage_count,
+  }))
+}
+
+const MARKED_AT_ONCE = 500
+
+/** Notes that words of these documents are, or are about to be, in segments with others. */
+export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: readonly string[]): Promise<void> {
+  for (let start = 0; start < ids.length; start += MARKED_AT_ONCE) {
+    await db
+      .updateTable('documents')
+      .set({ in_shared_segment: 1 })
+      .where('tenant_id', '=', tenantId)
+      .where('index_id', '=', indexId)
+      .where('id', 'in', ids.slice(start, start + MARKED_AT_ONCE))
+      .where('in_shared_segment', '=', 0)
+      .execute()
+  }
+}
+
+/** The passages of a document, in order, from a position on. */
+export function readPassages(
+  db: Db,
+  { tenantId, indexId, documentId }: DocumentKey,
+  { from, limit }: { from: number; limit: number },
+): Promise<Passage[]> {
   return db
     .selectFrom('passages')
     .select(['position', 'headings', 'body', 'page'])
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('document_id', '=', documentId)
+    .where('position', '>=', from)
+    .where('position', '<', from + limit)
     .orderBy('position')
     .execute()
 }

@@ -16,19 +16,38 @@ export async function purgeDeletedIndexes(db: Db): Promise<void> {
     .select(['tenant_id', 'id'])
     .where('deleted_at', 'is not', null)
     .where((the) =>
-      the.exists(
-        the
-          .selectFrom('documents')
-          .select('documents.id')
-          .whereRef('documents.tenant_id', '=', 'indexes.tenant_id')
-          .whereRef('documents.index_id', '=', 'indexes.id'),
+      the.or(
+        (['documents', 'segments'] as const).map((table) =>
+          the.exists(
+            sql`(select 1 from ${sql.table(table)} t where t.tenant_id = indexes.tenant_id and t.index_id = indexes.id)`,
+          ),
+        ),
       ),
     )
     .execute()
   for (const { tenant_id, id } of indexes) await emptyIndex(db, { tenantId: tenant_id, indexId: id })
 }
 
+/** Whether the index is deleted. What goes wrong when something is written to it is then no fault of ours. */
+export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promise<boolean> {
+  const row = await db
+    .selectFrom('indexes')
+    .select('deleted_at')
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', indexId)
+    .executeTakeFirst()
+  return row?.deleted_at !== null
+}
+
 async function emptyIndex(db: Db, { tenantId, indexId }: IndexKey): Promise<void> {
+  // First, because a training that is writing one would add segments to it after ours are deleted.
+  await db
+    .updateTable('documents')
+    .set({ state: 'discarded' })
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'draft')
+    .execute()
   const ofIndex = <Table extends 'passages' | 'segments' | 'documents', T>(
     query: SelectQueryBuilder<Tables, Table, T>,
   ) => query.where(sql<boolean>`tenant_id = ${tenantId} and index_id = ${indexId}`).limit(ROWS_PER_TRANSACTION)

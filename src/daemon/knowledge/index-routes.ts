@@ -10,6 +10,7 @@ import {
   CreateIndexResponse,
   ListIndexesQuery,
   ListIndexesResponse,
+  RebuildIndexResponse,
   ShowIndexResponse,
   UpdateIndexRequest,
   UpdateIndexResponse,
@@ -19,9 +20,12 @@ import { type ChangeDeps, change } from '../audit/change.ts'
 import type { Db } from '../db/database.ts'
 import { toPagination } from '../db/list-page.ts'
 import { idOf, type Route, reply, route } from '../http/route.ts'
-import { assignmentAfter, checkAssignment } from './assignment.ts'
+import { assignmentAfter, checkAssignment, checkPlace, licenseFor } from './assignment.ts'
+import type { Extractor } from './extract/pool.ts'
 import { toCreatedIndex, toIndex } from './index-view.ts'
+import { type InPublication, rebuildIndex } from './rebuild.ts'
 import { findIndexDetails, type IndexDetails, insertIndex, listIndexes, updateIndex } from './store.ts'
+import type { Retrieval } from './vectors/retrieval.ts'
 
 const NOT_FOUND = { description: 'No index of this tenant has this id', schema: StructuredError }
 const NAME_EXISTS = { description: 'The name exists', schema: StructuredError }
@@ -29,9 +33,11 @@ const EITHER_ERROR = z.union([StructuredError, FlatError])
 const REFUSED = { description: 'A field is wrong; flat when it is the name or the group', schema: EITHER_ERROR }
 const FORBIDDEN = { description: 'Not an administrator; flat when the quota is used up', schema: EITHER_ERROR }
 
+export type IndexDeps = ChangeDeps & Pick<Retrieval, 'embeddingOf'> & { extractor: Extractor }
+
 /** How administrators keep indexes (named-endpoints §19). None of it shows what an index holds. */
-export function indexRoutes(deps: ChangeDeps): Route[] {
-  const { db, clock } = deps
+export function indexRoutes(deps: IndexDeps): Route[] {
+  const { db, clock, embeddingOf, extractor } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
     access: 'index-management',
     errors: 'structured',
@@ -67,6 +73,7 @@ export function indexRoutes(deps: ChangeDeps): Route[] {
         }
         const index = await change(deps, context, async ({ tx, record }) => {
           await checkAssignment(tx, caller.tenantId, assignment, NOBODY)
+          checkPlace(await licenseFor(tx, caller, assignment), body)
           await insertIndex(tx, row)
           await record({ ...activityOn(row, 'create'), metadata: assignment })
           return getDetails(tx, caller.tenantId, row.id)
@@ -104,7 +111,11 @@ export function indexRoutes(deps: ChangeDeps): Route[] {
       responses: { 200: { description: 'The index', schema: ShowIndexResponse }, 404: NOT_FOUND },
       async handle({ caller, params }) {
         const index = await getDetails(db, caller.tenantId, idOf(params.indexId, notFound))
-        return reply(200, { success: true, index: toIndex(index) } satisfies z.input<typeof ShowIndexResponse>)
+        const embedding = await embeddingOf({ tenantId: caller.tenantId, indexId: index.id })
+        return reply(200, {
+          success: true,
+          index: { ...toIndex(index), embedding },
+        } satisfies z.input<typeof ShowIndexResponse>)
       },
     }),
     route({
@@ -145,6 +156,42 @@ export function indexRoutes(deps: ChangeDeps): Route[] {
           message: 'Index updated',
           index: toIndex(index),
         } satisfies z.input<typeof UpdateIndexResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/external/indexes/{indexId}/rebuild',
+      rate: 'write',
+      summary: 'Make what searches use of a knowledge base anew, from the passages it has',
+      responses: {
+        200: { description: 'Searches use the new one', schema: RebuildIndexResponse },
+        404: NOT_FOUND,
+        409: { description: 'Documents are being added or removed', schema: StructuredError },
+      },
+      async handle(context) {
+        const { caller, params, request, signal } = context
+        const { tenantId } = caller
+        const id = idOf(params.indexId, notFound)
+        const index = await getActive(db, tenantId, id)
+        // Silence on the connection is ours from here on, not the client's.
+        request.setTimeout(0)
+        const inPublication: InPublication = (publish, rebuilt) =>
+          change(deps, context, async ({ tx, record }) => {
+            await getActive(tx, tenantId, id)
+            await publish(tx)
+            await record({
+              ...activityOn(index, 'rebuild'),
+              description: `rebuilt index "${index.name}"`,
+              metadata: rebuilt,
+            })
+          })
+        const rebuilt = await rebuildIndex({ tenantId, indexId: id }, { db, clock, extractor, inPublication }, signal)
+        return reply(200, {
+          success: true,
+          message: 'Index rebuilt',
+          rebuilt,
+        } satisfies z.input<typeof RebuildIndexResponse>)
       },
     }),
     route({
@@ -208,7 +255,10 @@ async function getActive(tx: Db, tenantId: string, id: string): Promise<IndexDet
   return index
 }
 
-const activityOn = ({ id, name }: { id: string; name: string }, operation: 'create' | 'update' | 'delete') =>
+const activityOn = (
+  { id, name }: { id: string; name: string },
+  operation: 'create' | 'update' | 'delete' | 'rebuild',
+) =>
   ({
     type: 'index_management',
     operation,

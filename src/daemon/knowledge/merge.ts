@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts'
 import { deleteBuried, findBuried, type IndexKey } from './document-store.ts'
 import { isWorn, segmentsToMerge } from './merge-plan.ts'
 import { pageCountOf } from './postings.ts'
-import { goneOrdinals, mergePages, type Run, renumber } from './segment.ts'
+import { goneOrdinals, mergePages, renumber } from './segment.ts'
 import {
   abandonMerge,
   claimForMerge,
@@ -13,7 +13,7 @@ import {
   findSegments,
   findUnmerged,
   insertPages,
-  insertSegmentRow,
+  insertSegment,
   pageName,
   publishMerged,
   type Segment,
@@ -49,28 +49,35 @@ export async function removeAbandonedMerges(db: Db, tenantId: string, before: st
 }
 
 /** The segments are no longer there, or another daemon or training is at them. */
-class Taken extends Error {}
+export class Taken extends Error {}
 
-/** False when it came to nothing because others were at the same segments. */
+/** False when it came to nothing because others were at the same segments, or took ours away. */
 async function merge(db: Db, index: IndexKey, ids: readonly string[], now: string): Promise<boolean> {
   const { tenantId } = index
   const id = newId()
+  let isClaimed = false
   try {
-    const { segments, gone } = await db.transaction().execute(async (tx) => {
+    const merge = await db.transaction().execute(async (tx) => {
       if (!(await claimForMerge(tx, tenantId, ids, id))) throw new Taken()
-      return { segments: await findSegments(tx, index), gone: await findGone(tx, index) }
+      const sources = (await findSegments(tx, index))
+        .filter((segment) => ids.includes(segment.id))
+        .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
+      const { ordinals, passages } = renumber(sources, await findGone(tx, index))
+      const pageCount = pageCountOf(passages.lengths.length)
+      // With the claim: after a crash it is what says which segments are to be given back.
+      await insertSegment(tx, index, { id, documentId: null, state: 'draft', ...passages, pageCount }, now)
+      return { sources, ordinals, pageCount }
     })
-    const sources = segments
-      .filter((segment) => ids.includes(segment.id))
-      .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
-    await writeMerged(db, index, { id, sources, gone }, now)
+    isClaimed = true
+    await writeMerged(db, tenantId, id, merge)
     await db.transaction().execute(async (tx) => {
       if (!(await publishMerged(tx, tenantId, id, ids.length))) throw new Taken()
     })
     return true
   } catch (error) {
-    await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
-    if (error instanceof Taken) return false
+    const wasThere = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
+    // Where the draft is gone, its pages could not be written: the index was deleted, or the merge took too long.
+    if (error instanceof Taken || (isClaimed && !wasThere)) return false
     throw error
   }
 }
@@ -78,12 +85,14 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
 /** More slices hold the store for a shorter time each, fewer write less often. */
 const SLICES = 32
 
-type Merge = { id: string; sources: readonly Segment[]; gone: readonly Run[] }
+type Merge = { sources: readonly Segment[]; ordinals: readonly Int32Array[]; pageCount: number }
 
-async function writeMerged(db: Db, index: IndexKey, { id, sources, gone }: Merge, now: string): Promise<void> {
-  const { ordinals, passages } = renumber(sources, gone)
-  const pageCount = pageCountOf(passages.lengths.length)
-  await insertSegmentRow(db, index, { id, documentId: null, ...passages, pageCount }, now)
+async function writeMerged(
+  db: Db,
+  tenantId: string,
+  id: string,
+  { sources, ordinals, pageCount }: Merge,
+): Promise<void> {
   // Page counts are powers of two, and a term's page its hash modulo them. So the terms of every nth page of each source
   // are those of every nth page of the result, and a merge can go through them slice by slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
@@ -91,9 +100,9 @@ async function writeMerged(db: Db, index: IndexKey, { id, sources, gone }: Merge
     const names = sources.map((source) =>
       everyNth(slice, slices, source.pageCount).map((page) => pageName(source.id, page)),
     )
-    const pages = await findPages(db, index.tenantId, names.flat())
+    const pages = await findPages(db, tenantId, names.flat())
     const ofSources = names.map((ofSource) => ofSource.flatMap((name) => pages.get(name) ?? []))
-    await insertPages(db, index.tenantId, id, mergePages(ofSources, ordinals, pageCount))
+    await insertPages(db, tenantId, id, mergePages(ofSources, ordinals, pageCount))
   }
 }
 

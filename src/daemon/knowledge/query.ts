@@ -1,5 +1,6 @@
+import { QUERY_CHARS } from '../../shared/spec-limits.ts'
 import { type Further, isUnspaced, type Unit, unitsOf } from '../text/terms.ts'
-import { isStopWord, joinedWords } from '../text/words.ts'
+import { characterBorder, joinedWords, withoutStopWords } from '../text/words.ts'
 
 /** What is looked for. A passage need not hold what is not `required`; where such a term occurs nowhere, nobody misses it. */
 export type QueryTerm = { term: string; weight: number; required: boolean }
@@ -14,8 +15,10 @@ const JOINED_WORDS = 16
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
 
-/** The terms to look for. Any text is a query: it is taken as words, never as operators. */
-export function queryOf(text: string): Query {
+/** The terms to look for. Any text is a query: its first QUERY_CHARS characters are taken as words, never as operators. */
+export function queryOf(whole: string): Query {
+  // Twice, because some single characters stand for up to eighteen; and not normalized as a whole, which may be long.
+  const text = beginning(beginning(whole).normalize('NFKC'))
   const units = longest(meaningful(text))
   const terms = new Map<string, QueryTerm>()
   const counts = new Map<string, number>()
@@ -35,6 +38,8 @@ export function queryOf(text: string): Query {
   return { terms: [...terms.values()], pairs: pairsOf(units) }
 }
 
+const beginning = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
+
 function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
   const { weight = 0, required = false } = terms.get(added.term) ?? {}
   terms.set(added.term, {
@@ -46,12 +51,9 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
 
 /** Without the words that carry no meaning, unless there are no others. */
 function meaningful(text: string): Unit[] {
-  const units = unitsOf(text.replace(WORD, (word) => (isStopWord(word.toLowerCase()) ? ' ' : word)))
+  const units = unitsOf(withoutStopWords(text))
   return units.length > 0 ? units : unitsOf(text)
 }
-
-/** With the rest of what an apostrophe cuts off, which stands for nothing alone. */
-const WORD = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
 
 /** Of a long query the longest words, because they are the rarest, in their order. */
 function longest(units: Unit[]): Unit[] {

@@ -2,6 +2,7 @@ import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import type { Log } from '../log.ts'
 import { findUnindexed, readPassages } from './document-store.ts'
+import { prepareDocument } from './prepared-document.ts'
 import { replaceDocument } from './replacement.ts'
 
 /**
@@ -16,9 +17,12 @@ export async function reindexDocuments(
   for (let next = await findUnindexed(db); next !== undefined; next = await findUnindexed(db)) {
     if (documents++ === 0) log.info({}, 'indexing stored documents anew; the daemon listens when it is done')
     const { index, document, documentId } = next
-    const passages = await readPassages(db, { ...index, documentId })
+    const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
+    const { source, title, contentHash } = document
+    const prepared = prepareDocument(title, source, passages)
     // Written now: a draft that looked old would be taken for one that a crash left behind.
-    await replaceDocument(db, index, { ...document, now: isoTime(clock.now()) }, passages, {
+    const stored = { source, contentHash, prepared, now: isoTime(clock.now()) }
+    await replaceDocument(db, index, stored, {
       // Nobody waits who could leave; whoever ends the daemon now finds the rest done at the next start.
       signal: new AbortController().signal,
       inPublication: (publish) => db.transaction().execute(publish),

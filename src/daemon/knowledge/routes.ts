@@ -3,15 +3,19 @@ import { SEARCH_CONTENT_CHARS } from '../../shared/spec-limits.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import { DiscoverIndexesResponse, SearchQuery, SearchResponse, ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import { type Route, reply, route } from '../http/route.ts'
-import { characterBorder } from '../text/words.ts'
 import { type DocumentDeps, documentRoutes } from './document-routes.ts'
-import { indexRoutes } from './index-routes.ts'
+import { excerptOf } from './excerpt.ts'
+import { type IndexDeps, indexRoutes } from './index-routes.ts'
 import { namespaceOf, typeOf } from './index-view.ts'
-import { type Match, searchPassages } from './search.ts'
+import { screenMatches } from './match-screening.ts'
+import { rulesOfCall } from './rules-of-call.ts'
+import type { Match, Search } from './search.ts'
 import { getUsableIndex, listUsableIndexes } from './usable-index.ts'
 
+const SEARCH_PATH = '/api/external/indexes/{indexName}/search'
+
 /** The routes of knowledge bases (named-endpoints §4, §19). */
-export function knowledgeRoutes(deps: DocumentDeps): Route[] {
+export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & { search: Search }): Route[] {
   const { db } = deps
   return [
     ...indexRoutes(deps),
@@ -52,7 +56,7 @@ export function knowledgeRoutes(deps: DocumentDeps): Route[] {
     }),
     route({
       method: 'GET',
-      path: '/api/external/indexes/{indexName}/search',
+      path: SEARCH_PATH,
       access: 'key',
       errors: 'flat',
       summary: 'Search a knowledge base',
@@ -63,11 +67,15 @@ export function knowledgeRoutes(deps: DocumentDeps): Route[] {
         400: { description: 'A parameter is missing or wrong', schema: FlatError },
         403: { description: 'The key may not use an index of this name', schema: FlatError },
         404: { description: 'No index of this name that the key may read', schema: FlatError },
+        503: { description: 'The policy of the key is gone', schema: FlatError },
       },
       async handle({ caller, params, query: { query, top_k, min_score }, requestId }) {
         const index = await getUsableIndex(db, caller, params.indexName)
-        const found = await searchPassages(db, caller.tenantId, index.id, query, top_k)
-        const matches = found.filter(({ score }) => score >= min_score).map(toSearchMatch)
+        const rules = await rulesOfCall({ caller, requestId, endpoint: SEARCH_PATH }, deps)
+        const options = await rules.searchOptions(query)
+        const found = await search({ tenantId: caller.tenantId, indexId: index.id }, query, top_k, options)
+        const fitting = found.filter(({ score }) => score >= min_score)
+        const matches = (await screenMatches(fitting, rules)).map((match, at) => toSearchMatch(match, at, query))
         return reply(200, {
           success: true,
           request_id: requestId,
@@ -80,12 +88,14 @@ export function knowledgeRoutes(deps: DocumentDeps): Route[] {
   ]
 }
 
-function toSearchMatch(match: Match, at: number): z.input<typeof SearchResponse>['results']['matches'][number] {
+type SearchMatch = z.input<typeof SearchResponse>['results']['matches'][number]
+
+function toSearchMatch(match: Match, at: number, query: string): SearchMatch {
   return {
     rank: at + 1,
     score: match.score,
     source: match.source,
-    content: match.body.slice(0, characterBorder(match.body, SEARCH_CONTENT_CHARS)),
+    content: excerptOf(match.body, query, SEARCH_CONTENT_CHARS),
     metadata: { page: match.page, chunkIndex: match.position, title: match.title, documentId: match.documentId },
   }
 }

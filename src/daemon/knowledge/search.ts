@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts'
+import type { MayAsk } from '../policies/restrictions.ts'
 import type { IndexKey } from './document-store.ts'
 import { findMatches, type MatchRow } from './match-store.ts'
 import { findInPage, type Postings, pageOf } from './postings.ts'
@@ -19,6 +20,19 @@ export type Match = {
   /** The page that it begins on; null in documents without pages. */
   page: number | null
 }
+
+/** What a search may do with models outside of this process. */
+export type SearchOptions = {
+  /** Whether a model may read this query and these passages; any may unless given. */
+  mayAsk?: MayAsk | undefined
+  /** What models outside get to read in place of the query. */
+  outsideQuery?: string | undefined
+  /** Passages are not to leave as they stand in the index, so no reranker is asked. */
+  keepsPassages?: boolean | undefined
+}
+
+/** The passages of an index that fit a query best, best first; what their scores mean depends on what is configured. */
+export type Search = (index: IndexKey, query: string, limit: number, options?: SearchOptions) => Promise<Match[]>
 
 /** So many passages are looked at with their neighbours. */
 const CANDIDATES = 100
@@ -72,6 +86,12 @@ export async function rankPassages(
     .sort(byScore)
   for (const match of matches.slice(0, Math.max(limit, READ))) match.score += ranking.ofPairs(match.row.body)
   return matches.sort(byScore).slice(0, limit).map(toMatch)
+}
+
+/** The published passages with these ids, without a score, in any order. */
+export async function toMatches(db: Db, index: IndexKey, ids: readonly number[]): Promise<Match[]> {
+  const rows = await findMatches(db, index, ids)
+  return [...rows.values()].map((row) => toMatch({ row, score: 0 }))
 }
 
 async function readRanking(tx: Db, index: IndexKey, query: Query): Promise<Ranking> {

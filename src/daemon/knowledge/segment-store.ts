@@ -1,42 +1,23 @@
 import { sql } from 'kysely'
-import { newId } from '../../shared/ids.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
 import type { IndexKey } from './document-store.ts'
 import type { SegmentSize } from './merge-plan.ts'
-import {
-  decodeIds,
-  decodeLengths,
-  encodeIds,
-  encodeLengths,
-  type NewSegment,
-  type Run,
-  type SegmentPassages,
-} from './segment.ts'
+import { decodeIds, decodeLengths, encodeIds, encodeLengths, type Run, type SegmentPassages } from './segment.ts'
 
 export type Segment = SegmentPassages & { id: string; pageCount: number }
 
 /** The name under which a page is stored. */
 export const pageName = (segmentId: string, page: number): string => `${segmentId}.${page}`
 
-/** Writes a segment of passages of one document, which no search sees before `publishSegments`. Takes a transaction. */
-export async function insertSegment(
-  tx: Db,
-  { tenantId, indexId }: IndexKey,
-  documentId: string,
-  { pages, ...segment }: NewSegment,
-  now: string,
-): Promise<void> {
-  const id = newId()
-  await insertSegmentRow(tx, { tenantId, indexId }, { id, documentId, ...segment, pageCount: pages.length }, now)
-  await insertPages(tx, tenantId, id, new Map(pages.entries()))
-}
+/** Whose segment it is: null once it holds passages of several documents. */
+type NewSegment = Segment & { documentId: string | null; state: 'draft' | 'published' }
 
 /** Writes a segment without its pages: `insertPages` adds them, in as many transactions as it takes. */
-export async function insertSegmentRow(
+export async function insertSegment(
   db: Db,
   { tenantId, indexId }: IndexKey,
-  { id, documentId, ids, lengths, pageCount }: Segment & { documentId: string | null },
+  { id, documentId, state, ids, lengths, pageCount }: NewSegment,
   now: string,
 ): Promise<void> {
   await db
@@ -46,7 +27,7 @@ export async function insertSegmentRow(
       tenant_id: tenantId,
       index_id: indexId,
       document_id: documentId,
-      state: 'draft',
+      state,
       merged_into: null,
       passage_count: lengths.length,
       page_count: pageCount,
@@ -191,23 +172,59 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
   return true
 }
 
-/** Gives up a merge: its sources are free again. Takes a transaction. */
-export async function abandonMerge(tx: Db, tenantId: string, id: string): Promise<void> {
+/**
+ * From here on a search sees the rebuilt segments, and no longer the `sources` that were claimed for `rebuild`, which is
+ * an empty one. False, with all of them deleted, when some had gone meanwhile. Takes a transaction.
+ */
+export async function publishRebuilt(
+  tx: Db,
+  tenantId: string,
+  { rebuild, sources, drafts }: { rebuild: string; sources: number; drafts: readonly string[] },
+): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom('segments')
+    .where('tenant_id', '=', tenantId)
+    .where((the) => the.or([the('merged_into', '=', rebuild), the('id', '=', rebuild)]))
+    .executeTakeFirstOrThrow()
+  if (Number(numDeletedRows) !== sources + 1) return false
+  const { numUpdatedRows } = await tx
+    .updateTable('segments')
+    .set({ state: 'published' })
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', drafts)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows) === drafts.length - 1
+}
+
+/** Gives up a merge: its sources are free again. False when others have done so before. Takes a transaction. */
+export async function abandonMerge(tx: Db, tenantId: string, id: string): Promise<boolean> {
   await tx
     .updateTable('segments')
     .set({ merged_into: null })
     .where('tenant_id', '=', tenantId)
     .where('merged_into', '=', id)
     .execute()
-  await tx
+  const { numDeletedRows } = await tx
     .deleteFrom('segments')
     .where('tenant_id', '=', tenantId)
     .where('id', '=', id)
     .where('state', '=', 'draft')
+    .executeTakeFirstOrThrow()
+  return numDeletedRows === 1n
+}
+
+/** Says at `now` (ISO 8601) that these drafts are still being written. */
+export async function renewDrafts(db: Db, tenantId: string, ids: readonly string[], now: string): Promise<void> {
+  await db
+    .updateTable('segments')
+    .set({ created_at: now })
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', ids)
+    .where('state', '=', 'draft')
     .execute()
 }
 
-/** The merges that began before `before` (ISO 8601) and never came to an end, in any index of the tenant. */
+/** The merges that began, or were renewed, before `before` (ISO 8601) and never came to an end, in any index of the tenant. */
 export async function findAbandonedMerges(db: Db, tenantId: string, before: string): Promise<string[]> {
   const rows = await db
     .selectFrom('segments')

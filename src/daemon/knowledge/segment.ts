@@ -8,8 +8,8 @@ export type Run = { first: number; count: number }
 /** A segment's passages, in the order of their ordinals: the id of each, and how many units of text it has. */
 export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
 
-/** A segment as it is stored: `pages[n]` is page n (see postings.ts). */
-export type NewSegment = SegmentPassages & { pages: Uint8Array[] }
+/** What passages say: how many units of text each has, and `pages[n]` is page n of their segment (see postings.ts). */
+export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
 
 /** A word in a heading counts as often as it would in the body. */
 const HEADING_WEIGHT = 2
@@ -17,14 +17,8 @@ const LENGTH_MAX = 0xffff
 
 type PassageText = Pick<Passage, 'headings' | 'body'>
 
-/**
- * The segment of passages with ids from `firstId` on. `title` is what their document is called where their headings do
- * not say it.
- */
-export function segmentOf(
-  passages: readonly PassageText[],
-  { firstId, title }: { firstId: number; title: string },
-): NewSegment {
+/** The terms of passages. `title` is what their document is called where their headings do not say it. */
+export function termsOf(passages: readonly PassageText[], title: string): SegmentTerms {
   const terms = new Map<string, Postings>()
   const lengths = new Uint16Array(passages.length)
   const titleUnits = unitsOf(title)
@@ -46,8 +40,7 @@ export function segmentOf(
     lengths[ordinal] = Math.min(length, LENGTH_MAX)
     for (const [term, frequency] of frequencies) add(terms, term, ordinal, frequency)
   }
-  const pages = toPages(terms, pageCountOf(passages.length))
-  return { ids: Float64Array.from(passages, (_, ordinal) => firstId + ordinal), lengths, pages }
+  return { lengths, pages: toPages(terms, pageCountOf(passages.length)) }
 }
 
 function add(terms: Map<string, Postings>, term: string, ordinal: number, frequency: number): void {

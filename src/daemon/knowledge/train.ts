@@ -3,12 +3,21 @@ import type { z } from 'zod'
 import { DOCUMENT_NAME_CHARS, TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { TrainResponse } from '../../shared/wire/indexes.ts'
-import { type Actor, type ChangeDeps, change } from '../audit/change.ts'
-import { findDocument } from './document-store.ts'
+import { type Activity, type Actor, type ChangeDeps, change } from '../audit/change.ts'
+import type { Db } from '../db/database.ts'
+import type { DocumentScreening } from './document-screening.ts'
+import { findDocuments } from './document-store.ts'
 import type { Extractor } from './extract/pool.ts'
 import { UnreadableDocument } from './extract/unreadable.ts'
 import { EXTRACTION_VERSION } from './extract/version.ts'
-import { removeAbandoned, replaceDocument } from './replacement.ts'
+import { mergeSegments } from './merge.ts'
+import {
+  type DocumentToStore,
+  publishTogether,
+  removeAbandoned,
+  removeDocument,
+  replaceDocument,
+} from './replacement.ts'
 import type { IndexRow } from './store.ts'
 import type { Upload } from './upload.ts'
 import { requireStillUsable } from './usable-index.ts'
@@ -31,85 +40,187 @@ export type TrainedDocument = z.infer<typeof TrainResponse>['results']['document
 export async function trainIndex(
   uploads: readonly Upload[],
   index: IndexRow,
+  screening: DocumentScreening,
   deps: TrainDeps,
   by: Training,
 ): Promise<TrainedDocument[]> {
-  await removeAbandoned(deps.db, index.tenant_id, isoTime(deps.clock.now() - ABANDONED_MS))
-  const documents: TrainedDocument[] = []
-  const names = new Set<string>()
-  for (const upload of uploads) {
-    if (by.signal.aborted) throw by.signal.reason
-    const name = documentName(upload.name)
-    try {
-      if (names.has(name)) throw new UnreadableDocument('Another document of this request has the same name.')
-      names.add(name)
-      documents.push(await trainDocument({ ...upload, name }, index, deps, by))
-    } catch (error) {
-      if (!(error instanceof UnreadableDocument)) throw error
-      documents.push({ name, status: 'failed', chunks: 0, error: error.message })
+  const { db, clock } = deps
+  await removeAbandoned(db, index.tenant_id, isoTime(clock.now() - ABANDONED_MS))
+  const { outcomes, toRead } = await sortOut(uploads, index, screening, db)
+  let small: DocumentToStore[] = []
+  const storeSmall = async () => {
+    const documents = small
+    small = []
+    await storeTogether(documents, index, deps, by)
+  }
+  for (const files of readTogether(toRead)) {
+    by.signal.throwIfAborted()
+    const read = await deps.extractor.read(files, { lane: index.tenant_id, signal: by.signal }, screening.rules)
+    for (const [at, { document: prepared, hits }] of read.entries()) {
+      const { source, contentHash, place } = files[at] as NewUpload
+      screening.add(hits)
+      if (prepared instanceof UnreadableDocument) {
+        outcomes[place] = { name: source, status: 'failed', chunks: 0, error: prepared.message }
+        continue
+      }
+      const document = { source, contentHash, prepared }
+      if (prepared.passageCount > SMALL_PASSAGES) await storeAlone(document, index, deps, by)
+      else if (small.push(document) && countPassages(small) >= PASSAGES_TOGETHER) await storeSmall()
+      outcomes[place] = { name: source, status: 'indexed', chunks: prepared.passageCount }
     }
   }
-  return documents
+  await storeSmall()
+  return outcomes
 }
 
-async function trainDocument(upload: Upload, index: IndexRow, deps: TrainDeps, by: Training): Promise<TrainedDocument> {
-  const { db, clock, extractor } = deps
-  const { name, type, content } = upload
-  checkName(name)
-  if (upload.isTooLarge) throw new UnreadableDocument(`The file has more than ${TRAIN_FILE_BYTES} bytes; split it.`)
-  const contentHash = hashOf(upload)
+/** A document that is to be read, what it is called in the index, and its place among all of its training. */
+type NewUpload = Upload & { source: string; place: number }
+
+/** What is known of documents before they are read; `outcomes` has gaps for those that are to be read. */
+async function sortOut(
+  uploads: readonly Upload[],
+  index: IndexRow,
+  screening: DocumentScreening,
+  db: Db,
+): Promise<{ outcomes: TrainedDocument[]; toRead: NewUpload[] }> {
+  const named = uploads.map((upload) => toNamed(upload, screening))
+  const sources = named.filter(({ fault }) => fault === undefined).map(({ source }) => source)
+  const stored = await findDocuments(db, { tenantId: index.tenant_id, indexId: index.id }, sources)
+  const names = new Set<string>()
+  const outcomes: TrainedDocument[] = []
+  const toRead: NewUpload[] = []
+  for (const [place, { fault, ...upload }] of named.entries()) {
+    const { source } = upload
+    const contentHash = hashOf(upload, screening)
+    const known = stored.get(source)
+    const error = fault ?? (names.has(source) ? 'Another document of this request has the same name.' : undefined)
+    names.add(source)
+    if (error !== undefined) outcomes[place] = { name: source, status: 'failed', chunks: 0, error }
+    else if (known?.contentHash !== contentHash) toRead.push({ ...upload, contentHash, place })
+    else outcomes[place] = { name: source, status: 'unchanged', chunks: known.passageCount }
+  }
+  return { outcomes, toRead }
+}
+
+/** An upload with what it is called in the index, which is never what a rule finds in its name, or why it is not even read. */
+function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
+  const name = documentName(upload.name)
+  const fault = faultOf(name, upload)
+  if (fault !== undefined) return { ...upload, source: name, fault }
+  const { source, blocked } = screening.name(name)
+  return { ...upload, source, fault: blocked ?? faultOf(source, upload) }
+}
+
+const SMALL_BYTES = 65_536
+const BYTES_TOGETHER = 262_144
+
+/** Small files in groups, others alone, in their order. */
+function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
+  let group: NewUpload[] = []
+  let bytes = 0
+  for (const upload of uploads) {
+    if (group.length > 0 && (upload.bytes > SMALL_BYTES || bytes + upload.bytes > BYTES_TOGETHER)) {
+      yield group
+      group = []
+      bytes = 0
+    }
+    group.push(upload)
+    bytes += upload.bytes
+  }
+  if (group.length > 0) yield group
+}
+
+/** A document of more passages is stored alone; smaller ones together, because a commit costs more than a few passages. */
+const SMALL_PASSAGES = 50
+const PASSAGES_TOGETHER = 100
+
+const countPassages = (documents: readonly DocumentToStore[]): number =>
+  documents.reduce((sum, { prepared }) => sum + prepared.passageCount, 0)
+
+async function storeAlone(document: DocumentToStore, index: IndexRow, deps: TrainDeps, by: Training): Promise<void> {
+  const { db, clock } = deps
   const key = { tenantId: index.tenant_id, indexId: index.id }
-  const stored = await findDocument(db, key, name)
-  if (stored?.contentHash === contentHash) return { name, status: 'unchanged', chunks: stored.passageCount }
-
-  const { title, passages } = await extractor.read(
-    { name, type, content },
-    { lane: index.tenant_id, signal: by.signal },
+  await replaceDocument(
+    db,
+    key,
+    { ...document, now: isoTime(clock.now()) },
+    {
+      signal: by.signal,
+      inPublication: (publish) =>
+        change(deps, by, async ({ tx, caller, record }) => {
+          await requireStillUsable(tx, caller, index)
+          const replaced = await publish(tx)
+          await record(trained(document, index, replaced.length > 0))
+          return replaced
+        }),
+    },
   )
-  const document = { source: name, title: title || name, contentHash, now: isoTime(clock.now()) }
-  await replaceDocument(db, key, document, passages, {
-    signal: by.signal,
-    inPublication: (publish) =>
-      change(deps, by, async ({ tx, caller, record }) => {
-        await requireStillUsable(tx, caller, index)
-        const replaced = await publish(tx)
-        await record({
-          type: 'index_management',
-          operation: 'train',
-          resourceType: 'index',
-          resourceId: index.id,
-          description: `trained index "${index.name}" with "${name}"`,
-          metadata: { document: name, contentHash, passages: passages.length, replaced: replaced.length > 0 },
-        })
-        return replaced
-      }),
-  })
-  return { name, status: 'indexed', chunks: passages.length }
 }
+
+async function storeTogether(
+  documents: readonly DocumentToStore[],
+  index: IndexRow,
+  deps: TrainDeps,
+  by: Training,
+): Promise<void> {
+  if (documents.length === 0) return
+  const { db, clock, extractor } = deps
+  const key = { tenantId: index.tenant_id, indexId: index.id }
+  const now = isoTime(clock.now())
+  const segments = documents.flatMap(({ prepared }) => prepared.segments)
+  const segment = await extractor.join(segments, { lane: index.tenant_id, signal: by.signal })
+  const replaced = await change(deps, by, async ({ tx, caller, record }) => {
+    await requireStillUsable(tx, caller, index)
+    const replaced = await publishTogether(tx, key, documents, { segment, now })
+    const sources = new Set(replaced.map(({ source }) => source))
+    await record(...documents.map((document) => trained(document, index, sources.has(document.source))))
+    return replaced
+  })
+  for (const { documentId } of replaced) await removeDocument(db, { ...key, documentId })
+  await mergeSegments(db, key, now)
+}
+
+const trained = ({ source, contentHash, prepared }: DocumentToStore, index: IndexRow, replaced: boolean): Activity => ({
+  type: 'index_management',
+  operation: 'train',
+  resourceType: 'index',
+  resourceId: index.id,
+  description: `trained index "${index.name}" with "${source}"`,
+  metadata: { document: source, contentHash, passages: prepared.passageCount, replaced },
+})
 
 /** No document takes so long to be written; what is older and not published was left behind by a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
-/** The same bytes under another ending are read in another way. */
-const hashOf = ({ name, type, contentHash }: Upload): string =>
-  hash('sha256', `${EXTRACTION_VERSION} ${/\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? type} ${contentHash}`)
-
-/** @throws UnreadableDocument for a name that cannot be stored or shown */
-function checkName(name: string): void {
-  if (name === '') throw new UnreadableDocument('The file has no name.')
-  if (name.length > DOCUMENT_NAME_CHARS) {
-    throw new UnreadableDocument(`A name may have at most ${DOCUMENT_NAME_CHARS} characters.`)
-  }
-  if (/[\p{Cc}\p{Surrogate}]/u.test(name)) throw new UnreadableDocument('The name holds control characters.')
+/** The same bytes under another ending or type are read in another way, and under other rules something else is stored. */
+function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScreening): string {
+  const ending = /\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? ''
+  return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))
 }
 
-/** A name is a label, never a path we would open; folders stay in it so that two README.md can live side by side. */
+/** Why a document is not even read: a name that cannot be stored or shown, or its size. */
+function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
+  if (name === '') return 'The file has no name.'
+  if (name.length > DOCUMENT_NAME_CHARS) return `A name may have at most ${DOCUMENT_NAME_CHARS} characters.`
+  if (name.split('/').includes('..')) return 'A name may not lead upwards ("..").'
+  if (UNNAMEABLE.test(name)) return 'The name holds control characters.'
+  return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
+}
+
+/** What nobody sees in a name and what ends a line; the joiners with which Persian and emoji are spelt are none of it. */
+const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
+
+/**
+ * A name is a label, never a path we would open; folders stay in it so that two README.md can live side by side. Systems
+ * spell the same letters in different ways, so it has one.
+ */
 function documentName(name: string): string {
   return name
+    .normalize('NFC')
     .replaceAll('\\', '/')
     .replace(/^[A-Za-z]:/, '')
     .split('/')
-    .filter((part) => part !== '' && part !== '.' && part !== '..')
+    .filter((part) => part !== '' && part !== '.')
     .join('/')
     .trim()
 }

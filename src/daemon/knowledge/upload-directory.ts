@@ -1,22 +1,12 @@
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { UPLOAD_TIMEOUT_MS } from '../../shared/spec-limits.ts'
-import type { Clock } from '../../shared/time.ts'
-
-/** No upload and its training take longer than this together, so what is older was left behind by a crash. */
-const ABANDONED_MS = 2 * UPLOAD_TIMEOUT_MS
 
 /**
- * Runs `use` with an empty directory below `parent`, which is gone afterwards, as is what a killed daemon left there. Below the
- * data directory, because what is temporary is kept in memory on many machines, and an upload may have a gigabyte.
+ * Runs `use` with an empty directory below `parent`, which is gone afterwards. Below the data directory, because what is
+ * temporary is kept in memory on many machines, and an upload may have a gigabyte.
  */
-export async function withUploadDirectory<T>(
-  parent: string,
-  clock: Clock,
-  use: (directory: string) => Promise<T>,
-): Promise<T> {
+export async function withUploadDirectory<T>(parent: string, use: (directory: string) => Promise<T>): Promise<T> {
   await mkdir(parent, { recursive: true, mode: 0o700 })
-  await removeAbandonedUploads(parent, clock)
   const directory = await mkdtemp(join(parent, 'upload-'))
   try {
     return await use(directory)
@@ -25,11 +15,17 @@ export async function withUploadDirectory<T>(
   }
 }
 
-async function removeAbandonedUploads(parent: string, clock: Clock): Promise<void> {
-  for (const name of await readdir(parent)) {
+/** Removes what a killed daemon has left below `parent`: what was last written to before `before` (milliseconds since 1970). */
+export async function removeUploads(parent: string, before: number): Promise<void> {
+  // Before the first upload there is no directory.
+  const names = await readdir(parent).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  for (const name of names) {
     const directory = join(parent, name)
-    // Another request may have removed it meanwhile.
+    // Its training may have removed it meanwhile.
     const found = await stat(directory).catch(() => undefined)
-    if (found && found.mtimeMs < clock.now() - ABANDONED_MS) await rm(directory, { recursive: true, force: true })
+    if (found && found.mtimeMs < before) await rm(directory, { recursive: true, force: true })
   }
 }

@@ -15,8 +15,17 @@ import {
 } from '@fastify/busboy'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { TRAIN_BODY_BYTES, TRAIN_FILE_BYTES, TRAIN_FILES, TRAIN_TEXT_BYTES } from '../../shared/spec-limits.ts'
+import {
+  TEXT_INPUTS_DEPTH,
+  TEXT_INPUTS_VALUES,
+  TRAIN_BODY_BYTES,
+  TRAIN_FILE_BYTES,
+  TRAIN_FILES,
+  TRAIN_OTHER_PART_BYTES,
+  TRAIN_TEXT_BYTES,
+} from '../../shared/spec-limits.ts'
 import { TextInputs } from '../../shared/wire/indexes.ts'
+import { jsonShape } from './json-shape.ts'
 
 /**
  * A document that was received. `content` is the path of its file, or what it holds; `contentHash` its SHA-256, hex. Of one that
@@ -26,6 +35,7 @@ export type Upload = {
   name: string
   type: string
   content: string | Uint8Array
+  bytes: number
   contentHash: string
   isTooLarge: boolean
 }
@@ -43,8 +53,8 @@ type Part = {
 /**
  * Receives a multipart body into files in `directory`. Nothing is done with it before all of it has come, so a refused
  * or broken upload has changed nothing. What a file has beyond TRAIN_FILE_BYTES is skipped.
- * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole), VALIDATION_ERROR (malformed, too many, nothing
- * sent), and the reason of `signal` when the client went away.
+ * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed, too
+ * many, nothing sent), and the reason of `signal` when the client went away.
  */
 export async function receiveUpload(
   request: IncomingMessage,
@@ -54,11 +64,11 @@ export async function receiveUpload(
   const parts = await receiveParts(request, directory, signal)
   const uploads: Upload[] = []
   for (const part of parts) {
-    const { field, fileName, type, path, bytes, contentHash, isTooLarge } = part
-    if (field === 'text_inputs' && fileName === undefined) uploads.push(...(await readTextInputs(part)))
+    const { fileName, type, path, bytes, contentHash, isTooLarge } = part
+    if (isTextInputs(part)) uploads.push(...(await readTextInputs(part)))
     // A form field for files that was left empty is sent without a name and without content.
     else if (fileName !== undefined && (fileName !== '' || bytes > 0)) {
-      uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, contentHash, isTooLarge })
+      uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, bytes, contentHash, isTooLarge })
     }
   }
   if (uploads.length === 0) {
@@ -89,6 +99,7 @@ async function receiveParts(request: IncomingMessage, directory: string, signal:
         (field: string, stream: BusboyFileStream, fileName: string | undefined, _: string, type: string) => {
           const path = join(directory, String(parts.length))
           const part = { field, fileName, type, path, bytes: 0, contentHash: '', isTooLarge: false }
+          if (isTextInputs(part) && parts.some(isTextInputs)) stop.abort(secondTextInputs())
           parts.push(part)
           if (parts.filter((sent) => sent.fileName !== undefined).length > TRAIN_FILES) stop.abort(tooManyFiles())
           stream.on('limit', () => {
@@ -141,6 +152,8 @@ function openParser(request: IncomingMessage): BusboyInstance {
 /** Parts that are neither files nor text_inputs are ignored, but not without end. */
 const PARTS = TRAIN_FILES + 20
 
+const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
+
 /** Clients fill the type in without looking, and the parser does when they do not; an extension tells more. */
 const typeOf = (fileName: string, type: string): string =>
   /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
@@ -148,21 +161,29 @@ const typeOf = (fileName: string, type: string): string =>
 async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): Promise<void> {
   const file = createWriteStream(part.path, { mode: 0o600 })
   const sum = createHash('sha256')
-  const hashed = new PassThrough().on('data', (chunk: Buffer) => void sum.update(chunk))
+  let received = 0
+  const hashed = new PassThrough().on('data', (chunk: Buffer) => {
+    received += chunk.length
+    if (part.fileName === undefined && received > fieldBytes(part)) hashed.destroy(fieldTooLarge(part))
+    sum.update(chunk)
+  })
   await pipeline(stream, hashed, file, { signal })
   part.bytes = file.bytesWritten
   part.contentHash = sum.digest('hex')
 }
 
 async function readTextInputs(part: Part): Promise<Upload[]> {
-  if (part.bytes > TRAIN_TEXT_BYTES) {
-    throw new GatewayError('FILE_TOO_LARGE', `text_inputs may have at most ${TRAIN_TEXT_BYTES} bytes; send files.`)
-  }
   const bytes = await readFile(part.path)
   if (!isUtf8(bytes)) throw invalidField('text_inputs', 'text_inputs must be UTF-8.')
+  const source = bytes.toString()
+  const { depth, values } = jsonShape(source)
+  // A list of a hundred objects. To parse millions of nested or empty ones would hold up everybody else.
+  if (depth > TEXT_INPUTS_DEPTH || values > TEXT_INPUTS_VALUES) {
+    throw invalidField('text_inputs', 'text_inputs must be a JSON array of {name, type, content, size}.')
+  }
   let value: unknown
   try {
-    value = JSON.parse(bytes.toString())
+    value = JSON.parse(source)
   } catch (cause) {
     throw invalidField('text_inputs', `text_inputs must be JSON: ${(cause as Error).message.slice(0, 120)}`)
   }
@@ -171,15 +192,23 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     const issue = result.error.issues[0] as z.core.$ZodIssue
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
-  return result.data.map(({ name, type = 'text/plain', content }) => {
+  return result.data.map(({ name, type = 'text/*', content }) => {
     // Half a surrogate pair would become U+FFFD on its way through a Buffer; as bytes that are no UTF-8 it is refused.
     const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
-    return { name, type: type.toLowerCase(), content: text, contentHash: hash('sha256', text), isTooLarge: false }
+    const contentHash = hash('sha256', text)
+    return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }
   })
 }
 
 const malformed = (cause: unknown) =>
   new GatewayError('VALIDATION_ERROR', 'The body is not well-formed multipart/form-data.', { cause })
+const secondTextInputs = () =>
+  invalidField('text_inputs', 'A request may have text_inputs once; put all texts into one array.')
+const fieldBytes = (part: Part): number => (isTextInputs(part) ? TRAIN_TEXT_BYTES : TRAIN_OTHER_PART_BYTES)
+const fieldTooLarge = (part: Part) =>
+  isTextInputs(part)
+    ? new GatewayError('FILE_TOO_LARGE', `text_inputs may have at most ${TRAIN_TEXT_BYTES} bytes; send files.`)
+    : new GatewayError('VALIDATION_ERROR', `A field that is no file may have at most ${TRAIN_OTHER_PART_BYTES} bytes.`)
 const tooManyFiles = () => new GatewayError('VALIDATION_ERROR', `A request may bring at most ${TRAIN_FILES} files.`)
 const bodyTooLarge = () =>
   new GatewayError('FILE_TOO_LARGE', `A request may have at most ${TRAIN_BODY_BYTES} bytes; send the files in several.`)

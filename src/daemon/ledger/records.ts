@@ -71,13 +71,18 @@ export async function writeRecords(db: Db, batch: readonly LedgerRecords[]): Pro
 
 /** One insert for each kind that there is something of. */
 function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
+  const inserts: TableRows[] = []
+  for (const kind of KINDS) {
+    const rows: Row[] = []
+    for (const records of batch) addRows(records, kind, rows)
+    if (rows.length > 0) inserts.push({ table: TABLES[kind], rows } as TableRows)
+  }
   const counters = new Set<RateCounterRow>()
   for (const records of batch) for (const counter of records.counters ?? []) counters.add(counter)
-  return [
-    ...KINDS.map((kind) => ({ table: TABLES[kind], rows: batch.flatMap((records) => rowsOf(records, kind)) })),
-    toCounterInsert([...counters]),
-    toSpendInsert(sumOf(batch)),
-  ].filter(({ rows }) => rows.length > 0) as TableRows[]
+  if (counters.size > 0) inserts.push(toCounterInsert([...counters]))
+  const spend = sumOf(batch)
+  if (spend.length > 0) inserts.push(toSpendInsert(spend))
+  return inserts
 }
 
 /** One row for each counter, so that a crowd of one account costs one. */
@@ -109,7 +114,14 @@ async function endClaims(tx: Db, requestIds: readonly string[]): Promise<void> {
 
 type Row = Tables[(typeof TABLES)[keyof typeof TABLES]]
 
-const rowsOf = (records: LedgerRecords, kind: keyof typeof TABLES): Row[] => ([] as Row[]).concat(records[kind] ?? [])
+function addRows(records: LedgerRecords, kind: keyof typeof TABLES, rows: Row[]): void {
+  const found: Row | readonly Row[] | undefined = records[kind]
+  if (found === undefined) return
+  if (isList(found)) rows.push(...found)
+  else rows.push(found)
+}
+
+const isList = (found: Row | readonly Row[]): found is readonly Row[] => Array.isArray(found)
 
 /** Stores counters as they are now; which ones exist already does not matter. */
 export async function saveCounters(db: Db, rows: readonly RateCounterRow[]): Promise<void> {
@@ -125,7 +137,9 @@ const toCounterInsert = (rows: readonly RateCounterRow[]): TableRows<'rate_count
 /** Whether exactly these records are in the database. Counters do not count: writing them again does no harm. */
 export async function isStored(db: Db, records: LedgerRecords): Promise<boolean> {
   for (const kind of KINDS) {
-    for (const row of rowsOf(records, kind)) {
+    const rows: Row[] = []
+    addRows(records, kind, rows)
+    for (const row of rows) {
       const equalities = Object.entries(row).map(
         ([column, value]) => sql`${sql.ref(column)} is not distinct from ${value}`,
       )

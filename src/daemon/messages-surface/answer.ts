@@ -14,6 +14,7 @@ import { toThinkingBlocks } from './reasoning.ts'
 /** Answers as Anthropic's clients know them. */
 export const MESSAGES_SURFACE: Surface = {
   path: MESSAGES_PATH,
+  errors: 'anthropic',
   whole: wholeAnswer,
   streamed: (envelope, context, keep) => streamInWords(messagesWording(envelope), context, keep),
 }
@@ -46,9 +47,9 @@ function wholeAnswer(envelope: Envelope): Answer {
       } satisfies MessagesResponse)
       return { contentType: 'application/json', body }
     },
-    send: () => reply(200, body),
     // Nothing has left yet, so the error itself becomes the answer.
-    fail: () => {},
+    fail: () => undefined,
+    send: () => reply(200, body),
   }
 }
 

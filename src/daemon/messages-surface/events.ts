@@ -130,8 +130,8 @@ export function messagesWording(envelope: Envelope): StreamWording {
         eventFrame({ type: 'message_stop' })
       )
     },
-    fail: ({ message, reason }) =>
-      eventFrame({ type: 'error', error: { type: toErrorType(reason), message }, request_id: envelope.id }),
+    fail: ({ message, reason, verdict }) =>
+      eventFrame({ type: 'error', error: { type: toErrorType(reason), message }, request_id: envelope.id, ...verdict }),
   }
 }
 

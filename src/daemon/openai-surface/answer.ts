@@ -19,6 +19,7 @@ import type { ChatPart, TokenUsage } from '../providers/provider.ts'
 /** Answers as OpenAI's clients know them. @param includeUsage whether a stream ends with a chunk that says its usage. */
 export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
   path: OPENAI_CHAT_PATH,
+  errors: 'openai',
   whole: wholeAnswer,
   streamed: (envelope, context, keep) => streamInWords(openAiWording(envelope, includeUsage), context, keep),
 })
@@ -52,9 +53,9 @@ function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
       } satisfies OpenAiChatResponse)
       return { contentType: 'application/json', body }
     },
-    send: () => reply(200, body),
     // Nothing has left yet, so the error itself becomes the answer.
-    fail: () => {},
+    fail: () => undefined,
+    send: () => reply(200, body),
   }
 }
 
@@ -149,8 +150,8 @@ function openAiWording({ id, created, model, metadata }: Envelope, includeUsage:
       const counted = includeUsage ? `${before}[],"usage":${JSON.stringify(toUsage(usage))}}\n\n` : ''
       return last + counted + SSE_DONE
     },
-    fail: ({ message, reason }) =>
-      sseFrame({ error: { message, type: 'server_error', code: reason } } satisfies OpenAiError),
+    fail: ({ message, reason, verdict }) =>
+      sseFrame({ error: { message, type: 'server_error', code: reason }, ...verdict } satisfies OpenAiError),
   }
 }
 

@@ -4,6 +4,7 @@ import type { Answer, Envelope } from '../chat/answer.ts'
 import { type ChatInput, requireModel, sized } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
+import { textOf } from '../providers/conversation.ts'
 import { type Embeddings, type Provider, ProviderError } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 
@@ -19,10 +20,15 @@ export function runEmbeddings(
 ): Promise<Reply | undefined> {
   const made: Made = { embeddings: undefined }
   const whole = (envelope: Envelope) => embeddingsAnswer(request, made, envelope)
-  return runChat(toChatInput(request), { path: OPENAI_EMBEDDINGS_PATH, whole, streamed: whole }, context, {
-    ...deps,
-    providers: embeddingRegistry(deps.providers, request, made),
-  })
+  return runChat(
+    toChatInput(request),
+    { path: OPENAI_EMBEDDINGS_PATH, errors: 'openai', whole, streamed: whole },
+    context,
+    {
+      ...deps,
+      providers: embeddingRegistry(deps.providers, request, made),
+    },
+  )
 }
 
 /** Where the provider leaves what it made for the answer. */
@@ -44,7 +50,7 @@ function toChatInput(request: EmbeddingsRequest): ChatInput {
     temperature: undefined,
     maxTokens: 0,
     stream: false,
-    options: undefined,
+    options: request.user === undefined ? undefined : { user: request.user },
   }
 }
 
@@ -58,12 +64,17 @@ function embeddingRegistry(registry: ProviderRegistry, request: EmbeddingsReques
   }
 }
 
-function embeddingProvider(provider: Provider, { input, dimensions, user }: EmbeddingsRequest, made: Made): Provider {
+function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest, made: Made): Provider {
   return {
     ...provider,
-    async *chat({ model, timeouts: { attemptMs } }, signal) {
+    async *chat({ model, messages, options, noTraining, timeouts: { attemptMs } }, signal) {
       if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
-      made.embeddings = await provider.embed({ model, input, dimensions, user, attemptMs }, signal)
+      // Not what the request said, but what the guards have left of it.
+      const input = messages.map(({ content }) => textOf(content))
+      made.embeddings = await provider.embed(
+        { model, input, dimensions, user: options?.user, noTraining, attemptMs },
+        signal,
+      )
       const { usage } = made.embeddings
       yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
     },
@@ -91,7 +102,7 @@ function embeddingsAnswer({ encoding_format: format }: EmbeddingsRequest, made: 
     },
     send: () => reply(200, body),
     // Nothing has left yet, so the error itself becomes the answer.
-    fail: () => {},
+    fail: () => undefined,
   }
 }
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { allowsModel } from '../../shared/allowlists.ts'
+import { GatewayError } from '../../shared/errors.ts'
 import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import {
@@ -11,10 +13,12 @@ import {
   OpenAiChatResponse,
   OpenAiChunk,
   OpenAiError,
+  OpenAiModel,
   OpenAiModels,
 } from '../../shared/wire/openai.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
+import { offeredModels } from '../policies/offered-models.ts'
 import { openAiSurface } from './answer.ts'
 import { runEmbeddings } from './embeddings.ts'
 import { toChatInput } from './input.ts'
@@ -45,6 +49,12 @@ const FAILURES: Record<number, ResponseDoc> = {
 /** What OpenAI's clients call (named-endpoints §5), also under `/v1` alone. */
 export function openAiRoutes(deps: ChatDeps): Route[] {
   const startedSeconds = Math.floor(deps.clock.now() / 1000)
+  const toModel = (id: string): OpenAiModel => ({
+    id,
+    object: 'model',
+    created: startedSeconds,
+    owned_by: id.slice(0, id.indexOf('/')),
+  })
   return [
     route({
       method: 'POST',
@@ -87,13 +97,30 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
         429: refusal('Rate limit of the key'),
       },
       async handle({ caller }) {
-        const data = deps.providers.describe(caller.settings.allowedModels).map((id) => ({
-          id,
-          object: 'model' as const,
-          created: startedSeconds,
-          owned_by: id.slice(0, id.indexOf('/')),
-        }))
+        const policies = await deps.policies.of(caller.tenantId)
+        const data = offeredModels(deps.providers, caller.settings, policies).map(toModel)
         return reply(200, { object: 'list', data } satisfies OpenAiModels)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: `${OPENAI_MODELS_PATH}/{modelId}`,
+      access: 'key',
+      errors: 'openai',
+      summary: 'One model this key may use, in the words of OpenAI; its `/` is written %2F',
+      tags: ['OpenAI-compatible'],
+      responses: {
+        200: { description: 'The model', schema: OpenAiModel },
+        401: refusal('Key missing or invalid'),
+        403: refusal('Not from this address'),
+        404: failure('This key may use no such model'),
+        429: refusal('Rate limit of the key'),
+      },
+      async handle({ caller, params: { modelId = '' } }) {
+        const offered = offeredModels(deps.providers, caller.settings, await deps.policies.of(caller.tenantId))
+        // An empty list restricts nothing, but offers nothing either.
+        if (offered.length > 0 && allowsModel(offered, modelId)) return reply(200, toModel(modelId))
+        throw new GatewayError('NOT_FOUND', 'This key may use no such model; GET /v1/models lists those it may.')
       },
     }),
   ]

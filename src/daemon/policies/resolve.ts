@@ -1,64 +1,105 @@
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import type { KeySettings } from '../../shared/wire/keys.ts'
+import type { PolicyDocument } from '../../shared/wire/policies.ts'
+import { SYSTEM_DEFAULT } from './built-in.ts'
+import type { TenantPolicies } from './catalogue.ts'
+import type { NamedPolicy } from './named-policy.ts'
+
+export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system_default'
 
 /** The policy that governs a request, as chat metadata reports it (spec: `metadata.smltp_policy_*`). */
-export type AppliedPolicy = {
-  name: string
-  source: 'request' | 'key_default' | 'system_default'
-  /** SHA-256 of the policy document; null while the policy has none. */
-  hash: string | null
+export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
+  /** Its id, however the caller spelled it. */
+  canonical: string
+  source: PolicySource
 }
 
-/** The built-in catalogue (named-endpoints §13). */
-const BUILT_IN: readonly string[] = [
-  'public',
-  'internal',
-  'internal-strict',
-  'confidential',
-  'hipaa',
-  'gdpr',
-  'pci-dss',
-]
-/** Those that ask for nothing beyond what every request gets. The others promise rules that do not run yet. */
-const WITHOUT_OWN_RULES: readonly string[] = ['public', 'internal']
-const SYSTEM_DEFAULT = 'internal'
-
-export const isKnownPolicy = (name: string): boolean => BUILT_IN.includes(name)
-
 /**
- * Request → policy: what it names, else the key's default, else `internal`; and whichever it is, the key must be allowed to
- * use it (spec, Authentication; named-endpoints §10, §13).
+ * Request → policy: what it names, else the key's default, else what is active in the tenant, else `internal`; and the key
+ * must be allowed to use it (spec, Authentication; named-endpoints §10, §13; docs/decisions/0016).
  * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for one the key may not use,
- * POLICY_UNAVAILABLE for one whose rules do not run.
+ * POLICY_UNAVAILABLE for one that asks for what this gateway does not do, or that is gone.
  */
 export function resolvePolicy(
   requested: string | undefined,
-  { defaultSMLTPPolicy, allowedSMLTPPolicies }: Pick<KeySettings, 'defaultSMLTPPolicy' | 'allowedSMLTPPolicies'>,
+  settings: Pick<KeySettings, 'defaultSMLTPPolicy' | 'allowedSMLTPPolicies'>,
+  policies: TenantPolicies,
 ): AppliedPolicy {
-  const { name, source } = choose(requested, defaultSMLTPPolicy)
-  if (source === 'request' && !isKnownPolicy(name)) {
-    throw invalidField('smltp_policy', `There is no policy "${name.slice(0, 100)}".`, name)
+  const { allowedSMLTPPolicies: allowed, defaultSMLTPPolicy } = settings
+  const { nameOrId, source } = choose(requested, defaultSMLTPPolicy, policies.activeId)
+  const found = policies.find(nameOrId)
+  if (!found) {
+    if (source === 'request') {
+      throw invalidField('smltp_policy', `There is no policy "${nameOrId.slice(0, 100)}".`, nameOrId)
+    }
+    throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; name one in \`smltp_policy\`.`)
   }
-  if (allowedSMLTPPolicies.length > 0 && !allowedSMLTPPolicies.includes(name)) {
-    const choices = `Name one that it may use in \`smltp_policy\`: ${allowedSMLTPPolicies.join(', ')}.`
-    throw new GatewayError(
-      'INSUFFICIENT_PERMISSIONS',
-      source === 'request'
-        ? `This key may not use the policy "${name}". ${choices}`
-        : `The request names no policy, and this key may not use the default, "${name}". ${choices}`,
-    )
-  }
-  if (!WITHOUT_OWN_RULES.includes(name)) {
+  const { id, name, document, hash } = found
+  if (!mayGoUnder(allowed, id, source)) throw notAllowed(allowed, id, source)
+  const missing = unsupported(document)
+  if (missing !== undefined) {
     throw new GatewayError(
       'POLICY_UNAVAILABLE',
-      `The policy "${name}" promises rules that this gateway does not run, so no request is answered under it.`,
+      `The policy "${id}" asks for ${missing}, which this gateway does not do, so no request is answered under it.`,
     )
   }
-  return { name, source, hash: null }
+  return { canonical: id, name, document, hash, source }
 }
 
-function choose(requested: string | undefined, keyDefault: string | null): Pick<AppliedPolicy, 'name' | 'source'> {
-  if (requested !== undefined) return { name: requested, source: 'request' }
-  if (keyDefault !== null) return { name: keyDefault, source: 'key_default' }
-  return { name: SYSTEM_DEFAULT, source: 'system_default' }
+/** The policy of requests that name none; undefined when it is gone. */
+export const findDefaultPolicy = (
+  { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
+  policies: TenantPolicies,
+): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
+
+/**
+ * The policy of what cannot name one, such as the training of an index: the same, whether the key may name it or not.
+ * @throws POLICY_UNAVAILABLE when it is gone
+ */
+export function getDefaultPolicy(
+  { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
+  policies: TenantPolicies,
+): AppliedPolicy {
+  const { nameOrId, source } = choose(undefined, defaultSMLTPPolicy, policies.activeId)
+  const found = policies.find(nameOrId)
+  if (!found) throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; give the key another.`)
+  const { id, name, document, hash } = found
+  return { canonical: id, name, document, hash, source }
 }
+
+function choose(
+  requested: string | undefined,
+  keyDefault: string | null,
+  active: string | undefined,
+): { nameOrId: string; source: PolicySource } {
+  if (requested !== undefined) return { nameOrId: requested, source: 'request' }
+  if (keyDefault !== null) return { nameOrId: keyDefault, source: 'key_default' }
+  if (active !== undefined) return { nameOrId: active, source: 'tenant_active' }
+  return { nameOrId: SYSTEM_DEFAULT, source: 'system_default' }
+}
+
+/**
+ * The active policy takes the place of the system's default, so a key that may go under that one goes under this one. A key
+ * that was limited to others is not let out of them by an activation.
+ */
+function mayGoUnder(allowed: readonly string[], id: string, source: PolicySource): boolean {
+  if (allowed.length === 0 || allowed.includes(id)) return true
+  return source === 'tenant_active' && allowed.includes(SYSTEM_DEFAULT)
+}
+
+function notAllowed(allowed: readonly string[], id: string, source: PolicySource): GatewayError {
+  const choices = `Name one that it may use in \`smltp_policy\`: ${allowed.join(', ')}.`
+  return new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    source === 'request'
+      ? `This key may not use the policy "${id}". ${choices}`
+      : `The request names no policy, and this key may not use the default, "${id}". ${choices}`,
+  )
+}
+
+/**
+ * What a policy asks for and this gateway does not do, in words; undefined when there is nothing. Under such a policy nothing
+ * is answered: a protection that does not run is never pretended.
+ */
+export const unsupported = ({ receipts }: PolicyDocument): string | undefined =>
+  receipts.required ? 'signed receipts (receipts.required)' : undefined

@@ -24,6 +24,8 @@ export type ProviderCall = {
   stream: boolean
   /** Undefined for a plain chat. */
   options?: GenerationOptions | undefined
+  /** The provider is told that nobody is to train on this call. */
+  noTraining?: boolean | undefined
   /** Whole attempt, first part and silence between parts; milliseconds. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
@@ -72,11 +74,27 @@ export type EmbedCall = {
   dimensions?: number | undefined
   /** The end user, as the caller names them. */
   user?: string | undefined
+  noTraining?: boolean | undefined
   /** How long it may take in all. */
   attemptMs: number
 }
 
 export type Embeddings = { vectors: number[][]; usage: TokenUsage | undefined }
+
+export type RerankCall = {
+  /** The provider's own name of the model, without `<provider>/`. */
+  model: string
+  query: string
+  documents: readonly string[]
+  /** How many of the best documents are wanted. */
+  count: number
+  noTraining?: boolean | undefined
+  /** How long it may take in all. */
+  attemptMs: number
+}
+
+/** Places among the documents of the call, each at most once, with what the model says of them, in any order. */
+export type Reranked = { index: number; score: number }[]
 
 export type Provider = {
   name: string
@@ -94,6 +112,11 @@ export type Provider = {
    * @throws ProviderError
    */
   embed?(call: EmbedCall, signal: AbortSignal): Promise<Embeddings>
+  /**
+   * Says which documents answer a query best; absent where there is no such interface.
+   * @throws ProviderError
+   */
+  rerank?(call: RerankCall, signal: AbortSignal): Promise<Reranked>
   close(): Promise<void>
 }
 

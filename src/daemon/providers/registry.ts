@@ -4,11 +4,12 @@ import type { ProviderConfig } from '../config.ts'
 import type { Log } from '../log.ts'
 import { providerOnDemand } from './on-demand.ts'
 import { azureProvider, openAiProvider } from './openai/provider.ts'
+import { type Place, placesOf } from './place.ts'
 import type { Provider } from './provider.ts'
 
 export type ProviderRegistry = {
-  /** The provider of `<provider>/<model>` and its own name of the model; undefined when nobody offers it. */
-  find(modelId: string): { provider: Provider; model: string } | undefined
+  /** The provider of `<provider>/<model>`, its own name of the model, and where a call goes; undefined when nobody offers it. */
+  find(modelId: string): { provider: Provider; model: string; place: Place } | undefined
   /**
    * What may be asked for by a key with this allowlist, or by any: model ids, and `<provider>/*` where any name goes. Where
    * the list names models of such a provider one by one, these.
@@ -16,6 +17,9 @@ export type ProviderRegistry = {
   describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>
 }
+
+/** Servers are looked for on this machine only; whether they pass a call on is not known. */
+const FOUND_PLACE: Place = { host: '127.0.0.1', region: undefined }
 
 const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
 
@@ -34,10 +38,12 @@ export function createProviderRegistry(
   }: { clock: Clock; log?: Log; builtIn: readonly Provider[]; found?: ReadonlyMap<string, Provider> },
 ): ProviderRegistry {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
+  const places = new Map<string, (model: string) => Place>(builtIn.map(({ name }) => [name, () => 'here']))
   for (const config of configs) {
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
     providers.set(config.name, createProvider(config, clock))
+    places.set(config.name, placesOf(config))
   }
 
   const describe = (allowedModels: readonly string[] = []) =>
@@ -54,7 +60,7 @@ export function createProviderRegistry(
       const provider = providers.get(name) ?? found.get(name)
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
-      return { provider, model }
+      return { provider, model, place: places.get(name)?.(model) ?? FOUND_PLACE }
     },
     async close() {
       await Promise.all([...providers.values()].map((provider) => provider.close()))

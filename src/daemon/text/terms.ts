@@ -3,7 +3,7 @@ import { stemmer as stemEnglish } from '@orama/stemmers/english'
 import { stemmer as stemGreek } from '@orama/stemmers/greek'
 import { stemmer as stemHindi } from '@orama/stemmers/indian'
 import { stemmer as stemRussian } from '@orama/stemmers/russian'
-import { characterBorder, wordPieces } from './words.ts'
+import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
 
 /**
  * What one word is found by, in the index and in a query alike. `term` stands for the word: it is counted in the length
@@ -25,7 +25,7 @@ const PREFIX = '*'
 /** The units of a text in order. Equal texts have equal units on every engine: nothing is left to the database. */
 export function unitsOf(text: string): Unit[] {
   const units: Unit[] = []
-  for (const [run] of text.matchAll(RUN)) {
+  for (const [run] of withoutInvisible(text).matchAll(RUN)) {
     if (ASCII.test(run)) addWord(units, run.toLowerCase())
     else addRun(units, run.normalize('NFKC').replace(VOWEL_POINTS, '').toLowerCase())
   }

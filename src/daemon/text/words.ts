@@ -28,18 +28,46 @@ export function wordPieces(run: string): string[] {
 
 /** The words of a text in order, in lower case. They hold letters, digits and their marks, nothing else. */
 export function wordsOf(text: string): string[] {
-  return withWordBorders(text).toLowerCase().match(WORD) ?? []
+  return withWordBorders(withoutInvisible(text)).toLowerCase().match(WORD) ?? []
 }
+
+/** Soft hyphens, joiners, spaces of no width and marks of byte order: nobody sees them, and each would cut a word in two. */
+const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
+export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
 /** Whether an English word, in lower case, carries no meaning of its own. */
 export const isStopWord = (word: string): boolean => STOP_WORDS.has(word)
 
 /** The distinct words that carry meaning, in order; all distinct words when there are no others. */
 export function contentWords(text: string): string[] {
-  const words = new Set(wordsOf(text))
-  const meaningful = [...words].filter((word) => !STOP_WORDS.has(word))
-  return meaningful.length > 0 ? meaningful : [...words]
+  const meaningful = wordsOf(withoutStopWords(text))
+  return [...new Set(meaningful.length > 0 ? meaningful : wordsOf(text))]
 }
+
+/**
+ * A text without the English words that carry no meaning of their own. What is written in capitals among other letters is a
+ * name, however it is spelt: "US holidays", "the extension of IT".
+ */
+export function withoutStopWords(text: string): string {
+  return withoutInvisible(text)
+    .split('\n')
+    .map((line) => {
+      const namesAreCapital = OTHER_THAN_CAPITAL.test(line)
+      return line.replace(WORD_OR_REST, (word) => {
+        const isName = namesAreCapital && CAPITALS.test(word) && !OPERATORS.has(word)
+        return !isName && (APOSTROPHE.test(word) || STOP_WORDS.has(word.toLowerCase())) ? ' ' : word
+      })
+    })
+    .join('\n')
+}
+
+/** With the rest of what an apostrophe cuts off, which stands for nothing alone. */
+const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
+const APOSTROPHE = /^['’]/
+const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u
+const CAPITALS = /^[A-Z]{2,}$/
+/** Searchers write them as operators, and others for emphasis. */
+const OPERATORS: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT'])
 
 /**
  * Neighbours written as one word, in order, each with its two parts: "back up" → "backup", which is how another text may
@@ -57,17 +85,6 @@ export function joinedWords(text: string): Map<string, readonly [string, string]
 }
 
 const JOINABLE = /^[a-z]{2,20}$/
-
-/**
- * A form that the usual endings of an English word do not change: `installing`, `installed`, `installs` → `instal`.
- * Deliberately light: it need not be a word, it only has to be the same for both texts.
- */
-export function stem(word: string): string {
-  if (word.length < 4 || word.length > 40 || !/^[a-z]+$/.test(word)) return word
-  let base = word.replace(/(?:ies|ied)$/, 'y').replace(/(?<=[a-z]{3})(?:ing|ed|ers?|ly|ments?|ations?|ions?)$/, '')
-  base = base.replace(/(?<=[^s])s$/, '').replace(/(?<=[a-z]{2})e$/, '')
-  return base.replace(/([b-df-hj-np-tv-z])\1$/, '$1')
-}
 
 function* pieces(run: string): Generator<string> {
   for (let start = 0; start < run.length; ) {

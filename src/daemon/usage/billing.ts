@@ -34,6 +34,8 @@ export type Billing = {
   reserve(order: Order): Payment | Promise<Payment>
   /** What the model that served it has cost. An unknown price is reported, and never nothing. */
   charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
+  /** What the dearest of these models costs in points, and how many the account has in a month; null for any number. */
+  pointsOf(attempts: readonly { modelId: string }[], payer: Payer): { required: number; limit: number | null }
   /** Ends what goes on beside the requests. Call it when none runs any more. */
   close(): void
 }
@@ -60,8 +62,12 @@ export function createBilling(
     )
   }
 
+  const pointsFor = (attempts: readonly { modelId: string }[]): number =>
+    Math.max(...attempts.map(({ modelId }) => prices.priceOf(modelId).points))
+
   return {
     close: () => budgets.close(),
+    pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
     reserve({ requestId, caller, payer, attempts, call }) {
       let nanos: number | undefined
       return budgets.reserve({
@@ -70,7 +76,7 @@ export function createBilling(
         keyId: caller.keyId,
         payerId: payer.id,
         ...limitsOf(payer, caller.settings, points),
-        points: Math.max(...attempts.map(({ modelId }) => prices.priceOf(modelId).points)),
+        points: pointsFor(attempts),
         nanosAtMost() {
           if (nanos === undefined) {
             const inputTokens = inputTokensAtMost(call)

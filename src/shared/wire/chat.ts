@@ -204,6 +204,16 @@ export const FailoverAttempt = z.object({
 })
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
+/** The prompt shield that a request went through. */
+export const AppliedShieldPolicy = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    mode: z.string().meta({ example: 'blocking' }),
+    sensitivity: z.string().meta({ example: 'balanced' }),
+  })
+  .meta({ id: 'AppliedShieldPolicy' })
+
 export const ChatMetadata = z
   .object({
     conversation_id: z.string(),
@@ -211,7 +221,7 @@ export const ChatMetadata = z
     smltp_policy_used: z.string(),
     smltp_policy_source: z.string().meta({ example: 'request' }),
     smltp_policy_hash: z.string().nullable(),
-    prompt_shield_policy: z.looseObject({}).nullable(),
+    prompt_shield_policy: AppliedShieldPolicy.nullable(),
     served_model: z.string(),
     requested_model: z.string(),
     failover: z
@@ -292,7 +302,18 @@ export const ChatFrame = z
     }),
     z.object({
       type: z.literal('error'),
-      data: z.object({ error: z.string(), message: z.string(), reason: z.string(), request_id: z.string() }),
+      data: z.object({
+        error: z.string(),
+        message: z.string(),
+        reason: z.string(),
+        request_id: z.string(),
+        verdict: z
+          .literal('BLOCK')
+          .optional()
+          .meta({ description: 'Like the next two, when a guard blocked the answer' }),
+        attack_category: z.string().nullable().optional(),
+        trace_id: z.string().optional(),
+      }),
     }),
   ])
   .meta({ id: 'ChatFrame' })

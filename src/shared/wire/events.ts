@@ -1,12 +1,17 @@
 import { z } from 'zod'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
+import { GUARD_DIRECTIONS, SEVERITIES } from './incidents.ts'
 
 // Whatever is sent holds identifiers, names of rules and counts, and never text of a prompt, an answer or a match.
 
-const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
-const DIRECTIONS = ['input', 'output'] as const
+const riskScore = z.int().meta({ description: '0 to 100' })
+const direction = z
+  .enum(GUARD_DIRECTIONS)
+  .meta({ description: 'Where it was found: in what was asked, what was looked up for it, or what was answered' })
 
-const score = z.number().meta({ description: '0 to 1' })
+const enforced = z.boolean().meta({
+  description: 'Whether what `action` or `verdict` say was done; false where policy, rule or shield only watch',
+})
 
 /** Whose request it was. */
 const origin = {
@@ -17,14 +22,15 @@ const origin = {
 
 const ShieldFinding = z.object({
   traceId: z.string(),
-  riskScore: score,
-  verdict: z.string(),
+  riskScore,
+  verdict: z.enum(['FLAG', 'BLOCK']),
   attackCategory: z.string().meta({ example: 'prompt_injection' }),
-  confidence: score,
+  confidence: z.number().meta({ description: '0 to 1' }),
   severity: z.enum(SEVERITIES),
-  shieldMode: z.string(),
+  shieldMode: z.enum(['blocking', 'monitor']),
   policy: z.string(),
-  direction: z.enum(DIRECTIONS),
+  direction,
+  enforced,
   ...origin,
   conversationId: z.string().optional(),
   model: z.string().optional(),
@@ -37,9 +43,10 @@ export const EVENT_DATA = {
   'promptshield:canary:leaked': z.object({
     canaryId: z.string(),
     traceId: z.string(),
-    riskScore: score,
-    verdict: z.string(),
-    action: z.string(),
+    riskScore,
+    verdict: z.enum(['FLAG', 'BLOCK']),
+    action: z.enum(['log', 'redact', 'block']),
+    enforced,
     model: z.string(),
     ...origin,
   }),
@@ -49,8 +56,9 @@ export const EVENT_DATA = {
     ruleName: z.string(),
     category: z.string(),
     severity: z.enum(SEVERITIES),
-    direction: z.enum(DIRECTIONS),
+    direction,
     action: z.string(),
+    enforced,
     matchCount: z.int(),
     ...origin,
   }),
@@ -59,8 +67,9 @@ export const EVENT_DATA = {
     entityTypes: z.array(z.string()),
     count: z.int(),
     redactionMode: z.string(),
-    direction: z.enum(DIRECTIONS),
+    direction,
     action: z.string(),
+    enforced,
     ...origin,
   }),
   'api:limit_reached': z.object({

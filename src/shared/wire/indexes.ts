@@ -24,10 +24,21 @@ const notBoth = (index: { assignedUser?: string | null | undefined; assignedGrou
 
 const BOTH = { error: 'an index is assigned to a user or to a group, not to both', path: ['assignedGroup'] }
 
-/** Body of POST /indexes (named-endpoints §19). `region` and `cloud` are hints of the contract that mean nothing here. */
+const REGION_CHARS = 64
+
+/** Body of POST /indexes (named-endpoints §19). */
 export const CreateIndexRequest = z
   .object(
-    { name: required('name'), description: optional(storableText('description').max(2000)), ...assignable },
+    {
+      name: required('name'),
+      description: optional(storableText('description').max(2000)),
+      region: optional(storableText('region').max(REGION_CHARS)).meta({
+        description:
+          'A hint of the contract: an index is where the store of the gateway is. Some licences allow one only',
+      }),
+      cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, as `region` is' }),
+      ...assignable,
+    },
     { error: 'the body must be a JSON object' },
   )
   .refine(notBoth, BOTH)
@@ -41,6 +52,20 @@ export const UpdateIndexRequest = z
   )
   .refine(notBoth, BOTH)
   .meta({ id: 'UpdateIndexRequest' })
+
+/** How far the vectors of an index are. Not of the contract. */
+export const IndexEmbedding = z
+  .object({
+    model: z.string().meta({ description: 'The embedding model that is configured' }),
+    passages: z.int(),
+    embedded: z.int().meta({ description: 'How many of the passages have a vector of this model' }),
+    searchedWith: z
+      .string()
+      .nullable()
+      .meta({ description: 'The model whose vectors are searched: an older one until all passages are embedded' }),
+  })
+  .meta({ id: 'IndexEmbedding' })
+export type IndexEmbedding = z.infer<typeof IndexEmbedding>
 
 /** An index as administrators see it. */
 export const Index = z
@@ -61,17 +86,27 @@ export const Index = z
     createdAt: z.string(),
     updatedAt: z.string(),
     deletedAt: z.string().nullable(),
+    embedding: IndexEmbedding.nullable()
+      .optional()
+      .meta({ description: 'Where one index is shown; null when no embedding model is configured' }),
   })
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
 
 /** The new index, with what can have changed since left out (named-endpoints §19). */
-const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true, deletedAt: true })
+const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true, deletedAt: true, embedding: true })
 
 export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })
 
 export const UpdateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
 export const ShowIndexResponse = z.object({ success: z.literal(true), index: Index })
+
+/** What a rebuild went through. Not of the contract. */
+export const RebuildIndexResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  rebuilt: z.object({ documents: z.int(), passages: z.int() }),
+})
 
 export const INDEX_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 

@@ -299,18 +299,19 @@ export const EmbeddingsResponse = z
   .meta({ id: 'EmbeddingsResponse' })
 export type EmbeddingsResponse = z.infer<typeof EmbeddingsResponse>
 
+/** One of GET /v1/models. */
+export const OpenAiModel = z
+  .object({
+    id: z.string().meta({ description: 'What `model` takes; `<provider>/*` where any model of it may be named' }),
+    object: z.literal('model'),
+    created: z.int().meta({ description: 'Since when this gateway offers it: its last start' }),
+    owned_by: z.string(),
+  })
+  .meta({ id: 'OpenAiModel' })
+export type OpenAiModel = z.infer<typeof OpenAiModel>
+
 /** GET /v1/models: the same models as GET /models. */
 export const OpenAiModels = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(
-      z.object({
-        id: z.string().meta({ description: 'What `model` takes; `<provider>/*` where any model of it may be named' }),
-        object: z.literal('model'),
-        created: z.int().meta({ description: 'Since when this gateway offers it: its last start' }),
-        owned_by: z.string(),
-      }),
-    ),
-  })
+  .object({ object: z.literal('list'), data: z.array(OpenAiModel) })
   .meta({ id: 'OpenAiModels' })
 export type OpenAiModels = z.infer<typeof OpenAiModels>

@@ -28,6 +28,25 @@ const page = (number: number, names: string[], pages: number, total: number) =>
     pagination: { page: number, limit: 50, total, pages },
   })
 
+describe('aigw indexes rebuild', () => {
+  const REBUILD = `POST /api/external/indexes/${'1'.repeat(24)}/rebuild`
+  const rebuilt = { success: true, message: 'Index rebuilt', rebuilt: { documents: 3, passages: 40 } }
+
+  test('takes a name, asks for the rebuild by id, and says what it went through', async () => {
+    gateway.on('GET /api/external/indexes/all', page(1, ['handbook'], 1, 1))
+    gateway.on(REBUILD, json(200, rebuilt))
+    const { exitCode, stdout } = await indexes(['rebuild', 'handbook', '-o', 'json'])
+    expect([exitCode, JSON.parse(stdout)]).toEqual([0, rebuilt.rebuilt])
+    expect((await indexes(['rebuild', 'handbook', '--field', 'passages'])).stdout).toBe('40\n')
+  })
+
+  test('exits with 6 while others change the index', async () => {
+    gateway.on('GET /api/external/indexes/all', page(1, ['handbook'], 1, 1))
+    gateway.on(REBUILD, structuredError(409, 'REBUILD_CONFLICT', 'Documents of this index are being added.'))
+    expect((await indexes(['rebuild', 'handbook'])).exitCode).toBe(6)
+  })
+})
+
 describe('aigw indexes create', () => {
   test('sends name and description and prints the index without its wrapper', async () => {
     const { exitCode, stdout } = await indexes(['create', 'handbook', '-d', 'About us', '-o', 'json'])

@@ -10,6 +10,8 @@ export type JsonSchema = {
   enum?: unknown[]
   properties?: Record<string, JsonSchema>
   required?: string[]
+  additionalProperties?: unknown
+  propertyNames?: JsonSchema
   items?: JsonSchema
   anyOf?: JsonSchema[]
   oneOf?: JsonSchema[]

@@ -12,6 +12,8 @@ export type RouteCall = {
   status: number
   /** Puts up a resource for the path to name, and answers with what stands there from the first `{` to the last `}`. */
   target?: (db: Db, world: World) => Promise<string>
+  /** Its good answer says what would be refused, so it is given whatever is asked. */
+  saysRefusals?: true
   query?: string
   headers?: Record<string, string>
   /** Good bodies. The first says all that one request can; together they hold every string and object there is. */
@@ -59,6 +61,56 @@ const WEBHOOK = {
   events: ['pii:incident'],
   enabled: true,
 }
+
+const SHIELD_POLICY = {
+  sensitivity: 'strict',
+  mode: 'monitor',
+  layers: ['regex', 'llm'],
+  thresholds: { log: 10, flag: 40, block: 90 },
+  categories: { jailbreak: 'FLAG' },
+  scanInput: true,
+  scanRetrieved: false,
+  scanOutput: false,
+  allowOptOut: false,
+  judgeModel: 'test/any',
+}
+
+const GUARD_RULE = {
+  kind: 'dlp',
+  detector: 'regex',
+  description: 'Numbers of projects',
+  pattern: 'PRJ-[0-9]{4}',
+  caseSensitive: true,
+  maxChars: 32,
+  validator: 'luhn',
+  severity: 'high',
+  direction: 'input',
+  action: 'block',
+  enabled: false,
+  simulate: true,
+}
+const GUARD_RULE_OF_WORDS = { kind: 'pii', detector: 'keywords', words: ['Falcon'] }
+
+const POLICY = {
+  version: 1,
+  mode: 'monitor',
+  allowedModels: ['test/*', 'local/*'],
+  deniedModels: ['test/never'],
+  allowedProviders: ['test', 'local'],
+  residency: { allowedRegions: ['eu'], onUnknown: 'allow' },
+  egress: { allowHosts: ['127.0.0.1'], denyHosts: ['*.example.com'] },
+  pii: { enabled: true, entities: ['EMAIL'], action: 'log', direction: 'both' },
+  dlp: { enabled: true, rules: ['secrets'], action: 'log', direction: 'input' },
+  promptShield: { required: false, minSensitivity: 'strict', policyId: 'balanced' },
+  canary: { enabled: false, action: 'redact' },
+  receipts: { required: false },
+  privacyHeaders: { noTraining: false },
+  retentionDays: 30,
+}
+const POLICY_OF_WORDS = { pii: { entities: 'all' }, dlp: { rules: 'all' }, promptShield: { policyId: null } }
+
+/** The keys of these tests have no prompt shield; test/daemon/prompt-shield calls with keys that have. */
+const WITHOUT_SHIELD = 403
 
 const open = { access: 'none', status: 200 } satisfies RouteCall
 const searchOf = ({ mark }: { mark: string }) => ({ query: `search=${mark}` })
@@ -257,6 +309,87 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     target: addTarget.incident,
   },
 
+  'POST /api/external/prompt-shield/scan': {
+    access: 'key',
+    status: WITHOUT_SHIELD,
+    bodies: () => [
+      {
+        prompt: 'Where is the lift?',
+        context: { chatbotId: 'bot', conversationId: 'conversation', language: 'en' },
+        options: { sensitivityLevel: 'strict', detectionLayers: ['regex'], returnDetails: true, policy: 'strict' },
+      },
+    ],
+  },
+  'POST /api/external/prompt-shield/scan-output': {
+    access: 'key',
+    status: WITHOUT_SHIELD,
+    bodies: () => [{ output: 'In the hall.', chatbotId: 'bot', systemPromptSnippets: ['Be brief.'] }],
+  },
+  'POST /api/external/prompt-shield/scan-conversation': {
+    access: 'key',
+    status: WITHOUT_SHIELD,
+    bodies: () => [{ messages: [{ role: 'user', content: 'Where is the lift?' }], chatbotId: 'bot' }],
+  },
+  'GET /api/admin/prompt-shield-policies': { access: 'smltp-security', status: 200 },
+  'POST /api/admin/prompt-shield-policies': {
+    access: 'smltp-security',
+    status: 201,
+    bodies: (_, name) => [{ name, description: 'For the help desk', policy: SHIELD_POLICY }],
+  },
+  'GET /api/admin/prompt-shield-policies/{policyId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.shieldPolicy,
+  },
+  'PUT /api/admin/prompt-shield-policies/{policyId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.shieldPolicy,
+    bodies: () => [{ description: 'For the help desk', policy: SHIELD_POLICY }],
+  },
+  'DELETE /api/admin/prompt-shield-policies/{policyId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.shieldPolicy,
+  },
+
+  'GET /api/admin/guard-rules': { access: 'smltp-security', status: 200 },
+  'POST /api/admin/guard-rules': {
+    access: 'smltp-security',
+    status: 201,
+    bodies: (_, name) => [
+      { name, ...GUARD_RULE },
+      { name, ...GUARD_RULE_OF_WORDS },
+    ],
+  },
+  'GET /api/admin/guard-rules/{ruleId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.guardRule,
+  },
+  'PUT /api/admin/guard-rules/{ruleId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.guardRule,
+    bodies: () => [
+      { ...GUARD_RULE, words: [] },
+      { ...GUARD_RULE_OF_WORDS, pattern: null },
+    ],
+  },
+  'DELETE /api/admin/guard-rules/{ruleId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.guardRule,
+  },
+  'POST /api/admin/guard-rules/simulate': {
+    access: 'smltp-security',
+    status: 200,
+    bodies: () => [
+      { rule: GUARD_RULE, samples: ['PRJ-1234'] },
+      { rule: GUARD_RULE_OF_WORDS, samples: ['Falcon'] },
+    ],
+  },
+
   'GET /api/external/models': { access: 'key', status: 200 },
   'GET /api/external/usage': { access: 'key', status: 200 },
 
@@ -281,6 +414,16 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
       { messages: [{ role: 'user', content: 'Hello' }], models: ['test/any', { model: 'test/b' }], index: indexName },
       { prompt: 'Hello', model: 'local/extract', index: indexName },
     ],
+    references: [
+      ({ indexName }) => ({ body: { prompt: 'Hello', model: 'test/any', index: indexName } }),
+      ({ userId }) => ({ body: { prompt: 'Hello', model: 'test/any', index: 'Zero-Knowledge', user_id: userId } }),
+    ],
+  },
+  'POST /api/external/policy-check': {
+    access: 'key',
+    status: 200,
+    saysRefusals: true,
+    bodies: ({ indexName }) => [{ prompt: 'Hello', model: 'test/any', index: indexName }],
     references: [
       ({ indexName }) => ({ body: { prompt: 'Hello', model: 'test/any', index: indexName } }),
       ({ userId }) => ({ body: { prompt: 'Hello', model: 'test/any', index: 'Zero-Knowledge', user_id: userId } }),
@@ -382,6 +525,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     bodies: () => [{ model: 'test/any', input: ['one'], encoding_format: 'float', user: 'someone' }],
   },
   'GET /api/external/v1/models': { access: 'key', status: 200 },
+  'GET /api/external/v1/models/{modelId}': { access: 'key', status: 200, target: async () => 'test%2Fany' },
 
   'GET /api/external/indexes': { access: 'key', status: 200 },
   'GET /api/external/indexes/all': { access: 'index-management', status: 200, references: [searchOf] },
@@ -389,7 +533,14 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     access: 'index-management',
     status: 201,
     bodies: ({ groupId }, name) => [
-      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      {
+        name,
+        description: 'How we work',
+        region: 'us-east-1',
+        cloud: 'aws',
+        assignedUser: null,
+        assignedGroup: groupId,
+      },
       { name, assignedUser: null },
     ],
     references: [
@@ -411,6 +562,11 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
       ({ groupId }) => ({ body: { assignedGroup: groupId } }),
     ],
   },
+  'POST /api/external/indexes/{indexId}/rebuild': {
+    access: 'index-management',
+    status: 200,
+    target: addTarget.indexById,
+  },
   'DELETE /api/external/indexes/{indexId}': { access: 'index-management', status: 200, target: addTarget.indexById },
   'GET /api/external/indexes/{indexName}/documents': { access: 'key', status: 200, target: addTarget.index },
   'DELETE /api/external/indexes/{indexName}/documents/{documentId}': {
@@ -429,5 +585,47 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     target: addTarget.index,
     query: 'query=lift',
+  },
+
+  'GET /api/external/smltp-policies': { access: 'key', status: 200 },
+  'GET /api/external/smltp-policies/all': { access: 'smltp-security', status: 200 },
+  'GET /api/external/smltp-policies/active': { access: 'smltp-security', status: 200 },
+  'POST /api/external/smltp-policies': {
+    access: 'smltp-security',
+    status: 201,
+    bodies: (_, name) => [
+      { name, description: 'How we work', policy: POLICY, setAsActive: false },
+      { name, description: 'How we work', policy: POLICY_OF_WORDS },
+    ],
+  },
+  'POST /api/external/smltp-policies/diff': {
+    access: 'smltp-security',
+    status: 200,
+    bodies: () => [
+      { from: 'internal', to: POLICY },
+      { from: POLICY_OF_WORDS, to: 'public' },
+      { from: POLICY, to: POLICY_OF_WORDS },
+    ],
+  },
+  'GET /api/external/smltp-policies/{policyId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.policy,
+  },
+  'PUT /api/external/smltp-policies/{policyId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.policy,
+    bodies: () => [{ description: 'How we work', policy: POLICY }, { policy: POLICY_OF_WORDS }],
+  },
+  'DELETE /api/external/smltp-policies/{policyId}': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.policy,
+  },
+  'POST /api/external/smltp-policies/{policyId}/activate': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.policy,
   },
 }

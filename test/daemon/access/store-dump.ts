@@ -11,10 +11,14 @@ const TABLES = Object.keys({
   groups: 0,
   group_members: 0,
   api_keys: 0,
+  smltp_policies: 0,
+  smltp_active_policies: 0,
   rate_counters: 0,
   audit_entries: 0,
   outbox_events: 0,
   incidents: 0,
+  shield_policies: 0,
+  guard_rules: 0,
   webhook_endpoints: 0,
   webhook_deliveries: 0,
   master_key_check: 0,
@@ -27,6 +31,10 @@ const TABLES = Object.keys({
   passages: 0,
   segments: 0,
   postings: 0,
+  embedding_models: 0,
+  embedding_work: 0,
+  index_vectors: 0,
+  passage_vectors: 0,
 } satisfies Record<keyof Tables, 0>)
 
 export type Dumped = { table: string; row: Record<string, unknown> }

@@ -43,6 +43,9 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   const webhookId = await addTarget.webhook(db, bare)
   await addTarget.delivery(db, bare)
   await addTarget.incident(db, bare)
+  await addTarget.policy(db, bare)
+  await addTarget.shieldPolicy(db, bare)
+  await addTarget.guardRule(db, bare)
   return { ...bare, userId, roleId, groupId, indexName, webhookId }
 }
 
@@ -150,6 +153,31 @@ export const addTarget = {
     const row = incidentRow({ tenant_id: tenantId, rule_name: mark, created_at: CREATED })
     await db.insertInto('incidents').values(row).execute()
     return row.id
+  },
+
+  async shieldPolicy(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = freshName({ mark })
+    const times = { created_at: CREATED, updated_at: CREATED }
+    const row = { tenant_id: tenantId, id, name: id, description: mark, document: '{}', ...times }
+    await db.insertInto('shield_policies').values(row).execute()
+    return id
+  },
+
+  async guardRule(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = freshName({ mark })
+    // No words of the passages: what a rule finds there would set off events that arrive whenever they do.
+    const document = JSON.stringify({ kind: 'dlp', detector: 'keywords', words: [`rule of ${mark}`] })
+    const row = { tenant_id: tenantId, id, name: id, document, created_at: CREATED, updated_at: CREATED }
+    await db.insertInto('guard_rules').values(row).execute()
+    return id
+  },
+
+  async policy(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = freshName({ mark })
+    const times = { created_at: CREATED, updated_at: CREATED }
+    const row = { tenant_id: tenantId, id, name: id, description: mark, document: '{}', ...times }
+    await db.insertInto('smltp_policies').values(row).execute()
+    return id
   },
 
   async tenant(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {

@@ -26,7 +26,7 @@ describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) 
         index_used: 'Zero-Knowledge',
         smltp_policy_used: 'internal',
         smltp_policy_source: 'system_default',
-        smltp_policy_hash: null,
+        smltp_policy_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
         prompt_shield_policy: null,
         served_model: 'test/any',
         requested_model: 'test/any',

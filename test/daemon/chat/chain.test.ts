@@ -15,7 +15,7 @@ const provider: Provider = {
   close: async () => {},
 }
 const registry: ProviderRegistry = {
-  find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2) } : undefined),
+  find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2), place: 'here' } : undefined),
   describe: () => ['p/*'],
   close: async () => {},
 }

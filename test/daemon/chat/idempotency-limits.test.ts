@@ -88,7 +88,7 @@ describeEachEngine('those who wait for the first with their Idempotency-Key', (e
     const answers = Array.from({ length: 10 }, () =>
       line.ask(async (replay) => {
         produced++
-        await line.store(replay.toRow({ contentType: 'application/json', body: '{"good":true}' }))
+        await line.store(replay.toRow({ status: 200, contentType: 'application/json', body: '{"good":true}' }))
         return reply(200, '{"good":true}')
       }),
     )
@@ -109,7 +109,7 @@ describeEachEngine('those who wait for the first with their Idempotency-Key', (e
       line.ask(async (replay) => {
         produced++
         await held.promise
-        await line.store(replay.toRow({ contentType: 'application/json', body }))
+        await line.store(replay.toRow({ status: 200, contentType: 'application/json', body }))
         return reply(200, body)
       })
     const answers = [ask(), ask(), ask()]

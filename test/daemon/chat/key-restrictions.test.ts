@@ -23,7 +23,7 @@ async function tenantOf({ app }: Gateway): Promise<string> {
 /** What `restrictedGateway` puts into the tenant for its tests. */
 type World = { tenantId: string; chat: (settings: Partial<KeySettings>, body?: object) => ReturnType<Gateway['chat']> }
 
-/** A gateway with the index `handbook`, and chats by a user's key with the settings of the test. */
+/** A gateway with two indexes and a policy that nothing is answered under, and chats by a user's key with the settings of the test. */
 function restrictedGateway(...args: Parameters<typeof sharedGateway>) {
   const gateway = sharedGateway(...args)
   const world: World = {
@@ -36,6 +36,8 @@ function restrictedGateway(...args: Parameters<typeof sharedGateway>) {
   }
   beforeAll(async () => {
     for (const name of ['handbook', 'secret']) await gateway.current.call('POST', '/api/external/indexes', { name })
+    const receipts = { name: 'receipts', description: '', policy: { receipts: { required: true } } }
+    await gateway.current.call('POST', '/api/external/smltp-policies', receipts)
     world.tenantId = await tenantOf(gateway.current)
   })
   return { gateway, world }
@@ -152,47 +154,31 @@ const REFUSALS: [
     /lenient/,
   ],
   [
-    'a policy whose rules do not run, though the list has it',
-    { allowedSMLTPPolicies: ['hipaa'] },
-    { smltp_policy: 'hipaa' },
+    'a policy that asks for what does not run, though the list has it',
+    { allowedSMLTPPolicies: ['receipts'] },
+    { smltp_policy: 'receipts' },
     503,
     'Policy unavailable',
-    /"hipaa"/,
+    /"receipts"/,
   ],
   [
-    'a policy whose rules do not run, though nothing is restricted',
+    'a policy that asks for what does not run, though nothing is restricted',
     { allowedSMLTPPolicies: [] },
-    { smltp_policy: 'confidential' },
+    { smltp_policy: 'receipts' },
     503,
     'Policy unavailable',
-    /"confidential"/,
+    /"receipts"/,
   ],
   [
-    'a default policy whose rules do not run',
-    { allowedSMLTPPolicies: ['gdpr', 'internal'], defaultSMLTPPolicy: 'gdpr' },
+    'a default policy that asks for what does not run',
+    { allowedSMLTPPolicies: ['receipts', 'internal'], defaultSMLTPPolicy: 'receipts' },
     {},
     503,
     'Policy unavailable',
-    /"gdpr"/,
+    /"receipts"/,
   ],
   ['a shield that is not enabled', {}, { prompt_shield: { enabled: true } }, 403, 'Access denied', /not enabled/],
   ['a shield policy without a shield', {}, { prompt_shield: { policy: 'p' } }, 403, 'Access denied', /not enabled/],
-  [
-    'to go without the shield that the key requires',
-    { enablePromptShield: true },
-    {},
-    503,
-    'Scanning service temporarily unavailable',
-    /requires the prompt shield/,
-  ],
-  [
-    'to go without it, also when opting out would be permitted',
-    { enablePromptShield: true, allowPromptShieldOptOut: true },
-    { prompt_shield: {} },
-    503,
-    'Scanning service temporarily unavailable',
-    /requires the prompt shield/,
-  ],
   [
     'an opt-out that the key does not permit',
     { enablePromptShield: true },
@@ -203,27 +189,35 @@ const REFUSALS: [
   ],
   [
     'a shield policy that may not be selected',
-    { enablePromptShield: true, allowedPromptShieldPolicies: ['p'], promptShieldPolicyId: 'bound' },
+    { enablePromptShield: true, allowedPromptShieldPolicies: ['p'] },
     { prompt_shield: { policy: 'q' } },
     403,
     'Access denied',
     /"q"/,
   ],
   [
-    'to pretend a shield policy that may be selected',
+    'a shield policy that may be selected and is nowhere',
     { enablePromptShield: true, allowedPromptShieldPolicies: ['p'] },
     { prompt_shield: { policy: 'p' } },
-    503,
-    'Scanning service temporarily unavailable',
-    /requires the prompt shield/,
+    400,
+    'Invalid prompt_shield',
+    /"p"/,
   ],
   [
-    'to pretend the shield policy that is bound to the key',
+    'to go without the shield policy that is bound to the key and gone',
     { enablePromptShield: true, promptShieldPolicyId: 'bound' },
-    { prompt_shield: { policy: 'bound' } },
+    {},
     503,
     'Scanning service temporarily unavailable',
-    /requires the prompt shield/,
+    /"bound"/,
+  ],
+  [
+    'the same, also when opting out would be permitted',
+    { enablePromptShield: true, promptShieldPolicyId: 'bound', allowPromptShieldOptOut: true },
+    { prompt_shield: {} },
+    503,
+    'Scanning service temporarily unavailable',
+    /"bound"/,
   ],
   [
     'a key that is billed by model',
@@ -318,6 +312,18 @@ describeEachEngine('a restricted key: chat answers what it may ask', (engine) =>
     ],
     ['an allowed index', { allowedIndexes: ['handbook'] }, { index: 'handbook' }, { index_used: 'handbook' }],
     ['no index, whatever is allowed', { allowedIndexes: ['handbook'] }, {}, { index_used: 'Zero-Knowledge' }],
+    [
+      'behind the shield of the key',
+      { enablePromptShield: true },
+      {},
+      { prompt_shield_policy: { id: 'balanced', name: 'balanced', mode: 'blocking', sensitivity: 'balanced' } },
+    ],
+    [
+      'under a strict policy, which has rules of its own',
+      { allowedSMLTPPolicies: ['hipaa'] },
+      { smltp_policy: 'hipaa' },
+      { smltp_policy_used: 'hipaa', smltp_policy_source: 'request' },
+    ],
     ['by default', {}, {}, { smltp_policy_used: 'internal', smltp_policy_source: 'system_default' }],
     [
       'under the policy of the key when it names none',

@@ -91,6 +91,24 @@ describeEachEngine('insertRows', (engine) => {
     ])
   })
 
+  test('ways to insert into one table are told apart: by what becomes of a row that exists, and by the order of columns', async () => {
+    const row = { tenant_id: 't', holder: 'user', holder_id: 'u', period: '2026-11', nanos: 5, points: 7 } as const
+    const { points, nanos, ...key } = row
+    const turned = { points, nanos, ...key }
+    const columns = ['tenant_id', 'holder', 'holder_id', 'period'] as const
+    const counters = () => store.db.selectFrom('spend_counters').select(['nanos', 'points']).execute()
+    for (let round = 1; round <= 2; round++) {
+      await insertRows(store.db, 'spend_counters', [row], { onConflict: { replace: columns } })
+      expect(await counters()).toEqual([{ nanos: 5, points: 7 }])
+      await insertRows(store.db, 'spend_counters', [row], { onConflict: { addTo: columns } })
+      await insertRows(store.db, 'spend_counters', [turned], { onConflict: { addTo: columns } })
+      expect(await counters()).toEqual([{ nanos: 15, points: 21 }])
+      await insertRows(store.db, 'spend_counters', [row], { onConflict: 'ignore' })
+      await expect(insertRows(store.db, 'spend_counters', [row])).rejects.toThrow(/unique/i)
+      expect(await counters()).toEqual([{ nanos: 15, points: 21 }])
+    }
+  })
+
   test('takes part in a transaction', async () => {
     const failing = store.db.transaction().execute(async (tx) => {
       await insertRows(tx, 'usage_records', [usageRecord('a')])

@@ -183,20 +183,24 @@ test('a file that is no database is refused when it is opened', async () => {
   await place.remove()
 })
 
-test('each statement is prepared once, and only a bounded number of them is kept', async () => {
+test('a statement stays prepared from its second use on, and only a bounded number of them does', async () => {
   const connection = await sqlite3Driver.open(':memory:', 'write')
   const prepare = vi.spyOn(sqlite3.Database.prototype, 'prepare')
   const finalize = vi.spyOn(sqlite3.Statement.prototype, 'finalize')
+  await connection.all('select 1', [])
+  await expect(connection.run('drop table missing', [])).rejects.toThrow('no such table')
+  expect([prepare.mock.calls.length, finalize.mock.calls.length]).toEqual([2, 1])
   for (let count = 0; count < 5; count++) await connection.all('select 1', [])
-  expect(prepare).toHaveBeenCalledTimes(1)
+  expect([prepare.mock.calls.length, finalize.mock.calls.length]).toEqual([3, 1])
   for (let count = 0; count < 500; count++) {
-    expect(await connection.all(`select ${count} as value`, [])).toEqual([{ value: count }])
+    const query = `select ${count} as value`
+    for (let use = 0; use < 2; use++) expect(await connection.all(query, [])).toEqual([{ value: count }])
   }
-  expect(prepare).toHaveBeenCalledTimes(501)
-  expect(finalize).toHaveBeenCalledTimes(501 - 128)
+  expect(prepare).toHaveBeenCalledTimes(1003)
+  expect(finalize).toHaveBeenCalledTimes(1003 - 1 - 128)
   // SQLite refuses to close while a statement is left, so this shows that none is.
   await connection.close()
-  expect(finalize).toHaveBeenCalledTimes(501)
+  expect(finalize).toHaveBeenCalledTimes(1003 - 1)
 })
 
 test('a database and its transactions know their engine', async () => {

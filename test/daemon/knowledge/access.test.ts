@@ -30,6 +30,7 @@ describeEachEngine('who may read an index', (engine) => {
   const shared = sharedGateway({ engine })
   const keys = new Map<string, string>()
   const documents = new Map<Name, string>()
+  const ids = new Map<Name, string>()
 
   beforeAll(async () => {
     const gateway = shared.current
@@ -58,6 +59,7 @@ describeEachEngine('who may read an index', (engine) => {
       expect((await gateway.call('POST', `${BASE}/${name}/train`, body, { headers: MULTIPART })).status).toBe(200)
       const [document] = (await gateway.call('GET', `${BASE}/${name}/documents`)).body.documents
       documents.set(name, document.id)
+      ids.set(name, id)
       expect((await gateway.call('PUT', `${BASE}/${id}`, owners[name])).status).toBe(200)
     }
     await gateway.call('PUT', `/api/external/groups/${archive}`, { status: 'Inactive' })
@@ -71,16 +73,56 @@ describeEachEngine('who may read an index', (engine) => {
     const { call, chat } = shared.current
     const options = { key }
     const body = multipart([{ fileName: 'new.md', content: 'Something new.' }])
-    const question = { index: name, model: 'local/extract', prompt: 'Which animal is common?' }
+    const prompt = 'Which animal is common?'
+    const question = { index: name, model: 'local/extract', prompt }
+    const messages = [{ role: 'user', content: prompt }]
+    const chats = '/api/external/chat/completions'
+    const search = (query: string) => call('GET', `${BASE}/${name}/search?${query}`, undefined, options)
+    const list = (query: string) => call('GET', `${BASE}/${name}/documents${query}`, undefined, options)
     return {
       chat: await chat(question, options),
+      'chat in turns': await chat({ ...question, prompt: undefined, messages }, options),
       'chat without retrieval': await chat({ ...question, use_rag: false }, options),
-      stream: await call('POST', '/api/external/chat/completions', { ...question, stream: true }, options),
-      search: await call('GET', `${BASE}/${name}/search?query=common+animal`, undefined, options),
-      documents: await call('GET', `${BASE}/${name}/documents`, undefined, options),
+      'chat with a chain': await chat({ ...question, model: undefined, models: [{ model: 'local/extract' }] }, options),
+      stream: await call('POST', chats, { ...question, stream: true }, options),
+      'stream with a key for repeats': await call(
+        'POST',
+        chats,
+        { ...question, stream: true },
+        { ...options, headers: { 'idempotency-key': `${name}-1` } },
+      ),
+      search: await search('query=common+animal'),
+      'search for what is there': await search(`query=${INDEXES[name as Name] ?? 'nothing'}&top_k=50&min_score=0`),
+      'search without words': await search('query=%3F'),
+      'search wrongly': await search('top_k=1000'),
+      documents: await list(''),
+      'search documents': await list('?search=md&limit=1'),
       'delete a document': await call('DELETE', `${BASE}/${name}/documents/${documentId}`, undefined, options),
       train: await call('POST', `${BASE}/${name}/train`, body, { ...options, headers: MULTIPART }),
+      'train nothing': await call('POST', `${BASE}/${name}/train`, multipart([]), { ...options, headers: MULTIPART }),
     }
+  }
+
+  /** The surfaces that know no indexes, asked about one all the same, in every place that somebody may try. */
+  async function askElsewhere(name: string, key: string): Promise<Record<string, Answer>> {
+    const { call } = shared.current
+    const messages = [{ role: 'user', content: 'Which animal is common?' }]
+    const asked = { model: 'local/extract', messages, max_tokens: 200 }
+    const places = [
+      { index: name },
+      { index: name, use_rag: true },
+      { metadata: { index: name, user_id: name } },
+      { extra_body: { index: name } },
+    ]
+    const answers: Record<string, Answer> = {}
+    for (const path of ['/v1/chat/completions', '/api/external/v1/chat/completions', '/v1/messages']) {
+      for (const [at, place] of places.entries()) {
+        for (const stream of [false, true]) {
+          answers[`${path} ${at} ${stream}`] = await call('POST', path, { ...asked, ...place, stream }, { key })
+        }
+      }
+    }
+    return answers
   }
 
   test.each(Object.keys(READERS))('%s: discovery names what they may read and nothing else', async (who) => {
@@ -88,7 +130,49 @@ describeEachEngine('who may read an index', (engine) => {
     const answer = await shared.current.call('GET', BASE, undefined, { key: keys.get(who) ?? '' })
     expect(answer.body.indexes.map(({ id }: { id: string }) => id)).toEqual(['Zero-Knowledge', ...[...reads].sort()])
     expectNoTrace({ discovery: answer }, reads)
+    const listed = JSON.stringify(answer.body.indexes)
+    for (const name of NAMES) expect(listed.includes(`"${name}"`)).toBe(reads.includes(name))
   })
+
+  test.each(Object.keys(READERS))(
+    '%s: the surfaces without knowledge bases answer from none, whichever is named',
+    async (who) => {
+      const key = keys.get(who) ?? ''
+      const missing = await askElsewhere('no-such-index', key)
+      for (const name of NAMES) {
+        const answers = await askElsewhere(name, key)
+        expect(Object.entries(answers).map(([way, { status }]) => [way, status])).toEqual(
+          Object.entries(missing).map(([way, { status }]) => [way, status]),
+        )
+        expectNoTrace(answers, [])
+      }
+    },
+  )
+
+  test.each(Object.keys(READERS).filter((who) => READERS[who]?.user !== 'admin'))(
+    '%s: what administrators do is refused alike, whether there is such an index or not',
+    async (who) => {
+      const { call } = shared.current
+      const options = { key: keys.get(who) ?? '' }
+      const manage = async (id: string) => ({
+        show: await call('GET', `${BASE}/${id}`, undefined, options),
+        update: await call('PUT', `${BASE}/${id}`, { description: 'Mine' }, options),
+        delete: await call('DELETE', `${BASE}/${id}`, undefined, options),
+        rebuild: await call('POST', `${BASE}/${id}/rebuild`, undefined, options),
+        list: await call('GET', `${BASE}/all?search=of-`, undefined, options),
+      })
+      const missing = await manage('f'.repeat(24))
+      for (const name of NAMES) {
+        const id = ids.get(name) ?? ''
+        const answers = await manage(id)
+        for (const [way, answer] of Object.entries(answers)) {
+          expect([way, gist(answer, id)]).toEqual([way, gist(missing[way as keyof typeof missing], 'f'.repeat(24))])
+          expect(answer.status).toBe(403)
+        }
+        expectNoTrace(answers, [])
+      }
+    },
+  )
 
   test.each(Object.keys(READERS))(
     '%s: an index of others answers on every way as one that does not exist',
@@ -102,7 +186,8 @@ describeEachEngine('who may read an index', (engine) => {
         const missing = await askAll(nothing, 'f'.repeat(24), key)
         for (const [way, answer] of Object.entries(hidden)) {
           expect([way, gist(answer, name)]).toEqual([way, gist(missing[way] as Answer, nothing)])
-          expect([403, 404]).toContain(answer.status)
+          // A parameter is looked at before the index is.
+          expect(way === 'search wrongly' ? [400] : [403, 404]).toContain(answer.status)
         }
         expectNoTrace(hidden, reads)
       }

@@ -113,6 +113,32 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect((await put(id, { assignedUser: user.id })).status).toBe(200)
   })
 
+  test.each([
+    [{ region: 'us-east-1' }, 201],
+    [{ region: 'us-east-1', cloud: 'aws' }, 201],
+    [{ region: 'eu-west-1' }, 403],
+    [{ cloud: 'gcp' }, 403],
+    [{ region: 'us-east-1', cloud: 'gcp' }, 403],
+  ])('under the licence Essential %j answers %i, under others 201', async (place, status) => {
+    const make = async (license: string) => {
+      const user = await newUser({ license })
+      return call('POST', BASE, { name: `placed-${++count}`, assignedUser: user.id, ...place })
+    }
+    const answer = await make('Essential')
+    expect(answer.status).toBe(status)
+    if (status === 403) {
+      expect(answer.body).toMatchObject({ success: false, error: 'Region not allowed for license' })
+      expect(answer.body.message).toContain('aws/us-east-1')
+      expect(await names(`search=placed-${count}`)).toEqual([])
+    }
+    for (const license of ['Growth', 'Ultra', 'Early Access']) expect((await make(license)).status).toBe(201)
+  })
+
+  test.each([{ cloud: 'azure' }, { region: 7 }])('%j is no place', async (place) => {
+    const refused = await call('POST', BASE, { name: 'no-place', ...place })
+    expect([refused.status, refused.body.error.code]).toEqual([400, 'VALIDATION_ERROR'])
+  })
+
   test('an index whose owner is gone is nobodys, and not everybodys', async () => {
     const user = await newUser()
     const group = await newGroup()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { mergeSegments } from '../../../src/daemon/knowledge/merge.ts'
 import { removeAbandoned } from '../../../src/daemon/knowledge/replacement.ts'
 import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
-import { claimForMerge, findUnmerged, insertSegmentRow } from '../../../src/daemon/knowledge/segment-store.ts'
+import { claimForMerge, findUnmerged, insertSegment } from '../../../src/daemon/knowledge/segment-store.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
 
@@ -103,10 +103,10 @@ describeEachEngine('merging segments', (engine) => {
     await mergeSegments(store.db, index('pond'), NOW)
     const free = await findUnmerged(store.db, index('pond'))
     const ids = free.map(({ id }) => id)
-    const empty = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1, documentId: null }
+    const empty = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
     await store.db.transaction().execute(async (tx) => {
       expect(await claimForMerge(tx, 'a', ids, 'crashed')).toBe(true)
-      await insertSegmentRow(tx, index('pond'), { id: 'crashed', ...empty }, NOW)
+      await insertSegment(tx, index('pond'), { id: 'crashed', documentId: null, state: 'draft', ...empty }, NOW)
     })
     expect(await sizes('pond')).toEqual([])
     expect(await found('pond', 'n17')).toHaveLength(1)

@@ -21,9 +21,14 @@ const postings = fc
         ordinals.sort((one, other) => one - other).flatMap((ordinal, at) => [ordinal, frequencies[at] ?? 1]),
       ),
   )
-const page = fc.dictionary(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), postings, {
-  noNullPrototype: true,
-})
+/** Without a name that means something else to an object of JavaScript. */
+const page = fc.dictionary(
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((term) => term !== '__proto__'),
+  postings,
+  {
+    noNullPrototype: true,
+  },
+)
 
 test('a page gives back the terms and postings that went into it', () => {
   fc.assert(

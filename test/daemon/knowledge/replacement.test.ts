@@ -1,17 +1,26 @@
+import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Passage } from '../../../src/daemon/knowledge/chunking.ts'
 import {
   type Draft,
   discardDocument,
-  findDocument,
+  findDocuments,
   findUnpublished,
   insertDraft,
   publishDraft,
 } from '../../../src/daemon/knowledge/document-store.ts'
-import { removeAbandoned, replaceDocument, writePassages } from '../../../src/daemon/knowledge/replacement.ts'
+import { purgeDeletedIndexes } from '../../../src/daemon/knowledge/index-removal.ts'
+import { prepareDocument } from '../../../src/daemon/knowledge/prepared-document.ts'
+import { purgeKnowledge } from '../../../src/daemon/knowledge/purge.ts'
+import { removeAbandoned, replaceDocument, writePrepared } from '../../../src/daemon/knowledge/replacement.ts'
 import { searchPassages } from '../../../src/daemon/knowledge/search.ts'
+import { insertSegment } from '../../../src/daemon/knowledge/segment-store.ts'
 import { listIndexes } from '../../../src/daemon/knowledge/store.ts'
+import { UPLOAD_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { describeEachEngine } from '../../engines.ts'
+import { createFakeClock } from '../../fake-clock.ts'
 import { insertNamedIndex, insertTenant, NOW, sharedStore, train, unwatched } from './trained-store.ts'
 
 const LATER = '2026-01-01T01:00:00.000Z'
@@ -19,6 +28,12 @@ const key = { tenantId: 'a', indexId: 'zoo' }
 const passages = (count: number, body: string): Passage[] =>
   Array.from({ length: count }, (_, position) => ({ position, headings: '', body }))
 const document = (source: string) => ({ source, title: '', contentHash: 'new', now: NOW })
+const prepared = (source: string, batch: Passage[]) => ({
+  source,
+  contentHash: 'new',
+  prepared: prepareDocument('', source, batch),
+  now: NOW,
+})
 
 describeEachEngine('replacing a document', (engine) => {
   const store = sharedStore(engine, async (db) => {
@@ -41,7 +56,8 @@ describeEachEngine('replacing a document', (engine) => {
     (await store.db.selectFrom('documents').select('state').where('source', '=', source).execute()).map(
       ({ state }) => state,
     )
-  const write = (draft: Draft, batch: Passage[]) => writePassages(store.db, draft, batch, { title: '', now: NOW })
+  const write = (draft: Draft, batch: Passage[]) =>
+    writePrepared(store.db, draft, prepareDocument('', '', batch), { signal: new AbortController().signal, now: NOW })
   const insert = (index: typeof key, source: string, passageCount: number) =>
     store.db.transaction().execute((tx) => insertDraft(tx, index, { ...document(source), passageCount }))
 
@@ -51,7 +67,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect(await stored('version.md')).toEqual(['Giraffes are tall.'])
     expect(await versions('version.md')).toEqual(['published'])
     expect([await found('elephants'), await found('giraffes')]).toEqual([0, 1])
-    const hit = await findDocument(store.db, key, 'version.md')
+    const hit = (await findDocuments(store.db, key, ['version.md'])).get('version.md')
     expect(hit).toEqual({ contentHash: 'Giraffes are tall.', passageCount: 1 })
   })
 
@@ -64,7 +80,7 @@ describeEachEngine('replacing a document', (engine) => {
     for (let start = 0; start < 400; start += 200) {
       await write(draft, passages(400, 'Seals have fins.').slice(start, start + 200))
       expect([await found('walruses'), await found('seals')]).toEqual([1, 0])
-      expect(await findDocument(store.db, key, 'large.md')).toMatchObject({ passageCount: 1 })
+      expect((await findDocuments(store.db, key, ['large.md'])).get('large.md')).toMatchObject({ passageCount: 1 })
       expect(await documentCount()).toBe(before)
     }
     await store.db.transaction().execute((tx) => publishDraft(tx, draft, 'large.md'))
@@ -84,7 +100,7 @@ describeEachEngine('replacing a document', (engine) => {
   test('a replacement that fails half-way leaves the old one whole and no trace of itself', async () => {
     await train(store.db, 'a', 'zoo', 'stays.md', 'Badgers dig.')
     const broken = [...passages(450, 'New text.'), { position: 450, headings: '', body: 'not storable \0' }]
-    await expect(replaceDocument(store.db, key, document('stays.md'), broken, unwatched(store.db))).rejects.toThrow()
+    await expect(replaceDocument(store.db, key, prepared('stays.md', broken), unwatched(store.db))).rejects.toThrow()
     expect(await stored('stays.md')).toEqual(['Badgers dig.'])
     expect(await versions('stays.md')).toEqual(['published'])
     expect(await found('badgers')).toBe(1)
@@ -93,7 +109,7 @@ describeEachEngine('replacing a document', (engine) => {
   test('when the client leaves, the old one stays as it was', async () => {
     await train(store.db, 'a', 'zoo', 'left.md', 'Lemurs leap.')
     const reason = new Error('left')
-    const replaced = replaceDocument(store.db, key, document('left.md'), passages(9, 'x'), {
+    const replaced = replaceDocument(store.db, key, prepared('left.md', passages(9, 'x')), {
       ...unwatched(store.db),
       signal: AbortSignal.abort(reason),
     })
@@ -122,7 +138,7 @@ describeEachEngine('replacing a document', (engine) => {
     const draft = await insert(key, 'slow.md', 2)
     await write(draft, passages(1, 'Slow.'))
     expect(await discardDocument(store.db, draft)).toBe(true)
-    await write(draft, passages(2, 'Slow.').slice(1))
+    await expect(write(draft, passages(2, 'Slow.').slice(1))).rejects.toThrow('discarded')
     await expect(store.db.transaction().execute((tx) => publishDraft(tx, draft, 'slow.md'))).rejects.toThrow(
       'discarded',
     )
@@ -140,8 +156,7 @@ describeEachEngine('replacing a document', (engine) => {
     const replaced = replaceDocument(
       store.db,
       key,
-      document('long.md'),
-      passages(3000, 'Long.'),
+      prepared('long.md', passages(3000, 'Long.')),
       unwatched(store.db),
     ).then(() => {
       done = true
@@ -164,4 +179,90 @@ describeEachEngine('replacing a document', (engine) => {
       expect(new Set(bodies).size).toBe(1)
     }
   })
+
+  test('an index that is deleted while it is trained is not found, and nothing of the training stays', async () => {
+    const short = { tenantId: 'a', indexId: 'short' }
+    await insertNamedIndex(store.db, 'a', 'short')
+    const deleteIndex = async () => {
+      await store.db.updateTable('indexes').set({ deleted_at: NOW }).where('id', '=', 'short').execute()
+      await purgeDeletedIndexes(store.db)
+    }
+    const rejected = replaceDocument(store.db, short, prepared('gone.md', passages(60, 'Gone.')), {
+      ...unwatched(store.db),
+      async inPublication(publish) {
+        await deleteIndex()
+        return store.db.transaction().execute(publish)
+      },
+    })
+    await expect(rejected).rejects.toMatchObject({ code: 'INDEX_NOT_FOUND' })
+    const draft = await insert(short, 'late.md', 2)
+    await purgeDeletedIndexes(store.db)
+    await expect(write(draft, passages(2, 'Late.'))).rejects.toThrow()
+    // A segment without a document, as a rebuild or merge leaves it when the daemon is killed.
+    await insertSegment(store.db, short, { id: 'left', documentId: null, state: 'draft', ...NOTHING }, NOW)
+    await purgeDeletedIndexes(store.db)
+    for (const table of ['documents', 'passages', 'segments'] as const) {
+      expect(await store.db.selectFrom(table).selectAll().where('index_id', '=', 'short').execute()).toEqual([])
+    }
+  })
 })
+
+describeEachEngine('what a killed daemon has left', (engine) => {
+  const store = sharedStore(engine, async (db) => {
+    for (const tenant of ['a', 'b']) {
+      await insertTenant(db, tenant)
+      await insertNamedIndex(db, tenant, tenant === 'a' ? 'zoo' : 'farm')
+    }
+  })
+
+  test('of replaced documents, merges and uploads goes in every tenant once it is old, or at once where nobody else writes', async () => {
+    const { db } = store
+    const clock = createFakeClock(Date.parse(NOW))
+    const uploadsDir = await mkdtemp(join(tmpdir(), 'aigw-test-'))
+    try {
+      for (const [tenantId, indexId] of [
+        ['a', 'zoo'],
+        ['b', 'farm'],
+      ] as const) {
+        await train(db, tenantId, indexId, 'old.md', 'A secret that was replaced.')
+        await train(db, tenantId, indexId, 'stays.md', 'A badger.')
+        await db.updateTable('documents').set({ state: 'discarded' }).where('source', '=', 'old.md').execute()
+        const claim = { id: `claim-${tenantId}`, documentId: null, state: 'draft', ...NOTHING } as const
+        await insertSegment(db, { tenantId, indexId }, claim, NOW)
+        await db
+          .updateTable('segments')
+          .set({ merged_into: claim.id })
+          .where('tenant_id', '=', tenantId)
+          .where('state', '=', 'published')
+          .execute()
+      }
+      const left = join(uploadsDir, 'upload-1')
+      await mkdir(left)
+      const bodies = async () => (await db.selectFrom('passages').select('body').execute()).map(({ body }) => body)
+      clock.advance(UPLOAD_TIMEOUT_MS)
+      await utimes(left, clock.now() / 1000, clock.now() / 1000)
+      await purgeKnowledge({ db, clock, uploadsDir })
+      expect(await bodies()).toHaveLength(4)
+      expect(await readdir(uploadsDir)).toEqual(['upload-1'])
+      await purgeKnowledge({ db, clock, uploadsDir, aloneSince: clock.now() + 1 })
+      expect(await bodies()).toEqual(['A badger.', 'A badger.'])
+      expect(await readdir(uploadsDir)).toEqual([])
+      const segments = await db.selectFrom('segments').select(['state', 'merged_into']).execute()
+      expect(segments.filter(({ state, merged_into }) => state === 'draft' || merged_into !== null)).toEqual([])
+      await train(db, 'a', 'zoo', 'later.md', 'A draft.')
+      await db.updateTable('documents').set({ state: 'draft' }).where('source', '=', 'later.md').execute()
+      clock.advance(1)
+      await purgeKnowledge({ db, clock, uploadsDir })
+      expect(await bodies()).toEqual(['A badger.', 'A badger.'])
+    } finally {
+      await rm(uploadsDir, { recursive: true })
+    }
+  })
+
+  test('is nothing where nobody has ever uploaded', async () => {
+    const uploadsDir = join(tmpdir(), 'aigw-test-that-is-not-there')
+    await expect(purgeKnowledge({ db: store.db, clock: createFakeClock(), uploadsDir })).resolves.toBeUndefined()
+  })
+})
+
+const NOTHING = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }

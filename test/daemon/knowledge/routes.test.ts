@@ -4,8 +4,15 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { findUnpublished, insertDraft } from '../../../src/daemon/knowledge/document-store.ts'
-import { writePassages } from '../../../src/daemon/knowledge/replacement.ts'
-import { DOCUMENT_PASSAGES, TRAIN_BODY_BYTES, TRAIN_FILE_BYTES } from '../../../src/shared/spec-limits.ts'
+import { prepareDocument } from '../../../src/daemon/knowledge/prepared-document.ts'
+import { writePrepared } from '../../../src/daemon/knowledge/replacement.ts'
+import {
+  DOCUMENT_PASSAGES,
+  TRAIN_BODY_BYTES,
+  TRAIN_FILE_BYTES,
+  TRAIN_OTHER_PART_BYTES,
+  TRAIN_TEXT_BYTES,
+} from '../../../src/shared/spec-limits.ts'
 import { ChatResponse } from '../../../src/shared/wire/chat.ts'
 import {
   CreateIndexResponse,
@@ -174,6 +181,38 @@ describeEachEngine('knowledge bases', (engine) => {
     expect((await search('again', { query: 'leopards' })).body.results.total).toBe(1)
   })
 
+  test('many small documents of one call are stored together, each whole, replaced by itself and found at once', async () => {
+    await create('many-small')
+    const text = (at: number, word: string) => ({
+      name: `note-${at}`,
+      content: `Number n${at} is ${word}.`,
+    })
+    const send = async (texts: object[]) =>
+      (await train('many-small', [{ field: 'text_inputs', content: JSON.stringify(texts) }])).body.results.documents
+    const all = Array.from({ length: 90 }, (_, at) => text(at, 'first'))
+    expect((await send(all)).every(({ status }: { status: string }) => status === 'indexed')).toBe(true)
+    for (const at of [0, 44, 89]) {
+      const { matches } = (await search('many-small', { query: `n${at}`, top_k: '5' })).body.results
+      expect(matches[0]).toMatchObject({ source: `note-${at}`, content: `Number n${at} is first.` })
+    }
+    // A third of them changed.
+    const changed = all.map((note, at) => (at % 3 === 0 ? text(at, 'second') : note))
+    const statuses = (await send(changed)).map(({ status }: { status: string }) => status)
+    expect(statuses).toEqual(changed.map((_, at) => (at % 3 === 0 ? 'indexed' : 'unchanged')))
+    expect((await search('many-small', { query: 'second', top_k: '50' })).body.results.total).toBe(30)
+    const [first] = (await search('many-small', { query: 'n3', top_k: '5' })).body.results.matches
+    expect(first.content).toBe('Number n3 is second.')
+    const { pagination } = (await call('GET', `${BASE}/many-small/documents?limit=1`)).body
+    expect(pagination.total).toBe(90)
+    const entries = await shared.current.app.db
+      .selectFrom('audit_entries')
+      .select('metadata')
+      .where('description', 'like', '%"many-small" with%')
+      .execute()
+    expect(entries.map(({ metadata }) => JSON.parse(metadata).replaced).filter(Boolean)).toHaveLength(30)
+    expect(entries).toHaveLength(120)
+  })
+
   test('a document that cannot be read says why and does not stop the others', async () => {
     await create('mixed')
     const answer = await train('mixed', [
@@ -212,6 +251,48 @@ describeEachEngine('knowledge bases', (engine) => {
     })
   })
 
+  test('a name is spelt in one way, leads nowhere else and hides nothing', async () => {
+    await create('names')
+    const names = ['cafe\u0301.md', '../up.md', 'a/../b.md', 'left\u202egpj.md', 'line\u2028.md', 'نمی\u200cدانم.md']
+    const texts = names.map((name) => ({ name, content: `Text of a document.` }))
+    const answer = await train('names', [{ field: 'text_inputs', content: JSON.stringify(texts) }])
+    const { documents } = TrainResponse.parse(answer.body).results
+    expect(documents.map(({ status, error }) => error ?? status)).toEqual([
+      'indexed',
+      expect.stringContaining('upwards'),
+      expect.stringContaining('upwards'),
+      expect.stringContaining('control characters'),
+      expect.stringContaining('control characters'),
+      'indexed',
+    ])
+    expect(documents[0]?.name).toBe('caf\u00e9.md')
+    const again = await train('names', [{ fileName: 'caf\u00e9.md', content: 'Another text.' }])
+    expect(TrainResponse.parse(again.body).results.documents[0]?.status).toBe('indexed')
+    expect((await call('GET', `${BASE}/names/documents`)).body.pagination.total).toBe(2)
+  })
+
+  test('a text that was taken out of a file keeps the name of the file', async () => {
+    await create('taken')
+    const send = async (text: object) =>
+      TrainResponse.parse((await train('taken', [{ field: 'text_inputs', content: JSON.stringify([text]) }])).body)
+        .results.documents[0]?.status
+    const text = { name: 'handbook.pdf', content: '# Leave\n\nEveryone has 28 days.' }
+    expect(await send({ ...text, type: 'text/plain' })).toBe('indexed')
+    expect(await send({ ...text, type: 'text/plain' })).toBe('unchanged')
+    expect(await send({ ...text, type: 'text/markdown' })).toBe('indexed')
+    expect(await send(text)).toBe('indexed')
+  })
+
+  test('a search shows the part of a passage that fits', async () => {
+    await create('windows')
+    const filler = 'Nothing of this says anything at all. '.repeat(20)
+    await train('windows', [{ fileName: 'a.md', content: `${filler}The code of the lounge is 4711. ${filler}` }])
+    const { body } = await call('GET', `${BASE}/windows/search?query=lounge`)
+    const [best] = SearchResponse.parse(body).results.matches
+    expect(best?.content).toContain('4711')
+    expect(best?.content.length).toBeLessThanOrEqual(500)
+  })
+
   test('what a crash left behind is gone after the next training, and what is being written is not', async () => {
     const { id: indexId } = (await create('crashed')).body.index
     const { db } = shared.current.app
@@ -228,7 +309,8 @@ describeEachEngine('knowledge bases', (engine) => {
         )
     const left = await draft('left.md', '2026-01-01T00:00:00.000Z')
     const passage = { position: 0, headings: '', body: 'Half of it.' }
-    await writePassages(db, left, [passage], { title: '', now: '2026-01-01T00:00:00.000Z' })
+    const { signal } = new AbortController()
+    await writePrepared(db, left, prepareDocument('', '', [passage]), { signal, now: '2026-01-01T00:00:00.000Z' })
     const running = await draft('running.md', new Date().toISOString())
     await train('crashed', [{ fileName: 'a.txt', content: 'Whole.' }])
     const { documentId } = running
@@ -426,6 +508,41 @@ describe('uploads', () => {
       MULTIPART,
       400,
       'Invalid text_inputs',
+    ],
+    [
+      'text_inputs nested millions of levels deep',
+      multipart([good, { field: 'text_inputs', content: '['.repeat(5_000_000) + ']'.repeat(5_000_000) }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
+      'text_inputs of millions of objects',
+      multipart([good, { field: 'text_inputs', content: `[${'{},'.repeat(3_000_000)}{}]` }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
+      'text_inputs twice',
+      multipart([1, 2].map((at) => ({ field: 'text_inputs', content: `[{"name":"${at}","content":"One."}]` }))),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
+      'text_inputs of more than 10 MB',
+      multipart([good, { field: 'text_inputs', content: Buffer.alloc(TRAIN_TEXT_BYTES + 1, ' ') }]),
+      MULTIPART,
+      413,
+      'File too large',
+    ],
+    [
+      'a large unknown field',
+      multipart([good, { field: 'x', content: Buffer.alloc(TRAIN_OTHER_PART_BYTES + 1, 'y') }]),
+      MULTIPART,
+      400,
+      'Invalid request',
     ],
   ])('with %s is refused and changes nothing', async (_, body, headers, status, error) => {
     const before = await documentCount()

@@ -164,6 +164,21 @@ describeEachEngine('searching passages', (engine) => {
     )
   })
 
+  test('a name in capitals is looked for, though it is spelt as a word without meaning', () => {
+    const wanted = (text: string) => queryOf(text).terms.flatMap(({ term, required }) => (required ? [term] : []))
+    expect(wanted('US holidays')).toEqual(['us', 'holidai'])
+    expect(wanted('What is the extension of IT?')).toEqual(['exten', 'it'])
+    expect(wanted('Who tells us of holidays?')).toEqual(['tell', 'holidai'])
+  })
+
+  test('only the first 4,000 characters are looked for, however many those stand for', () => {
+    const wanted = (text: string) => queryOf(text).terms.map(({ term }) => term)
+    expect(wanted(`${' '.repeat(3_990)}otter`)).toContain('otter')
+    expect(wanted(`${' '.repeat(4_000)}otter`)).toEqual([])
+    // One character that stands for eighteen.
+    expect(wanted(`${'\ufdfa '.repeat(500)}otter`)).not.toContain('otter')
+  })
+
   test('a query of a quarter megabyte is cut down to its longest words', async () => {
     const { terms, pairs } = queryOf(
       `${'ab '.repeat(1000)}${Array.from({ length: 20_000 }, (_, at) => `word${at}`).join(' ')}`,

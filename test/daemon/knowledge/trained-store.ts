@@ -1,6 +1,8 @@
 import { afterAll, beforeAll } from 'vitest'
 import type { Db } from '../../../src/daemon/db/database.ts'
-import { chunkText } from '../../../src/daemon/knowledge/chunking.ts'
+import { chunkText, type Passage } from '../../../src/daemon/knowledge/chunking.ts'
+import type { IndexKey } from '../../../src/daemon/knowledge/document-store.ts'
+import { prepareDocument } from '../../../src/daemon/knowledge/prepared-document.ts'
 import { type InPublication, replaceDocument } from '../../../src/daemon/knowledge/replacement.ts'
 import { insertIndex } from '../../../src/daemon/knowledge/store.ts'
 import { tenantRow } from '../../accounts.ts'
@@ -51,6 +53,16 @@ export function unwatched(db: Db): { signal: AbortSignal; inPublication: InPubli
 /** Puts a Markdown text into an index, as a document named `source`. */
 export function train(db: Db, tenantId: string, indexId: string, source: string, text: string): Promise<void> {
   const { title, passages } = chunkText(text, 'markdown')
-  const document = { source, title, contentHash: text, now: NOW }
-  return replaceDocument(db, { tenantId, indexId }, document, [...passages], unwatched(db))
+  return store(db, { tenantId, indexId }, { source, title, contentHash: text }, passages)
+}
+
+/** Puts passages into an index, as a document named `source`. */
+export function store(
+  db: Db,
+  index: IndexKey,
+  { source, title = '', contentHash = '' }: { source: string; title?: string; contentHash?: string },
+  passages: Iterable<Passage>,
+): Promise<void> {
+  const prepared = prepareDocument(title, source, passages)
+  return replaceDocument(db, index, { source, contentHash, prepared, now: NOW }, unwatched(db))
 }

@@ -54,7 +54,7 @@ describeEachEngine("an answer in OpenAI's words", (engine) => {
         requested_model: 'test/any',
         smltp_policy_used: 'internal',
         smltp_policy_source: 'system_default',
-        smltp_policy_hash: null,
+        smltp_policy_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
         prompt_shield_policy: null,
       },
     })
@@ -357,6 +357,13 @@ test('/v1 alone is the same place, and a path that is nowhere stays nowhere', as
       },
     ])
   }
+  expect((await shared.current.call('GET', '/v1/models/test%2Fany')).body).toMatchObject({
+    id: 'test/any',
+    object: 'model',
+    owned_by: 'test',
+  })
+  const unknown = await shared.current.call('GET', '/v1/models/nobody%2Fany')
+  expect([unknown.status, unknown.body.error.type]).toEqual([404, 'invalid_request_error'])
   expect((await shared.current.call('GET', '/v1/nothing')).status).toBe(404)
   expect((await shared.current.call('GET', '/v1/health')).status).toBe(404)
 })

@@ -35,7 +35,7 @@ export function readStream(pieces: readonly Uint8Array[], format: AnswerFormat):
   const parts: ChatPart[] = []
   // The second end brings out a failure that followed the last parts.
   for (const piece of [...pieces, null, null]) {
-    if (assembly.state === 'ended') break
+    if (assembly.state() === 'ended') break
     parts.push(...assembly.take(piece === null ? null : Buffer.from(piece)))
   }
   return parts

@@ -16,6 +16,13 @@ test.each([
   expect(new Set(forms.flatMap(terms)).size).toBe(1)
 })
 
+test.each(['Kranken\u00adhaus', 'Kran\u200bkenhaus', 'Kranken\u2060haus', '\ufeffKrankenhaus', 'Kranken\u200dhaus'])(
+  'characters that nobody sees cut no word in two: %j',
+  (text) => {
+    expect(unitsOf(text)).toEqual(unitsOf('Krankenhaus'))
+  },
+)
+
 test.each([
   ['German', 'Versicherungen', 'Versicherungsschein'],
   ['Finnish', 'talossammekin', 'talossani'],

@@ -5,13 +5,14 @@ import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import type { Settings } from '../../profile.ts'
 import { repeatable } from '../../repeatable.ts'
+import { readText } from '../../text-input.ts'
 import { type Ask, ask } from './ask.ts'
 import { type Conversation, fitMessages, keepConversation, loadConversation } from './conversation.ts'
 import { type ChatInput, firstModel, type PromptParts, TRIGGERS, toChatRequest, toPrompt } from './input.ts'
 import { leftOutLine } from './notes.ts'
 import { RENDER, type Render } from './shown-text.ts'
 import { isStdinPiped, readPiped } from './stdin.ts'
-import { readSystem, readText } from './text-files.ts'
+import { readSystem } from './text-files.ts'
 
 export type ChatFlags = {
   model: string[]

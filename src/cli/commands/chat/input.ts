@@ -91,10 +91,7 @@ function toModels({ models, fallbacks, chain }: ChatInput, byDefault: string | u
   }
   const [model = byDefault, ...others] = models.map(toModel)
   if (model === undefined) {
-    throw usageError('no model given', [
-      'Try:      aigw chat -m local/extract "..."',
-      'Or set chat.model in your profile.',
-    ])
+    throw usageError('no model given', ['Name one:  -m local/extract', 'Or set chat.model in your profile.'])
   }
   const following = [...others, ...fallbacks.map(toModel)]
   if (following.length > FALLBACK_MODELS) throw usageError(`at most ${FALLBACK_MODELS} models may follow the first`)

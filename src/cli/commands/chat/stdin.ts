@@ -2,6 +2,7 @@ import { fstatSync } from 'node:fs'
 import { MESSAGE_CONTENT_BYTES } from '../../../shared/spec-limits.ts'
 import type { CliContext, Io } from '../../context.ts'
 import { usageError } from '../../errors.ts'
+import { toUtf8 } from '../../text-input.ts'
 
 /** How long a pipe that stays silent is waited for when there is a prompt already. */
 const PATIENCE_MS = 3_000
@@ -15,15 +16,6 @@ export function isStdinPiped({ isTTY, fd }: { isTTY?: boolean; fd?: number }): b
     return stat.isFIFO() || stat.isFile() || stat.isSocket()
   } catch {
     return false
-  }
-}
-
-/** UTF-8 text, exactly. Throws a usage error for anything else: half a picture is no prompt. */
-export function toUtf8(bytes: Uint8Array, from: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw usageError(`${from} is not UTF-8 text`, ['Convert it first, e.g. with iconv or pdftotext.'])
   }
 }
 

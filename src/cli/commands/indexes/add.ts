@@ -19,6 +19,7 @@ import {
 } from './documents.ts'
 import { toMultipart } from './multipart.ts'
 import { getIndexName, indexPath } from './name.ts'
+import { FETCH_TIMEOUT_MS, fetchDocument, isUrl } from './web-document.ts'
 
 export type AddInput = { index: string; paths: string[]; stdinName: string; strict: boolean }
 
@@ -42,7 +43,7 @@ export function addCommand(context: CliContext, run = addDocuments): Command {
   return new Command('add')
     .description(`Add files to a knowledge base; folders are read in full. ${TAKEN}`)
     .argument('<index>', 'knowledge base')
-    .argument('<path...>', "files and folders, '-' for stdin")
+    .argument('<path...>', "files, folders and addresses (http, https), '-' for stdin")
     .option('--name <name>', 'name of what comes on stdin', 'stdin.md')
     .option('--strict', 'send nothing when something in a folder would be skipped', false)
     .addHelpText(
@@ -61,9 +62,7 @@ export async function addDocuments(context: CliContext, { index, paths, stdinNam
   const { io } = context
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   output.assertShowable(VIEW)
-  const { documents: found, skipped } = await collectDocuments(paths.filter((path) => path !== '-'))
-  if (paths.includes('-')) found.push(await readDocument(context, stdinName))
-  const documents = distinctDocuments(found)
+  const { documents, skipped } = await collect(context, paths, stdinName)
   await noteSkipped(context, skipped)
   if (documents.length === 0 || (strict && skipped.length > 0)) {
     throw usageError(documents.length === 0 ? 'there is nothing to add' : 'some files would be skipped (--strict)', [
@@ -92,6 +91,28 @@ export async function addDocuments(context: CliContext, { index, paths, stdinNam
       hints: ['The list above says why; the others are in the index.'],
     })
   }
+}
+
+/** All documents that the arguments name, addresses fetched, each once. */
+async function collect(
+  context: CliContext,
+  paths: readonly string[],
+  stdinName: string,
+): Promise<{ documents: Document[]; skipped: Skipped[] }> {
+  const { io } = context
+  const { documents, skipped } = await collectDocuments(paths.filter((path) => path !== '-' && !isUrl(path)))
+  if (paths.includes('-')) documents.push(await readDocument(context, stdinName))
+  const settings = await context.settings()
+  const progress = createProgress(io, settings)
+  try {
+    for (const address of paths.filter(isUrl)) {
+      progress.show(`Fetching ${address}`)
+      documents.push(await fetchDocument(address, { io, timeoutMs: settings.timeoutFlagMs ?? FETCH_TIMEOUT_MS }))
+    }
+  } finally {
+    progress.end()
+  }
+  return { documents: distinctDocuments(documents), skipped }
 }
 
 async function train(context: CliContext, index: string, batch: Document[]) {

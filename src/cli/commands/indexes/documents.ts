@@ -9,7 +9,7 @@ export type Document = { name: string; path: string; type: string; size: number;
 export type Skipped = { path: string; reason: string }
 
 // The gateway reads the same endings.
-const TYPES: Record<string, string> = {
+export const TYPES: Record<string, string> = {
   '.txt': 'text/plain',
   '.text': 'text/plain',
   '.log': 'text/plain',
@@ -119,6 +119,7 @@ const toDocumentName = (path: string): string =>
     .split(sep)
     .filter((part) => part !== '..')
     .join('/')
+    .normalize('NFC')
 
 /** Each file once. Throws a usage error when two documents would have one name: one would replace the other. */
 export function distinctDocuments(documents: Document[]): Document[] {

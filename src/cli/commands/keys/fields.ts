@@ -3,11 +3,13 @@ import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import { usageError } from '../../errors.ts'
 import type { Members } from '../../from-file.ts'
+import { opposed } from '../../opposites.ts'
 import { repeatable } from '../../repeatable.ts'
 import { getIndexName } from '../indexes/name.ts'
 
 export type KeyFlags = {
   admin?: boolean
+  shield?: boolean
   model: string[]
   anyModel?: boolean
   index: string[]
@@ -68,7 +70,9 @@ export const KEY_MEMBERS: Members<keyof ApiKey> = {
 
 /** What may be said about a key, new or old. Flags that repeat replace the whole list. */
 export const addKeyOptions = (command: Command): Command =>
-  command
+  opposed(command, 'shield')
+    .option('--shield', 'its prompts go through the prompt shield')
+    .option('--no-shield', 'they do not, unless a policy asks for it')
     .addOption(repeatable(new Option('--model <model>', "it may use PROVIDER/MODEL or 'PROVIDER/*'; repeatable")))
     .addOption(new Option('--any-model', 'it may use every model').conflicts('model'))
     .addOption(repeatable(new Option('--index <name>', "it may query this knowledge base, or 'none'; repeatable")))
@@ -105,6 +109,7 @@ export function toKeyFields(flags: KeyFlags) {
     allowedSMLTPPolicies: toAllowed(flags.policy, flags.anyPolicy),
     defaultSMLTPPolicy: orNull(defaultPolicy),
     allowedIPs: toAllowed(flags.allowIp, flags.anyIp),
+    enablePromptShield: flags.shield,
     failoverDefaults: failover === undefined ? undefined : toFailover(failover),
   }
 }

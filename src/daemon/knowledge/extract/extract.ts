@@ -9,14 +9,35 @@ import { damaged, UnreadableDocument } from './unreadable.ts'
 /** What a file says. `title` is empty where it does not name itself; `pageStarts`: where in the text each page begins. */
 export type Extracted = { title: string; text: string; format: TextFormat; pageStarts?: readonly number[] }
 
-/** Reads a file of any kind. @throws UnreadableDocument for what cannot be read, or holds no word; nothing else */
+/** Reads a file of any kind; what it says can be stored. @throws UnreadableDocument for what cannot be read, or holds no word; nothing else */
 export async function extract(file: RawDocument): Promise<Extracted> {
   if (file.bytes.length === 0) throw new UnreadableDocument('The file is empty.')
   const format = await formatOf(file)
-  const extracted = await readAs(format, file.bytes).catch(damaged(KINDS[format] ?? 'file'))
+  const extracted = storable(await readAs(format, file.bytes).catch(damaged(KINDS[format] ?? 'file')))
   if (!/[\p{L}\p{N}]/u.test(extracted.text)) throw new UnreadableDocument('The file holds no words.')
   return extracted
 }
+
+/**
+ * Without what no database takes, or would give back in another form: NUL, which escapes of JSON and of workbooks can stand
+ * for, and halves of characters.
+ */
+function storable(extracted: Extracted): Extracted {
+  const { title, text, pageStarts } = extracted
+  if (!UNSTORABLE.test(title) && !UNSTORABLE.test(text)) return extracted
+  if (!pageStarts) return { ...extracted, title: storableText(title), text: storableText(text) }
+  const pages = [0, ...pageStarts].map((start, at) => storableText(text.slice(start, pageStarts[at])))
+  const starts: number[] = []
+  let length = 0
+  for (const page of pages.slice(0, -1)) {
+    length += page.length
+    starts.push(length)
+  }
+  return { ...extracted, title: storableText(title), text: pages.join(''), pageStarts: starts }
+}
+
+const UNSTORABLE = /[\0\p{Surrogate}]/u
+const storableText = (text: string): string => text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\ufffd')
 
 const KINDS: Readonly<Partial<Record<Format, string>>> = {
   pdf: 'PDF',

@@ -10,8 +10,13 @@ type TextFormat = Extract<Format, 'text' | 'markdown' | 'html' | 'csv' | 'json'>
 /** What the bytes are. Which kind of text a text is, only its name can say. */
 type Content = 'text' | Exclude<Format, TextFormat>
 
-/** A document before it is read. `type`: the MIME type that came with it, in lower case, or empty. */
+/**
+ * A document before it is read. `type`: the MIME type that came with it, in lower case, or empty where nobody chose it. A
+ * type of text says more than the name: who read "handbook.pdf" themselves sends its text under that name. ANY_TEXT leaves it
+ * to the name which kind of text it is.
+ */
 export type RawDocument = { name: string; type: string; bytes: Buffer }
+const ANY_TEXT = 'text/*'
 
 const EXTENSIONS: Readonly<Record<string, Format>> = {
   txt: 'text',
@@ -84,9 +89,11 @@ const isTextFormat = (format: Format): format is TextFormat => TEXT_FORMATS.has(
  */
 export async function formatOf({ name, type, bytes }: RawDocument): Promise<Format> {
   const extension = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
+  const typed = type === ANY_TEXT ? textNamed(extension) : TYPES[type.split(';', 1)[0]?.trim() ?? '']
+  if (typed !== undefined && isTextFormat(typed) && (await contentOf(bytes)) === 'text') return typed
   const convert = CONVERT[extension]
   if (convert) throw new UnreadableDocument(`Cannot read ${convert}.`)
-  const named = EXTENSIONS[extension] ?? TYPES[type]
+  const named = EXTENSIONS[extension] ?? typed
   if (named === undefined && extension !== '') {
     throw new UnreadableDocument(`Cannot read .${extension}; ${READABLE}.`)
   }
@@ -95,6 +102,11 @@ export async function formatOf({ name, type, bytes }: RawDocument): Promise<Form
   if (content === named || (content === 'text' && isTextFormat(named))) return named
   const promised = EXTENSIONS[extension] ? `its name ends in .${extension}` : `it came as ${type}`
   throw new UnreadableDocument(`This is ${NAMES[content]}, but ${promised}; name it for what it is.`)
+}
+
+function textNamed(extension: string): TextFormat {
+  const named = EXTENSIONS[extension]
+  return named !== undefined && isTextFormat(named) ? named : 'text'
 }
 
 async function contentOf(bytes: Buffer): Promise<Content> {

@@ -3,8 +3,8 @@ import { HTML_DEPTH } from '../../../shared/spec-limits.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** What a reader does not see. */
-const HIDDEN = new Set(['script', 'style', 'noscript', 'template', 'svg', 'math', 'iframe', 'object', 'select'])
+/** Elements that a reader does not see. */
+const UNSEEN = new Set(['script', 'style', 'noscript', 'template', 'svg', 'math', 'iframe', 'object', 'select'])
 const BLOCKS = new Set([
   ...['address', 'article', 'aside', 'blockquote', 'body', 'caption', 'center', 'dd', 'details', 'dialog', 'div', 'dl'],
   ...[
@@ -26,6 +26,20 @@ const BLOCKS = new Set([
   ...['section', 'summary', 'table', 'tbody', 'tfoot', 'thead', 'tr', 'ul'],
 ])
 const HEADING = /^h([1-6])$/
+const HIDING_STYLE =
+  /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
+/** A page that hides all of itself shows itself by a script. */
+const WHOLE_PAGE = new Set(['html', 'body'])
+
+/** Whether readers do not get to see an element, which its author may well have meant for the model alone. */
+function isHidden(name: string, attributes: Readonly<Record<string, string>>): boolean {
+  if (UNSEEN.has(name)) return true
+  if (WHOLE_PAGE.has(name)) return false
+  const { hidden, style = '', 'aria-hidden': isAriaHidden = '' } = attributes
+  // `until-found` is for browsers that find it by its words, as we do.
+  if (hidden !== undefined && hidden.toLowerCase() !== 'until-found') return true
+  return isAriaHidden.toLowerCase() === 'true' || HIDING_STYLE.test(style.replace(/\/\*.*?\*\//gs, ''))
+}
 
 /**
  * HTML as Markdown with its headings, lists, tables and code, and without what only looks; `title` is that of the page.
@@ -38,7 +52,8 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
   let line = ''
   /** What the next line begins with: the mark of a heading or of a list item. */
   let mark = ''
-  let hidden = 0
+  /** How deep the hidden element is that we are in; 0 outside of one. */
+  let hiddenDepth = 0
   let inTitle = false
   let cells = 0
   let code: string | undefined
@@ -53,11 +68,11 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
   }
 
   const parser = new Parser({
-    onopentagname(name) {
+    onopentag(name, attributes) {
       if (++depth > HTML_DEPTH) throw new UnreadableDocument(`The HTML is nested more than ${HTML_DEPTH} levels deep.`)
+      if (hiddenDepth === 0 && isHidden(name, attributes)) hiddenDepth = depth
+      if (hiddenDepth > 0) return
       if (name === 'title' && title === '') inTitle = true
-      if (HIDDEN.has(name)) hidden++
-      if (hidden > 0) return
       const heading = HEADING.exec(name)
       if (code !== undefined) {
         // Whatever is in a block of code is text, line by line.
@@ -86,13 +101,12 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       } else if (BLOCKS.has(name)) endLine()
     },
     onclosetag(name) {
-      depth--
-      if (name === 'title') inTitle = false
-      if (HIDDEN.has(name) && hidden > 0) {
-        hidden--
+      const isHiddenEnd = depth-- === hiddenDepth
+      if (hiddenDepth > 0) {
+        if (isHiddenEnd) hiddenDepth = 0
         return
       }
-      if (hidden > 0) return
+      if (name === 'title') inTitle = false
       if (code !== undefined) {
         if (name !== 'pre') return
         addCode(code)
@@ -115,8 +129,8 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       }
     },
     ontext(words) {
+      if (hiddenDepth > 0) return
       if (inTitle) title += words
-      else if (hidden > 0) return
       else if (code !== undefined) code += words
       else line += words
     },

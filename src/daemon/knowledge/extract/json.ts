@@ -1,4 +1,5 @@
 import { JSON_DOCUMENT_DEPTH } from '../../../shared/spec-limits.ts'
+import { jsonShape } from '../json-shape.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
@@ -27,8 +28,7 @@ export function jsonText(source: string): string {
 
 /** @throws UnreadableDocument */
 function parse(source: string): unknown {
-  // Before it is parsed: the parser keeps what it is in the middle of outside of the heap, where no limit holds.
-  if (depthOf(source) > JSON_DOCUMENT_DEPTH) {
+  if (jsonShape(source).depth > JSON_DOCUMENT_DEPTH) {
     throw new UnreadableDocument(`The JSON is nested more than ${JSON_DOCUMENT_DEPTH} levels deep.`)
   }
   try {
@@ -37,19 +37,4 @@ function parse(source: string): unknown {
     const reason = (error as Error).message.replace(/\p{C}/gu, ' ').slice(0, 150)
     throw new UnreadableDocument(`The file is not JSON: ${reason}.`)
   }
-}
-
-/** How deep arrays and objects are in each other; brackets in strings are text. A pattern would overflow on a long string. */
-function depthOf(source: string): number {
-  let deepest = 0
-  let depth = 0
-  let isString = false
-  for (let at = 0; at < source.length; at++) {
-    const sign = source[at]
-    if (sign === '"') isString = !isString
-    else if (isString) at += sign === '\\' ? 1 : 0
-    else if (sign === '[' || sign === '{') deepest = Math.max(deepest, ++depth)
-    else if (sign === ']' || sign === '}') depth--
-  }
-  return deepest
 }

@@ -1,11 +1,30 @@
+import type { GuardHit } from '../../guards/redaction.ts'
 import type { Passage } from '../chunking.ts'
+import type { PackedSegment, PreparedDocument } from '../prepared-document.ts'
 
-/** A document on its way to a worker: where it is, or what it holds. */
-export type FileToRead = { name: string; type: string; content: string | Uint8Array }
+/**
+ * A document on its way to a worker: where it is, or what it holds. Its `name` tells what kind of file it is; it is called
+ * `source` where it is shown.
+ */
+export type FileToRead = { name: string; source: string; type: string; content: string | Uint8Array }
 
-/** What a worker answers: any number of passages, then how it ended. */
-export type WorkerMessage =
-  | { kind: 'passages'; passages: Passage[] }
-  | { kind: 'done'; title: string }
-  /** `message` is for the one who sent the file, `cause` for the log. */
-  | { kind: 'unreadable'; message: string; cause: string | undefined }
+/** Passages of one document that are stored already. */
+export type PassagesToPrepare = { title: string; source: string; passages: readonly Passage[] }
+
+/**
+ * What a worker is asked for: to read files one after the other, under the rules that this RuleSources in JSON makes; one
+ * segment of passages; one of several segments.
+ */
+export type WorkerTask =
+  | { kind: 'read'; files: readonly FileToRead[]; rules?: string | undefined }
+  | { kind: 'prepare'; documents: readonly PassagesToPrepare[] }
+  | { kind: 'join'; segments: readonly PackedSegment[] }
+
+/** What became of a file, and what rules found in it. `unreadable` is for the one who sent it, `cause` for the log. */
+export type FileOutcome = { hits: GuardHit[] } & (
+  | { document: PreparedDocument }
+  | { unreadable: string; cause: string | undefined }
+)
+
+/** What a worker answers a task with, once; `outcomes` are in the order of the files. */
+export type WorkerMessage = { kind: 'read'; outcomes: FileOutcome[] } | { kind: 'joined'; segment: PackedSegment }

@@ -8,20 +8,31 @@ import {
   EXTRACT_WATCH_MS,
 } from '../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../shared/time.ts'
+import type { GuardHit } from '../../guards/redaction.ts'
 import type { Log } from '../../log.ts'
-import type { Passage } from '../chunking.ts'
-import type { FileToRead, WorkerMessage } from './messages.ts'
+import type { PackedSegment, PreparedDocument } from '../prepared-document.ts'
+import type { FileToRead, PassagesToPrepare, WorkerMessage, WorkerTask } from './messages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-export type ReadDocument = { title: string; passages: Passage[] }
+/** For whom a thread works, and until when. Where several wait, each `lane` (a tenant) has its turn. */
+export type WorkFor = { lane: string; signal: AbortSignal }
+
+/** A document that is ready to be stored, or why there is none; `hits` are what rules found in it. */
+export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
 export type Extractor = {
   /**
-   * Reads a file of any kind in a thread of its own, within limits of time and memory. Where several wait, each `lane` (a
-   * tenant) has its turn.
-   * @throws UnreadableDocument for one that cannot be read or goes beyond a limit, and the reason of `signal`.
+   * Reads files of any kind in a thread of its own, within limits of time and memory, does what rules ask about what they
+   * say, and prepares them to be stored; in their order, an UnreadableDocument for each that cannot be read, that a rule
+   * blocks or that goes beyond a limit. Several at a time are for small ones, which cost less than the way to the thread.
+   * @param rules RuleSources in JSON; without it nothing is looked for
+   * @throws the reason of `signal`
    */
-  read(file: FileToRead, by: { lane: string; signal: AbortSignal }): Promise<ReadDocument>
+  read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFile[]>
+  /** Makes the segment of passages that are stored already. @throws the reason of `signal` */
+  prepare(documents: readonly PassagesToPrepare[], by: WorkFor): Promise<PackedSegment>
+  /** Makes one segment of several. @throws the reason of `signal` */
+  join(segments: readonly PackedSegment[], by: WorkFor): Promise<PackedSegment>
   /** Ends all threads; what is being read fails. */
   close(): Promise<void>
 }
@@ -74,25 +85,51 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
     if (place.worker && !closing.signal.aborted) place.idle = clock.after(EXTRACT_IDLE_MS, () => void endWorker(place))
   }
 
+  async function work(task: WorkerTask, { lane, signal }: WorkFor): Promise<WorkerMessage> {
+    const place = await enter(lane)
+    try {
+      place.idle?.cancel()
+      const stop = AbortSignal.any([signal, closing.signal])
+      stop.throwIfAborted()
+      const worker = place.worker ?? startWorker(place, deps)
+      const outcome = await workWith(worker, task, stop, deps)
+      if ('message' in outcome) return outcome.message
+      await endWorker(place)
+      throw outcome.error
+    } finally {
+      leave(place)
+    }
+  }
+
+  async function makeSegment(task: WorkerTask, by: WorkFor): Promise<PackedSegment> {
+    const message = await work(task, by)
+    return (message as Extract<WorkerMessage, { kind: 'joined' }>).segment
+  }
+
+  async function read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFile[]> {
+    try {
+      const message = await work({ kind: 'read', files, rules }, by)
+      const { outcomes } = message as Extract<WorkerMessage, { kind: 'read' }>
+      return outcomes.map((outcome, at) => {
+        if ('document' in outcome) return outcome
+        const { unreadable, cause, hits } = outcome
+        if (cause !== undefined) log.info({ document: files[at]?.source, reason: cause }, 'document could not be read')
+        return { document: new UnreadableDocument(unreadable), hits }
+      })
+    } catch (error) {
+      if (!(error instanceof UnreadableDocument)) throw error
+      // One of them took the thread along. The others are readable.
+      if (files.length === 1) return [{ document: error, hits: [] }]
+      const alone: ReadFile[] = []
+      for (const file of files) alone.push(...(await read([file], by, rules)))
+      return alone
+    }
+  }
+
   return {
-    async read(file, { lane, signal }) {
-      const place = await enter(lane)
-      try {
-        place.idle?.cancel()
-        const stop = AbortSignal.any([signal, closing.signal])
-        stop.throwIfAborted()
-        const worker = place.worker ?? startWorker(place, deps)
-        const outcome = await readWith(worker, file, stop, deps)
-        if (!outcome.reusable) await endWorker(place)
-        if ('document' in outcome) return outcome.document
-        if (outcome.error instanceof UnreadableDocument && outcome.error.cause !== undefined) {
-          log.info({ document: file.name, reason: String(outcome.error.cause) }, 'document could not be read')
-        }
-        throw outcome.error
-      } finally {
-        leave(place)
-      }
-    },
+    read,
+    prepare: (documents, by) => makeSegment({ kind: 'prepare', documents }, by),
+    join: (segments, by) => makeSegment({ kind: 'join', segments }, by),
     async close() {
       closing.abort(new Error('the daemon is closing'))
       for (const place of places) {
@@ -130,17 +167,16 @@ async function endWorker(place: Place): Promise<void> {
   await worker?.terminate()
 }
 
-type Outcome = { reusable: true; document: ReadDocument } | { reusable: boolean; error: unknown }
+type Outcome = { message: WorkerMessage } | { error: unknown }
 
-/** Has one file read, and watches over it: whatever happens, it ends. */
-function readWith(
+/** Has one task done, and watches over it: whatever happens, it ends. After an `error` the thread is of no more use. */
+function workWith(
   worker: Worker,
-  file: FileToRead,
+  task: WorkerTask,
   stop: AbortSignal,
   { clock, memoryUsed = process.memoryUsage.rss }: ExtractorDeps,
 ): Promise<Outcome> {
   const atMost = memoryUsed() + EXTRACT_GROWTH_BYTES
-  const passages: Passage[] = []
   return new Promise((resolve) => {
     let watch = clock.after(EXTRACT_WATCH_MS, look)
     const timeout = clock.after(EXTRACT_TIMEOUT_MS, () =>
@@ -160,20 +196,16 @@ function readWith(
       worker.off('message', onMessage).off('error', onError).off('exit', onExit)
       resolve(outcome)
     }
-    const giveUp = (error: unknown) => end({ reusable: false, error })
+    const giveUp = (error: unknown) => end({ error })
     const onStop = () => giveUp(stop.reason)
     const onExit = () => giveUp(new Error('the thread that read a file has ended'))
     const onError = (error: NodeJS.ErrnoException) =>
       giveUp(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuchMemory() : error)
-    function onMessage(message: WorkerMessage): void {
-      if (message.kind === 'passages') for (const passage of message.passages) passages.push(passage)
-      else if (message.kind === 'done') end({ reusable: true, document: { title: message.title, passages } })
-      else end({ reusable: true, error: new UnreadableDocument(message.message, { cause: message.cause }) })
-    }
+    const onMessage = (message: WorkerMessage) => end({ message })
 
     stop.addEventListener('abort', onStop)
     worker.on('message', onMessage).on('error', onError).on('exit', onExit)
-    worker.postMessage(file)
+    worker.postMessage(task)
   })
 }
 

@@ -1,3 +1,5 @@
+import type { GuardHit } from '../../guards/redaction.ts'
+
 /** Why a document cannot be indexed, in words for the one who sent it. */
 export class UnreadableDocument extends Error {
   override name = 'UnreadableDocument'
@@ -13,3 +15,11 @@ export const damaged =
     if (error instanceof UnreadableDocument) throw error
     throw new UnreadableDocument(`This ${kind} is damaged; it could not be read.`, { cause: error })
   }
+
+/** What becomes of a document that a rule blocks: it tells which sort of thing was found, never what. */
+export function blockedBy(hits: readonly GuardHit[]): UnreadableDocument {
+  const types = new Set(hits.filter(({ action }) => action === 'block').map(({ type }) => type))
+  return new UnreadableDocument(
+    `It holds what a rule does not let through (${[...types].join(', ')}); leave it out and send it again.`,
+  )
+}

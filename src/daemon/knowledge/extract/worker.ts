@@ -1,54 +1,88 @@
 import { readFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
-import { parentPort } from 'node:worker_threads'
+import { parentPort, type TransferListItem } from 'node:worker_threads'
 import { DOCUMENT_PASSAGES } from '../../../shared/spec-limits.ts'
+import type { GuardHit } from '../../guards/redaction.ts'
 import type { Passage } from '../chunking.ts'
-import { extract } from './extract.ts'
-import type { FileToRead, WorkerMessage } from './messages.ts'
+import {
+  buffersOf,
+  joinSegments,
+  type PackedSegment,
+  type PreparedDocument,
+  prepareDocument,
+} from '../prepared-document.ts'
+import { type Extracted, extract } from './extract.ts'
+import type { FileOutcome, FileToRead, PassagesToPrepare, WorkerMessage, WorkerTask } from './messages.ts'
 import { cut } from './passages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-// A thread that reads files: one at a time, each answered with its passages. It may be ended at any moment.
-
-/** Few enough that the daemon takes them in between two requests. */
-const PASSAGES_PER_MESSAGE = 200
+// A thread that does what files cost: one task at a time, each with one answer. It may be ended at any moment.
 
 // On Linux this is the priority of the calling thread, elsewhere that of the whole process. Files can wait, chats cannot.
-if (process.platform === 'linux') setPriority(10)
+if (process.platform === 'linux') setPriority(19)
 
 const port = parentPort
 if (port === null) throw new Error('this file runs as a worker thread only')
-const send = (message: WorkerMessage) => port.postMessage(message)
+const send = (message: WorkerMessage, buffers: ArrayBufferLike[]) =>
+  port.postMessage(message, buffers as TransferListItem[])
 
-port.on('message', async (file: FileToRead) => {
-  try {
-    send({ kind: 'done', title: await read(file) })
-  } catch (error) {
-    if (!(error instanceof UnreadableDocument)) throw error
-    const { cause } = error
-    send({ kind: 'unreadable', message: error.message, cause: cause === undefined ? undefined : String(cause) })
+port.on('message', async (task: WorkerTask) => {
+  if (task.kind !== 'read') {
+    const segment = joinSegments(task.kind === 'join' ? task.segments : task.documents.flatMap(prepared))
+    send({ kind: 'joined', segment }, buffersOf([segment]))
+    return
   }
+  const outcomes: FileOutcome[] = []
+  const buffers: ArrayBufferLike[] = []
+  for (const file of task.files) {
+    const outcome = await tryToRead(file, task.rules)
+    outcomes.push(outcome)
+    if ('document' in outcome) buffers.push(...buffersOf(outcome.document.segments, outcome.document.batches))
+  }
+  send({ kind: 'read', outcomes }, buffers)
 })
 
-/** Sends the passages of a file and returns its title. @throws UnreadableDocument */
-async function read({ name, type, content }: FileToRead): Promise<string> {
+const prepared = ({ title, source, passages }: PassagesToPrepare): PackedSegment[] =>
+  prepareDocument(title, source, passages).segments
+
+async function tryToRead(file: FileToRead, rules: string | undefined): Promise<FileOutcome> {
+  const hits: GuardHit[] = []
+  try {
+    return { document: await read(file, rules, hits), hits }
+  } catch (error) {
+    if (!(error instanceof UnreadableDocument)) throw error
+    const { message, cause } = error
+    return { unreadable: message, cause: cause === undefined ? undefined : String(cause), hits }
+  }
+}
+
+/** Adds what the rules find to `hits`. @throws UnreadableDocument */
+async function read(
+  { name, source, type, content }: FileToRead,
+  rules: string | undefined,
+  hits: GuardHit[],
+): Promise<PreparedDocument> {
   const bytes =
     typeof content === 'string'
       ? await readFile(content)
       : Buffer.from(content.buffer, content.byteOffset, content.length)
-  const { title, passages } = cut(await extract({ name, type, bytes }))
+  const { title, passages } = cut(await screened(await extract({ name, type, bytes }), rules, hits))
+  return prepareDocument(title, source, counted(passages))
+}
+
+/** What finds things is loaded by the first file that is under a rule. @throws UnreadableDocument when one blocks it */
+async function screened(extracted: Extracted, rules: string | undefined, hits: GuardHit[]): Promise<Extracted> {
+  if (rules === undefined) return extracted
+  return (await import('./screen.ts')).screenExtracted(extracted, rules, hits)
+}
+
+/** @throws UnreadableDocument for more than DOCUMENT_PASSAGES */
+function* counted(passages: Iterable<Passage>): Generator<Passage> {
   let count = 0
-  let batch: Passage[] = []
   for (const passage of passages) {
     if (count++ === DOCUMENT_PASSAGES) {
       throw new UnreadableDocument(`The file has more than ${DOCUMENT_PASSAGES} passages; split it.`)
     }
-    batch.push(passage)
-    if (batch.length === PASSAGES_PER_MESSAGE) {
-      send({ kind: 'passages', passages: batch })
-      batch = []
-    }
+    yield passage
   }
-  send({ kind: 'passages', passages: batch })
-  return title
 }

@@ -1,6 +1,7 @@
 import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
+import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer } from '../stream/answer.ts'
 import { anthropicFormat, toAnthropicRequest } from './wire.ts'
@@ -17,7 +18,8 @@ const ANTHROPIC_VERSION = '2023-06-01'
 export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): Provider {
   const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
   const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
-  const headers = requestHeaders(options)
+  const usualHeaders = requestHeaders(options)
+  const privateHeaders = withNoTraining(usualHeaders)
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
   const pool = new Pool(url.origin, { pipelining: 1 })
 
@@ -29,7 +31,11 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
         {
           pool,
           clock,
-          request: { path, headers, body: JSON.stringify(toAnthropicRequest(call)) },
+          request: {
+            path,
+            headers: call.noTraining ? privateHeaders : usualHeaders,
+            body: JSON.stringify(toAnthropicRequest(call)),
+          },
           format: anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,

@@ -1,9 +1,11 @@
 import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
+import { NO_TRAINING_HEADER } from '../no-training.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../provider.ts'
 import { readAnswer } from '../stream/answer.ts'
 import type { UpstreamRequest } from '../stream/upstream.ts'
+import { bedrockBaseUrl } from './address.ts'
 import { type AwsCredentials, createSigner } from './signature.ts'
 import { bedrockFormat, toBedrockRequest } from './wire.ts'
 
@@ -16,10 +18,6 @@ export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' 
   credentials?: AwsCredentials | undefined
 }
 
-/** Where Bedrock's runtime is in a region, for a provider that is configured without `base_url`. */
-export const bedrockBaseUrl = (region: string) =>
-  `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`
-
 /**
  * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either. `chat` throws a
  * ProviderError (`bad_request`) for what the API cannot do.
@@ -27,10 +25,11 @@ export const bedrockBaseUrl = (region: string) =>
 export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): Provider {
   const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
   const basePath = url.pathname.replace(/\/+$/, '')
-  const headers = requestHeaders(options, url.host)
+  const usualHeaders = requestHeaders(options, url.host)
+  const privateHeaders = { ...usualHeaders, [NO_TRAINING_HEADER]: 'true' }
   // A configured authorization wins, as every configured header does.
   const sign =
-    options.credentials && headers.authorization === undefined
+    options.credentials && usualHeaders.authorization === undefined
       ? createSigner(options.region, options.credentials)
       : undefined
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
@@ -38,6 +37,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
 
   function request(call: ProviderCall): UpstreamRequest | (() => Promise<UpstreamRequest>) {
     const path = `${basePath}/${operation(call)}`
+    const headers = call.noTraining ? privateHeaders : usualHeaders
     const body = JSON.stringify(toBedrockRequest(call))
     if (!sign) return { path, headers: Object.entries(headers).flat(), body }
     return async () => {

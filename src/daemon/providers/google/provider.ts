@@ -1,6 +1,7 @@
 import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
+import { withNoTraining } from '../no-training.ts'
 import type { Provider, ProviderCall } from '../provider.ts'
 import { readAnswer } from '../stream/answer.ts'
 import { toGoogleRequest } from './request.ts'
@@ -18,7 +19,8 @@ export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' |
 export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): Provider {
   const url = new URL(options.baseUrl)
   const basePath = versioned(url.pathname.replace(/\/+$/, ''))
-  const headers = requestHeaders(options)
+  const usualHeaders = requestHeaders(options)
+  const privateHeaders = withNoTraining(usualHeaders)
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
   const pool = new Pool(url.origin, { pipelining: 1 })
 
@@ -30,7 +32,11 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
         {
           pool,
           clock,
-          request: { path: `${basePath}/${method(call)}`, headers, body: JSON.stringify(toGoogleRequest(call)) },
+          request: {
+            path: `${basePath}/${method(call)}`,
+            headers: call.noTraining ? privateHeaders : usualHeaders,
+            body: JSON.stringify(toGoogleRequest(call)),
+          },
           format: googleFormat,
           streamed: call.stream,
           timeouts: call.timeouts,

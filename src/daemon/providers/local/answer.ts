@@ -1,3 +1,4 @@
+import { questionOf } from '../../text/question.ts'
 import { textOf } from '../conversation.ts'
 import type { GroundingPassage, ProviderCall } from '../provider.ts'
 import { bestStatements, type Quotation } from './best-statements.ts'
@@ -6,8 +7,11 @@ import type { Statement } from './statements.ts'
 /** The whole answer to a call; the same call always gives the same answer. */
 export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding' | 'messages'>): string {
   if (grounding === null) return WITHOUT_INDEX
-  const question = textOf(messages.findLast(({ role }) => role === 'user')?.content ?? '')
-  const quotations = bestStatements(question, grounding.passages)
+  const said = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
+  const alone = bestStatements(said.at(-1) ?? '', grounding.passages)
+  const { inContext } = questionOf(said)
+  // "And on Windows?" finds its answer with what it is about.
+  const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, grounding.passages)
   return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding)
 }
 

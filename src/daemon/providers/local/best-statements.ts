@@ -1,4 +1,5 @@
-import { contentWords, joinedWords, stem, wordsOf } from '../../text/words.ts'
+import { isUnspaced, unitsOf } from '../../text/terms.ts'
+import { contentWords, joinedWords, wordsOf } from '../../text/words.ts'
 import type { GroundingPassage } from '../provider.ts'
 import { type Statement, statementsOf } from './statements.ts'
 
@@ -12,8 +13,11 @@ const ANSWER_SHARE = 0.42
 const FURTHER_SHARE = 0.9
 /** or when it is not far from it and says so much of the question that no other did. */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
+/** What a search finds a word by: without accents and endings. Words of scripts without spaces stand for themselves here. */
+const termOf = (word: string): string => (isUnspaced(word) ? word : (unitsOf(word)[0]?.term ?? word))
+
 /** Verbs of questions that hardly ever stand in answers, or say nothing about which one it is. */
-const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe', 'support', 'use'].map(stem))
+const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe', 'support', 'use'].map(termOf))
 /** What is longer has more words by chance and reads worse, so it counts less. */
 const USUAL_CHARS = 200
 /** What is quoted beside the best statement is short. */
@@ -69,21 +73,21 @@ type Parts = ReadonlyMap<string, readonly string[]>
 
 function partsOfJoined(question: string): Parts {
   const joined = [...joinedWords(question)].slice(0, QUESTION_WORDS)
-  return new Map(joined.map(([word, parts]) => [stem(word), parts.map(stem)]))
+  return new Map(joined.map(([word, parts]) => [termOf(word), parts.map(termOf)]))
 }
 
 function toCandidate(statement: Statement, parts: Parts): Candidate {
   const { passage, columns, text } = statement
-  const stemsOf = (of: string) => wordsOf(of).flatMap((word) => [stem(word), ...(parts.get(stem(word)) ?? [])])
-  const above = new Set(stemsOf(`${passage.headings ?? ''} ${passage.source} ${columns}`))
-  const own = stemsOf(text)
+  const termsOf = (of: string) => wordsOf(of).flatMap((word) => [termOf(word), ...(parts.get(termOf(word)) ?? [])])
+  const above = new Set(termsOf(`${passage.headings ?? ''} ${passage.source} ${columns}`))
+  const own = termsOf(text)
   // A row shows the names of its columns, but they are not what it says.
-  const named = new Set(wordsOf(columns).map(stem))
+  const named = new Set(wordsOf(columns).map(termOf))
   return { statement, words: new Set(own.filter((word) => !named.has(word))), headings: above }
 }
 
 function wantedWords(question: string): Set<string> {
-  const words = contentWords(question).slice(0, QUESTION_WORDS).map(stem)
+  const words = contentWords(question).slice(0, QUESTION_WORDS).map(termOf)
   const telling = words.filter((word) => !ASKING.has(word))
   return new Set(telling.length > 0 ? telling : words)
 }

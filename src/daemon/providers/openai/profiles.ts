@@ -35,6 +35,8 @@ export type Profile = {
   alternates: boolean
   /** The end user's name is an unknown field, and those are refused. */
   refusesUser: boolean
+  /** What a chat says besides the header when nobody is to train on it. */
+  noTrainingFields: Readonly<Record<string, unknown>>
   /** It passes these over in silence, or refuses them with a text that does not say so. Asking for one is our 400. */
   lacks: readonly Ability[]
 }
@@ -53,6 +55,7 @@ const DEFAULT: Profile = {
   shortToolIds: false,
   alternates: false,
   refusesUser: false,
+  noTrainingFields: {},
   lacks: [],
 }
 
@@ -76,6 +79,7 @@ type Entry = Partial<Profile> & {
 const PROFILES: Readonly<Record<string, Entry>> = {
   openai: {
     hosts: ['api.openai.com'],
+    noTrainingFields: { store: false },
     lacks: ['top_k'],
     models: { names: THINKING_MODEL, profile: THINKING },
   },
@@ -107,6 +111,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
     hosts: ['openrouter.ai'],
     reasoningField: 'reasoning_details',
     effortField: 'reasoning',
+    noTrainingFields: { provider: { data_collection: 'deny' } },
   },
   xai: {
     hosts: ['api.x.ai'],

@@ -1,11 +1,13 @@
 import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
+import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { profilesOf } from './profiles.ts'
 import { toOpenAiRequest } from './request.ts'
+import { toReranked, toRerankRequest } from './rerank.ts'
 import { openAiFormat } from './wire.ts'
 
 export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
@@ -42,7 +44,7 @@ export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }
   })
 }
 
-type Operation = '/chat/completions' | '/embeddings'
+type Operation = '/chat/completions' | '/embeddings' | '/rerank'
 
 type Ways = {
   profileName: string
@@ -53,7 +55,10 @@ type Ways = {
 
 function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, toPath }: Ways): Provider {
   const profileOf = profilesOf(profileName, options.baseUrl)
-  const headers = requestHeaders(options.headers, key)
+  const usualHeaders = requestHeaders(options.headers, key)
+  const privateHeaders = withNoTraining(usualHeaders)
+  const headersOf = ({ noTraining }: { noTraining?: boolean | undefined }) =>
+    noTraining ? privateHeaders : usualHeaders
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
   const pool = new Pool(new URL(options.baseUrl).origin, { pipelining: 1 })
 
@@ -67,7 +72,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
         {
           pool,
           clock,
-          request: { path: toPath(call.model, '/chat/completions'), headers, body },
+          request: { path: toPath(call.model, '/chat/completions'), headers: headersOf(call), body },
           format: openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -77,9 +82,15 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
     },
     async embed(call, signal) {
       const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
-      const request = { path: toPath(call.model, '/embeddings'), headers, body }
+      const request = { path: toPath(call.model, '/embeddings'), headers: headersOf(call), body }
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
       return toEmbeddings(answer, call.input.length)
+    },
+    async rerank(call, signal) {
+      const body = JSON.stringify(toRerankRequest(call))
+      const request = { path: toPath(call.model, '/rerank'), headers: headersOf(call), body }
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      return toReranked(answer, call.documents.length)
     },
     close: () => pool.destroy(),
   }

@@ -27,21 +27,42 @@ export function toReasoningFields(
 export function addDetails(details: unknown, textSeen: boolean, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(details)) return
   for (const detail of details.filter(isObject)) {
-    const { text, summary, ...rest } = detail
+    const { text, summary } = detail
     const words = [text, summary].find((value) => typeof value === 'string' && value !== '')
     if (!textSeen && typeof words === 'string') parts.push({ type: 'reasoning', text: words, origin })
-    if (isFilled(rest.signature) || isFilled(rest.data)) {
-      parts.push({ type: 'reasoning', text: '', origin, data: JSON.stringify(rest) })
-    }
+    const sealed = toSealed(detail)
+    if (sealed) parts.push({ type: 'reasoning', text: '', origin, data: JSON.stringify(sealed) })
   }
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
   // What is not ours is left out: callers send it, so it may be anything.
-  const sealed = data === undefined ? undefined : parseObject(data)
+  const sealed = data === undefined ? undefined : toSealed(parseObject(data))
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
   return [...(text === '' ? [] : [open]), ...(sealed ? [sealed] : [])]
 }
 
-const isFilled = (value: unknown) => typeof value === 'string' && value !== ''
+/**
+ * What is signed or encrypted of a detail, with what names it. Everything else is left out, whoever sends it: guards do not
+ * look into it, so nothing that can be read may be in it. Undefined when nothing is sealed.
+ */
+function toSealed(detail: Json | undefined): Json | undefined {
+  if (detail === undefined) return undefined
+  const kept = Object.entries(detail).filter(([name, value]) => SEALED_FIELDS.get(name)?.(value, detail))
+  const sealed: Json = Object.fromEntries(kept)
+  return 'signature' in sealed || 'data' in sealed ? sealed : undefined
+}
+
+const isName = (value: unknown) => typeof value === 'string' && /^[\w.:-]{1,256}$/.test(value)
+/** Base64, of either alphabet. */
+const isCipher = (value: unknown) => typeof value === 'string' && /^[\w+/-]+={0,2}$/.test(value)
+
+const SEALED_FIELDS = new Map<string, (value: unknown, detail: Json) => boolean>([
+  ['type', isName],
+  ['id', isName],
+  ['format', isName],
+  ['index', (value) => typeof value === 'number'],
+  ['signature', isCipher],
+  ['data', (value, { type }) => type === 'reasoning.encrypted' && isCipher(value)],
+])

@@ -11,7 +11,7 @@ import { toReasoningFields } from './reasoning.ts'
  * @throws ProviderError `bad_request` for what the server is known to lack, named in the caller's words.
  */
 export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
-  const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options } = call
+  const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
   refuseWhatLacks(call, profile)
   const messages = toMessages(call.messages, profile).map(toJson)
   if (system !== '') messages.unshift(toJson({ role: profile.systemRole, content: system }))
@@ -20,8 +20,14 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   if (isSent) body += `,"temperature":${temperature}`
   body += `,"stream":${stream}`
   if (stream && profile.streamOptions) body += ',"stream_options":{"include_usage":true}'
-  const fields = options ? JSON.stringify(toFields(options, profile)) : '{}'
-  return fields === '{}' ? `${body}}` : `${body},${fields.slice(1)}`
+  if (noTraining) body += membersOf(profile.noTrainingFields)
+  return `${body}${options ? membersOf(toFields(options, profile)) : ''}}`
+}
+
+/** `,"a":1`: what an object adds to another one that has members already. */
+function membersOf(fields: object): string {
+  const json = JSON.stringify(fields)
+  return json === '{}' ? '' : `,${json.slice(1, -1)}`
 }
 
 function toFields(options: NonNullable<ProviderCall['options']>, profile: Profile): object {

@@ -10,6 +10,7 @@ import type { Profile } from './profiles.ts'
 import { addDetails } from './reasoning.ts'
 import { createToolCallReader, type ToolCallReader } from './tool-calls.ts'
 import { toTokenUsage } from './usage.ts'
+import { createUsualChunks, isNothingButText } from './usual-chunk.ts'
 
 /** What the reading of an answer depends on beside the answer. */
 type Asked = {
@@ -70,9 +71,17 @@ const NOT_FINISHED: ReadonlySet<unknown> = new Set(['', 'null', null, undefined]
 
 function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft) => void {
   const seen = nothingSeen()
+  const usual = createUsualChunks()
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
+    const usualText = name === undefined ? usual.textOf(trimmed) : undefined
+    if (usualText !== undefined) {
+      draft.parts.push({ type: 'text', text: usualText })
+      seen.text = true
+      draft.ending = undefined
+      return
+    }
     if (trimmed === '[DONE]') {
       draft.done = true
       return
@@ -83,11 +92,13 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     // The last event broke off: the engine decides by whether the finish reason had come.
     if (chunk === undefined) return
     throwReported(chunk, name)
+    const usageBefore = draft.usage
     draft.usage = toTokenUsage(chunk.usage) ?? toTokenUsage(member(chunk.x_groq, 'usage')) ?? draft.usage
 
     const before = draft.parts.length
     let ending: Ending | undefined
-    for (const choice of ourChoices(chunk)) {
+    const choices = ourChoices(chunk)
+    for (const choice of choices) {
       throwReported(choice)
       draft.usage = toTokenUsage(choice.usage) ?? draft.usage
       addDelta(choice, draft.parts, seen, asked)
@@ -99,7 +110,19 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     // Some servers give every chunk a finish reason; only what nothing follows is one.
     if (draft.parts.length > before) draft.ending = undefined
     if (ending) draft.ending = ending
+    else if (draft.usage === usageBefore && name === undefined) {
+      const text = onlyText(choices, draft.parts.slice(before))
+      if (text !== undefined) usual.learn(trimmed, text)
+    }
   }
+}
+
+/** The text of a chunk that says nothing else, in its delta. */
+function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart[]): string | undefined {
+  const [part] = parts
+  if (others.length > 0 || parts.length !== 1 || part?.type !== 'text' || part.logprobs !== undefined) return undefined
+  const delta = choice?.delta
+  return isObject(delta) && delta.content === part.text && isNothingButText(delta) ? part.text : undefined
 }
 
 /**

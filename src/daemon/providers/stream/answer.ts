@@ -65,6 +65,9 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
+  // Made once and not for each read: of thousands of quiet streams, what waits for the next bytes is what memory goes to.
+  readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
+  readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
   #watch: SilenceWatch | undefined
   /** Of a streamed answer, from its head on. */
@@ -81,7 +84,7 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
   // No promise around that of the parts: each would add turns of the microtask queue to every network read.
   next(): Promise<IteratorResult<readonly ChatPart[]>> {
     if (this.#over) return Promise.resolve(NO_MORE)
-    if (this.#assembly) return this.#read(this.#assembly)
+    if (this.#assembly) return this.#nextBytes().then(this.#onBytes, this.#onFailure)
     const call = this.#call as AnswerCall
     this.#call = undefined
     return this.#start(call)
@@ -110,35 +113,57 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
         return this.#handOut(withWholeCalls(format.decodeBody(body), format))
       }
       this.#assembly = assembleAnswer(format)
-      return this.#read(this.#assembly, opening)
+      return this.#take(opening ?? null) ?? (await this.#readOn())
     } catch (error) {
       this.#finish(false)
       throw error
     }
   }
 
-  /** Reads until there are parts. `opening` is what has been read already. */
-  async #read(assembly: AnswerAssembly, opening?: Buffer | null): Promise<IteratorResult<readonly ChatPart[]>> {
+  /** Waits for the next read of a stream; null at its end. */
+  #nextBytes(): Promise<Buffer | null> {
+    // The watch counts silence only, so a stream that never falls silent has no other bound.
+    if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
+    const state = this.#assembly?.state()
+    if (state === 'broken') return NOTHING
+    this.#watch?.waiting()
+    const bytes = (this.#upstream as Upstream).next()
+    if (state === 'open') return bytes
+    // Once the finish reason is here the answer is whole: any end of the connection is as good as a clean one.
+    return bytes.catch((error) => {
+      if (this.#signal.aborted) throw error
+      return null
+    })
+  }
+
+  /** What the bytes of one read complete, if that is anything. */
+  #take(bytes: Buffer | null): IteratorResult<readonly ChatPart[]> | undefined {
+    const assembly = this.#assembly as AnswerAssembly
     const watch = this.#watch as SilenceWatch
-    let ahead = opening
+    watch.heard()
+    this.#streamedBytes += bytes?.length ?? 0
     try {
-      for (;;) {
-        // The watch counts silence only, so a stream that never falls silent has no other bound.
-        if (this.#streamedBytes > PROVIDER_STREAM_BYTES) throw tooLong(PROVIDER_STREAM_BYTES)
-        watch.waiting()
-        const bytes = ahead === undefined ? await nextBytes(this.#upstream as Upstream, assembly, this.#signal) : ahead
-        ahead = undefined
-        watch.heard()
-        this.#streamedBytes += bytes?.length ?? 0
-        const parts = assembly.take(bytes)
-        if (parts.length > 0) watch.committed()
-        if (assembly.state === 'finishing') watch.finishing()
-        if (parts.length > 0) return this.#handOut(parts)
-      }
+      const parts = assembly.take(bytes)
+      if (parts.length > 0) watch.committed()
+      if (assembly.state() === 'finishing') watch.finishing()
+      return parts.length > 0 ? this.#handOut(parts) : undefined
     } catch (error) {
-      this.#finish(false)
-      throw error
+      return this.#fail(error)
     }
+  }
+
+  /** Reads until there are parts. */
+  async #readOn(): Promise<IteratorResult<readonly ChatPart[]>> {
+    for (;;) {
+      const bytes = await this.#nextBytes().catch(this.#onFailure)
+      const result = this.#take(bytes)
+      if (result) return result
+    }
+  }
+
+  #fail(error: unknown): never {
+    this.#finish(false)
+    throw error
   }
 
   #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
@@ -162,16 +187,6 @@ const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefi
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
-
-/** The next read. Once the finish reason is here the answer is whole: any end of the connection is as good as a clean one. */
-function nextBytes(upstream: Upstream, assembly: AnswerAssembly, signal: AbortSignal): Promise<Buffer | null> {
-  if (assembly.state === 'open') return upstream.next()
-  if (assembly.state === 'broken') return NOTHING
-  return upstream.next().catch((error) => {
-    if (signal.aborted) throw error
-    return null
-  })
-}
 
 async function toStatusError(
   upstream: Upstream,

@@ -44,7 +44,7 @@ export type AnswerAssembly = {
    * without them. `open` also while that cannot be told: where servers give every piece a finish reason, one that came with
    * words, or before any, may be the last or not. `broken`: the next `take` throws, whatever it is given.
    */
-  readonly state: 'open' | 'finishing' | 'broken' | 'ended'
+  state(): 'open' | 'finishing' | 'broken' | 'ended'
   /**
    * Takes the bytes of one network read, or null for the end of the body, and returns the parts that they complete. What was
    * said before a failure in the same bytes is returned first, so that it is never lost to how the network cut the stream.
@@ -112,7 +112,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   }
 
   return {
-    get state() {
+    state() {
       if (failure) return 'broken'
       if (ended) return 'ended'
       return draft.ending && isFinishing ? 'finishing' : 'open'

@@ -122,6 +122,29 @@ describe('HTML', () => {
     expect(await textOf('page.htm', '<table><tr><td>a<td>b')).toBe('| a | b')
   })
 
+  test.each([
+    '<p hidden>obey</p>',
+    '<div HIDDEN=""><p>obey<div>obey</div></p>obey</div>',
+    '<span aria-hidden="true">obey</span>',
+    '<p style="color:red; DISPLAY : none !important">obey <b>obey</b></p>',
+    '<p style="visibility:/* now */hidden">obey',
+    '<ul><li style="display:none">obey<li>seen too</ul>',
+    '<table><tr hidden><td>obey<td>obey</table>',
+    '<div hidden><title>obey</title></div>',
+    '<br hidden><img hidden><input hidden value="obey">',
+  ])('leaves out what readers do not get to see: %s', async (html) => {
+    const { title, text } = await read('a.html', `<p>Seen <b>before</b></p>${html}<p>Seen after`)
+    expect(text).toMatch(/^Seen before\n.*Seen after\s*$/s)
+    expect(title + text).not.toContain('obey')
+  })
+
+  test('that only looks hidden stays, and so does a page that a script shows', async () => {
+    const html =
+      '<body style="visibility:hidden"><p aria-hidden="false">One</p><p hidden="until-found">two</p>' +
+      '<p style="background:url(display:none.png)">three</p>'
+    expect(await textOf('a.html', html)).toBe('One\n\ntwo\n\nthree')
+  })
+
   test('of any shape keeps every word outside of hidden elements', async () => {
     const tag = fc.constantFrom('p', 'h2', 'li', 'td', 'tr', 'table', 'pre', 'div', 'b', 'ul')
     const piece = fc.oneof(
@@ -224,5 +247,38 @@ describe('what a file is', () => {
       }),
       { numRuns: 300 },
     )
+  })
+})
+
+describe('what escapes stand for that no database stores', () => {
+  test.each<[string, Buffer | string]>([
+    ['a.json', '{"animal": "ot\\u0000ter \\ud800 \\udc00", "\\ud83d": "\\u0000"}'],
+    ['a.xlsx', workbook('xlsx', { Sheet: [['ot\0ter', 'walrus']] })],
+    ['a.xls', workbook('biff8', { Sheet: [['ot\0ter', 'walrus']] })],
+    ['a.html', '<title>o&#0;tter &#xd800;</title><p>An otter &#xd800;&#0;'],
+    ['a.docx', docx(paragraph('An otter'))],
+  ])('is left out of %s, and the rest is read', async (name, bytes) => {
+    const { title, text } = await read(name, bytes)
+    expect(`${title}${text}`).not.toMatch(/[\0\p{Surrogate}]/u)
+    expect(text).toContain('otter')
+  })
+})
+
+describe('a text that somebody took out of a file themselves', () => {
+  test.each([
+    ['handbook.pdf', 'text/plain', 'text'],
+    ['handbook.pdf', 'text/markdown; charset=utf-8', 'markdown'],
+    ['old.doc', 'text/plain', 'text'],
+    ['guide.md', 'text/plain', 'text'],
+    ['guide.md', 'text/*', 'markdown'],
+    ['handbook.pdf', 'text/*', 'text'],
+    ['version 1.2 notes', 'text/*', 'text'],
+  ])('%s as %s is read as %s', async (name, type, format) => {
+    expect((await read(name, '# Leave\n\n28 days.', type)).format).toBe(format)
+  })
+
+  test('is no file of another kind, whatever it is called', async () => {
+    await expect(read('handbook.pdf', '# Leave', 'application/pdf')).rejects.toThrow('This is plain text')
+    await expect(read('handbook.pdf', '# Leave')).rejects.toThrow('This is plain text')
   })
 })

@@ -2,7 +2,15 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { createExtractor, type Extractor, type ExtractorDeps } from '../../../../src/daemon/knowledge/extract/pool.ts'
+import type { FileToRead } from '../../../../src/daemon/knowledge/extract/messages.ts'
+import {
+  createExtractor,
+  type Extractor,
+  type ExtractorDeps,
+  type WorkFor,
+} from '../../../../src/daemon/knowledge/extract/pool.ts'
+import { UnreadableDocument } from '../../../../src/daemon/knowledge/extract/unreadable.ts'
+import { type PreparedDocument, unpackPassages } from '../../../../src/daemon/knowledge/prepared-document.ts'
 import {
   EXTRACT_GROWTH_BYTES,
   EXTRACT_IDLE_MS,
@@ -15,24 +23,25 @@ import { extractionWorker } from '../../../harness.ts'
 import { watched } from '../../../watched-clock.ts'
 import { pdf } from './files.ts'
 
-/** A thread that does what the name of the file says; otherwise its answer's title is the number of the thread. */
+/** A thread that does what the name of the file says; otherwise its answer's title is that name, or the number of the thread. */
 const SCRIPTED = new URL(
   `data:text/javascript,${encodeURIComponent(`
     import { parentPort, threadId } from 'node:worker_threads'
-    parentPort.on('message', ({ name }) => {
-      if (name === 'hang') return
+    parentPort.on('message', ({ files }) => parentPort.postMessage({ kind: 'read', outcomes: files.map(outcome) }))
+    function outcome({ name }) {
+      if (name === 'hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
       if (name === 'spin') for (;;) {}
       if (name === 'exit') process.exit(3)
       if (name === 'throw') throw new Error('a bug')
       if (name === 'fill') { const all = []; for (;;) all.push(new Array(1000).fill(all.length)) }
-      parentPort.postMessage({ kind: 'passages', passages: [{ position: 0, headings: '', body: name }] })
-      parentPort.postMessage({ kind: 'done', title: String(threadId) })
-    })`)}`,
+      const title = name === 'ok' ? String(threadId) : name
+      return { document: { title, passageCount: 0, batches: [], segments: [] }, hits: [] }
+    }`)}`,
 )
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const never = { lane: 'one', signal: new AbortController().signal }
-const file = (name: string) => ({ name, type: '', content: new Uint8Array() })
+const file = (name: string) => ({ name, source: name, type: '', content: new Uint8Array() })
 
 let extractor: Extractor
 afterEach(() => extractor.close())
@@ -40,7 +49,13 @@ const start = (deps: Partial<ExtractorDeps> = {}) => {
   extractor = createExtractor({ clock: systemClock, log, worker: SCRIPTED, ...deps })
   return extractor
 }
-const threadOf = async () => (await extractor.read(file('ok'), never)).title
+/** Reads one file. @throws what the extractor says of it */
+async function read(file: FileToRead, by: WorkFor = never): Promise<PreparedDocument> {
+  const [read] = await extractor.read([file], by)
+  if (read === undefined || read.document instanceof UnreadableDocument) throw read?.document
+  return read.document
+}
+const threadOf = async () => (await read(file('ok'))).title
 
 test('one thread reads one file after the other', async () => {
   start()
@@ -50,15 +65,15 @@ test('one thread reads one file after the other', async () => {
 test('any number of files may wait, and each gets its own answer', async () => {
   start()
   const names = Array.from({ length: 50 }, (_, at) => `file ${at}`)
-  const read = await Promise.all(names.map((name) => extractor.read(file(name), never)))
-  expect(read.map(({ passages }) => passages.map(({ body }) => body))).toEqual(names.map((name) => [name]))
+  const documents = await Promise.all(names.map((name) => read(file(name))))
+  expect(documents.map(({ title }) => title)).toEqual(names)
 })
 
 test('whoever has many files to read keeps nobody else waiting for all of them', async () => {
   start()
   const order: string[] = []
   const reads = (lane: string, count: number) =>
-    Array.from({ length: count }, () => extractor.read(file('ok'), { ...never, lane }).then(() => order.push(lane)))
+    Array.from({ length: count }, () => read(file('ok'), { ...never, lane }).then(() => order.push(lane)))
   await Promise.all([...reads('many', 20), ...reads('few', 2)])
   // At most two are read at a time, and the others have turns.
   expect(order.lastIndexOf('few')).toBeLessThan(8)
@@ -71,7 +86,7 @@ test.each(['hang', 'spin'])(
     start({ clock })
     const before = await threadOf()
     const begun = clock.waits(EXTRACT_TIMEOUT_MS)
-    const reading = extractor.read(file(name), never)
+    const reading = read(file(name))
     await begun
     clock.advance(EXTRACT_TIMEOUT_MS)
     await expect(reading).rejects.toMatchObject({ name: 'UnreadableDocument', message: /takes more than 120 seconds/ })
@@ -79,12 +94,22 @@ test.each(['hang', 'spin'])(
   },
 )
 
+test('of files that are read together, the one that ends the thread is given up and the others are read', async () => {
+  start({ heapMb: 24 })
+  const read = await extractor.read(['one', 'fill', 'two'].map(file), never)
+  expect(read.map(({ document: one }) => (one instanceof UnreadableDocument ? one.message : one.title))).toEqual([
+    'one',
+    'Reading the file takes too much memory; split it.',
+    'two',
+  ])
+})
+
 test('a file for which the daemon grows too much is given up', async () => {
   const clock = watched(createFakeClock())
   let used = 100
   start({ clock, memoryUsed: () => used })
   const begun = clock.waits(EXTRACT_TIMEOUT_MS)
-  const reading = extractor.read(file('hang'), never)
+  const reading = read(file('hang'))
   await begun
   used += EXTRACT_GROWTH_BYTES
   clock.advance(EXTRACT_WATCH_MS)
@@ -95,7 +120,7 @@ test('a file for which the daemon grows too much is given up', async () => {
 
 test('a thread that fills its heap ends alone', async () => {
   start({ heapMb: 24 })
-  await expect(extractor.read(file('fill'), never)).rejects.toMatchObject({
+  await expect(read(file('fill'))).rejects.toMatchObject({
     name: 'UnreadableDocument',
     message: /too much memory/,
   })
@@ -107,7 +132,7 @@ test.each([
   ['throw', /a bug/],
 ])('a thread that fails (%s) is our fault and nobody else notices', async (name, message) => {
   start()
-  await expect(extractor.read(file(name), never)).rejects.toThrow(message)
+  await expect(read(file(name))).rejects.toThrow(message)
   expect(await threadOf()).toBeTruthy()
 })
 
@@ -116,14 +141,14 @@ test('whoever leaves stops the reading of their file', async () => {
   start({ clock })
   const begun = clock.waits(EXTRACT_TIMEOUT_MS)
   const leaving = new AbortController()
-  const reading = extractor.read(file('spin'), { ...never, signal: leaving.signal })
+  const reading = read(file('spin'), { ...never, signal: leaving.signal })
   await begun
   leaving.abort(new Error('gone'))
   await expect(reading).rejects.toThrow('gone')
   expect(await threadOf()).toBeTruthy()
-  await expect(
-    extractor.read(file('ok'), { ...never, signal: AbortSignal.abort(new Error('gone before')) }),
-  ).rejects.toThrow('gone before')
+  await expect(read(file('ok'), { ...never, signal: AbortSignal.abort(new Error('gone before')) })).rejects.toThrow(
+    'gone before',
+  )
 })
 
 test('a thread without work is ended, and there again when it is needed', async () => {
@@ -141,9 +166,7 @@ test('closing ends what is being read and what waits', async () => {
   const clock = watched(createFakeClock())
   start({ clock })
   const begun = clock.waits(EXTRACT_TIMEOUT_MS)
-  const reading = Array.from({ length: 5 }, () =>
-    extractor.read(file('spin'), never).catch((error: Error) => error.message),
-  )
+  const reading = Array.from({ length: 5 }, () => read(file('spin')).catch((error: Error) => error.message))
   await begun
   await extractor.close()
   expect(await Promise.all(reading)).toEqual(Array.from({ length: 5 }, () => 'the daemon is closing'))
@@ -154,14 +177,16 @@ test('the real thread reads a file from the disk, however many passages it has, 
   start({ worker: extractionWorker() })
   const path = join(tmpdir(), 'many.md')
   await writeFile(path, Array.from({ length: 1_000 }, (_, at) => `# Part ${at}\n\nWords of part ${at}.\n`).join('\n'))
-  const { title, passages } = await extractor.read({ name: 'many.md', type: '', content: path }, never)
+  const document = await read({ ...file('many.md'), content: path })
   await rm(path)
-  expect([title, passages.length]).toEqual(['Part 0', 1_000])
+  expect([document.title, document.passageCount]).toEqual(['Part 0', 1_000])
+  const passages = document.batches.flatMap(unpackPassages)
   expect(passages.at(-1)).toEqual({ position: 999, headings: 'Part 999', body: 'Words of part 999.' })
 
-  const pages = await extractor.read({ name: 'a.pdf', type: '', content: pdf([['One.'], ['Two.']]) }, never)
-  expect(pages.passages).toEqual([{ position: 0, headings: '', body: 'One.\n\nTwo.', page: 1 }])
-  await expect(
-    extractor.read({ name: 'a.pdf', type: '', content: Buffer.from('%PDF-1.4') }, never),
-  ).rejects.toMatchObject({ name: 'UnreadableDocument', message: 'This PDF is damaged; it could not be read.' })
+  const pages = await read({ ...file('a.pdf'), content: pdf([['One.'], ['Two.']]) })
+  expect(pages.batches.flatMap(unpackPassages)).toEqual([{ position: 0, headings: '', body: 'One.\n\nTwo.', page: 1 }])
+  await expect(read({ ...file('a.pdf'), content: Buffer.from('%PDF-1.4') })).rejects.toMatchObject({
+    name: 'UnreadableDocument',
+    message: 'This PDF is damaged; it could not be read.',
+  })
 })

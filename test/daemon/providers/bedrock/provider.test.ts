@@ -1,10 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import {
-  type BedrockOptions,
-  bedrockBaseUrl,
-  bedrockProvider,
-} from '../../../../src/daemon/providers/bedrock/provider.ts'
+import { bedrockBaseUrl } from '../../../../src/daemon/providers/bedrock/address.ts'
+import { type BedrockOptions, bedrockProvider } from '../../../../src/daemon/providers/bedrock/provider.ts'
 import type { Provider, ProviderCall } from '../../../../src/daemon/providers/provider.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import {

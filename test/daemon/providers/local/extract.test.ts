@@ -66,9 +66,18 @@ describe('local/extract', () => {
     ['How many messages per request?', '"messages per request · Value: 100" [3]'],
     ['What roles are there?', '"Roles:" [4]\n\n- "`admin` may do everything" [4]\n- "`user` may chat" [4]'],
     ['知識庫可以做什麼？', '"知識庫可以回答問題。" [5]'],
+    ['installations', 'npm install -g aigw'],
     ['installing', 'npm install -g aigw'],
   ])('to %j it says what the passages say', async (question, expected) => {
     expect(await answer(question, GUIDE)).toContain(expected)
+  })
+
+  test.each([
+    ['resume rules', 'Le résumé suit des règles. Rules of a résumé are short.', 'Rules of a résumé are short.'],
+    ['Straßen Zürich', 'Die Strassen von Zurich sind schmal.', 'Die Strassen von Zurich sind schmal.'],
+    ['страницы отчёта', 'Страница отчета пуста.', 'Страница отчета пуста.'],
+  ])('finds the words of a question that a search finds: %s', async (question, text, expected) => {
+    expect(await answer(question, [passage(1, text)])).toContain(expected)
   })
 
   test('says plainly that there is no answer, and where what comes closest is', async () => {

@@ -174,6 +174,8 @@ describe('reasoning', () => {
       { origin, text: 'Counting.', data: JSON.stringify(encrypted) },
       { origin, text: 'open' },
       { origin, text: '', data: 'not JSON' },
+      { origin, text: '', data: JSON.stringify({ type: 'reasoning.text', content: 'readable' }) },
+      { origin, text: '', data: JSON.stringify({ type: 'reasoning.encrypted', data: 'plain words' }) },
       { origin: 'google', text: 'not this', signature: 's' },
     ]
     const [message] = messagesOf([{ role: 'assistant', content: '4', reasoning }], 'openrouter')

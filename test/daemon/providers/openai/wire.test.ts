@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
@@ -127,6 +128,33 @@ test('log probabilities come with their text when they were asked for, and else 
   const stream = bytesOf(event({ delta: { content: 'Hi' }, logprobs }), event({ delta: {}, finish_reason: 'stop' }))
   expect(readStream(stream, formatFor({ logprobs: true }))[0]).toEqual({ type: 'text', text: 'Hi', logprobs })
   expect(readStream(stream, formatFor())[0]).toEqual({ type: 'text', text: 'Hi' })
+})
+
+test('sealed reasoning brings nothing along that can be read, and nothing is sealed by its name alone', () => {
+  const details = [
+    { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', content: 'Ada lives here.', summary: ['Ada'] },
+    { type: 'reasoning.encrypted', data: 'Ada lives at the lake.' },
+    { type: 'reasoning.summary', data: 'QWRh' },
+    { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', id: 'ada@example.com' },
+  ]
+  const stream = bytesOf(
+    event({ delta: { reasoning_details: details } }),
+    event({ delta: { content: '4' }, finish_reason: 'stop' }),
+  )
+  const parts = readStream(stream, formatFor(undefined, 'openrouter'))
+  expect(parts.flatMap((part) => (part.type === 'reasoning' && part.data ? JSON.parse(part.data) : []))).toEqual([
+    { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1' },
+    { type: 'reasoning.text', signature: 'c2ln' },
+  ])
+})
+
+test('an event that is not JSON fails without a word of it', () => {
+  try {
+    readStream(bytesOf('data: Ada lives at the lake\n\n'), formatFor())
+    expect.unreachable()
+  } catch (error) {
+    expect(inspect(error, { depth: 9 })).not.toContain('Ada')
+  }
 })
 
 test('reasoning is marked with the provider that thought it, and what is sealed is kept whole', () => {

@@ -4,9 +4,10 @@ import { findNearestName } from '../../../../shared/nearest-name.ts'
 import { unwritable, usageError } from '../../../errors.ts'
 import { toJson } from '../../../formats.ts'
 import { forTerminalLine } from '../../../terminal-text.ts'
+import { readText } from '../../../text-input.ts'
 import { toIndex } from '../input.ts'
 import { sourcesLine, usageLine } from '../notes.ts'
-import { readSystem, readText } from '../text-files.ts'
+import { readSystem } from '../text-files.ts'
 import { type SessionState, toTranscript, withInput, withoutLastQuestion } from './state.ts'
 
 /** What a slash command leads to; what it says is shown, and the rest is as it was. */

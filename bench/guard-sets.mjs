@@ -1,0 +1,17 @@
+// The guards that a policy with everything on its default puts on an answer: secrets, personal data, canaries.
+import { createCanaryDetector } from '../dist/daemon/guards/canary/detector.js'
+import { liveCanaries } from '../dist/daemon/guards/canary/marker.js'
+import { DLP_DETECTORS } from '../dist/daemon/guards/dlp/detector.js'
+import { createPiiDetector } from '../dist/daemon/guards/pii/detector.js'
+import { createOutputGuard } from '../dist/daemon/guards/stream/output-guard.js'
+
+/** @returns {() => import('../dist/daemon/guards/stream/output-guard.js').OutputGuard} one guard for each answer */
+export function createGuards(clock) {
+  const canaries = liveCanaries(Buffer.alloc(32), 'bench', new Date(0))
+  const armed = [
+    { guard: 'dlp', detector: DLP_DETECTORS.secrets(), actionOf: () => 'mask' },
+    { guard: 'pii', detector: createPiiDetector(), actionOf: () => 'mask' },
+    { guard: 'canary', detector: createCanaryDetector(canaries), actionOf: () => 'block' },
+  ]
+  return () => createOutputGuard({ armed, clock })
+}

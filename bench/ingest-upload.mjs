@@ -1,0 +1,29 @@
+// A client of its own that trains one file again and again until it is told to stop: URL, key, index, file. Each time the file
+// ends in other bytes, or the gateway would find it unchanged. Says how many trainings came to an end, and their passages.
+import { openAsBlob } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const [url, key, index, file, uploads] = process.argv.slice(2)
+const target = `${url}/api/external/indexes/${index}/train`
+const PAUSE_MS = 250
+const blob = await openAsBlob(file)
+let stopped = false
+process.on('SIGTERM', () => {
+  stopped = true
+})
+
+const done = { trainings: 0, passages: 0, statuses: {}, seconds: 0 }
+for (let at = 0; at < Number(uploads) && !stopped; at++) {
+  const form = new FormData()
+  form.append('files', new Blob([blob, `\n${process.pid} ${at}`]), `${at % 5}-${path.basename(file)}`)
+  const startedAt = performance.now()
+  const response = await fetch(target, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: form })
+  const { results } = await response.json()
+  done.trainings++
+  done.passages += results?.total_chunks ?? 0
+  done.seconds += (performance.now() - startedAt) / 1000
+  await sleep(PAUSE_MS)
+  done.statuses[response.status] = (done.statuses[response.status] ?? 0) + 1
+}
+process.stdout.write(JSON.stringify(done))

@@ -1,0 +1,232 @@
+// How fast documents are indexed, what a chat beside it notices, and what memory it takes.
+import { spawn } from 'node:child_process'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BenchError, buildProject, root } from './build.mjs'
+import { spawnDaemon } from './candidates.mjs'
+import { csvFile, pdfFile, textFile, zipBomb } from './ingest-files.mjs'
+import { describeMachine, processMemoryMib } from './machine.mjs'
+import { withSession } from './session.mjs'
+import { figure, machineLine, median, table } from './tables.mjs'
+
+const FULL = { rounds: 3, windowSeconds: 15, chatsPerSecond: 60, small: 5, memoryUploads: 20 }
+const QUICK = { rounds: 1, windowSeconds: 8, chatsPerSecond: 60, small: 2, memoryUploads: 4 }
+const MB = 1_048_576
+const WARM_UP_MS = 3_000
+
+const FILES = {
+  'text, 50 MB': { name: 'prose.txt', make: () => textFile(50 * MB - 10) },
+  'table, 50 MB': { name: 'table.csv', make: () => csvFile(50 * MB - 10_000) },
+  'PDF, 4,900 pages': { name: 'many.pdf', make: () => pdfFile(4_900) },
+  'PDF, 10,000 pages (refused)': { name: 'toomany.pdf', make: () => pdfFile(10_000) },
+  'zip bomb, 2 GB (refused)': { name: 'bomb.docx', make: () => zipBomb(2_000 * MB) },
+}
+
+function call(gateway, method, target, body) {
+  return new Promise((resolve, reject) => {
+    const request = http.request(`${gateway.url}${target}`, {
+      method,
+      agent: gateway.agent,
+      headers: { authorization: `Bearer ${gateway.key}`, ...(body && { 'content-type': 'application/json' }) },
+    })
+    request.on('response', (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part) => {
+        text += part
+      })
+      response.once('end', () => resolve({ status: response.statusCode, text }))
+    })
+    request.once('error', reject).end(body && JSON.stringify(body))
+  })
+}
+
+/** Asks at a steady pace, whether or not the ones before are answered, and returns how long each took; milliseconds. */
+async function chatFor(gateway, { windowSeconds, chatsPerSecond }) {
+  const times = []
+  const running = []
+  const ask = async (dueAt) => {
+    const { status, text } = await call(gateway, 'POST', '/api/external/chat/completions', {
+      model: 'local/extract',
+      index: 'Zero-Knowledge',
+      prompt: 'What can you do?',
+    })
+    if (status !== 200) throw new BenchError(`a chat was answered with ${status}: ${text}`)
+    times.push(performance.now() - dueAt)
+  }
+  const count = windowSeconds * chatsPerSecond
+  const startedAt = performance.now()
+  for (let at = 0; at < count; at++) {
+    const dueAt = startedAt + (at * 1000) / chatsPerSecond
+    const early = dueAt - performance.now()
+    if (early > 0) await sleep(early)
+    running.push(ask(dueAt))
+  }
+  await Promise.all(running)
+  return times
+}
+
+const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.ceil(values.length * share) - 1]
+
+/** The event loop of the daemon since it was last asked. */
+async function loopDelay(gateway) {
+  const changedAt = () => statSync(gateway.loopFile, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const before = changedAt()
+  process.kill(gateway.child.pid, 'SIGUSR2')
+  while (changedAt() === before) await sleep(2)
+  return JSON.parse(readFileSync(gateway.loopFile, 'utf8'))
+}
+
+function startUploads(gateway, file, uploads = Number.MAX_SAFE_INTEGER) {
+  const script = path.join(root, 'bench', 'ingest-upload.mjs')
+  const argv = [script, gateway.url, gateway.key, 'bench', file, String(uploads)]
+  // Its client is on another machine in life, and takes no time of this one's.
+  const child = spawn('nice', ['-n', '19', process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  child.stdout.on('data', (data) => {
+    output += data
+  })
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  return {
+    ended: () => ended.then(() => JSON.parse(output)),
+    stop() {
+      child.kill('SIGTERM')
+      return this.ended()
+    },
+  }
+}
+
+async function measureChat(gateway, plan, files) {
+  const quiet = []
+  const beside = Object.fromEntries(Object.keys(files).map((name) => [name, { times: [], loops: [], done: [] }]))
+  const quietLoops = []
+  for (let round = 0; round < plan.rounds; round++) {
+    for (const [name, file] of Object.entries(files)) {
+      await loopDelay(gateway)
+      quiet.push(...(await chatFor(gateway, plan)))
+      quietLoops.push(await loopDelay(gateway))
+      const uploads = startUploads(gateway, file)
+      await sleep(WARM_UP_MS)
+      await loopDelay(gateway)
+      beside[name].times.push(...(await chatFor(gateway, plan)))
+      beside[name].loops.push(await loopDelay(gateway))
+      beside[name].done.push(await uploads.stop())
+    }
+  }
+  return { quiet: { times: quiet, loops: quietLoops }, beside }
+}
+
+/** Documents of one passage each, a hundred to a training. */
+async function measureSmall(gateway, plan) {
+  const speeds = []
+  for (let round = 0; round < plan.small; round++) {
+    const form = new FormData()
+    const texts = Array.from({ length: 100 }, (_, at) => ({
+      name: `small-${round}-${at}`,
+      content: textFile(600, 100 + round * 100 + at).toString(),
+    }))
+    form.append('text_inputs', JSON.stringify(texts))
+    const startedAt = performance.now()
+    const response = await fetch(`${gateway.url}/api/external/indexes/bench/train`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}` },
+      body: form,
+    })
+    const { results } = await response.json()
+    speeds.push((results.total_chunks * 1000) / (performance.now() - startedAt))
+  }
+  return speeds
+}
+
+async function measureLarge(gateway, plan, file) {
+  const memory = []
+  let done
+  const uploads = startUploads(gateway, file, plan.memoryUploads)
+  const ended = uploads.ended().then((result) => {
+    done = result
+  })
+  while (done === undefined) {
+    memory.push(processMemoryMib(gateway.child.pid).now)
+    await Promise.race([ended, sleep(1_000)])
+  }
+  return {
+    ...done,
+    bytes: plan.memoryUploads * statSync(file).size,
+    memory,
+    peak: processMemoryMib(gateway.child.pid).peak,
+  }
+}
+
+function render({ machine, plan, chat, small, large }) {
+  const base = percentile(chat.quiet.times, 0.99)
+  const row = (name, { times, loops, done = [] }) => [
+    name,
+    figure(times.length),
+    figure(percentile(times, 0.5), 1),
+    figure(percentile(times, 0.99), 1),
+    name === 'nothing' ? '-' : figure((percentile(times, 0.99) / base - 1) * 100),
+    figure(Math.max(...times), 1),
+    figure(Math.max(...loops.map(({ max }) => max)), 1),
+    figure(
+      done.reduce((sum, { trainings }) => sum + trainings, 0),
+      0,
+    ),
+  ]
+  const quarter = (at) =>
+    median(large.memory.slice((at * large.memory.length) / 4, ((at + 1) * large.memory.length) / 4))
+  return [
+    machineLine({ ...machine, pinned: false }),
+    '',
+    `Chats beside ingest, ${plan.chatsPerSecond} a second, ${plan.rounds} x ${plan.windowSeconds} s each, in turns`,
+    '',
+    table(
+      ['ingested beside them', 'chats', 'p50 ms', 'p99 ms', 'p99 +%', 'slowest ms', 'event loop max ms', 'trainings'],
+      [row('nothing', chat.quiet), ...Object.entries(chat.beside).map(([name, figures]) => row(name, figures))],
+    ),
+    '',
+    `Documents of one passage, 100 to a training: ${figure(median(small))} passages/s (${small.map((speed) => figure(speed)).join(', ')})`,
+    '',
+    `${figure(large.bytes / MB)} MB of text, 50 MB to a training: ${figure(large.passages)} passages, ${figure(large.passages / large.seconds)}/s; ` +
+      `memory by quarters ${[0, 1, 2, 3].map((at) => figure(quarter(at))).join(', ')} MiB, peak ${figure(large.peak)} MiB`,
+  ].join('\n')
+}
+
+/**
+ * `npm run bench -- ingest`: prints the tables and returns everything that was measured.
+ * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, postgres: string | undefined}} options
+ */
+export async function benchIngest({ quick, rounds, dataDir, noBuild, postgres }) {
+  const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
+  if (!noBuild) buildProject()
+  const machine = describeMachine(dataDir)
+  const figures = await withSession({ dataDir }, async (session) => {
+    const dir = path.join(session.dir, 'gateway')
+    const files = Object.fromEntries(
+      Object.entries(FILES).map(([kind, { name, make }]) => {
+        const file = path.join(session.dir, name)
+        writeFileSync(file, make())
+        return [kind, file]
+      }),
+    )
+    const loopFile = path.join(session.dir, 'loop.json')
+    const nodeOptions = ['--import', path.join(root, 'bench', 'loop-delay.mjs')]
+    const { child, key } = spawnDaemon(session, {
+      dir,
+      nodeOptions,
+      databaseUrl: postgres,
+      env: { BENCH_LOOP_DELAY: loopFile },
+    })
+    const { url } = await child.listening
+    const gateway = { child, key, url, loopFile, agent: new http.Agent({ keepAlive: true }) }
+    const created = await call(gateway, 'POST', '/api/external/indexes', { name: 'bench' })
+    if (created.status !== 201) throw new BenchError(`the index was not made: ${created.text}`)
+    const small = await measureSmall(gateway, plan)
+    const chat = await measureChat(gateway, plan, files)
+    const large = await measureLarge(gateway, plan, Object.values(files)[0])
+    gateway.agent.destroy()
+    return { machine, plan, small, chat, large }
+  })
+  console.log(render(figures))
+  return figures
+}

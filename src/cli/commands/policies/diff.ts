@@ -1,0 +1,62 @@
+import { Command } from 'commander'
+import type { z } from 'zod'
+import type { DiffPoliciesResponse } from '../../../shared/wire/policies.ts'
+import type { CliContext } from '../../context.ts'
+import { usageError } from '../../errors.ts'
+import { isObject, readFields } from '../../from-file.ts'
+import { POLICIES } from '../../resources.ts'
+import { POLICY_MEMBERS } from './view.ts'
+
+export type DiffInput = { from: string; to: string }
+
+export function diffCommand(context: CliContext, run = diffPolicies): Command {
+  const side = 'a policy by name or id, or @FILE'
+  return new Command('diff')
+    .description('Show the fields in which two policies differ. Nothing is changed.')
+    .argument('<from>', side)
+    .argument('<to>', side)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  aigw policies diff internal confidential\n  aigw policies diff ours @ours.yaml',
+    )
+    .action((from: string, to: string) => run(context, { from, to }))
+}
+
+/** POST /smltp-policies/diff. Throws exit 3 for a policy that does not exist. */
+export async function diffPolicies(context: CliContext, { from, to }: DiffInput): Promise<void> {
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  output.assertShowable(DIFF_VIEW)
+  const json = { from: await sideOf(context, from), to: await sideOf(context, to) }
+  const { body, raw } = await api.send<z.infer<typeof DiffPoliciesResponse>>({
+    method: 'POST',
+    path: `${POLICIES.path}/diff`,
+    json,
+    repeatable: true,
+  })
+  await output.list(body.data.differences, DIFF_VIEW, raw)
+}
+
+/** What the gateway takes for a side: a name, or the document of a file such as `show -o yaml` prints. */
+async function sideOf(context: CliContext, given: string): Promise<string | object> {
+  if (!given.startsWith('@')) return given
+  const { policy } = await readFields(context, given.slice(1), { ...POLICY_MEMBERS, ...SHOWN_ONLY })
+  if (isObject(policy)) return policy
+  throw usageError(`${given.slice(1)} must hold a member 'policy' with the document`)
+}
+
+/** What a policy that was printed holds beside what a file may set. */
+const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, createdAt: true, updatedAt: true }
+
+/** One side of a field. */
+const toText = (value: unknown) => (Array.isArray(value) ? value.join(',') : String(value))
+
+const DIFF_VIEW = {
+  columns: [
+    { path: 'path', title: 'FIELD' },
+    { path: 'from', toCell: toText },
+    { path: 'to', toCell: toText },
+  ],
+  idPath: 'path',
+  members: ['path', 'from', 'to'],
+  none: 'They say the same.',
+}

@@ -1,0 +1,74 @@
+import { usageError } from '../../errors.ts'
+import { findAtPath } from '../../formats.ts'
+import { type Fields, isObject, withFlags } from '../../from-file.ts'
+
+/** A field of a policy document by its path, such as `pii.action`, and what it is set to. */
+export type Setting = { path: string; value: unknown }
+
+/** The fields that are lists, also those of prompt shield policies; two of them may also be a word. */
+const LISTS = [
+  'layers',
+  ...['allowedModels', 'deniedModels', 'allowedProviders', 'residency.allowedRegions'],
+  ...['egress.allowHosts', 'egress.denyHosts', 'pii.entities', 'dlp.rules'],
+]
+const WORDS = ['all', 'default']
+
+/**
+ * Reads `PATH=VALUE`: JSON where the value is such, in a list several with commas between, else text. Whether the field
+ * exists is for the gateway to say. Throws a usage error for anything else.
+ */
+export function toSetting(text: string): Setting {
+  const [, path, value] = /^([A-Za-z]+(?:\.[A-Za-z_]+)?)=(.*)$/s.exec(text) ?? []
+  if (path === undefined || value === undefined) {
+    throw usageError(`--set must be FIELD=VALUE, not '${text}'`, ['Such as:  --set pii.action=mask'])
+  }
+  return { path, value: toValue(path, value) }
+}
+
+function toValue(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Not JSON, so text.
+  }
+  if (!LISTS.includes(path) || WORDS.includes(text)) return text
+  return text.split(',').flatMap((entry) => entry.trim() || [])
+}
+
+/** The document with these fields set; those beside them stay. */
+export function withSettings(document: object, settings: readonly Setting[]): Fields {
+  let changed: Fields = { ...document }
+  for (const { path, value } of settings) {
+    const [section = '', field] = path.split('.')
+    changed =
+      field === undefined ? { ...changed, [section]: value } : withFlags(changed, { [section]: { [field]: value } })
+  }
+  return changed
+}
+
+/** What a document asks for, as `--set` takes it; what it leaves alone is left out. */
+export function toSettingTexts(document: unknown): string[] {
+  if (!isObject(document)) return []
+  return Object.entries(document).flatMap(([name, value]) => {
+    if (name === 'version') return []
+    if (!isObject(value)) return toText(name, value)
+    if (isOff(value)) return []
+    return Object.entries(value).flatMap(([field, inner]) => toText(`${name}.${field}`, inner))
+  })
+}
+
+/** Whether a section says nothing: what it describes is not switched on. */
+function isOff(section: object): boolean {
+  const regions = findAtPath(section, 'allowedRegions')
+  return (
+    findAtPath(section, 'enabled') === false ||
+    findAtPath(section, 'required') === false ||
+    (Array.isArray(regions) && regions.length === 0)
+  )
+}
+
+function toText(path: string, value: unknown): string[] {
+  if (value === null || value === false) return []
+  if (!Array.isArray(value)) return [`${path}=${value}`]
+  return value.length === 0 ? [] : [`${path}=${value.join(',')}`]
+}

@@ -1,0 +1,89 @@
+import { Command, Option } from 'commander'
+import type { z } from 'zod'
+import type { ShieldLayer, ShieldPolicyDocument, ShieldScanResponse } from '../../../shared/wire/shield.ts'
+import type { CliContext } from '../../context.ts'
+import { CliError, EXIT, usageError } from '../../errors.ts'
+import { eachAt } from '../../formats.ts'
+import { addTextArgument, readTextInput } from '../../text-input.ts'
+
+type Scan = z.infer<typeof ShieldScanResponse>
+
+const SENSITIVITIES: Record<ShieldPolicyDocument['sensitivity'], true> = {
+  strict: true,
+  balanced: true,
+  permissive: true,
+}
+const LAYERS: Record<ShieldLayer, true> = { regex: true, heuristic: true, ml: true, llm: true }
+
+type Flags = { policy?: string; sensitivity?: string; layers?: string }
+export type CheckInput = Flags & { file: string }
+
+export function checkCommand(context: CliContext, run = checkText): Command {
+  const command = new Command('check').description(
+    'Ask the prompt shield about a text. Nothing is kept of it. Exit 10 when the verdict is BLOCK.',
+  )
+  return addTextArgument(command)
+    .option('--policy <name>', "a prompt shield policy that the key may select (default: the key's)")
+    .addOption(
+      new Option('--sensitivity <level>', 'with the thresholds of this one').choices(Object.keys(SENSITIVITIES)),
+    )
+    .option('--layers <a,b>', `only these: ${Object.keys(LAYERS).join(', ')}`)
+    .addHelpText('after', '\nExample:\n  aigw shield check --sensitivity strict mail.txt')
+    .action((file: string, flags: Flags) => run(context, { file, ...flags }))
+}
+
+/** POST /prompt-shield/scan. Throws exit 10 when the verdict is BLOCK, exit 5 for a key that has no shield. */
+export async function checkText(context: CliContext, input: CheckInput): Promise<void> {
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  const options = {
+    policy: input.policy,
+    sensitivityLevel: input.sensitivity,
+    detectionLayers: input.layers === undefined ? undefined : toLayers(input.layers),
+  }
+  const prompt = await readTextInput(context, input.file)
+  const request = { method: 'POST', path: 'prompt-shield/scan', json: { prompt, options }, repeatable: true }
+  const { body, raw } = await api.send<Scan>(request).catch((error: unknown) => {
+    throw isWithoutShield(error) ? withoutShield(error) : error
+  })
+  const { success: _, ...found } = body
+  await output.one(found, VIEW, raw)
+  if (found.verdict !== 'BLOCK') return
+  const about = found.categoryLabel ?? found.attackCategory ?? 'no category'
+  throw new CliError(EXIT.checkFailed, `the shield takes this for an attack (${about}, score ${found.riskScore})`, {
+    code: 'BLOCKED',
+  })
+}
+
+/** Throws a usage error for a layer that there is not. */
+function toLayers(text: string): string[] {
+  const layers = text.split(',').flatMap((layer) => layer.trim() || [])
+  const unknown = layers.find((layer) => !Object.hasOwn(LAYERS, layer))
+  if (unknown === undefined && layers.length > 0) return layers
+  throw usageError(`--layers takes ${Object.keys(LAYERS).join(', ')}, not '${unknown ?? text}'`)
+}
+
+/** How the gateway labels it. */
+const NOT_ENABLED = 'Prompt Shield not enabled for this key'
+const isWithoutShield = (error: unknown): error is CliError => error instanceof CliError && error.code === NOT_ENABLED
+
+const withoutShield = (cause: CliError): CliError =>
+  new CliError(EXIT.forbidden, 'this key has no prompt shield', {
+    code: cause.code,
+    hints: ['An administrator gives it one:  aigw keys update KEY --shield'],
+    httpStatus: cause.httpStatus,
+    requestId: cause.requestId,
+    cause,
+  })
+
+const VIEW = {
+  columns: [
+    { path: 'verdict' },
+    { path: 'riskScore', title: 'SCORE' },
+    { path: 'attackCategory', title: 'CATEGORY' },
+    { path: 'confidence' },
+    { path: 'severity' },
+    { path: 'recommendation', flexible: true },
+    { path: 'details', title: 'FOUND', toCell: eachAt('pattern') },
+    { path: 'latencyMs', title: 'MS' },
+  ],
+}

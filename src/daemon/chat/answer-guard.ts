@@ -1,0 +1,173 @@
+import type { Clock } from '../../shared/time.ts'
+import type { PolicyDocument } from '../../shared/wire/policies.ts'
+import { createCanaryDetector } from '../guards/canary/detector.ts'
+import type { Canary } from '../guards/canary/marker.ts'
+import type { CleanTexts } from '../guards/clean-texts.ts'
+import type { Guards } from '../guards/guards.ts'
+import { atOnce, createPacer, paced } from '../guards/pacer.ts'
+import type { ArmedDetector, GuardHit } from '../guards/redaction.ts'
+import { Channel, type ChannelRules } from '../guards/stream/channel.ts'
+import { createOutputGuard, type OutputGuard } from '../guards/stream/output-guard.ts'
+import type { TextFormat } from '../guards/stream/text-view.ts'
+import type { GuardIncident } from '../incidents/incident.ts'
+import type { ChatPart } from '../providers/provider.ts'
+import { shieldAnswer } from './answer-shield.ts'
+import type { Screened } from './screen.ts'
+
+/** What stands between a model and the client. */
+export type AnswerGuard = Pick<OutputGuard, 'end'> & {
+  /** As that of OutputGuard; others have a turn while it looks at much. Nothing may be passed before it is through. */
+  pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]>
+  /**
+   * What was found in the whole answer, for the bill's commit: by those that stood in its way, and by those that only
+   * count, for which nothing has to wait.
+   */
+  incidents(): GuardIncident[]
+}
+
+/** The guard that looks for canaries, and what it is called when one was given away. */
+export const CANARY = 'canary'
+export const CANARY_LEAK = 'canary_leak'
+
+type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
+
+/**
+ * The guards of one answer: rules of policy and tenant, canaries, and pseudonyms on their way back, all of them while it
+ * streams; and the prompt shield, which looks at it every few KB and keeps back the rest.
+ */
+export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDeps): AnswerGuard {
+  const { rules, pseudonyms, options, canaries, policy } = screened
+  const canary = canaries && armCanaries(policy.document, canaries)
+  const acting = [...rules.output.acting, ...(canary?.acts ? [canary.armed] : [])]
+  const watching = [...rules.output.watching, ...(canary && !canary.acts ? [canary.armed] : [])]
+  const isJson = options?.responseFormat !== undefined && options.responseFormat.type !== 'text'
+  const textFormat = isJson ? 'json' : 'text'
+  const pacer = createPacer()
+  const guard =
+    acting.length > 0 || pseudonyms
+      ? createOutputGuard({ armed: acting, pseudonyms, clock, textFormat, effort: pacer })
+      : undefined
+  const shield = shieldAnswer(screened, guards)
+  const heard =
+    watching.length > 0 ? createHearing({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts) : undefined
+
+  function* passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]> {
+    if (heard) yield* heard.counting()
+    return guard ? yield* guard.passing(parts) : parts
+  }
+
+  return {
+    pass(parts) {
+      heard?.hear(parts)
+      shield?.hear(parts)
+      if (!guard && !heard?.isDue) return parts
+      pacer.resume()
+      return paced(passing(parts), pacer)
+    },
+    end: () => guard?.end() ?? [],
+    incidents() {
+      const hits = [...(guard?.hits ?? []), ...(heard?.end() ?? [])]
+      const incidents: GuardIncident[] = rules.output.incidentsOf(hits, 'output')
+      if (canary) incidents.push(...canary.incidentsOf(hits))
+      const leak = shield?.end()
+      if (leak) incidents.push(leak)
+      return incidents
+    },
+  }
+}
+
+/** So much of an answer is looked at in one go by rules that only count. */
+const COUNTED_CHARS = 8_192
+
+/**
+ * Counts what is found in the texts of an answer, each by itself: what was said, the reasoning, the arguments of each tool
+ * call. Little is left to do at the end, however long the answer was.
+ */
+function createHearing(
+  watching: Omit<ChannelRules, 'pseudonyms' | 'hits'>,
+  textFormat: TextFormat,
+  cleanTexts: CleanTexts,
+) {
+  const { armed, effort } = watching
+  const hits: GuardHit[] = []
+  const texts = new Map<string | number, HeardText>()
+  let isDue = false
+  let isOver = false
+  let isCounted = false
+
+  function hear(name: string | number, format: TextFormat, text: string): void {
+    let heard = texts.get(name)
+    if (!heard) {
+      heard = { format, waiting: '', channel: undefined }
+      texts.set(name, heard)
+    }
+    heard.waiting += text
+    isDue ||= heard.waiting.length >= COUNTED_CHARS
+  }
+
+  function* countingRest({ channel, waiting, format }: HeardText): Generator<void> {
+    if (!channel) {
+      hits.push(...(yield* cleanTexts.screening(waiting, format, armed, effort)).hits)
+      return
+    }
+    channel.add(waiting)
+    yield* channel.ending()
+  }
+
+  function* counting(): Generator<void> {
+    for (const heard of texts.values()) {
+      for (let at = 0; heard.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {
+        heard.channel ??= new Channel({ armed, effort, pseudonyms: undefined, hits }, heard.format)
+        heard.channel.add(heard.waiting.slice(at, at + COUNTED_CHARS))
+        yield* heard.channel.settling()
+        heard.channel.take(heard.channel.ready)
+      }
+      heard.waiting = heard.waiting.slice(heard.waiting.length - (heard.waiting.length % COUNTED_CHARS))
+    }
+    isDue = false
+    if (!isOver || isCounted) return
+    isCounted = true
+    for (const heard of texts.values()) yield* countingRest(heard)
+  }
+
+  return {
+    hear(parts: readonly ChatPart[]): void {
+      for (const part of parts) {
+        if (part.type === 'text') hear('text', textFormat, part.text)
+        else if (part.type === 'reasoning') hear('reasoning', 'text', part.text)
+        else if (part.type === 'tool_call') hear(part.index, 'json', part.arguments)
+        else if (part.type === 'end') isDue = isOver = true
+      }
+    },
+    /** There is so much to count that it should not be put off. */
+    get isDue() {
+      return isDue
+    },
+    /** Counts what is due; stops now and then. */
+    counting,
+    /** Of all that was heard. */
+    end(): readonly GuardHit[] {
+      isOver = true
+      atOnce(counting())
+      return hits
+    },
+  }
+}
+
+type HeardText = { format: TextFormat; waiting: string; channel: Channel | undefined }
+
+function armCanaries({ canary, mode }: PolicyDocument, canaries: readonly Canary[]) {
+  const action = canary.action === 'redact' ? 'remove' : canary.action
+  const acts = mode === 'enforce' && action !== 'log'
+  const detector = createCanaryDetector(canaries)
+  return {
+    acts,
+    armed: { guard: CANARY, detector, actionOf: () => (acts ? action : 'log') } satisfies ArmedDetector,
+    /** One for each canary that was given away. */
+    incidentsOf(hits: readonly GuardHit[]): GuardIncident[] {
+      const leaked = new Set(hits.flatMap(({ guard, subject }) => (guard === CANARY && subject ? [subject] : [])))
+      const facts = { kind: 'canary', direction: 'output', severity: 'critical', category: CANARY_LEAK } as const
+      return [...leaked].map((canaryId) => ({ ...facts, canaryId, action, enforced: mode === 'enforce' }))
+    },
+  }
+}

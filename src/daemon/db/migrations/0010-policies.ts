@@ -1,0 +1,21 @@
+import type { MigrationStep } from '../migrate.ts'
+
+/** Policies of tenants. The built-in ones are in the program. */
+export const policies: MigrationStep = ({ text, tableEnd }) => [
+  `create table smltp_policies (
+    tenant_id ${text} not null references tenants (id),
+    id ${text} not null,
+    name ${text} not null,
+    description ${text} not null,
+    document ${text} not null,
+    created_at ${text} not null,
+    updated_at ${text} not null,
+    primary key (tenant_id, id)
+  )${tableEnd}`,
+  // The policy may be a built-in one, of which there is no row.
+  `create table smltp_active_policies (
+    tenant_id ${text} primary key references tenants (id),
+    policy_id ${text} not null,
+    activated_at ${text} not null
+  )${tableEnd}`,
+]

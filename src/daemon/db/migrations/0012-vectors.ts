@@ -1,0 +1,55 @@
+import type { MigrationStep } from '../migrate.ts'
+
+/**
+ * What embedding models make of passages. `documents.embedded_by` is the model that a document is whole in, 0 for none, so that
+ * what is left to do is found by name. Each vector is there twice: a search looks through the `signature` of all (see
+ * `knowledge/vectors/signature.ts`), and reads the numbers of a few.
+ */
+export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
+  const [bits, numbers] = engine === 'sqlite' ? ['blob', 'blob'] : ['bit varying', 'real[]']
+  return [
+    `create table embedding_models (
+      id ${integer} primary key,
+      model ${text} not null,
+      asked_dimensions ${integer} not null,
+      dimensions ${integer} not null,
+      unique (model, asked_dimensions)
+    )${tableEnd}`,
+    `create table embedding_work (
+      id ${integer} primary key check (id = 1),
+      model_id ${integer} not null references embedding_models (id),
+      lease_owner ${text},
+      lease_until ${text}
+    )${tableEnd}`,
+    `alter table documents add column embedded_by ${integer} not null default 0`,
+    `create index documents_by_embedding on documents (embedded_by, tenant_id, index_id) where state = 'published'`,
+    `create table index_vectors (
+      tenant_id ${text} not null,
+      index_id ${text} not null,
+      model_id ${integer} not null references embedding_models (id),
+      is_clean ${integer} not null,
+      primary key (tenant_id, index_id),
+      foreign key (tenant_id, index_id) references indexes (tenant_id, id) on delete cascade
+    )${tableEnd}`,
+    `create table passage_vectors (
+      passage_id ${integer} not null references passages (id) on delete cascade,
+      model_id ${integer} not null references embedding_models (id),
+      tenant_id ${text} not null,
+      index_id ${text} not null,
+      signature ${bits} not null,
+      vector ${numbers} not null,
+      primary key (passage_id, model_id)
+    )${tableEnd}`,
+    ...(engine === 'sqlite'
+      ? // The signatures are in the index, so that to look through them reads nothing else.
+        [
+          'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id, passage_id, signature)',
+        ]
+      : [
+          'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id)',
+          // The same with the means of PostgreSQL: the numbers lie apart, and the signatures close together.
+          'alter table passage_vectors alter column vector set storage external',
+          'alter table passage_vectors set (toast_tuple_target = 128)',
+        ]),
+  ]
+}

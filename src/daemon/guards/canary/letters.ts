@@ -1,0 +1,76 @@
+/** Letters of other scripts that look like a Latin one. What Unicode itself takes apart (full width, accents) is not here. */
+const LOOK_ALIKES = new Map(
+  Object.entries({
+    a: 'аαɑ',
+    b: 'ЬвβƄ',
+    d: 'ԁɗժ',
+    e: 'еєεҽ',
+    f: 'ƒғϝ',
+    g: 'ɡցԍ',
+    h: 'һнհ',
+    j: 'јϳ',
+    k: 'кκҝ',
+    m: 'мμⅿ',
+    n: 'пոηռ',
+    o: 'оοσօ',
+    p: 'рρ',
+    r: 'ггɾ',
+    s: 'ѕʂ',
+    t: 'тτ',
+    u: 'υսцʋ',
+    v: 'ѵνⅴ',
+    w: 'ԝшωա',
+    z: 'ᴢζʐ',
+  }).flatMap(([letter, others]) => Array.from(others, (other) => [other, letter] as const)),
+)
+
+const A = 0x61
+const NONE = -1
+/** By character code, for ASCII. */
+const ASCII = Int8Array.from({ length: 128 }, (_, code) => {
+  const lower = code | 0x20
+  return /[A-Za-z]/.test(String.fromCharCode(code)) ? lower - A : NONE
+})
+const OTHERS = new Map<number, number>()
+/** There are a million code points, and one text can hold many. */
+const MAX_OTHERS = 4_096
+
+/** Which letter of a to z a character is or looks like, from 0; negative when none. */
+export function letterOf(codePoint: number): number {
+  if (codePoint < 128) return ASCII[codePoint] as number
+  let letter = OTHERS.get(codePoint)
+  if (letter === undefined) {
+    letter = otherLetterOf(String.fromCodePoint(codePoint))
+    if (OTHERS.size >= MAX_OTHERS) OTHERS.clear()
+    OTHERS.set(codePoint, letter)
+  }
+  return letter
+}
+
+function otherLetterOf(character: string): number {
+  const lower = character.toLowerCase()
+  const plain = LOOK_ALIKES.get(lower) ?? LOOK_ALIKES.get(character) ?? character.normalize('NFKD').toLowerCase()
+  // Some stand for more than one letter, or for one with brackets around it.
+  const [letter] = /[a-z]/.exec(plain) ?? []
+  return letter === undefined ? NONE : letter.charCodeAt(0) - A
+}
+
+const SIGNS: Record<string, string> = {
+  '0': 'o',
+  '2': 'z',
+  '3': 'e',
+  '4': 'a',
+  '5': 's',
+  '7': 't',
+  '8': 'b',
+  '9': 'g',
+  '@': 'a',
+  $: 's',
+}
+const OF_SIGNS = Int8Array.from({ length: 128 }, (_, code) => {
+  const letter = SIGNS[String.fromCharCode(code)]
+  return letter === undefined ? NONE : letter.charCodeAt(0) - A
+})
+
+/** Digits and signs that people write for letters; negative for all others. */
+export const letterOfSign = (code: number): number => (code < 128 ? (OF_SIGNS[code] as number) : NONE)

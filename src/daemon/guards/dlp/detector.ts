@@ -1,0 +1,34 @@
+import type { Detector } from '../detection.ts'
+import { createMarkingsDetector } from './markings.ts'
+import { createSecretsDetector } from './secrets.ts'
+import { createSourceCodeDetector } from './source-code.ts'
+import { beforeFinding } from './word-search.ts'
+
+/** What is found without a rule of one's own. */
+export const DLP_DETECTORS = {
+  secrets: createSecretsDetector,
+  'document-markings': createMarkingsDetector,
+  'source-code': createSourceCodeDetector,
+} as const satisfies Record<string, () => Detector>
+
+/** Finds what several detectors find; of findings that overlap the one that begins first, then the longest. */
+export function createDlpDetector(detectors: readonly Detector[]): Detector {
+  const find: Detector['find'] = (text) => {
+    const kept = []
+    let free = 0
+    const all = detectors.flatMap((detector) => detector.find(text))
+    for (const finding of all.sort((one, other) => one.start - other.start || other.end - one.end)) {
+      if (finding.start < free) continue
+      kept.push(finding)
+      free = finding.end
+    }
+    return kept
+  }
+  return {
+    find,
+    openFrom(text) {
+      const open = detectors.reduce((least, detector) => Math.min(least, detector.openFrom(text)), text.length)
+      return open === text.length ? open : beforeFinding(open, text, find)
+    },
+  }
+}

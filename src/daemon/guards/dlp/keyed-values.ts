@@ -1,0 +1,213 @@
+import { characterSet, has, NAME, WORD } from './characters.ts'
+import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
+
+/** A value that is secret because of the name it is given. */
+export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
+
+/** So far before a value its name may stand. */
+const NAME_REACH = 96
+/** A value in quotes is no longer. */
+export const QUOTED_CHARS = 256
+
+/** What may stand between a name and its value: blanks, quotes, brackets, and one of what assigns. */
+const GLUE = characterSet(' \t"\'`\\@!?[]()=:,>')
+const GLUE_CHARS = 40
+const QUOTES = characterSet('"\'`')
+const GLUE_QUOTES = 3
+const NAME_CHARS = 64
+
+type NameBefore = { name: string; glue: string }
+
+/** The name that is given to what begins at `at`: `password = `, `"password": `, `login', `, `:password => `. */
+function nameBefore(text: string, at: number): NameBefore | undefined {
+  let end = at
+  let quotes = 0
+  const first = Math.max(0, at - GLUE_CHARS)
+  while (end > first && quotes < GLUE_QUOTES && has(GLUE, text.charCodeAt(end - 1))) {
+    end -= 1
+    if (has(QUOTES, text.charCodeAt(end))) quotes += 1
+  }
+  let start = end
+  const last = Math.max(0, end - NAME_CHARS)
+  while (start > last && has(NAME, text.charCodeAt(start - 1))) start -= 1
+  if (start === end || end === at) return undefined
+  return { name: text.slice(start, end), glue: text.slice(end, at) }
+}
+
+/** What assigns a value in quotes, and one without. */
+const ASSIGNS = /[=:,(]/
+const ASSIGNS_BARE = /^["'\\]{0,2}[ \t]{0,8}(?::=|\?=|=>|[=:])[ \t]{0,16}$/
+
+/** Names of passwords; the word ends the name, so that a `passwordLabel` is none. */
+const PASSWORD_NAME =
+  /(?:pass(?:word|wd|phrase|code|wort)?|pwd|psw|contrase[nñ]a|mot_?de_?passe|kennwort|senha|(?:^|[_.-])pass)[\d_]{0,3}$/i
+const SECRET_NAME =
+  /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
+
+/** What stands for a value elsewhere, or says that there is none. */
+const REFERENCE =
+  /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
+const GENERIC_VALUE =
+  /^(?:(?:[a-z]{1,12}[ _-]|my|your|the|db|user|new|old|test|app|admin|root|client|access|api)?(?:pass(?:word|wd)?|pwd|secret|token|credentials?)|string|text|str|none|null|nil|undefined|true|false|yes|no|on|off|hidden|required|optional|default|auto|empty|value|test|field|input|off|basic|bearer|any|number|boolean|bytes|admin|root|user(?:name)?|api[_-]?key|key|x+|\*+)$/i
+
+/** The value in the quotes that open at `at`, when what stands before names a secret. */
+export function quotedValueAt(text: string, at: number): KeyedValue | undefined {
+  const type = typeOfQuoted(text, at)
+  if (type === undefined) return undefined
+  const start = at + 1
+  const end = endOfQuoted(text, at)
+  if (end === undefined || !mayBeSecret(text.slice(start, end), type === 'password', true)) return undefined
+  return { start, end, type }
+}
+
+/** Whether the quotes that open at `at` may still close with what follows on the text, and the value be a secret then. */
+export function quotedIsOpen(text: string, at: number): boolean {
+  if (text.length - at > QUOTED_CHARS + 1 || typeOfQuoted(text, at) === undefined) return false
+  return endOfQuoted(text, at) === undefined && !text.slice(at + 1).includes('\n')
+}
+
+/** What a value in the quotes that open at `at` would be, by its name. */
+function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
+  const nearest = nameBefore(text, at)
+  // "The password is …" assigns as well.
+  const before = nearest?.name === 'is' ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
+  if (before === undefined) return undefined
+  const { name, glue } = before
+  const type = typeOfName(name)
+  if (ASSIGNS.test(glue)) return type
+  // `password "…"`, as build files have it.
+  return type === 'password' && name.length >= 6 && glue.trim() === '' ? type : undefined
+}
+
+function typeOfName(name: string): KeyedValue['type'] | undefined {
+  if (PASSWORD_NAME.test(name)) return 'password'
+  return SECRET_NAME.test(name) ? 'keyed-secret' : undefined
+}
+
+/** Where the quotes that open at `at` close; undefined when they do not on this line, or too late. */
+function endOfQuoted(text: string, at: number): number | undefined {
+  const quote = text.charCodeAt(at)
+  const limit = Math.min(text.length, at + 1 + QUOTED_CHARS)
+  for (let end = at + 1; end < limit; end += 1) {
+    const code = text.charCodeAt(end)
+    if (code === 10) return undefined
+    if (code === quote) return text[end - 1] === '\\' ? end - 1 : end
+  }
+  return undefined
+}
+
+/** The value without quotes that begins at `start` and ends at `end`, when what stands before names a secret. */
+export function bareValueAt(text: string, start: number, end: number): KeyedValue | undefined {
+  const before = nameBefore(text, start)
+  if (before === undefined || !ASSIGNS_BARE.test(before.glue)) return undefined
+  const { name, glue } = before
+  const type = typeOfName(name)
+  if (type === undefined) return undefined
+  // Of a call, an index or a template: what follows says that it is code.
+  if (CALLS.test(text[end] ?? '')) return undefined
+  const value = text.slice(start, end)
+  const isPassword = type === 'password'
+  const found: KeyedValue = { start, end, type }
+  // `Server=db;Password=secret;`: in a connection string nothing but the value itself can stand there.
+  const isMember = glue === '=' && text[start - glue.length - name.length - 1] === ';' && text[end] === ';'
+  if (isMember && isPassword && value.length >= 4 && /^[\w!#%^&*+@-]+$/.test(value)) return found
+  const isVariable = glue === '=' && name === name.toUpperCase()
+  return mayBeSecret(value, isPassword, isVariable) ? found : undefined
+}
+
+/** What makes the name before it a call, an index or a template. */
+const CALLS = /[([{<`]/
+
+/** A drawn password may hold blanks; a sentence has not as many signs. */
+const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
+
+/** `literal`: nothing but a value can stand there, so that a word counts; elsewhere it could be the name of a variable. */
+function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
+  if (literal && value.length >= 32 && MANY_SIGNS.test(value) && !/[${]\{/.test(value)) return true
+  if (value.length < (isPassword ? 4 : 8) || value.includes(' ')) return false
+  if (REFERENCE.test(value) || GENERIC_VALUE.test(value) || isPlaceholder(value)) return false
+  if (isPassword && literal) return true
+  if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false
+  if (isPassword) return !/^\w+\.\w/.test(value)
+  if (value.length < RANDOM_CHARS) return literal
+  return looksRandom(value) || (value.length >= 20 && /\d{2}/.test(value))
+}
+
+/** `curl -u name:password`, `--user "name:password"`. */
+const CREDENTIALS_FLAG = /(?:^|\s)(?:-u|--user)[ =]["']?[\w.@+-]{1,64}$/
+
+/** The password behind the colon at `at`, of a name and a password that are handed to a program. */
+export function programPasswordAt(text: string, at: number, end: number): KeyedValue | undefined {
+  const start = at + 1
+  if (end - start < 4 || !CREDENTIALS_FLAG.test(text.slice(Math.max(0, at - NAME_REACH), at))) return undefined
+  const value = text.slice(start, end)
+  if (REFERENCE.test(value) || isPlaceholder(value)) return undefined
+  return { start, end, type: 'password' }
+}
+
+/** Words that make a long random text beside them a secret, in any spelling of names. */
+const NAMED_NEAR =
+  /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z]))/g
+
+/** Between the word and the text that is secret because of it. */
+const NEAR_CHARS = 28
+
+const LONGEST_WORD = 16
+
+/** Finds the words in a text that is read from left to right, in at most one pass over it. */
+export class NamingWords {
+  readonly #text: string
+  /** Where the last word ends that was asked for, and where the next one does. */
+  #last = Number.NEGATIVE_INFINITY
+  #next = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** Where the last word before `limit` ends, when that is at most NAME_REACH before it. Limits must rise. */
+  lastBefore(limit: number): number | undefined {
+    while (this.#next <= limit) {
+      if (this.#next > 0) this.#last = this.#next
+      NAMED_NEAR.lastIndex = Math.max(this.#next, limit - NAME_REACH - LONGEST_WORD)
+      this.#next = NAMED_NEAR.test(this.#text) ? NAMED_NEAR.lastIndex : Number.POSITIVE_INFINITY
+    }
+    return limit - this.#last <= NAME_REACH ? this.#last : undefined
+  }
+}
+
+/**
+ * The long random text in the run from `start` to `end` that a word beside it makes a secret. The word may also stand in the
+ * run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
+ */
+export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
+  const named = words.lastBefore(Math.min(end - RANDOM_CHARS + 1, start + NAME_REACH))
+  if (named === undefined) return undefined
+  let value = Math.max(start, named)
+  if (value - named > NEAR_CHARS) return undefined
+  value = afterSeparators(text, value, end)
+  const stop = endOfValue(text, value, end)
+  if (stop - value < RANDOM_CHARS) return undefined
+  const found = text.slice(value, Math.min(stop, value + 256))
+  if (!looksRandom(found) || isPlaceholder(found)) return undefined
+  return { start: value, end: stop, type: 'keyed-secret' }
+}
+
+/** Past the last `=`, `:` or `?` before the random part, and past hyphens. */
+function afterSeparators(text: string, at: number, end: number): number {
+  let value = at
+  for (let look = at; look < Math.min(end, at + 48); look += 1) {
+    const char = text[look]
+    if ((char === '=' || char === ':' || char === '?') && look + RANDOM_CHARS < end) value = look + 1
+  }
+  while (value < end && !has(WORD, text.charCodeAt(value)) && text[value] !== '+' && text[value] !== '/') value += 1
+  return value
+}
+
+/** A run goes on after the value where something else follows: another parameter, the end of a sentence. */
+function endOfValue(text: string, start: number, end: number): number {
+  let stop = start
+  while (stop < end && text[stop] !== '&' && text[stop] !== '@' && text[stop] !== '?') stop += 1
+  while (stop > start && (text[stop - 1] === '.' || text[stop - 1] === ':')) stop -= 1
+  return stop
+}

@@ -1,0 +1,108 @@
+import type { Detector, Finding } from '../detection.ts'
+import { createWordSearch } from './word-search.ts'
+
+/** How documents are marked, in the languages of our customers. */
+const MARKINGS = [
+  ...['confidential', 'strictly confidential', 'company confidential', 'commercial in confidence', 'top secret'],
+  ...['proprietary and confidential', 'confidential and proprietary', 'privileged and confidential', 'trade secret'],
+  ...['privileged & confidential', 'confidential - internal use only', 'internal use only', 'for internal use only'],
+  ...['internal only', 'company internal', 'not for distribution', 'do not distribute', 'do not forward', 'eyes only'],
+  ...['attorney-client privileged', 'attorney-client privilege', 'attorney work product', 'draft - privileged'],
+  ...['draft – privileged', 'draft — privileged', 'restricted', 'highly restricted', 'under embargo', 'nda required'],
+  ...['vertraulich', 'streng vertraulich', 'geheim', 'streng geheim', 'nur für den internen gebrauch'],
+  ...['nur zur internen verwendung', 'firmengeheimnis', 'betriebsgeheimnis', 'verschlusssache'],
+  ...['confidentiel', 'strictement confidentiel', 'usage interne', 'usage interne uniquement', 'diffusion restreinte'],
+  ...['secret professionnel', 'ne pas diffuser', 'confidencial', 'estrictamente confidencial', 'uso interno'],
+  ...['solo para uso interno', 'no distribuir', 'estritamente confidencial', 'somente para uso interno'],
+  ...['riservato', 'strettamente riservato', 'confidenziale', 'solo per uso interno', 'vertrouwelijk'],
+  ...['strikt vertrouwelijk', 'uitsluitend voor intern gebruik', 'poufne', 'ściśle tajne', 'do użytku wewnętrznego'],
+  ...['konfidentiellt', 'fortroligt', 'luottamuksellinen', 'důvěrné', 'bizalmas', 'gizli', 'confidențial'],
+  ...[
+    'конфиденциально',
+    'строго конфиденциально',
+    'для служебного пользования',
+    'совершенно секретно',
+    'конфіденційно',
+  ],
+  ...[
+    'εμπιστευτικό',
+    'سري',
+    'سري للغاية',
+    '机密',
+    '絶密',
+    '内部资料',
+    '仅供内部使用',
+    '機密',
+    '社外秘',
+    '極秘',
+    '部外秘',
+    '대외비',
+    '기밀',
+  ],
+]
+
+/** So far a line may reach around a marking that is not in capitals. */
+const LINE_CHARS = 100
+/** Words that announce a marking. */
+const LABEL =
+  /(?:^|[^\p{L}])(?:classification|confidentiality|sensitivity|status|marking|distribution|klassifizierung|einstufung|clasificación|classificazione|密级)[ \t]{0,3}[:：=-][ \t*_[(]{0,4}$/iu
+const LETTER = /\p{L}/u
+const CASED = /\p{Lu}|\p{Ll}/u
+/** Names and constants of programs (`Level.RESTRICTED`, `RESTRICTED = 3`) are no markings. */
+const GOES_ON_BEFORE = /[\w.$@/\\'"`=<-]$/
+const GOES_ON_BEHIND = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
+/** What tells whether a marking goes on behind it. */
+const BEHIND_CHARS = 10
+
+/**
+ * Marks of confidential documents. A marking stands apart: in capitals, alone on its line but for punctuation, or behind a
+ * label such as "Classification:". The same words in a sentence are none.
+ */
+export function createMarkingsDetector(): Detector {
+  const search = createWordSearch(MARKINGS, { type: 'document-marking', confidence: 0.9 })
+  return {
+    find: (text) => search.find(text).filter((finding) => isMarking(text, finding)),
+    openFrom(text) {
+      const open = search.openFrom(text)
+      // Whether a marking stands alone is known at the end of its line, whether it is a name a little behind it.
+      const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
+      const from = near + text.slice(near).lastIndexOf('\n') + 1
+      const pending = search
+        .find(text.slice(from))
+        .find(({ start, end }) => from + end + BEHIND_CHARS > text.length || mayBeAlone(text, from + start))
+      return pending === undefined ? open : Math.min(open, from + pending.start)
+    },
+  }
+}
+
+const LONGEST_MARKING = 64
+
+function isMarking(text: string, { start, end }: Finding): boolean {
+  if (LETTER.test(text[start - 1] ?? '')) return false
+  const words = text.slice(start, end)
+  if (GOES_ON_BEFORE.test(text[start - 1] ?? '') || GOES_ON_BEHIND.test(text.slice(end, end + BEHIND_CHARS)))
+    return false
+  if (CASED.test(words) && words === words.toUpperCase()) return true
+  if (
+    LETTER.test(
+      text
+        .slice(Math.max(0, start - 2), start)
+        .trim()
+        .slice(-1),
+    )
+  )
+    return false
+  if (LABEL.test(text.slice(Math.max(0, start - LINE_CHARS), start))) return true
+  if (!mayBeAlone(text, start)) return false
+  const rest = text.slice(end, end + LINE_CHARS)
+  const lineEnd = rest.indexOf('\n')
+  if (lineEnd < 0 && end + LINE_CHARS < text.length) return false
+  return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
+}
+
+/** Whether no letter stands before it on its line. */
+function mayBeAlone(text: string, start: number): boolean {
+  const near = text.slice(Math.max(0, start - LINE_CHARS), start)
+  const before = near.slice(near.lastIndexOf('\n') + 1)
+  return before.length < LINE_CHARS && !LETTER.test(before)
+}

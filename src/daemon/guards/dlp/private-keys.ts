@@ -1,0 +1,57 @@
+import { DETECTION_HOLD_CHARS } from '../detection.ts'
+import { BASE64, has } from './characters.ts'
+
+/** What a private key in text begins with. */
+const HEADS = ['-----BEGIN', '---- BEGIN SSH2 ENCRYPTED PRIVATE', 'PuTTY-User-Key-File-'] as const
+/** The line of a head: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
+const HEAD_LINE =
+  /-----BEGIN ?[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----|PuTTY-User-Key-File-\d:/y
+const FOOT =
+  /-----END ?[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|---- END SSH2 ENCRYPTED PRIVATE KEY ----|Private-MAC: ?[0-9a-f]{16,64}/g
+/** Fewer characters of base64 are an example of a key and none. */
+const KEY_CHARS = 24
+const HEAD_CHARS = 64
+
+/** Whether a head may begin at `at`: what follows agrees as far as the text goes. */
+export function mayBeHead(text: string, at: number): boolean {
+  const length = text.length - at
+  return HEADS.some((head) => (length < head.length ? head.startsWith(text.slice(at)) : text.startsWith(head, at)))
+}
+
+/**
+ * The private key whose head is at `at`: to its foot, or as far as lines of it go when the foot is missing or further than a
+ * finding may reach.
+ */
+export function privateKeyAt(text: string, at: number): { end: number } | undefined {
+  HEAD_LINE.lastIndex = at
+  if (!HEAD_LINE.test(text)) return undefined
+  const from = HEAD_LINE.lastIndex
+  const window = text.slice(from, at + DETECTION_HOLD_CHARS)
+  FOOT.lastIndex = 0
+  const foot = FOOT.exec(window)
+  const body = foot === null ? window.slice(0, bodyLength(window)) : window.slice(0, foot.index)
+  if (countBase64(body) < KEY_CHARS) return undefined
+  return { end: from + (foot === null ? body.length : foot.index + foot[0].length) }
+}
+
+/** Whether a key that begins at `at` may still get longer with what follows on the text. */
+export function keyIsOpen(text: string, at: number): boolean {
+  const length = text.length - at
+  if (length >= DETECTION_HOLD_CHARS) return false
+  HEAD_LINE.lastIndex = at
+  if (!HEAD_LINE.test(text)) return length < HEAD_CHARS && !text.slice(at).includes('\n')
+  FOOT.lastIndex = HEAD_LINE.lastIndex
+  return !FOOT.test(text)
+}
+
+/** How far the lines go that a key has: base64, headers of its own, and line ends in any spelling. */
+function bodyLength(text: string): number {
+  const stop = text.search(/[^A-Za-z0-9+/=\s\\:,.-]/)
+  return stop < 0 ? text.length : stop
+}
+
+function countBase64(text: string): number {
+  let count = 0
+  for (let at = 0; at < text.length && count < KEY_CHARS; at += 1) if (has(BASE64, text.charCodeAt(at))) count += 1
+  return count
+}

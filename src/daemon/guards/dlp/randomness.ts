@@ -1,0 +1,66 @@
+import { ALPHANUMERIC, has } from './characters.ts'
+
+/** What the characters of a text tell about how it came to be. */
+type Census = { length: number; digits: number; upper: number; lower: number; changes: number; distinct: number }
+
+const seen = new Uint8Array(128)
+
+/** `changes`: how often one kind of character (digit, capital, small letter) follows on another. */
+function censusOf(text: string): Census {
+  seen.fill(0)
+  let [digits, upper, lower, changes, distinct] = [0, 0, 0, 0, 0]
+  let before = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code < 128 && seen[code] === 0) {
+      seen[code] = 1
+      distinct += 1
+    }
+    const kind = code >= 48 && code <= 57 ? 1 : code >= 65 && code <= 90 ? 2 : code >= 97 && code <= 122 ? 3 : 0
+    if (kind === 1) digits += 1
+    else if (kind === 2) upper += 1
+    else if (kind === 3) lower += 1
+    if (kind !== 0) {
+      if (before !== 0 && kind !== before) changes += 1
+      before = kind
+    }
+  }
+  return { length: text.length, digits, upper, lower, changes, distinct }
+}
+
+/** Shorter texts tell too little about how they came to be. */
+export const RANDOM_CHARS = 16
+
+/**
+ * Whether a machine drew these characters: letters and digits that take turns more often than in names, versions and words.
+ * A beginning of a few thousand characters is enough; the caller cuts.
+ */
+export function looksRandom(text: string): boolean {
+  if (text.length < RANDOM_CHARS) return false
+  const { length, digits, upper, lower, changes, distinct } = censusOf(text)
+  if (distinct < 8 || upper + lower === 0) return false
+  if (digits >= 2 && changes >= (length < 24 ? 4 : 3) && digits * 10 >= length) return true
+  // Some of base64 have few digits, but their letters change from small to capital more often than those of aName.
+  return digits >= 1 && upper >= 3 && lower >= 3 && length >= 20 && changes * 5 >= length * 2
+}
+
+/** Words that stand where a secret will be. */
+const PLACEHOLDER_WORDS =
+  /example|placeholder|change.?me|replace|redacted|insert|your|dummy|sample|xxxx|\.\.\.|\*\*\*|####|todo|^(?:0?123456789)+0?$|^(?:0{8}|1{8})/i
+
+/** Whether the value only shows where a secret will stand. A text of one or two characters over and over is none. */
+export function isPlaceholder(value: string): boolean {
+  return PLACEHOLDER_WORDS.test(value) || isMonotonous(value)
+}
+
+/** `xxxxxxxx`, `AAAA-AAAA`: up to three different letters and digits in eight characters or more. */
+export function isMonotonous(value: string): boolean {
+  if (value.length < 8) return false
+  const kinds = new Set<number>()
+  for (let at = 0; at < value.length; at += 1) {
+    const code = value.charCodeAt(at)
+    if (has(ALPHANUMERIC, code)) kinds.add(code)
+    if (kinds.size > 3) return false
+  }
+  return true
+}

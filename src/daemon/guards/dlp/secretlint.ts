@@ -1,0 +1,88 @@
+import { rules } from '@secretlint/secretlint-rule-preset-recommend'
+import type { Finding } from '../detection.ts'
+
+type RuleContext = Parameters<(typeof rules)[number]['create']>[0]
+type Source = Parameters<NonNullable<ReturnType<(typeof rules)[number]['create']>['file']>>[0]
+
+const NAME_SPACE = '@secretlint/secretlint-rule-'
+
+/**
+ * Rules that look at more than a run without blanks, or obey what the text says: `gcp` reads whole files, `privatekey` many
+ * lines (private-keys.ts does), and with `filter-comments` whoever writes `secretlint-disable` would not be looked at.
+ */
+const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
+
+/** Finds what the recommended rules of secretlint list in some runs of a text: [start, end, start, end, …]. */
+export type ListedSecrets = (text: string, runs: readonly number[]) => Finding[]
+
+/** The runs are read together, one a line, so that a rule is asked once however many there are. */
+export function createListedSecrets(): ListedSecrets {
+  let found: Finding[] = []
+  const scanners = rules
+    .map((rule) => ({ rule, name: rule.meta.id.replace(NAME_SPACE, '') }))
+    .filter(({ name }) => !NOT_FOR_RUNS.includes(name))
+    .map(({ rule, name }) => {
+      const context: RuleContext = {
+        sharedOptions: {},
+        createTranslator: () => (messageId) => ({ message: '', messageId: String(messageId), data: undefined }),
+        report: ({ range: [start, end] }) => found.push({ start, end, type: name, confidence: 0.9 }),
+        ignore: () => {},
+      }
+      return rule.create(context, {})
+    })
+
+  return (text, runs) => {
+    if (runs.length === 0) return []
+    found = []
+    const { lines, starts } = joinRuns(text, runs)
+    const source = toSource(lines)
+    // Each of these rules has reported everything when it returns.
+    for (const scanner of scanners) scanner.file?.(source)
+    return found.map((finding) => backInText(finding, starts, runs))
+  }
+}
+
+function joinRuns(text: string, runs: readonly number[]): { lines: string; starts: number[] } {
+  const lines: string[] = []
+  const starts: number[] = []
+  let length = 0
+  for (let at = 0; at < runs.length; at += 2) {
+    const line = text.slice(runs[at], runs[at + 1])
+    starts.push(length)
+    lines.push(line)
+    length += line.length + 1
+  }
+  return { lines: lines.join('\n'), starts }
+}
+
+function backInText(finding: Finding, starts: readonly number[], runs: readonly number[]): Finding {
+  let [low, high] = [0, starts.length - 1]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if ((starts[middle] ?? 0) <= finding.start) low = middle
+    else high = middle - 1
+  }
+  const shift = (runs[low * 2] ?? 0) - (starts[low] ?? 0)
+  return { ...finding, start: finding.start + shift, end: Math.min(finding.end + shift, runs[low * 2 + 1] ?? 0) }
+}
+
+/** What the rules see: a text that is in no file. Where in its lines something stands, none of them asks. */
+function toSource(content: string): Source {
+  const unused = (): never => {
+    throw new Error('a rule asked for a place in a file')
+  }
+  return {
+    content,
+    hasBOM: false,
+    filePath: undefined,
+    physicalFilePath: undefined,
+    contentType: 'text',
+    ext: '',
+    getFilePath: () => undefined,
+    getPhysicalFilePath: () => undefined,
+    locationToRange: unused,
+    rangeToLocation: unused,
+    positionToIndex: unused,
+    indexToPosition: unused,
+  }
+}

@@ -1,0 +1,77 @@
+import type { Detector, Finding } from '../detection.ts'
+
+/** So many lines of a program make a block of it. */
+const SOURCE_CODE_LINES = 6
+/** A finding is no longer; a longer block is found in pieces. */
+const PIECE_CHARS = 4_096
+/** What is longer is no line that somebody wrote. */
+const LINE_CHARS = 400
+
+/** How lines of programs begin. */
+const STATEMENT =
+  /^\s{0,64}(?:(?:export|import|from|package|using|include|require|module|function|func|fn|def|class|struct|enum|interface|impl|trait|type|const|let|var|val|public|private|protected|static|async|await|return|throw|raise|yield|elif|else|switch|case|try|catch|except|finally|while|foreach|namespace|override|SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|begin|end)\b(?=[ \t({:;]|$)|(?:if|for) ?\(|#(?:include|define|ifdef|ifndef|endif|!)|@\w{1,64}[ \t]{0,4}(?:\(|$)|<\/?[A-Za-z][^>]{0,200}>|[\w$.[\]]{1,64}[ \t]{0,4}(?:[-+*/|&]?=|:=)[ \t]?[^=\s]|\/\/|\/\*|\*\s|--\s|[})\]]+[;,]?\s{0,64}$)/
+/** How they end. */
+const ENDING = /(?:[;{}]|\)|=>|->|\[|\(|&&|\|\||\)\s?:|\w:)\s{0,64}$/
+/** Prose ends in a full stop, and has no signs of programs. */
+const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:()–-]+){4,}[.!?:]?\s{0,8}$/u
+
+/** Whether a line reads as one of a program. Lines without a letter, such as `}`, say nothing by themselves. */
+function isCode(line: string): boolean {
+  if (line.length > LINE_CHARS) return false
+  const begins = STATEMENT.test(line)
+  const ends = ENDING.test(line)
+  if (begins && ends) return true
+  return (begins || ends) && !PROSE.test(line)
+}
+
+/** Blocks of source code: at least SOURCE_CODE_LINES lines of a program with no more than one other line between two. */
+export function createSourceCodeDetector(): Detector {
+  return {
+    find: (text) => blocksOf(text).findings,
+    openFrom: (text) => blocksOf(text.slice(-2 * PIECE_CHARS)).open + Math.max(0, text.length - 2 * PIECE_CHARS),
+  }
+}
+
+type Block = { start: number; end: number; lines: number; others: number }
+
+function blocksOf(text: string): { findings: Finding[]; open: number } {
+  const findings: Finding[] = []
+  let block: Block | undefined
+  const close = () => {
+    if (block && block.lines >= SOURCE_CODE_LINES) {
+      findings.push({ start: block.start, end: block.end, type: 'source-code', confidence: 0.8 })
+    }
+    block = undefined
+  }
+  let start = 0
+  while (start < text.length) {
+    const lineEnd = text.indexOf('\n', start)
+    const end = lineEnd < 0 ? text.length : lineEnd
+    const line = text.slice(start, Math.min(end, start + LINE_CHARS + 1))
+    if (lineEnd < 0 && line.length <= LINE_CHARS) {
+      // What the last line becomes is open, and with it whether the block goes on.
+      const open = block?.start ?? start
+      if (isCode(line)) block = extended(block, start, end)
+      close()
+      return { findings, open }
+    }
+    if (isCode(line)) {
+      if (block && end - block.start > PIECE_CHARS) close()
+      block = extended(block, start, end)
+    } else if (block && line.trim() !== '') {
+      block.others += 1
+      if (block.others > 1) close()
+    }
+    start = end + 1
+  }
+  const open = block?.start ?? text.length
+  close()
+  return { findings, open }
+}
+
+const extended = (block: Block | undefined, start: number, end: number): Block => ({
+  start: block?.start ?? start,
+  end,
+  lines: (block?.lines ?? 0) + 1,
+  others: 0,
+})

@@ -1,0 +1,227 @@
+import { DETECTION_HOLD_CHARS, type Detector, type Finding } from '../detection.ts'
+
+const CODES = 65_536
+const ROOT = 0
+
+/** Small letters for every UTF-16 code unit that has one of the same length; a text keeps its offsets. */
+const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
+  const small = String.fromCharCode(code).toLowerCase()
+  return small.length === 1 ? small.charCodeAt(0) : code
+})
+
+const WORD_CHARACTER = /[\p{L}\p{N}_]/u
+/** Scripts that put no blanks between words. */
+const WITHOUT_BLANKS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
+
+export type WordSearchOptions = { type: string; caseSensitive?: boolean; wholeWords?: boolean; confidence?: number }
+
+const [UNKNOWN, BETWEEN_WORDS, IN_WORD, WORD_BY_ITSELF] = [0, 1, 2, 3]
+/** What a code unit is to words, filled in as they come. */
+const KINDS = new Uint8Array(CODES)
+
+function kindOf(code: number): number {
+  const known = KINDS[code] ?? UNKNOWN
+  if (known !== UNKNOWN) return known
+  const char = String.fromCharCode(code)
+  const kind = WITHOUT_BLANKS.test(char) ? WORD_BY_ITSELF : WORD_CHARACTER.test(char) ? IN_WORD : BETWEEN_WORDS
+  KINDS[code] = kind
+  return kind
+}
+
+/** Whether a word of its own begins or ends between these characters. */
+const isEdge = (outside: number, inside: number): boolean =>
+  kindOf(inside) !== IN_WORD || kindOf(outside) === BETWEEN_WORDS
+
+/**
+ * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the text, not on how many words there
+ * are. Of words that overlap the one that begins first is found, of those that begin together the longest.
+ */
+export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
+  const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
+  const trie = createTrie(words, caseSensitive)
+  const backwards = createTrie(words.map(reversed), caseSensitive)
+
+  // From the end, so that what is reached at a character are the words that begin with it, the longest first. From the
+  // beginning it would be those that end with it, and the longest of these may be the one that overlaps another.
+  function find(text: string): Finding[] {
+    const found: Finding[] = []
+    let node = ROOT
+    for (let at = text.length - 1; at >= 0; at -= 1) {
+      const own = text.charCodeAt(at)
+      const code = caseSensitive ? own : (SMALL[own] ?? own)
+      // Most characters of most texts end here.
+      if (node === ROOT && (backwards.starts[code] === 0 || (wholeWords && !ends(text, at + 1, own)))) continue
+      node = backwards.next(node, code)
+      // What goes before the end of another word is none.
+      if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
+        node = ROOT
+        continue
+      }
+      let word = backwards.wordAt(node)
+      if (word === ROOT || (wholeWords && !begins(text, at, own))) continue
+      while (wholeWords && word !== ROOT && !ends(text, at + backwards.depthOf(word))) {
+        word = backwards.shorterWordAt(word)
+      }
+      if (word !== ROOT) found.push({ start: at, end: at + backwards.depthOf(word), type, confidence })
+    }
+    return apart(found.reverse())
+  }
+
+  return {
+    find,
+    openFrom(text) {
+      const from = Math.max(0, text.length - 2 * trie.longest)
+      let node = ROOT
+      for (let at = from; at < text.length; at += 1) {
+        const own = text.charCodeAt(at)
+        node = trie.next(node, caseSensitive ? own : (SMALL[own] ?? own))
+      }
+      const open = text.length - trie.depthOf(node)
+      return open === text.length ? open : beforeFinding(open, text, find)
+    },
+  }
+}
+
+const reversed = (word: string): string => word.split('').reverse().join('')
+
+/** Whether a word of its own begins with this character. */
+const begins = (text: string, start: number, code: number): boolean =>
+  start === 0 || isEdge(text.charCodeAt(start - 1), code)
+
+/** Whether a word of its own ends before `end`, with the character `code`. */
+const ends = (text: string, end: number, code = text.charCodeAt(end - 1)): boolean =>
+  end === text.length || isEdge(text.charCodeAt(end), code)
+
+/** Of those that overlap the first; they come in the order in which they begin. */
+function apart(found: readonly Finding[]): Finding[] {
+  const kept: Finding[] = []
+  let free = 0
+  for (const finding of found) {
+    if (finding.start < free) continue
+    kept.push(finding)
+    free = finding.end
+  }
+  return kept
+}
+
+/** `open`, or where the finding begins that reaches over it. */
+export const beforeFinding = (open: number, text: string, find: (text: string) => Finding[]): number =>
+  beforeOneOf(open, find(text.slice(heldFrom(open))))
+
+/** No finding that reaches over `open` begins before this. */
+export const heldFrom = (open: number): number => Math.max(0, open - DETECTION_HOLD_CHARS)
+
+/** As `beforeFinding`. @param findings in the text from `heldFrom(open)` on */
+export function beforeOneOf(open: number, findings: readonly Finding[]): number {
+  const from = heldFrom(open)
+  for (const { start, end } of findings.toReversed()) {
+    if (start + from < open && end + from > open) return start + from
+  }
+  return open
+}
+
+/** Where each node goes on with which code unit: a hash table in plain numbers, for it is asked for most of a text. */
+class Edges {
+  readonly #nodes: Int32Array
+  readonly #codes: Uint16Array
+  readonly #children: Int32Array
+  readonly #mask: number
+
+  constructor(most: number) {
+    const size = 2 ** Math.ceil(Math.log2(2 * most + 2))
+    this.#nodes = new Int32Array(size)
+    this.#codes = new Uint16Array(size)
+    this.#children = new Int32Array(size)
+    this.#mask = size - 1
+  }
+
+  /** ROOT when there is none, for it is nobody's child. */
+  childOf(node: number, code: number): number {
+    return this.#children[this.#slotOf(node, code)] as number
+  }
+
+  add(node: number, code: number, child: number): void {
+    const slot = this.#slotOf(node, code)
+    this.#nodes[slot] = node
+    this.#codes[slot] = code
+    this.#children[slot] = child
+  }
+
+  /** Where this edge is, or would be. */
+  #slotOf(node: number, code: number): number {
+    let slot = (Math.imul(node, 0x9e3779b1) ^ Math.imul(code, 0x85ebca6b)) >>> 7
+    for (;;) {
+      slot &= this.#mask
+      if (this.#children[slot] === ROOT || (this.#nodes[slot] === node && this.#codes[slot] === code)) return slot
+      slot += 1
+    }
+  }
+}
+
+type Trie = {
+  /** 1 for every code unit a word begins with. */
+  starts: Uint8Array
+  longest: number
+  next(node: number, code: number): number
+  depthOf(node: number): number
+  /** The longest word that ends in this node, as the node it ends in; ROOT when there is none. */
+  wordAt(node: number): number
+  shorterWordAt(node: number): number
+}
+
+function createTrie(words: readonly string[], caseSensitive: boolean): Trie {
+  const edges = new Edges(words.reduce((chars, word) => chars + word.length, 0))
+  const depths = [0]
+  const isWord = [false]
+  const parents: { node: number; code: number }[] = [{ node: ROOT, code: 0 }]
+  for (const word of words) {
+    let node = ROOT
+    for (let at = 0; at < word.length; at += 1) {
+      const own = word.charCodeAt(at)
+      const code = caseSensitive ? own : (SMALL[own] ?? own)
+      let child = edges.childOf(node, code)
+      if (child === ROOT) {
+        child = depths.length
+        edges.add(node, code, child)
+        depths.push((depths[node] ?? 0) + 1)
+        isWord.push(false)
+        parents.push({ node, code })
+      }
+      node = child
+    }
+    isWord[node] = true
+  }
+
+  // Where a node goes on when the text does not: the longest proper suffix of it that a word begins with.
+  const fallbacks = new Int32Array(depths.length)
+  const shorterWords = new Int32Array(depths.length)
+  const longestWords = Int32Array.from(isWord, (ends, node) => (ends ? node : ROOT))
+  const next = (from: number, code: number): number => {
+    let node = from
+    for (;;) {
+      const child = edges.childOf(node, code)
+      if (child !== ROOT || node === ROOT) return child
+      node = fallbacks[node] ?? ROOT
+    }
+  }
+  const byDepth = depths.map((_, node) => node).sort((one, other) => (depths[one] ?? 0) - (depths[other] ?? 0))
+  for (const node of byDepth) {
+    const { node: parent = ROOT, code = 0 } = parents[node] ?? {}
+    if (parent === ROOT) continue
+    const fallback = next(fallbacks[parent] ?? ROOT, code)
+    fallbacks[node] = fallback
+    shorterWords[node] = longestWords[fallback] ?? ROOT
+    if (!isWord[node]) longestWords[node] = shorterWords[node]
+  }
+  const starts = new Uint8Array(CODES)
+  for (const { node, code } of parents.slice(1)) if (node === ROOT) starts[code] = 1
+
+  return {
+    starts,
+    longest: Math.max(1, ...words.map(({ length }) => length)),
+    next,
+    depthOf: (node) => depths[node] ?? 0,
+    wordAt: (node) => longestWords[node] ?? ROOT,
+    shorterWordAt: (node) => shorterWords[node] ?? ROOT,
+  }
+}

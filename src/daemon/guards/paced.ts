@@ -1,0 +1,73 @@
+import { createPacer, type Pacer, paced } from './pacer.ts'
+import type { Pseudonyms } from './pseudonyms.ts'
+import { type ArmedDetector, type GuardHit, type Screened, screening } from './redaction.ts'
+import { Channel } from './stream/channel.ts'
+import { OutputBlocked } from './stream/output-blocked.ts'
+import type { TextFormat } from './stream/text-view.ts'
+
+/** So much text is looked at in one go: even where it is nothing but personal data, that takes 10 to 20 ms. */
+const PIECE_CHARS = 8_192
+
+/**
+ * As `screenText`, for texts of any length: a long one is looked at in pieces, between which the rest of the daemon goes on.
+ * Of a text that is blocked it stops counting where that is clear.
+ * @param pacer of the request; all of its texts share one
+ */
+export function screenPaced(
+  raw: string,
+  format: TextFormat,
+  armed: readonly ArmedDetector[],
+  pseudonyms?: Pseudonyms,
+  pacer: Pacer = createPacer(),
+): Screened | Promise<Screened> {
+  return raw.length <= PIECE_CHARS
+    ? paced(screening(raw, format, armed, pseudonyms, pacer), pacer)
+    : paced(inPieces(raw, format, { armed, pseudonyms, effort: pacer }), pacer)
+}
+
+/**
+ * As `screenPaced`, for a text of which some places are to be found again: `marks` are offsets into it, in order, and come
+ * back as offsets into what was made of it.
+ */
+export const screenMarked = async (
+  raw: string,
+  armed: readonly ArmedDetector[],
+  marks: readonly number[],
+): Promise<Screened & { marks: number[] }> =>
+  paced(inPieces(raw, 'text', { armed, pseudonyms: undefined }, marks), createPacer())
+
+function* inPieces(
+  raw: string,
+  format: TextFormat,
+  rules: Omit<ConstructorParameters<typeof Channel>[0], 'hits'>,
+  marks: readonly number[] = [],
+): Generator<void, Screened & { marks: number[] }> {
+  const hits: GuardHit[] = []
+  const channel = new Channel({ ...rules, hits }, format)
+  const moved: number[] = []
+  let text = ''
+  let taken = 0
+  const takeReady = () => {
+    const ready = taken + channel.ready
+    for (let mark = marks[moved.length]; mark !== undefined && mark <= ready; mark = marks[moved.length]) {
+      text += channel.take(mark - taken).text
+      taken = mark
+      moved.push(text.length)
+    }
+    text += channel.take(ready - taken).text
+    taken = ready
+  }
+  try {
+    for (let at = 0; at < raw.length; at += PIECE_CHARS) {
+      channel.add(raw.slice(at, at + PIECE_CHARS))
+      yield* channel.settling()
+      takeReady()
+    }
+    yield* channel.ending()
+    takeReady()
+  } catch (error) {
+    if (!(error instanceof OutputBlocked)) throw error
+    return { text: '', hits: [...error.hits], isBlocked: true, marks: [] }
+  }
+  return { text: text === raw ? raw : text, hits, isBlocked: false, marks: moved }
+}

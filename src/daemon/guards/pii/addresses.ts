@@ -1,0 +1,153 @@
+import { PARTICLES } from './lexicon/name-words.ts'
+import { PLACES } from './lexicon/places.ts'
+import { STREET_ENDINGS, STREET_KINDS_BEFORE, STREET_KINDS_BEHIND, UNIT_WORDS } from './lexicon/street-words.ts'
+import { isDigit, isWordCode, nextDigit, type Recognizer, type Report, textBefore } from './recognizer.ts'
+
+const WORD = /\p{L}[\p{L}\p{M}'’-]{0,30}|\d{1,6}[A-Za-z]?(?![\p{L}\d])/uy
+const WORDS_AHEAD = 7
+const WORDS_BEHIND = 4
+const BEFORE_CHARS = 72
+const LONGEST_NUMBER = 7
+const LOOK_AHEAD_CHARS = 4
+const UNIT_BEFORE = /(?<!\w)(\p{L}{2,10}|p\.? ?o\.? box)\.? ?#?$/iu
+const POSTCODE_BEFORE =
+  /(?<!\p{L})(?:zip(?: ?code)?|post(?:al)? ?code|postleitzahl|plz|code postal|c[oó]digo postal|cap|cep|pin ?code|(?:apo|fpo|dpo) (?:aa|ae|ap))(?: is| number)?[:#]? {0,2}$/iu
+const STATE_BEFORE = /(?<!\p{L})\p{Lu}\p{Ll}+, [A-Z]{2} $/u
+const PLACE_BEFORE = /(?<!\p{L})(\p{Lu}\p{L}+(?: \p{Lu}?\p{L}+){0,2}) $/u
+const POSTCODE = /\d{2,6}(?:[- ]\d{2,4}(?!\d))?(?: [A-Z]{2})?(?!\w)/y
+const UK_POSTCODE = /(?<!\w)[A-PR-UWYZ][A-HK-Y]?\d[\dA-HJKPS-UW]? ?\d[ABD-HJLNP-UW-Z]{2}(?!\w)/g
+const TAIL_WORDS = /(?<![\p{L}\p{M}\d])(?:\p{L}[\p{L}\p{M}'’-]{0,30}\.? ?#?,?(?: |$)){1,4}$/u
+
+type Word = { start: number; end: number; lower: string; isNumber: boolean; isCapital: boolean }
+
+/** Streets with their numbers, flats and boxes, and postal codes that are called so. */
+export const addressRecognizer: Recognizer = {
+  entities: ['ADDRESS'],
+  scan(text, _wanted, report) {
+    let open = trailingStart(text)
+    for (let digit = nextDigit(text, 0); digit >= 0; ) {
+      let end = digit
+      while (end < text.length && isWordCode(text.charCodeAt(end))) end++
+      if (startsCleanly(text, digit) && end - digit <= LONGEST_NUMBER) {
+        const ahead = wordsAhead(text, digit)
+        const last = ahead.at(-1)?.end ?? digit
+        const start = streetStart(text, digit)
+        if (last + LOOK_AHEAD_CHARS > text.length) open = Math.min(open, start)
+        end = Math.max(end, scanNumber(text, start, ahead, report))
+      }
+      digit = nextDigit(text, end)
+    }
+    for (const { index, 0: code } of text.matchAll(UK_POSTCODE)) report(index, index + code.length, 'ADDRESS', 0.5)
+    return open
+  },
+}
+
+/** @returns where the address ends that begins at `start` and has the first word of `ahead` as its number */
+function scanNumber(text: string, start: number, ahead: readonly Word[], report: Report): number {
+  const [number] = ahead
+  if (number === undefined) return start
+  const before = textBefore(text, number.start)
+  const from = Math.min(start, number.start - unitChars(before))
+  const end = streetEnd(ahead) ?? (from < number.start ? number.end : undefined)
+  if (end !== undefined) {
+    report(from, end, 'ADDRESS', 0.55)
+    return end
+  }
+  if (!isBeforePostcode(before, number)) return start
+  POSTCODE.lastIndex = number.start
+  const code = POSTCODE.exec(text)?.[0]
+  if (code === undefined) return start
+  report(number.start, number.start + code.length, 'ADDRESS', 0.5)
+  return number.start + code.length
+}
+
+/** Called so, or behind a state's letters or a country: "Springfield, IL 62704", "Portugal 30971". */
+function isBeforePostcode(before: string, number: Word): boolean {
+  if (POSTCODE_BEFORE.test(before)) return true
+  if (number.end - number.start < 4) return false
+  const places = PLACE_BEFORE.exec(before)?.[1]?.toLowerCase().split(' ')
+  return (
+    STATE_BEFORE.test(before) ||
+    !!places?.some((_, index) => PLACES.has(places.slice(index).join(' ')) && number.end - number.start > 4)
+  )
+}
+
+/** "12 Station Road", "704 1436 Redbud Drive", "6750 Koskikatu 25": where it ends, behind its kind of street or second number. */
+function streetEnd(ahead: readonly Word[]): number | undefined {
+  const from = ahead[1]?.isNumber ? 2 : 1
+  for (let index = from; index < ahead.length; index++) {
+    const word = ahead[index]!
+    const isNamed = index > from
+    if (isNamed && STREET_KINDS_BEHIND.has(word.lower)) {
+      const next = ahead[index + 1]
+      return next?.isNumber ? next.end : word.end
+    }
+    if (word.isNumber) return isNamed && ahead[0]!.end - ahead[0]!.start >= 2 ? word.end : undefined
+    const isStreet = STREET_ENDINGS.test(word.lower) || STREET_KINDS_BEFORE.has(word.lower)
+    if (!word.isCapital && !isStreet && !PARTICLES.has(word.lower)) return undefined
+  }
+  return undefined
+}
+
+/** Up to seven words of one line, the number at `from` first. A point may only stand behind an abbreviation. */
+function wordsAhead(text: string, from: number): Word[] {
+  const words: Word[] = []
+  for (let index = from; words.length < WORDS_AHEAD; ) {
+    const word = wordAt(text, index)
+    if (word === undefined) break
+    words.push(word)
+    // A row of numbers.
+    if (words.length > 2 && words.every(({ isNumber }) => isNumber)) break
+    const isShort = !word.isNumber && word.end - word.start <= 4
+    const end = word.end + (isShort && text[word.end] === '.' ? 1 : 0)
+    if (text[end] !== ' ') break
+    index = end + 1
+  }
+  return words
+}
+
+function wordAt(text: string, index: number): Word | undefined {
+  WORD.lastIndex = index
+  const written = WORD.exec(text)?.[0]
+  if (written === undefined) return undefined
+  const lower = written.toLowerCase()
+  const isNumber = isDigit(written.charCodeAt(0))
+  return { start: index, end: index + written.length, lower, isNumber, isCapital: written[0] !== lower[0] }
+}
+
+/** Where the street begins whose number stands at `number`: "Via Franscini 71", "Hauptstraße 5"; else the number itself. */
+function streetStart(text: string, number: number): number {
+  let start = number
+  if (text[number - 1] !== ' ' || isDigit(text.charCodeAt(number - 2))) return start
+  for (let words = 0, index = number; words < WORDS_BEHIND; words++) {
+    const before = /(?<![\p{L}\p{M}\d])(\p{L}[\p{L}\p{M}'’-]{0,30})(\.?) $/u.exec(
+      text.slice(Math.max(0, index - 36), index),
+    )
+    if (!before) break
+    const lower = before[1]!.toLowerCase()
+    index -= before[0].length
+    if (words === 0 && STREET_ENDINGS.test(lower)) start = index
+    if (words > 0 && STREET_KINDS_BEFORE.has(lower)) start = index
+    if (words === 0 && (lower === 'u' || lower === 'utca')) continue
+    if (lower === before[1] && !PARTICLES.has(lower) && !STREET_ENDINGS.test(lower)) break
+  }
+  return start
+}
+
+/** How many characters before a number call it a flat's or a box's. */
+function unitChars(before: string): number {
+  const unit = UNIT_BEFORE.exec(before)
+  const word = unit?.[1]?.toLowerCase() ?? ''
+  return unit && (UNIT_WORDS.has(word) || word.endsWith('box')) ? unit[0].length : 0
+}
+
+function startsCleanly(text: string, digit: number): boolean {
+  return !isWordCode(text.charCodeAt(digit - 1)) && !'-./:,$€£'.includes(text[digit - 1] ?? ' ')
+}
+
+/** Words at the end that a number may follow. */
+function trailingStart(text: string): number {
+  const tail = text.slice(-BEFORE_CHARS)
+  const words = TAIL_WORDS.exec(tail)
+  return words ? text.length - tail.length + words.index : text.length
+}

@@ -1,0 +1,104 @@
+import { isDigit, isWordCode, nextDigit, type Recognizer, wordsBefore } from './recognizer.ts'
+
+const MONTHS =
+  '(?:jan(?:uary|uar|vier|eiro)?|feb(?:ruary|ruar)?|f[eé]vrier|mar(?:ch|s|zo)?|märz|apr(?:il)?|avril|abril|ma[iy]o?|maggio|jun[ei]?o?|juin|jul[iy]?o?|juillet|aug(?:ust)?|août|agosto|sep(?:t(?:ember|embre|iembre)?)?|settembre|o[ck]t(?:ober|obre|ubre)?|ottobre|nov(?:ember|embre|iembre)?|de[cz](?:ember|embre)?|décembre|diciembre|dicembre|dezembro|enero|gennaio|febrero|febbraio)\\.?'
+const TIME = '(?:[ T]\\d{1,2}:\\d{2}(?::\\d{2}(?:\\.\\d{1,6})?)?(?:Z|[+-]\\d{2}:?\\d{2})?)?'
+const NUMERIC = `(?:\\d{4}([-/.])\\d{1,2}\\1\\d{1,2}${TIME}|\\d{1,2}([-/.])\\d{1,2}\\2(?:\\d{4}|\\d{2})|\\d{1,2}/(?:19|20)\\d{2})(?![\\w/-])`
+const DAY_FIRST = `\\d{1,2}(?:st|nd|rd|th|\\.|er|º)?(?: (?:of|de|di))?[ -]${MONTHS}(?:(?: de| del|,)?[ -]\\d{4})?(?![\\w])`
+const DATE = new RegExp(`(?:${NUMERIC}|${DAY_FIRST})`, 'iy')
+const MONTH_BEFORE = new RegExp(`(?<![\\p{L}\\d])${MONTHS}[ -]$`, 'iu')
+const MONTH_FIRST = /\d{1,2}(?:st|nd|rd|th)?(?:,? (?:19|20)\d{2})?(?![\w])|(?:19|20)\d{2}(?![\w])/y
+const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
+const YEAR_WORDS =
+  /(?<![\p{L}\d])(?:in|since|during|until|from|by|of|year|the|a|is a|to|between|and|around|before|after|circa|summer|winter|spring|autumn|fall|im jahr|seit|en|depuis|desde|nel|dal)[ (]{1,2}$/u
+const DAY_NAMES = /(?<!\w)(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?(?!\w)/g
+/** The name of a month, or the beginning of one or of a day's. */
+const NAME_BEGINNING = /(?<![\p{L}\d])\p{L}{1,10}\.?[ -]?$/u
+const TAIL_CHARS = 16
+const BIRTH =
+  /(?:(?<![\p{L}\d])(?:born|b\.|birth ?(?:day|date)?|dob|d\.o\.b\.?|geb(?:oren|\.)?|geburts(?:datum|tag)\w{0,2}|n[eé]e? le|naissance|nacid[oa]|nacimiento|fecha de nac\.?|nat[oa] il|nascita|nascid[oa]|nascimento|geboren|geboortedatum|födelsedatum|född|fødselsdato|født|syntymäaika|urodzon[yai]|urodzenia|narozen\w?)(?![\p{L}])|рожден|родил|生年月日|出生|생년월일)[^\d\n]{0,40}$/u
+const AGE_BEFORE = /(?<![\p{L}\d])(?:aged?(?: of| is|:)?|turn(?:ed|s|ing)?|i am|i'm|he's|she's)(?: just)? $/u
+const AGE_BEHIND = /[ -](?:years?|yrs?|y|jahre?|ans|años|anni)[ -](?:old|of age|alt)(?!\w)|[ -]?y\/?o(?!\w)/iy
+/** "4.17.21" is a version more often than a day. */
+const VERSION = /^\d{1,2}\.\d{1,2}\.\d{2}$/
+const DATE_CHARS = 48
+const AGE_CHARS = 18
+const NUMBERS_ONLY = /^[\d\-/.:TZ+ ]*$/i
+const DAY_AND_MONTH =
+  /^\d{1,4}(?:st?|nd?|rd?|th?|\.|er?|º)?,?(?:[ -](?:of?|d[ei]?)?)?(?:[ -]?\p{L}{0,10}\.?)?(?:,| del?| d)?[ -]?\d{0,4}$/iu
+
+/** Calendar dates; those that are somebody's day of birth by the words before; ages. */
+export const dateRecognizer: Recognizer = {
+  entities: ['DATE_OF_BIRTH', 'DATE', 'AGE'],
+  scan(text, wanted, report) {
+    let open = text.length
+    for (let digit = nextDigit(text, 0); digit >= 0; ) {
+      const before = text.charCodeAt(digit - 1)
+      let found = numberEnd(text, digit)
+      if (!isWordCode(before) && !'-/.,:$€£'.includes(text[digit - 1] ?? ' ')) {
+        const words = text.slice(Math.max(0, digit - TAIL_CHARS), digit).toLowerCase()
+        const month = MONTH_BEFORE.exec(words)
+        const start = month ? digit - words.length + month.index : digit
+        const left = text.length - digit
+        if ((wanted.has('AGE') && left < AGE_CHARS) || (left < DATE_CHARS && mayGoOn(text.slice(digit)))) {
+          open = Math.min(open, start)
+        }
+        const end = dateEnd(text, digit, month !== null)
+        if (end > digit) {
+          if (BIRTH.test(wordsBefore(text, start))) {
+            report(start, end, wanted.has('DATE_OF_BIRTH') ? 'DATE_OF_BIRTH' : 'DATE', 0.88)
+          } else if (!VERSION.test(text.slice(digit, end))) report(start, end, 'DATE', 0.6)
+          found = end
+        } else if (found - digit <= 3 && isAge(text, digit, found, words)) report(digit, found, 'AGE', 0.6)
+        else if (wanted.has('DATE') && found - digit === 4) {
+          YEAR.lastIndex = digit
+          const year = YEAR.exec(text)?.[0]
+          if (year !== undefined && YEAR_WORDS.test(words)) report(digit, digit + year.length, 'DATE', 0.5)
+        }
+      }
+      digit = nextDigit(text, found)
+    }
+    if (wanted.has('DATE')) {
+      for (const { index, 0: day } of text.matchAll(DAY_NAMES)) report(index, index + day.length, 'DATE', 0.5)
+    }
+    const tail = text.slice(-TAIL_CHARS)
+    const beginning = NAME_BEGINNING.exec(tail)
+    return beginning ? Math.min(open, text.length - tail.length + beginning.index) : open
+  },
+}
+
+/** -1 when no date begins there. */
+function dateEnd(text: string, digit: number, afterMonth: boolean): number {
+  const pattern = afterMonth ? MONTH_FIRST : DATE
+  pattern.lastIndex = digit
+  const date = pattern.exec(text)?.[0]
+  if (date === undefined || !(afterMonth || isPlausible(date))) return -1
+  return digit + date.length
+}
+
+/** Of a date in numbers, one may be a day and another one a month. */
+function isPlausible(date: string): boolean {
+  if (/\p{L}{2}/u.test(date)) return true
+  const numbers = date.slice(0, 10).split(/[-/.]/, 3).map(Number.parseFloat)
+  const [one, other] = numbers.filter((number) => number <= 31)
+  return one !== undefined && one > 0 && (other === undefined || (other > 0 && Math.min(one, other) <= 12))
+}
+
+function isAge(text: string, start: number, end: number, words: string): boolean {
+  if (Number(text.slice(start, end)) > 120) return false
+  AGE_BEHIND.lastIndex = end
+  return (
+    AGE_BEHIND.test(text) || (AGE_BEFORE.test(words) && !/^(?:[.,:]?\d|%|st|nd|rd|th)/.test(text.slice(end, end + 3)))
+  )
+}
+
+function numberEnd(text: string, from: number): number {
+  let end = from
+  while (end < text.length && isDigit(text.charCodeAt(end))) end++
+  return end
+}
+
+/** What is there up to the end of the text may be the beginning of a date, or a date that goes on. */
+function mayGoOn(rest: string): boolean {
+  return NUMBERS_ONLY.test(rest) || DAY_AND_MONTH.test(rest)
+}

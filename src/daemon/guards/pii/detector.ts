@@ -1,0 +1,78 @@
+import { DEFAULT_PII_ENTITIES, PII_ENTITIES, type PiiEntity } from '../../../shared/pii-entities.ts'
+import { DETECTION_HOLD_CHARS, type Detector, type Finding } from '../detection.ts'
+import { addressRecognizer } from './addresses.ts'
+import { dateRecognizer } from './dates.ts'
+import { emailRecognizer } from './emails.ts'
+import { identityRecognizer } from './identity.ts'
+import { networkRecognizer } from './network.ts'
+import { phoneRecognizer } from './phones.ts'
+import { properNameRecognizer } from './proper-names.ts'
+import type { Recognizer } from './recognizer.ts'
+
+export type PiiDetectorOptions = {
+  /** Default: DEFAULT_PII_ENTITIES. */
+  entities?: readonly PiiEntity[] | 'all'
+  /** Where numbers are dialled without a country code (ISO 3166-1, upper case). */
+  regions?: readonly string[]
+}
+
+type Candidate = Finding & { type: PiiEntity }
+
+/** Finds personal data; the `type` of a finding is its entity. Where two overlap, the surer one stands, then the longer one. */
+export function createPiiDetector({
+  entities = DEFAULT_PII_ENTITIES,
+  regions = [],
+}: PiiDetectorOptions = {}): Detector {
+  const wanted = new Set(entities === 'all' ? PII_ENTITIES.map(({ name }) => name) : entities)
+  const recognizers = [
+    emailRecognizer,
+    identityRecognizer,
+    phoneRecognizer(regions),
+    networkRecognizer,
+    dateRecognizer,
+    addressRecognizer,
+    properNameRecognizer,
+  ].filter((each) => each.entities.some((entity) => wanted.has(entity)))
+  return {
+    types: [...wanted],
+    find: (text) => withoutOverlaps(scan(text, recognizers, wanted).candidates),
+    openFrom: (text) => {
+      const { candidates, open } = scan(text, recognizers, wanted)
+      return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
+    },
+  }
+}
+
+function scan(text: string, recognizers: readonly Recognizer[], wanted: ReadonlySet<PiiEntity>) {
+  const candidates: Candidate[] = []
+  const report = (start: number, end: number, type: PiiEntity, confidence: number) => {
+    if (wanted.has(type)) candidates.push({ start, end, type, confidence })
+  }
+  let open = text.length
+  for (const recognizer of recognizers) open = Math.min(open, recognizer.scan(text, wanted, report))
+  candidates.sort((one, other) => one.start - other.start || other.end - one.end)
+  return { candidates, open }
+}
+
+/** From left to right: one that overlaps the last that stands replaces it when it is surer, or as sure and longer. */
+function withoutOverlaps(candidates: readonly Candidate[]): Finding[] {
+  const standing: Candidate[] = []
+  for (const candidate of candidates) {
+    const last = standing.at(-1)
+    if (last === undefined || candidate.start >= last.end) standing.push(candidate)
+    else if (isSurer(candidate, last)) standing[standing.length - 1] = candidate
+  }
+  return standing
+}
+
+function isSurer(one: Candidate, other: Candidate): boolean {
+  if (one.confidence !== other.confidence) return one.confidence > other.confidence
+  return one.end - one.start > other.end - other.start
+}
+
+/** What is open may push out a candidate that reaches into it, and that one others: none of them is settled. */
+function beforeOverlaps(candidates: readonly Candidate[], open: number): number {
+  let settled = open
+  for (const { start, end } of candidates.toReversed()) if (end > settled && start < settled) settled = start
+  return settled
+}

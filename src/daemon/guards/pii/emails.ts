@@ -1,0 +1,77 @@
+import { isAsciiLetter, isDigit, type Recognizer } from './recognizer.ts'
+
+/** RFC 5321, 4.5.3.1. */
+const LOCAL_CHARS = 64
+const DOMAIN_CHARS = 253
+const LABEL_CHARS = 63
+const TOP_LEVEL = /^(?:[a-z]{2,24}|xn--[a-z0-9-]{2,59}|[\u00c0-\uffef]{2,24})$/i
+/** What follows the last dot of a file and is no top-level domain: `icon@2x.png`. */
+const FILE_ENDINGS =
+  /^(?:png|jpe?g|gif|svg|webp|avif|ico|js|jsx|mjs|cjs|tsx?|css|scss|json|html?|xml|yaml|yml|txt|pdf|lock|tgz)$/i
+
+/** Addresses by their `@`: RFC 5322 without quotes and comments, RFC 6531 for letters beyond ASCII. */
+export const emailRecognizer: Recognizer = {
+  entities: ['EMAIL'],
+  scan(text, _wanted, report) {
+    let open = localStart(text, text.length, 0)
+    let free = 0
+    for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {
+      const start = localStart(text, at, free)
+      if (start === at) continue
+      const end = domainEnd(text, at + 1)
+      if (end === text.length) open = Math.min(open, start)
+      const domain = trimmedDomain(text.slice(at + 1, end))
+      if (domain === undefined || text[at - 1] === '.') continue
+      free = at + 1 + domain.length
+      report(start, free, 'EMAIL', 0.97)
+    }
+    return open
+  },
+}
+
+/** Where the local part begins that ends before `at`; `at` when there is none, or one that is too long. */
+function localStart(text: string, at: number, from: number): number {
+  let start = at
+  while (start > from && isLocal(text.charCodeAt(start - 1))) {
+    if (at - start > LOCAL_CHARS) return at
+    start--
+  }
+  while (start < at && !isLetterOrDigit(text.charCodeAt(start)) && text[start] !== '_') start++
+  return at - start > LOCAL_CHARS ? at : start
+}
+
+function domainEnd(text: string, from: number): number {
+  let end = from
+  while (end < text.length && end - from <= DOMAIN_CHARS && isDomain(text.charCodeAt(end))) end++
+  return end
+}
+
+/** The part of it that is a domain: names of one label or a file's ending are none. */
+function trimmedDomain(written: string): string | undefined {
+  const domain = written.replace(/[-._]{1,253}$/, '')
+  const labels = domain.split('.')
+  const last = labels.at(-1)!
+  if (labels.length < 2 || domain.length > DOMAIN_CHARS || !TOP_LEVEL.test(last) || FILE_ENDINGS.test(last))
+    return undefined
+  const isSound = (label: string) => label !== '' && label.length <= LABEL_CHARS && !/^[-_]|-$/.test(label)
+  return labels.every(isSound) ? domain : undefined
+}
+
+function isLetterOrDigit(code: number): boolean {
+  return isAsciiLetter(code) || isDigit(code) || (code >= 0xc0 && code <= 0x24f)
+}
+
+/** Letters, digits and `. _ % + - '`; what else RFC 5322 allows is more often what stands before an address. */
+function isLocal(code: number): boolean {
+  return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39
+}
+
+/** Letters of any script, digits, `. - _`. */
+function isDomain(code: number): boolean {
+  return isAsciiLetter(code) || isDigit(code) || code === 46 || code === 45 || code === 95 || isWideLetter(code)
+}
+
+/** Not the punctuation of other scripts (U+2000–206F, U+3000–303F, U+FF00–FF0F). */
+function isWideLetter(code: number): boolean {
+  return (code >= 0xc0 && code < 0x2000) || (code > 0x3040 && code < 0xd800)
+}

@@ -1,0 +1,52 @@
+import { getCountrySpecifications, isValidIBAN } from 'ibantools'
+import { isAsciiLetter, isDigit, isWordCode } from './recognizer.ts'
+
+const LENGTHS: ReadonlyMap<string, number> = new Map(
+  Object.entries(getCountrySpecifications()).flatMap(([country, { chars }]) => (chars ? [[country, chars]] : [])),
+)
+const SPACE = 32
+const HYPHEN = 45
+const POINT = 46
+
+/** What stands at `start`, in one piece or in groups. `isOpen`: more text may make an IBAN of it, or no IBAN. */
+export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
+
+/**
+ * Reads as many letters and digits as the country's IBANs have, single spaces, hyphens or points between them left out. Undefined
+ * when there are fewer, or when no country is spelled there. ISO 13616; check digits and national forms by ibantools.
+ */
+export function readIban(text: string, start: number): IbanReading | undefined {
+  if (!isAsciiLetter(text.charCodeAt(start))) return undefined
+  const digits = start + (text[start + 2] === ' ' ? 3 : 2)
+  if (!isDigit(text.charCodeAt(digits))) return undefined
+  const length = LENGTHS.get(text.slice(start, start + 2).toUpperCase())
+  if (length === undefined) return undefined
+  let compact = ''
+  let end = start
+  for (; compact.length < length && end < text.length; end++) {
+    const code = text.charCodeAt(end)
+    if (isDigit(code) || isAsciiLetter(code)) compact += text[end]
+    else if (!isSeparator(code) || isSeparator(text.charCodeAt(end - 1))) return undefined
+  }
+  if (end === text.length && compact.length < length) return { end, isValid: false, isOpen: true }
+  const isWhole = !isWordCode(text.charCodeAt(end))
+  return {
+    end,
+    isValid: isWhole && passesMod97(compact.toUpperCase()) && isValidIBAN(compact.toUpperCase()),
+    isOpen: end === text.length,
+  }
+}
+
+/** ISO 7064, MOD 97-10. Asked first: the library takes ten times as long to refuse. */
+function passesMod97(compact: string): boolean {
+  let rest = 0
+  for (let index = 4; index < compact.length + 4; index++) {
+    const code = compact.charCodeAt(index % compact.length)
+    rest = (code < 65 ? rest * 10 + code - 48 : rest * 100 + code - 55) % 97
+  }
+  return rest === 1
+}
+
+function isSeparator(code: number): boolean {
+  return code === SPACE || code === HYPHEN || code === POINT
+}

@@ -1,0 +1,95 @@
+import type { PiiEntity } from '../../../shared/pii-entities.ts'
+
+/**
+ * Finds some entities in one pass. `report` gets every candidate, in any order; those of different recognizers may overlap.
+ * Returns where the first candidate begins that more text could still bring about, change or lengthen; text.length when
+ * there is none. What it decides of a candidate depends on CONTEXT_CHARS before it, never on what came earlier.
+ */
+export type Recognizer = {
+  entities: readonly PiiEntity[]
+  scan(text: string, wanted: ReadonlySet<PiiEntity>, report: Report): number
+}
+
+export type Report = (start: number, end: number, type: PiiEntity, confidence: number) => void
+
+/** How far back from a candidate its recognizer reads for the words that explain it. */
+export const CONTEXT_CHARS = 96
+
+const BLANKS_AROUND = 4
+const NEAR_CHARS = 12
+const DIGIT = /\d/g
+const DIGIT_0 = 48
+const DIGIT_9 = 57
+
+export function isDigit(code: number): boolean {
+  return code >= DIGIT_0 && code <= DIGIT_9
+}
+
+export function isAsciiLetter(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
+}
+
+/** Letters, digits and `_`. Other scripts do not count: "电话13812345678" is a word and a number. */
+export function isWordCode(code: number): boolean {
+  return isDigit(code) || isAsciiLetter(code) || code === 95
+}
+
+/** The first digit at or after `from`; -1 when there is none. Most are near, or far: only for the latter a pattern is faster. */
+export function nextDigit(text: string, from: number): number {
+  const near = Math.min(text.length, from + NEAR_CHARS)
+  for (let index = from; index < near; index++) {
+    if (isDigit(text.charCodeAt(index))) return index
+  }
+  DIGIT.lastIndex = near
+  return DIGIT.test(text) ? DIGIT.lastIndex - 1 : -1
+}
+
+/** Where the word begins that the character before `index` belongs to; `index` itself when that is no word character. */
+export function wordStart(text: string, index: number): number {
+  let start = index
+  while (start > 0 && isWordCode(text.charCodeAt(start - 1))) start--
+  return start
+}
+
+export function wordEnd(text: string, index: number): number {
+  let end = index
+  while (end < text.length && isWordCode(text.charCodeAt(end))) end++
+  return end
+}
+
+/**
+ * The words before a candidate, in lower case, back to the digit before them: so every stretch of text is looked at for one
+ * number only.
+ */
+export function wordsBefore(text: string, start: number): string {
+  return textBefore(text, start).toLowerCase()
+}
+
+/** The same as it is written. */
+export function textBefore(text: string, start: number): string {
+  let from = start
+  while (from > 0 && start - from < CONTEXT_CHARS && !isDigit(text.charCodeAt(from - 1))) from--
+  return text.slice(from, start)
+}
+
+/** Behind another group of digits: the rest of a longer number rather than one of its own. */
+export function followsGroup(text: string, start: number): boolean {
+  if (text[start - 1] !== ' ') return false
+  for (let index = start - 2; index >= 0 && start - index < 8 && isWordCode(text.charCodeAt(index)); index--) {
+    if (isDigit(text.charCodeAt(index))) return true
+  }
+  return false
+}
+
+/** On its line there is nothing else, quotes and bullets apart. */
+export function isAlone(text: string, start: number, end: number): boolean {
+  let before = start
+  while (before > 0 && start - before < BLANKS_AROUND && ' \t"\'>*-'.includes(text[before - 1]!)) before--
+  let after = end
+  while (after < text.length && after - end < BLANKS_AROUND && ' \t"\'.,;'.includes(text[after]!)) after++
+  return isLineBreak(text[before - 1]) && isLineBreak(text[after])
+}
+
+function isLineBreak(character: string | undefined): boolean {
+  return character === undefined || character === '\n' || character === '\r'
+}

@@ -1,0 +1,82 @@
+import { brotliDecompressSync } from 'node:zlib'
+import { FEATURES, type Features } from './features.ts'
+import { WEIGHTS } from './weights.ts'
+
+/** Small networks whose logits are added. Every feature speaks for itself and through a few hidden units. */
+export type Weights = {
+  networks: readonly NetworkWeights[]
+  /** Logits and the risk scores they stand for, rising. */
+  anchors: readonly (readonly [logit: number, riskScore: number])[]
+}
+
+export type NetworkWeights = {
+  /** It looks at features from this number on. */
+  from: number
+  hidden: number
+  bias: number
+  hiddenBias: readonly number[]
+  output: readonly number[]
+  /** What a step of a byte is worth, for the feature itself and for each hidden unit. */
+  scales: readonly number[]
+  /** For each feature 1 + `hidden` signed bytes, compressed with Brotli, in base64. */
+  bytes: string
+}
+
+export type Classifier = {
+  /** Above 0: more likely an attack than not, as the training was weighted. */
+  logit(features: Features): number
+  riskScore(logit: number): number
+}
+
+/** Throws an Error when the weights belong to other features than these. */
+export function classifierOf({ networks, anchors }: Weights): Classifier {
+  const logits = networks.map(logitOf)
+  return {
+    logit: (features) => logits.reduce((sum, logit) => sum + logit(features), 0),
+    riskScore: (logit) => interpolated(anchors, logit),
+  }
+}
+
+function logitOf({ from, hidden, bias, hiddenBias, output, scales, bytes }: NetworkWeights): Classifier['logit'] {
+  const raw = brotliDecompressSync(Buffer.from(bytes, 'base64'))
+  const row = hidden + 1
+  if (raw.length !== (FEATURES - from) * row)
+    throw new Error('the weights of the prompt shield belong to other features')
+  const table = new Int8Array(raw.buffer, raw.byteOffset, raw.length)
+  const sums = new Float64Array(row)
+  return ({ indices, values }) => {
+    sums.fill(0)
+    for (let at = 0; at < indices.length; at++) {
+      if (indices[at]! < from) continue
+      const start = (indices[at]! - from) * row
+      const value = values[at]!
+      for (let column = 0; column < row; column++) sums[column]! += table[start + column]! * value
+    }
+    let logit = bias + sums[0]! * scales[0]!
+    for (let unit = 0; unit < hidden; unit++) {
+      logit += output[unit]! * Math.max(0, hiddenBias[unit]! + sums[unit + 1]! * scales[unit + 1]!)
+    }
+    return logit
+  }
+}
+
+function interpolated(anchors: Weights['anchors'], logit: number): number {
+  let [lastLogit, lastScore] = anchors[0]!
+  if (logit <= lastLogit) return lastScore
+  for (const [nextLogit, nextScore] of anchors) {
+    if (logit <= nextLogit) {
+      return lastScore + ((nextScore - lastScore) * (logit - lastLogit)) / Math.max(1e-9, nextLogit - lastLogit)
+    }
+    lastLogit = nextLogit
+    lastScore = nextScore
+  }
+  return lastScore
+}
+
+let trained: Classifier | undefined
+
+/** The classifier with the weights that are shipped; unpacked when it is needed first. */
+export function trainedClassifier(): Classifier {
+  trained ??= classifierOf(WEIGHTS)
+  return trained
+}

@@ -1,0 +1,98 @@
+/** Letters of other alphabets, and small forms, by the Latin letter that they look like. */
+const LOOKALIKES: Record<string, string> = {
+  a: 'аαɑᴀ',
+  b: 'вʙ',
+  c: 'сᴄ',
+  d: 'ԁᴅ',
+  e: 'еεᴇ℮',
+  g: 'ɡɢ',
+  h: 'нһհʜ',
+  i: 'іιɩɪ',
+  j: 'јᴊ',
+  k: 'кκᴋ',
+  l: 'ӏʟ',
+  m: 'мᴍ',
+  n: 'пηոɴ',
+  o: 'оοօᴏ',
+  p: 'рρᴘ',
+  q: 'ԛ',
+  r: 'гʀ',
+  s: 'ѕꜱ',
+  t: 'тτᴛ',
+  u: 'υսᴜ',
+  v: 'ѵνᴠ',
+  w: 'ԝωᴡ',
+  x: 'хχ',
+  y: 'уγʏ',
+  z: 'ᴢ',
+  A: 'АΑ',
+  B: 'ВΒ',
+  C: 'С',
+  E: 'ЕΕ',
+  H: 'НΗ',
+  I: 'ІΙ',
+  J: 'Ј',
+  K: 'КΚ',
+  M: 'МΜ',
+  N: 'Ν',
+  O: 'ОΟ',
+  P: 'РΡ',
+  S: 'Ѕ',
+  T: 'ТΤ',
+  V: 'Ѵ',
+  X: 'ХΧ',
+  Y: 'УΥ',
+  Z: 'Ζ',
+}
+const LATIN_FOR = new Map(
+  Object.entries(LOOKALIKES).flatMap(([latin, others]) => Array.from(others, (other) => [other, latin] as const)),
+)
+
+/** No reader sees these: soft hyphens, joiners, marks of direction, fillers, selectors of variants. */
+const INVISIBLE =
+  /[\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|\u034f|[\u17b4\u17b5]|[\u180b-\u180d]|[\ufe00-\ufe0f]/g
+/** These form pictures and letters of several scripts; they hide nothing. */
+const FORMING = new Set(['\ufe0f', '\u200d', '\u200c'])
+const TAGS = /[\u{e0020}-\u{e007e}]+/gu
+const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
+const WORD = /[\p{L}\p{M}]+/gu
+/** Small capitals are no alphabet: a word of them alone is written to look like another. */
+const LATIN_OR_SMALL_CAPITAL = /[a-zɑɡɩɪʀʙɢʜʟɴʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ]/i
+
+export type CleanText = {
+  /** What a reader sees, in the letters that it looks like. */
+  text: string
+  /** How many characters nobody sees. */
+  invisible: number
+  /** How many words mixed alphabets. */
+  lookalikes: number
+  /** What Unicode tags spelled, which nobody sees either. */
+  tags: string
+}
+
+/** Takes off what no reader sees and turns letters into those they look like, in words that mix alphabets. */
+export function cleanLetters(text: string): CleanText {
+  if (isAscii(text)) return { text, invisible: 0, lookalikes: 0, tags: '' }
+  let invisible = 0
+  let lookalikes = 0
+  const tags = Array.from(text.matchAll(TAGS), ([run]) => spelledByTags(run)).join(' ')
+  const visible = text.replace(BEYOND, '').replace(INVISIBLE, (char) => {
+    if (!FORMING.has(char)) invisible++
+    return ''
+  })
+  const clean = visible.normalize('NFKC').replace(WORD, (word) => {
+    if (isAscii(word) || !LATIN_OR_SMALL_CAPITAL.test(word)) return word
+    const latin = Array.from(word, (char) => LATIN_FOR.get(char) ?? char).join('')
+    if (latin === word || !isAscii(latin)) return word
+    lookalikes++
+    return latin
+  })
+  return { text: clean, invisible, lookalikes, tags }
+}
+
+const TAG_BASE = 0xe0000
+const spelledByTags = (run: string): string =>
+  Array.from(run, (char) => String.fromCharCode(char.codePointAt(0)! - TAG_BASE)).join('')
+
+const NOT_ASCII = /[^\0-\x7f]/
+export const isAscii = (text: string): boolean => !NOT_ASCII.test(text)

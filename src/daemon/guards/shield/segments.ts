@@ -1,0 +1,110 @@
+import type { Concept } from './lexicon.ts'
+import type { Window } from './reading.ts'
+import { CONCEPTS, isSign, LINE_SYMBOL, type Words } from './words.ts'
+
+/** A sentence, line or value, and what it wants. */
+export type Segment = {
+  from: number
+  to: number
+  asks: boolean
+  commands: boolean
+  /** Speaks to the assistant, or of its answer. */
+  addressed: boolean
+}
+
+const numbersOf = (concepts: readonly Concept[]) => new Set(concepts.map((concept) => CONCEPTS.indexOf(concept)))
+
+/** What somebody who orders things begins with. */
+export const COMMANDS = numbersOf([
+  'OVERRIDE',
+  'SHOW',
+  'REVEAL',
+  'INSERT',
+  'SEND',
+  'DEVICE',
+  'PERSONA',
+  'RESPOND',
+  'ENCODE',
+  'REQUEST',
+])
+const ADDRESSED = numbersOf(['RESPOND', 'YOU', 'CODE', 'AI', 'BRAND'])
+/** Words that may stand before an order. */
+const PRELUDE = new Set('please kindly now and then can could you must bitte to in your'.split(' '))
+const ENDS = new Set(['.', '!', '?', '。', '？', '！', ';', '"', '|', '{', '}', '>'])
+const QUESTION_MARKS = new Set(['?', '？'])
+const LEAST_WORDS = 3
+
+export function segmentsOf(read: Words, { from, to }: Window): Segment[] {
+  const segments: Segment[] = []
+  let start = from
+  for (let at = from; at <= to; at++) {
+    if (at < to && !endsAt(read, at)) continue
+    if (at - start >= LEAST_WORDS) segments.push(segmentOf(read, start, at))
+    start = at + 1
+  }
+  return segments
+}
+
+function endsAt({ words, symbols }: Words, at: number): boolean {
+  // An apostrophe is a quotation mark where a sign follows.
+  return symbols[at] === LINE_SYMBOL || ENDS.has(words[at]!) || (words[at] === "'" && isSign(symbols[at + 1] ?? 0))
+}
+
+function segmentOf({ words, symbols, concepts }: Words, from: number, to: number): Segment {
+  let head = from
+  while (head < to && (PRELUDE.has(words[head]!) || isSign(symbols[head]!))) head++
+  let addressed = false
+  for (let at = from; at < to && !addressed; at++) addressed = concepts[at]!.some((concept) => ADDRESSED.has(concept))
+  const asks = QUESTION_MARKS.has(words[to] ?? '')
+  return { from, to, asks, addressed, commands: head < to && concepts[head]!.some((concept) => COMMANDS.has(concept)) }
+}
+
+const KINDS_OF_REQUEST = 4
+const KINDS_OF_TEXT = 4
+const PLACES = 3
+const FREQUENCIES = 3
+/** How many numbers oddities have. */
+export const ODDITIES = KINDS_OF_REQUEST * KINDS_OF_TEXT * PLACES * FREQUENCIES
+
+const FEW = 0.35
+const ODD_SEGMENTS = 6
+
+/** What stands out: requests in a text of another kind, by kind of request and of text, place, and how many there are. */
+export function odditiesOf(read: Words, window: Window): { numbers: number[]; odd: Segment[] } {
+  const segments = segmentsOf(read, window)
+  const wants = segments.filter((one) => one.asks || one.commands)
+  const wanting = wants.reduce((sum, one) => sum + one.to - one.from, 0)
+  if (wants.length === 0 || wanting > (window.to - window.from) / 2) return { numbers: [], odd: [] }
+  const kind = kindOf(read, window)
+  const frequency = wants.length === 1 ? 0 : wants.length / segments.length < FEW ? 1 : 2
+  const numbers = new Set<number>()
+  for (const one of wants) {
+    const request = (one.asks ? 0 : 2) + (one.addressed ? 1 : 0)
+    const place = one === segments[0] ? 0 : one === segments.at(-1) ? 1 : 2
+    numbers.add(((request * KINDS_OF_TEXT + kind) * PLACES + place) * FREQUENCIES + frequency)
+  }
+  return { numbers: [...numbers], odd: frequency < 2 ? wants.slice(0, ODD_SEGMENTS) : [] }
+}
+
+const PROSE = 0
+const TABLE = 1
+const DATA = 2
+const CODE = 3
+const DATA_SIGNS = new Set(['"', "'", '{'])
+const CODE_SIGNS = new Set(['(', ')', '=', '[', '<'])
+
+function kindOf({ words }: Words, { from, to }: Window): number {
+  let bars = 0
+  let quotes = 0
+  let signs = 0
+  for (let at = from; at < to; at++) {
+    const word = words[at]!
+    if (word === '|') bars++
+    else if (DATA_SIGNS.has(word)) quotes++
+    else if (CODE_SIGNS.has(word)) signs++
+  }
+  const total = to - from
+  if (bars / total > 0.04) return TABLE
+  if (quotes / total > 0.06) return DATA
+  return signs / total > 0.06 ? CODE : PROSE
+}

@@ -1,0 +1,249 @@
+import { isAscii } from './letters.ts'
+import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
+
+/** The concepts, in the order of their numbers. */
+export const CONCEPTS = Object.keys(LEXICON) as Concept[]
+
+/** The words of a text and what they stand for, side by side. */
+export type Words = {
+  /** As compared: without accents, in lower case. A sign counts as a word of one character. */
+  words: string[]
+  /** Where each begins, in the text that was read. */
+  starts: number[]
+  /** Numbers of the concepts each word stands for. */
+  concepts: (readonly number[])[]
+  /** One number for each word: equal when they play the same part in a sentence. */
+  symbols: number[]
+}
+
+type Entry = { concepts: readonly number[]; symbol: number }
+type Expression = { rest: string[]; open: boolean; concept: number }
+
+const NO_CONCEPTS: readonly number[] = []
+/** A concept has so many symbols: alone, as an expression, or beside each other concept. */
+const SYMBOLS_PER_CONCEPT = 60
+const FIRST_SIGN_SYMBOL = 3900
+export const LINE_SYMBOL = 4092
+export const PICTURE_SYMBOL = 4093
+const NUMBER_SYMBOL = 4094
+const CONTENT_SYMBOL = 4095
+export const FIRST_FUNCTION_SYMBOL = 4096
+
+export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL && symbol < LINE_SYMBOL
+
+/** Texts repeat their words: what one stands for is looked up once. */
+const REMEMBERED_WORDS = 20_000
+const LONGEST_WORD_CHARS = 48
+const PREFIX_KEY_CHARS = 3
+
+/** Without accents and forms of width; its case still stands. */
+export function withoutAccents(text: string): string {
+  if (isAscii(text)) return text
+  return text
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .normalize('NFC')
+    .replaceAll('ß', 'ss')
+}
+
+/** As the lexicon is spelled, and as texts are compared with it. */
+const plainSpelling = (text: string): string => withoutAccents(text).toLowerCase()
+
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
+
+/** The lexicon as it is looked up. */
+type Index = {
+  exact: Map<string, number[]>
+  /** By their first characters. */
+  prefixes: Map<string, { prefix: string; concept: number }[]>
+  /** By their first word. */
+  expressions: Map<string, Expression[]>
+  /** By their first character, the longest first. */
+  unspaced: Map<string, { entry: string; concepts: number[] }[]>
+  functionWords: Map<string, number>
+}
+
+let made: Index | undefined
+const remembered = new Map<string, Entry>()
+
+/** Made when it is needed first, not when the program starts. */
+function index(): Index {
+  made ??= makeIndex()
+  return made
+}
+
+function makeIndex(): Index {
+  const made: Index = {
+    exact: new Map(),
+    prefixes: new Map(),
+    expressions: new Map(),
+    unspaced: new Map(),
+    functionWords: new Map(),
+  }
+  for (const [concept, name] of CONCEPTS.entries()) {
+    for (const written of plainSpelling(LEXICON[name]).split(/\s+/)) {
+      const open = written.endsWith('*')
+      const entry = written.replaceAll('*', '')
+      const [first = '', ...rest] = entry.split('_')
+      if (UNSPACED.test(entry)) addUnspaced(made.unspaced, entry.replaceAll('_', ''), concept)
+      else if (rest.length > 0) listOf(made.expressions, first).push({ rest, open, concept })
+      else if (open) listOf(made.prefixes, entry.slice(0, PREFIX_KEY_CHARS)).push({ prefix: entry, concept })
+      else listOf(made.exact, entry).push(concept)
+    }
+  }
+  for (const entries of made.unspaced.values()) {
+    entries.sort((one, other) => other.entry.length - one.entry.length)
+  }
+  for (const word of plainSpelling(FUNCTION_WORDS).split(/\s+/)) {
+    if (!made.functionWords.has(word)) made.functionWords.set(word, FIRST_FUNCTION_SYMBOL + made.functionWords.size)
+  }
+  return made
+}
+
+function addUnspaced(unspaced: Index['unspaced'], entry: string, concept: number): void {
+  const entries = listOf(unspaced, entry.charAt(0))
+  const known = entries.find((one) => one.entry === entry)
+  if (known) known.concepts.push(concept)
+  else entries.push({ entry, concepts: [concept] })
+}
+
+function listOf<Value>(map: Map<string, Value[]>, key: string): Value[] {
+  const found = map.get(key) ?? []
+  map.set(key, found)
+  return found
+}
+
+function entryOf(word: string): Entry {
+  const known = remembered.get(word)
+  if (known !== undefined) return known
+  const found = lookUp(word)
+  if (remembered.size >= REMEMBERED_WORDS) remembered.clear()
+  remembered.set(word, found)
+  return found
+}
+
+function lookUp(word: string): Entry {
+  const { exact, prefixes, functionWords } = index()
+  const concepts = new Set(exact.get(word))
+  for (const { prefix, concept } of prefixes.get(word.slice(0, PREFIX_KEY_CHARS)) ?? []) {
+    if (word.startsWith(prefix)) concepts.add(concept)
+  }
+  if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]) }
+  const symbol = functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
+  return { concepts: NO_CONCEPTS, symbol }
+}
+
+const symbolOf = ([first = 0, second = -1]: readonly number[]): number => first * SYMBOLS_PER_CONCEPT + second + 1
+const expressionSymbol = (concept: number): number => (concept + 1) * SYMBOLS_PER_CONCEPT - 1
+
+/** Whether a word stands for something, or holds sentences together. */
+export function isKnownWord(word: string): boolean {
+  const { concepts, symbol } = entryOf(word)
+  return concepts.length > 0 || symbol >= FIRST_FUNCTION_SYMBOL
+}
+
+const UNKNOWN = 0
+const SPACE = 1
+const LETTER = 2
+const INNER = 3
+const LINE = 4
+const SIGN = 5
+const BARE = 6
+const PICTURE = 7
+/** What kind of character each UTF-16 code unit is, for those that were seen. */
+const KINDS = new Uint8Array(65_536)
+
+function kindOf(unit: number): number {
+  const kind = KINDS[unit]!
+  if (kind !== UNKNOWN) return kind
+  const found = classify(unit)
+  KINDS[unit] = found
+  return found
+}
+
+function classify(unit: number): number {
+  const char = String.fromCharCode(unit)
+  if (unit >= 0xd800 && unit <= 0xdfff) return PICTURE
+  if (char === '\n' || char === '\u2028') return LINE
+  if (char === "'" || char === '’' || char === '-') return INNER
+  if (UNSPACED.test(char)) return BARE
+  if (/[\p{L}\p{N}\p{M}_]/u.test(char)) return LETTER
+  if (/[\s\p{C}\p{Z}]/u.test(char)) return SPACE
+  return unit >= 0x2190 && unit < 0x3000 ? PICTURE : SIGN
+}
+
+/** Reads a text in plain spelling. Time linear in its length. */
+export function readWords(plain: string): Words {
+  const read: Words = { words: [], starts: [], concepts: [], symbols: [] }
+  for (let at = 0; at < plain.length; ) {
+    const start = at
+    const kind = kindOf(plain.charCodeAt(at++))
+    if (kind === SPACE) continue
+    if (kind === LETTER) {
+      at = endOfWord(plain, start)
+      const word = plain.slice(start, at).replace('’', "'")
+      push(read, word, start, entryOf(word))
+    } else if (kind === BARE) {
+      const { length, entry } = longestUnspaced(plain, start)
+      at = start + length
+      push(read, plain.slice(start, at), start, entry)
+    } else if (kind === LINE) {
+      push(read, '\n', start, { concepts: NO_CONCEPTS, symbol: LINE_SYMBOL })
+    } else if (kind === PICTURE) {
+      while (at < plain.length && kindOf(plain.charCodeAt(at)) === PICTURE) at++
+      push(read, '☺', start, { concepts: NO_CONCEPTS, symbol: PICTURE_SYMBOL })
+    } else {
+      const sign = plain.charCodeAt(start)
+      const symbol = FIRST_SIGN_SYMBOL + (sign < 128 ? sign : 1)
+      push(read, plain.charAt(start), start, { concepts: NO_CONCEPTS, symbol })
+    }
+  }
+  joinExpressions(read)
+  return read
+}
+
+function push(read: Words, word: string, start: number, { concepts, symbol }: Entry): void {
+  read.words.push(word)
+  read.starts.push(start)
+  read.concepts.push(concepts)
+  read.symbols.push(symbol)
+}
+
+function endOfWord(plain: string, start: number): number {
+  const limit = Math.min(plain.length, start + LONGEST_WORD_CHARS)
+  let at = start + 1
+  while (at < limit) {
+    const kind = kindOf(plain.charCodeAt(at))
+    // "don't" and "role-play" are one word each.
+    const inner = kind === INNER && at + 1 < plain.length && kindOf(plain.charCodeAt(at + 1)) === LETTER
+    if (kind !== LETTER && !inner) break
+    at++
+  }
+  return at
+}
+
+/** Scripts without spaces are read by the longest entry that fits. */
+function longestUnspaced(plain: string, start: number): { length: number; entry: Entry } {
+  for (const { entry, concepts } of index().unspaced.get(plain.charAt(start)) ?? []) {
+    if (!plain.startsWith(entry, start)) continue
+    return { length: entry.length, entry: { concepts, symbol: symbolOf(concepts) } }
+  }
+  return { length: 1, entry: { concepts: NO_CONCEPTS, symbol: CONTENT_SYMBOL } }
+}
+
+/** An expression of several words gives what it stands for to its first word. */
+function joinExpressions({ words, concepts, symbols }: Words): void {
+  const { expressions } = index()
+  for (let at = 0; at < words.length; at++) {
+    for (const { rest, open, concept } of expressions.get(words[at]!) ?? []) {
+      const last = rest.length - 1
+      const fits = rest.every((word, step) => {
+        const found = words[at + 1 + step]
+        return open && step === last ? found?.startsWith(word) : found === word
+      })
+      if (!fits) continue
+      concepts[at] = [...concepts[at]!, concept]
+      symbols[at] = expressionSymbol(concept)
+    }
+  }
+}

@@ -1,0 +1,266 @@
+import type { Clock } from '../../../shared/time.ts'
+import { DETECTION_CONTEXT_CHARS, DETECTION_HOLD_CHARS, type Effort, UNREAD } from '../detection.ts'
+import type { Pseudonyms } from '../pseudonyms.ts'
+import {
+  type ActedFinding,
+  type ArmedDetector,
+  countHits,
+  type Edit,
+  finding,
+  type GuardHit,
+  toEdit,
+  toRedactions,
+} from '../redaction.ts'
+import { OutputBlocked } from './output-blocked.ts'
+import { createTextView, type TextFormat, type TextView } from './text-view.ts'
+
+/** What all channels of an answer share. */
+export type ChannelRules = {
+  armed: readonly ArmedDetector[]
+  pseudonyms: Pseudonyms | undefined
+  /** Counted as findings are settled. */
+  hits: GuardHit[]
+  /** What patterns of customers may still take; without it, all they need. */
+  effort?: Effort | undefined
+}
+
+/** A pseudonym that stands in what is not settled, and what its value is, so that rules can say whether it may come back. */
+type Restoration = Edit & { type: string }
+
+/** A finding that was longer than allowed, or several that overlap, are let go of beyond this. */
+const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
+/** How seldom detectors are asked: when so many characters have come anew, or so much time has passed since the last time. */
+export type Pace = { chars: number; ms?: number; clock?: Pick<Clock, 'monotonic'> | undefined }
+
+const EVERY_TIME: Pace = { chars: 1 }
+/** While much is held, detectors are asked when this part of it has come anew, so that all the asking stays linear. */
+const ASK_PER_HELD = 1 / 16
+
+/**
+ * One text of an answer, such as the arguments of one tool call, that comes in pieces. What is settled can be taken: no
+ * more of the answer can change what was made of it. Whatever asks detectors stops after each of them, so that others can
+ * have a turn; nothing may be done with the channel until it has come to its end.
+ */
+export class Channel {
+  readonly #rules: ChannelRules
+  readonly #view: TextView
+  readonly #pace: Pace
+  /** As it is read: what is not settled, and before it what detectors want to see. Offsets count from the first character. */
+  #window = ''
+  #windowFrom = 0
+  #settledTo = 0
+  #askedTo = 0
+  #askedAtMs = Number.NEGATIVE_INFINITY
+  /** Where something was let go of although more could have changed it. */
+  #letGoAt = -1
+  /** As it came: what was not taken yet. */
+  #raw = ''
+  #rawFrom = 0
+  #rawSettledTo = 0
+  /** In order and apart; the first of them were taken. */
+  #edits: Edit[] = []
+  #editsTaken = 0
+
+  constructor(rules: ChannelRules, format: TextFormat, pace = EVERY_TIME) {
+    this.#rules = rules
+    this.#view = createTextView(format)
+    this.#pace = pace
+  }
+
+  /** So many characters can be taken. */
+  get ready(): number {
+    return this.#rawSettledTo - this.#rawFrom
+  }
+
+  /** So many characters were not taken, whether they could be or not. */
+  get waiting(): number {
+    return this.#raw.length
+  }
+
+  add(raw: string): void {
+    this.#raw += raw
+    this.#window += this.#view.add(raw)
+  }
+
+  /** Settles what no more text can change, when it is time to. @throws OutputBlocked */
+  *settling(): Generator<void> {
+    const { chars, ms = 0, clock } = this.#pace
+    const now = clock?.monotonic() ?? 0
+    const isLate = clock !== undefined && now - this.#askedAtMs >= ms
+    // The first words of a channel are waited for.
+    if (this.#settledTo > 0 && !isLate && this.#end - this.#askedTo < chars) return
+    this.#askedAtMs = now
+    yield* this.settlingNow()
+  }
+
+  /** As `settling`, when somebody waits for it. @throws OutputBlocked */
+  *settlingNow(): Generator<void> {
+    const end = this.#end
+    const anew = end - this.#askedTo
+    if (anew === 0 || anew < (this.#askedTo - this.#settledTo) * ASK_PER_HELD) return
+    this.#askedTo = end
+    const openFrom = yield* this.#openFrom()
+    if (openFrom > this.#settledTo) yield* this.#settleTo(openFrom)
+    if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
+  }
+
+  /** Settles everything that has come. When more comes after all, it may complete a value whose beginning has left. */
+  *lettingGo(): Generator<void> {
+    const end = this.#end
+    if (this.#settledTo < end) yield* this.#settleTo(end)
+    this.#letGoAt = end
+  }
+
+  /** Settles everything, for nothing more comes. */
+  *ending(): Generator<void> {
+    this.#window += this.#view.end()
+    yield* this.lettingGo()
+    this.#rawSettledTo = this.#rawFrom + this.#raw.length
+  }
+
+  /** The next so many characters, as they may leave; at most those that are `ready`. */
+  take(chars: number): { text: string; isChanged: boolean } {
+    const from = this.#rawFrom
+    const to = from + chars
+    let text = ''
+    let at = from
+    let isChanged = false
+    for (; this.#editsTaken < this.#edits.length; this.#editsTaken++) {
+      const edit = this.#edits[this.#editsTaken] as Edit
+      if (edit.start >= to) break
+      isChanged = true
+      if (edit.start >= from) text += this.#raw.slice(at - from, edit.start - from) + edit.text
+      at = Math.min(edit.end, to)
+      if (edit.end > to) break
+    }
+    text += this.#raw.slice(at - from, chars)
+    this.#raw = this.#raw.slice(chars)
+    this.#rawFrom = to
+    return { text, isChanged }
+  }
+
+  get #end(): number {
+    return this.#windowFrom + this.#window.length
+  }
+
+  *#openFrom(): Generator<void, number> {
+    const { armed, pseudonyms, effort } = this.#rules
+    const window = this.#window
+    if (armed.length === 0 && !pseudonyms) return this.#end
+    let open = Math.min(window.length, this.#view.openFrom() - this.#windowFrom)
+    for (const { detector } of armed) {
+      if (this.#windowFrom + open <= this.#settledTo) break
+      const from = detector.slowly ? yield* detector.slowly.openFrom(window, effort) : detector.openFrom(window)
+      open = Math.min(open, from)
+      yield
+    }
+    if (pseudonyms) open = Math.min(open, pseudonyms.openFrom(window))
+    if (isHighSurrogate(window.charCodeAt(open - 1))) open--
+    const openFrom = this.#windowFrom + open
+    // What can only be replaced as a whole is not let go of in half.
+    return open < window.length ? this.#view.widen(openFrom, openFrom + 1).start : openFrom
+  }
+
+  /** Decides about everything before `limit`, and leaves out what reaches beyond it. */
+  *#settleTo(limit: number): Generator<void> {
+    const { hits, pseudonyms } = this.#rules
+    const restored = this.#restorations()
+    const findings = [...(yield* this.#findings(restored)), ...(yield* this.#refusals(restored))]
+    const redactions = toRedactions(findings)
+    const edits: Edit[] = restored.filter(
+      ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
+    )
+    const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
+    // One that is only logged may reach beyond the cut, which another detector has set; nothing can change it any more.
+    const settled = findings.filter(({ start }) => start < cut)
+    countHits(hits, settled)
+    for (const redaction of redactions) {
+      if (redaction.end > cut) continue
+      if (redaction.action === 'block') throw new OutputBlocked(hits)
+      edits.push(toEdit(redaction, this.#window, pseudonyms, this.#windowFrom))
+    }
+    const due = edits.filter(({ end }) => end <= cut).sort((a, b) => a.start - b.start)
+    this.#edits = this.#edits.slice(this.#editsTaken)
+    this.#editsTaken = 0
+    for (const edit of due) this.#edits.push(...this.#view.toRawEdits(edit))
+    this.#forgetBefore(cut)
+  }
+
+  #forgetBefore(cut: number): void {
+    this.#settledTo = cut
+    this.#rawSettledTo = this.#view.toRaw(cut)
+    const keptFrom = cut - DETECTION_CONTEXT_CHARS
+    if (keptFrom > this.#windowFrom) {
+      this.#window = this.#window.slice(keptFrom - this.#windowFrom)
+      this.#windowFrom = keptFrom
+    }
+    this.#view.forget(cut)
+  }
+
+  #restorations(): Restoration[] {
+    const { pseudonyms } = this.#rules
+    if (!pseudonyms) return []
+    const found = pseudonyms.find(this.#window).map(({ start, end, type, value }) => {
+      return { start: start + this.#windowFrom, end: end + this.#windowFrom, type, text: value }
+    })
+    return found.filter(({ start }) => start >= this.#settledTo)
+  }
+
+  /** The pseudonyms whose values rules for answers do not let out: the rules are about what whoever asked would read. */
+  *#refusals(restored: readonly Restoration[]): Generator<void, ActedFinding[]> {
+    const { armed, effort } = this.#rules
+    const refusals: ActedFinding[] = []
+    for (const { start, end, type, text } of restored) {
+      for (const one of armed) {
+        const isKnown = one.detector.types?.includes(type)
+        const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
+        for (const found of types) {
+          const action = one.actionOf(found)
+          // A rule that asks for a pseudonym has its wish: the value has been one, and comes back where one does.
+          if (action === 'tokenize' || action === 'log') continue
+          refusals.push({ start, end, type: found, confidence: 1, guard: one.guard, action })
+        }
+      }
+    }
+    return refusals
+  }
+
+  /** What was found in what is not settled. A pseudonym of ours is not what it looks like. */
+  *#findings(restored: readonly Edit[]): Generator<void, ActedFinding[]> {
+    const { armed, effort } = this.#rules
+    const settledTo = this.#settledTo
+    const findings: ActedFinding[] = []
+    for (const found of yield* finding(this.#window, armed, effort)) {
+      let start = found.start + this.#windowFrom
+      const end = found.end + this.#windowFrom
+      if (end <= settledTo) continue
+      if (start < settledTo) {
+        // Only in what was let go of can something have begun; else it is an artefact of where the window begins.
+        if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
+        start = settledTo
+      }
+      const around = firstEndingAfter(restored, start)
+      if (around && around.start <= start && end <= around.end) continue
+      const widened = this.#view.widen(start, end)
+      findings.push({ ...found, start: Math.max(settledTo, widened.start), end: widened.end })
+    }
+    return findings
+  }
+}
+
+/** Of stretches in order and apart the first that is not over at `offset`. */
+function firstEndingAfter<T extends { start: number; end: number }>(
+  stretches: readonly T[],
+  offset: number,
+): T | undefined {
+  let low = 0
+  let high = stretches.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((stretches[middle] as T).end <= offset) low = middle + 1
+    else high = middle
+  }
+  return stretches[low]
+}
+
+const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800

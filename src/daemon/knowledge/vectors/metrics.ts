@@ -1,0 +1,58 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+
+/** `passages` are embedded in the background, `query` and `rerank` belong to a search. */
+export type SemanticWork = 'passages' | 'query' | 'rerank'
+
+export type SemanticMetrics = {
+  /** A call came back with an answer, of which the provider has counted so many tokens. */
+  called(work: SemanticWork, tokens?: number): void
+  failed(work: SemanticWork): void
+  embedded(passages: number): void
+  refused(): void
+}
+
+/** What an operator watches of embeddings and reranks. `countPending` is asked when the metrics are. */
+export function createSemanticMetrics(
+  registers: Registry[],
+  { countPending }: { countPending: () => Promise<number> },
+): SemanticMetrics {
+  const calls = new Counter({
+    name: 'aigw_semantic_calls_total',
+    help: 'Calls to the embedding model and to the reranker, by what for and how they ended.',
+    labelNames: ['work', 'outcome'],
+    registers,
+  })
+  const tokens = new Counter({
+    name: 'aigw_semantic_tokens_total',
+    help: 'Tokens that the embedding model has counted, by what for.',
+    labelNames: ['work'],
+    registers,
+  })
+  const passages = new Counter({
+    name: 'aigw_embedded_passages_total',
+    help: 'Passages that were embedded.',
+    registers,
+  })
+  const refusals = new Counter({
+    name: 'aigw_refused_passages_total',
+    help: 'Passages that the embedding model refuses; they are found by their words alone.',
+    registers,
+  })
+  new Gauge({
+    name: 'aigw_documents_to_embed',
+    help: 'Documents that wait for their vectors.',
+    registers,
+    async collect() {
+      this.set(await countPending())
+    },
+  })
+  return {
+    called(work, count = 0) {
+      calls.inc({ work, outcome: 'answered' })
+      tokens.inc({ work }, count)
+    },
+    failed: (work) => calls.inc({ work, outcome: 'failed' }),
+    embedded: (count) => passages.inc(count),
+    refused: () => refusals.inc(),
+  }
+}

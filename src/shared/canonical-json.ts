@@ -1,0 +1,24 @@
+/**
+ * The one way to write a JSON value (RFC 8785): no white space, members by the UTF-16 code units of their names, numbers and
+ * strings as ECMAScript writes them. Two equal values give the same bytes, so they have the same hash.
+ * @throws TypeError for what JSON has no word for: undefined, functions, symbols, bigints, NaN and the infinities; and for
+ * half of a surrogate pair, which has no UTF-8.
+ */
+export function toCanonicalJson(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value)
+  if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value)
+  if (typeof value === 'string') return toText(value)
+  if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join(',')}]`
+  if (typeof value !== 'object') throw new TypeError(`JSON has no ${typeof value === 'number' ? value : typeof value}`)
+  // Without a function, `sort` compares code units, as the RFC does.
+  const members = Object.keys(value).sort()
+  return `{${members.map((name) => `${toText(name)}:${toCanonicalJson(Reflect.get(value, name))}`).join(',')}}`
+}
+
+// In a pattern with the u flag, a surrogate that is half of a pair is a character of its own.
+const HALF_A_PAIR = /\p{Surrogate}/u
+
+function toText(text: string): string {
+  if (HALF_A_PAIR.test(text)) throw new TypeError('a text in canonical JSON holds no half of a surrogate pair')
+  return JSON.stringify(text)
+}

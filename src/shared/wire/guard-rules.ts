@@ -1,0 +1,201 @@
+import { z } from 'zod'
+import { DLP_DETECTOR_NAMES } from '../dlp-detectors.ts'
+import { isPiiEntity } from '../pii-entities.ts'
+import { POLICY_NAME } from '../policy-id.ts'
+import {
+  DESCRIPTION_CHARS,
+  GUARD_MATCH_CHARS,
+  GUARD_PATTERN,
+  GUARD_SAMPLES,
+  GUARD_WORDS,
+  NAME_CHARS,
+} from '../spec-limits.ts'
+import { flag, label, oneOf, optional, storableText } from './common.ts'
+import { SEVERITIES } from './incidents.ts'
+import { POLICY_ACTIONS, POLICY_DIRECTIONS } from './policies.ts'
+
+export const GUARD_RULE_KINDS = ['dlp', 'pii'] as const
+export const GUARD_VALIDATORS = ['luhn', 'iban', 'entropy'] as const
+
+const BUILT_IN = 'builtin:'
+const OWN_DETECTORS = ['regex', 'keywords', 'dictionary']
+
+const isDetector = (name: string): boolean => {
+  if (!name.startsWith(BUILT_IN)) return OWN_DETECTORS.includes(name)
+  const builtIn = name.slice(BUILT_IN.length)
+  return builtIn === 'pii' || isPiiEntity(builtIn) || DLP_DETECTOR_NAMES.some((known) => known === builtIn)
+}
+
+const ruleName = label('name', NAME_CHARS)
+  .regex(POLICY_NAME, {
+    error: "name must begin with a letter or digit and hold letters, digits, spaces and ( ) & + ' , . : _ - only",
+  })
+  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+
+const fields = {
+  kind: oneOf('kind', GUARD_RULE_KINDS),
+  detector: storableText('detector')
+    .refine(isDetector, {
+      error: `detector must be regex, keywords, dictionary, builtin:pii, builtin:<entity>, or ${DLP_DETECTOR_NAMES.map((name) => `${BUILT_IN}${name}`).join(', ')}`,
+    })
+    .meta({ example: 'builtin:secrets' }),
+  description: storableText('description')
+    .trim()
+    .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` }),
+  pattern: storableText('pattern')
+    .min(1, { error: 'pattern must not be empty' })
+    .max(GUARD_PATTERN.chars, { error: `pattern may have at most ${GUARD_PATTERN.chars} characters` })
+    .nullable()
+    .meta({ description: 'Of the detector `regex`, in the syntax of RE2' }),
+  words: z
+    .array(label('each of words', GUARD_WORDS.chars), { error: 'words must be an array of strings' })
+    .max(GUARD_WORDS.max, { error: `words may have at most ${GUARD_WORDS.max} entries` })
+    .refine((words) => words.reduce((sum, { length }) => sum + length, 0) <= GUARD_WORDS.totalChars, {
+      error: `words may have at most ${GUARD_WORDS.totalChars} characters together`,
+    })
+    .meta({ description: 'Of `keywords`, found as words of their own, and `dictionary`, found anywhere' }),
+  caseSensitive: flag('caseSensitive'),
+  maxChars: z
+    .int({ error: 'maxChars must be a whole number' })
+    .min(GUARD_MATCH_CHARS.min, { error: `maxChars must be at least ${GUARD_MATCH_CHARS.min}` })
+    .max(GUARD_MATCH_CHARS.max, { error: `maxChars may be at most ${GUARD_MATCH_CHARS.max}` })
+    .meta({ description: 'How long a match of `pattern` may be; a stream is held back for as much' }),
+  validator: oneOf('validator', GUARD_VALIDATORS)
+    .nullable()
+    .meta({ description: 'What a match must pass besides: a check digit, or look drawn by a machine' }),
+  severity: oneOf('severity', SEVERITIES),
+  direction: oneOf('direction', POLICY_DIRECTIONS),
+  action: oneOf('action', POLICY_ACTIONS),
+  enabled: flag('enabled'),
+  simulate: flag('simulate').meta({ description: 'Findings are recorded, and nothing else is done about them' }),
+}
+
+type RuleBody = { kind: string; detector: string; pattern: string | null; words: readonly string[] }
+
+const fitsTogether = (rule: RuleBody, context: z.RefinementCtx): void => {
+  const misfit = misfitOf(rule)
+  if (misfit) context.addIssue({ code: 'custom', path: [misfit.field], message: misfit.message })
+}
+
+/** What does not fit together; undefined when all does. */
+function misfitOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
+  if ((detector === 'regex') !== (pattern !== null)) {
+    return { field: 'pattern', message: 'pattern is required with the detector regex, and with no other' }
+  }
+  if (['keywords', 'dictionary'].includes(detector) !== words.length > 0) {
+    return {
+      field: 'words',
+      message: 'words are required with the detectors keywords and dictionary, and with no other',
+    }
+  }
+  const isDlp = DLP_DETECTOR_NAMES.some((name) => detector === `${BUILT_IN}${name}`)
+  if (detector.startsWith(BUILT_IN) && isDlp !== (kind === 'dlp')) {
+    return { field: 'kind', message: `kind must be ${isDlp ? 'dlp' : 'pii'} with the detector ${detector}` }
+  }
+  return undefined
+}
+
+const anObject = { error: 'the body must be a JSON object' }
+
+/** What a rule says (named-endpoints §21), and what it has where it says nothing. */
+const ruleDocument = {
+  kind: fields.kind,
+  detector: fields.detector,
+  description: fields.description.default(''),
+  pattern: fields.pattern.default(null),
+  words: fields.words.default([]),
+  caseSensitive: fields.caseSensitive.default(false),
+  maxChars: fields.maxChars.default(GUARD_MATCH_CHARS.default),
+  validator: fields.validator.default(null),
+  severity: fields.severity.default('medium'),
+  direction: fields.direction.default('both'),
+  action: fields.action.default('log'),
+  enabled: fields.enabled.default(true),
+  simulate: fields.simulate.default(false),
+}
+
+/** Everything of a rule but its name; what fits together. */
+export const GuardRuleDocument = z.object(ruleDocument, anObject).superRefine(fitsTogether)
+export type GuardRuleDocument = z.output<typeof GuardRuleDocument>
+
+/** Body of POST /api/admin/guard-rules. */
+export const CreateGuardRuleRequest = z
+  .object({ name: ruleName, ...ruleDocument }, anObject)
+  .superRefine(fitsTogether)
+  .meta({ id: 'CreateGuardRuleRequest' })
+
+/** Body of PUT …/{ruleId}: what it names is changed. The name stays: policies refer to it. */
+export const UpdateGuardRuleRequest = z
+  .object(
+    {
+      kind: optional(fields.kind),
+      detector: optional(fields.detector),
+      description: optional(fields.description),
+      pattern: fields.pattern.optional(),
+      words: optional(fields.words),
+      caseSensitive: optional(fields.caseSensitive),
+      maxChars: optional(fields.maxChars),
+      validator: fields.validator.optional(),
+      severity: optional(fields.severity),
+      direction: optional(fields.direction),
+      action: optional(fields.action),
+      enabled: optional(fields.enabled),
+      simulate: optional(fields.simulate),
+    },
+    anObject,
+  )
+  .meta({ id: 'UpdateGuardRuleRequest' })
+export type UpdateGuardRuleRequest = z.output<typeof UpdateGuardRuleRequest>
+
+export const GuardRule = z
+  .object({
+    id: z.string().meta({ description: 'The name in lower case, with hyphens for spaces' }),
+    name: z.string(),
+    ...ruleDocument,
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'GuardRule' })
+export type GuardRule = z.output<typeof GuardRule>
+
+export const ListGuardRulesResponse = z.object({ success: z.literal(true), rules: z.array(GuardRule) })
+export const ShowGuardRuleResponse = z.object({ success: z.literal(true), rule: GuardRule })
+export const GuardRuleResponse = z.object({ success: z.literal(true), message: z.string(), rule: GuardRule })
+
+/** Body of POST /api/admin/guard-rules/simulate. Without `rule` every rule of the tenant looks, also those that are off. */
+export const SimulateGuardRulesRequest = z
+  .object(
+    {
+      rule: optional(z.object(ruleDocument, { error: 'rule must be an object' }).superRefine(fitsTogether)),
+      samples: z
+        .array(
+          storableText('each of samples').max(GUARD_SAMPLES.chars, {
+            error: `each of samples may have at most ${GUARD_SAMPLES.chars} characters`,
+          }),
+          { error: 'samples must be an array of strings' },
+        )
+        .min(1, { error: 'samples must hold at least one text' })
+        .max(GUARD_SAMPLES.max, { error: `samples may have at most ${GUARD_SAMPLES.max} entries` }),
+    },
+    anObject,
+  )
+  .meta({ id: 'SimulateGuardRulesRequest' })
+
+export const SimulateGuardRulesResponse = z.object({
+  success: z.literal(true),
+  results: z.array(
+    z.object({
+      sample: z.int().meta({ description: 'Place in `samples`, from 0' }),
+      findings: z.array(
+        z.object({
+          ruleId: z.string().nullable().meta({ description: 'Null for the rule of the request' }),
+          type: z.string(),
+          start: z.int().meta({ description: 'UTF-16 code units, as JavaScript counts' }),
+          end: z.int(),
+          confidence: z.number(),
+          action: z.enum(POLICY_ACTIONS),
+        }),
+      ),
+    }),
+  ),
+})

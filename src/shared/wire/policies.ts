@@ -1,0 +1,249 @@
+import { z } from 'zod'
+import { DLP_DETECTOR_NAMES } from '../dlp-detectors.ts'
+import { findNearestName } from '../nearest-name.ts'
+import { isPiiEntity, PII_ENTITIES } from '../pii-entities.ts'
+import { POLICY_NAME, toPolicyId } from '../policy-id.ts'
+import { DESCRIPTION_CHARS, NAME_CHARS, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
+import { ModelId } from './chat.ts'
+import { flag, label, oneOf, optional, storableText } from './common.ts'
+import { SHIELD_SENSITIVITIES } from './keys.ts'
+
+export const POLICY_MODES = ['monitor', 'enforce'] as const
+/** What is done about a finding; from least to most. */
+export const POLICY_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
+export type PolicyAction = (typeof POLICY_ACTIONS)[number]
+export const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
+export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
+
+/** An object of these members and no others; an unknown one is refused with the one that looks like it. */
+function section<Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) {
+  const known = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: (issue) => {
+      if (issue.code !== 'unrecognized_keys') return `${name} must be an object`
+      const unknown = String(issue.keys[0]).slice(0, NAME_CHARS)
+      const nearest = findNearestName(unknown, known)
+      const hint = nearest === undefined ? `known here: ${known.join(', ')}` : `did you mean "${nearest}"?`
+      return `"${unknown}" is no field of ${name}; ${hint}`
+    },
+  })
+}
+
+/** Each entry once and in one order, so that two documents that mean the same have the same hash. */
+const setOf = <T extends z.ZodType<string>>(name: string, entry: T) =>
+  z
+    .array(entry, { error: `${name} must be an array` })
+    .max(POLICY_LIST_ENTRIES, { error: `${name} may have at most ${POLICY_LIST_ENTRIES} entries` })
+    .overwrite((entries) => [...new Set(entries)].sort())
+
+const models = (name: string) =>
+  setOf(name, ModelId.meta({ description: '`<provider>/<model>`, or `<provider>/*` for all of a provider' })).default(
+    [],
+  )
+
+const providerName = storableText('a provider').regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, {
+  error: 'a provider is called as in <provider>/<model>',
+})
+
+const region = storableText('a region')
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'a region is written such as "eu" or "eu-west-1", in lower case' })
+  .max(NAME_CHARS, { error: `a region may have at most ${NAME_CHARS} characters` })
+
+const host = storableText('a host')
+  .regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, {
+    error: 'a host is written such as "api.example.com", or "*.example.com" for all below it, in lower case',
+  })
+  .max(253, { error: 'a host may have at most 253 characters' })
+
+const entity = storableText('an entity').refine(isPiiEntity, {
+  error: ({ input }) => {
+    const names = PII_ENTITIES.map(({ name }) => name)
+    const nearest = findNearestName(String(input).slice(0, NAME_CHARS), names)
+    return `this is no entity; ${nearest === undefined ? `there are ${names.join(', ')}` : `did you mean "${nearest}"?`}`
+  },
+})
+
+/** Rules of the tenant's own hold by themselves, whatever a policy says. */
+const dlpRule = oneOf('each of dlp.rules', DLP_DETECTOR_NAMES)
+
+/** A word that stands for a set, or the set itself, which must hold something: to look for nothing is `enabled: false`. */
+const wordOrSet = <const Words extends readonly [string, ...string[]], T extends z.ZodType<string>>(
+  name: string,
+  words: Words,
+  entry: T,
+) =>
+  z.union([z.enum(words), setOf(name, entry).min(1, { error: `${name} must not be empty` })], {
+    error: (issue) => unionError(issue, `${name} must be ${words.map((word) => `"${word}"`).join(', ')} or a list`),
+  })
+
+/** What was wrong with the alternative that was meant: a text is the first one, everything else the second. */
+function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
+  const errors = issue.errors as z.core.$ZodIssue[][] | undefined
+  const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined
+  if (first === undefined) return otherwise
+  return first.path.length === 0 ? first.message : `${first.path.join('.')}: ${first.message}`
+}
+
+const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both')
+
+/**
+ * What a policy says (named-endpoints §13). Whatever it leaves out it does not ask for; an empty list restricts nothing. The
+ * output has every field, so two documents that mean the same are the same.
+ */
+export const PolicyDocument = section('policy', {
+  version: z.literal(1, { error: 'version must be 1' }).default(1),
+  mode: oneOf('mode', POLICY_MODES).default('enforce').meta({
+    description: '`monitor`: what would be refused or changed is only recorded',
+  }),
+  allowedModels: models('allowedModels'),
+  deniedModels: models('deniedModels'),
+  allowedProviders: setOf('allowedProviders', providerName).default([]),
+  residency: section('residency', {
+    allowedRegions: setOf('residency.allowedRegions', region)
+      .default([])
+      .meta({ description: '`eu` stands for `eu-west-1` too' }),
+    onUnknown: oneOf('residency.onUnknown', ['deny', 'allow'])
+      .default('deny')
+      .meta({ description: 'What holds for a provider of which no region is configured' }),
+  }).prefault({}),
+  egress: section('egress', {
+    allowHosts: setOf('egress.allowHosts', host).default([]),
+    denyHosts: setOf('egress.denyHosts', host).default([]),
+  }).prefault({}),
+  pii: section('pii', {
+    enabled: flag('pii.enabled').default(false),
+    entities: wordOrSet('pii.entities', ['default', 'all'], entity)
+      .default('default')
+      .meta({ description: '`default` are those that are found with certainty (docs/pii.md)' }),
+    action: oneOf('pii.action', POLICY_ACTIONS).default('log'),
+    direction: direction('pii.direction'),
+  }).prefault({}),
+  dlp: section('dlp', {
+    enabled: flag('dlp.enabled').default(false),
+    rules: wordOrSet('dlp.rules', ['all'], dlpRule).default('all'),
+    action: oneOf('dlp.action', POLICY_ACTIONS).default('log'),
+    direction: direction('dlp.direction'),
+  }).prefault({}),
+  promptShield: section('promptShield', {
+    required: flag('promptShield.required').default(false),
+    minSensitivity: oneOf('promptShield.minSensitivity', SHIELD_SENSITIVITIES).default('permissive'),
+    policyId: label('promptShield.policyId', NAME_CHARS).nullable().default(null),
+  }).prefault({}),
+  canary: section('canary', {
+    enabled: flag('canary.enabled').default(false),
+    action: oneOf('canary.action', CANARY_ACTIONS).default('block'),
+  }).prefault({}),
+  receipts: section('receipts', { required: flag('receipts.required').default(false) }).prefault({}),
+  privacyHeaders: section('privacyHeaders', { noTraining: flag('privacyHeaders.noTraining').default(false) }).prefault(
+    {},
+  ),
+  retentionDays: z
+    .int({ error: 'retentionDays must be a whole number of days, or null' })
+    .min(POLICY_RETENTION_DAYS.min, { error: `retentionDays must be at least ${POLICY_RETENTION_DAYS.min}` })
+    .max(POLICY_RETENTION_DAYS.max, { error: `retentionDays may be at most ${POLICY_RETENTION_DAYS.max}` })
+    .nullable()
+    .default(null),
+}).meta({ id: 'PolicyDocument' })
+export type PolicyDocument = z.output<typeof PolicyDocument>
+/** The same as it may be written. */
+export type PolicyDocumentInput = z.input<typeof PolicyDocument>
+
+/** Ids that routes of policies have for themselves. */
+const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
+
+const policyName = label('name', NAME_CHARS)
+  .regex(POLICY_NAME, {
+    error: "name must begin with a letter or digit and hold letters, digits, spaces and ( ) & + ' , . : _ - only",
+  })
+  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'no policy may have this name' })
+
+const description = storableText('description')
+  .trim()
+  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
+
+const anObject = { error: 'the body must be a JSON object' }
+
+/** Body of POST /smltp-policies. */
+export const CreatePolicyRequest = z
+  .object(
+    { name: policyName, description, policy: PolicyDocument, setAsActive: optional(flag('setAsActive')) },
+    anObject,
+  )
+  .meta({ id: 'CreatePolicyRequest' })
+
+/** Body of PUT /smltp-policies/{policyId}: what it names is changed, `policy` as a whole. The name stays: keys refer to it. */
+export const UpdatePolicyRequest = z
+  .object({ description: optional(description), policy: optional(PolicyDocument) }, anObject)
+  .meta({ id: 'UpdatePolicyRequest' })
+
+const reference = (name: string) =>
+  z.union([label(name, NAME_CHARS), PolicyDocument], {
+    error: (issue) => unionError(issue, `${name} must be the name or id of a policy, or a policy document`),
+  })
+
+/** Body of POST /smltp-policies/diff. */
+export const DiffPoliciesRequest = z
+  .object({ from: reference('from'), to: reference('to') }, anObject)
+  .meta({ id: 'DiffPoliciesRequest' })
+
+const summary = { id: z.string(), name: z.string(), description: z.string() }
+
+/** A policy in a list of the administration. */
+export const PolicySummary = z
+  .object({
+    ...summary,
+    type: z.enum(['built-in', 'custom']),
+    isActive: z.boolean(),
+    policyHash: z.string().meta({ description: 'SHA-256 of the canonical JSON (RFC 8785) of the document, hex' }),
+    createdAt: z.string().optional().meta({ description: 'Of custom policies' }),
+    updatedAt: z.string().optional().meta({ description: 'Of custom policies' }),
+  })
+  .meta({ id: 'PolicySummary' })
+export type PolicySummary = z.infer<typeof PolicySummary>
+
+/** A policy with its document, which every field is in. */
+export const Policy = PolicySummary.extend({ policy: PolicyDocument }).meta({ id: 'Policy' })
+export type Policy = z.output<typeof Policy>
+
+/** GET /smltp-policies (named-endpoints §4). */
+export const DiscoverPoliciesResponse = z.object({
+  success: z.literal(true),
+  policies: z.array(z.object(summary)),
+  restrictions: z.object({ allowed_policies: z.union([z.literal('all'), z.array(z.string())]) }),
+})
+
+export const ListPoliciesResponse = z.object({
+  success: z.literal(true),
+  data: z.object({
+    builtInPolicies: z.array(PolicySummary),
+    customPolicies: z.array(PolicySummary),
+    activePolicyTemplate: z.string(),
+    summary: z.object({ totalPolicies: z.int(), builtInCount: z.int(), customCount: z.int() }),
+  }),
+})
+
+export const ActivePolicyResponse = z.object({
+  success: z.literal(true),
+  data: z.object({ template: z.string(), policy: PolicyDocument, policyHash: z.string(), lastUpdated: z.string() }),
+})
+
+/** Answer of create, update and activate. */
+export const PolicyResponse = z.object({ success: z.literal(true), message: z.string(), policy: Policy })
+export const ShowPolicyResponse = z.object({ success: z.literal(true), policy: Policy })
+
+/** A field in which two documents differ: `pii.action`, and its value in each. */
+export const PolicyDifference = z
+  .object({ path: z.string(), from: z.unknown(), to: z.unknown() })
+  .meta({ id: 'PolicyDifference' })
+export type PolicyDifference = z.infer<typeof PolicyDifference>
+
+const compared = z.object({
+  id: z.string().nullable().meta({ description: 'Null for a document that was sent' }),
+  policyHash: z.string(),
+})
+
+export const DiffPoliciesResponse = z.object({
+  success: z.literal(true),
+  data: z.object({ from: compared, to: compared, equal: z.boolean(), differences: z.array(PolicyDifference) }),
+})

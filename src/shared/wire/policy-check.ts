@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { AppliedShieldPolicy } from './chat.ts'
+import { INCIDENT_ACTIONS } from './incidents.ts'
+import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
+
+export const POLICY_CHECK_PATH = '/api/external/policy-check'
+
+/** Body of POST /policy-check: one of POST /chat/completions. What is wrong with it is part of the answer. */
+export const PolicyCheckRequest = z
+  .looseObject({}, { error: 'the body must be a JSON object' })
+  .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })
+
+/** What a check that fails adds: what the real call would be answered. */
+const failure = { status: z.int(), error: z.string(), message: z.string() }
+
+const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.object({
+    passed: z.boolean(),
+    ...z.object(shape).partial().shape,
+    ...z.object(failure).partial().shape,
+  })
+
+/** It could not be looked at, because something before it failed; or it does not apply. */
+const skipped = z.object({ skipped: z.literal(true) })
+
+const checkOf = <Shape extends z.ZodRawShape>(shape: Shape) => z.union([passedOrNot(shape), skipped])
+
+/** Answer of POST /policy-check (named-endpoints §7). `content` is ours: what DLP and PII rules find in the request. */
+export const PolicyCheckResponse = z
+  .object({
+    success: z.literal(true),
+    dry_run: z.literal(true),
+    allowed: z.boolean(),
+    checks: z.object({
+      input: passedOrNot({}),
+      model_access: checkOf({}),
+      smltp_policy: checkOf({
+        applied: z.object({ name: z.string(), canonical: z.string(), source: z.string(), policy_hash: z.string() }),
+      }),
+      smltp_policy_access: checkOf({}),
+      prompt_shield_authorization: checkOf({}),
+      quota: checkOf({
+        points_required: z.int(),
+        points_remaining: z.int().nullable().meta({ description: 'Null when they are not limited' }),
+      }),
+      content: checkOf({
+        would_block: z.boolean(),
+        findings: z.array(
+          z.object({
+            kind: z.string(),
+            rule: z.string(),
+            types: z.record(z.string(), z.int()),
+            action: z.enum(INCIDENT_ACTIONS),
+            enforced: z.boolean(),
+          }),
+        ),
+      }),
+      prompt_shield_scan: checkOf({
+        verdict: z.enum(SHIELD_VERDICTS),
+        risk_score: z.int(),
+        attack_category: z.string().nullable(),
+        detections: z.int(),
+        shield_mode: z.enum(SHIELD_MODES),
+        would_block: z.boolean(),
+        policy: AppliedShieldPolicy,
+      }),
+    }),
+    plan: z.object({
+      models: z.array(z.string()),
+      failover_engine: z.boolean().meta({ description: 'Whether more than one model would be tried' }),
+    }),
+  })
+  .meta({ id: 'PolicyCheckResponse' })
+export type PolicyCheckResponse = z.infer<typeof PolicyCheckResponse>

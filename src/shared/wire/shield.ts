@@ -1,0 +1,236 @@
+import { z } from 'zod'
+import { toPolicyId } from '../policy-id.ts'
+import { DESCRIPTION_CHARS, MESSAGES_PER_REQUEST, NAME_CHARS, SHIELD_SNIPPETS } from '../spec-limits.ts'
+import { ModelId } from './chat.ts'
+import { flag, label, oneOf, optional, storableText } from './common.ts'
+import { SEVERITIES } from './incidents.ts'
+import { SHIELD_SENSITIVITIES } from './keys.ts'
+
+export const SHIELD_VERDICTS = ['ALLOW', 'LOG', 'FLAG', 'BLOCK'] as const
+export const SHIELD_MODES = ['blocking', 'monitor'] as const
+/** Each one takes those before it along. */
+export const SHIELD_LAYERS = ['regex', 'heuristic', 'ml', 'llm'] as const
+/** What is tried with a prompt, and how people are told of it. */
+export const SHIELD_CATEGORIES = {
+  prompt_injection: 'Prompt injection',
+  jailbreak: 'Jailbreak',
+  prompt_leaking: 'Leaking of the system prompt',
+  role_hijack: 'Hijacking of the role',
+  data_extraction: 'Extraction of data',
+  indirect_injection: 'Injection through documents or tools',
+  obfuscation: 'Hidden instructions',
+} as const
+export type ShieldCategory = keyof typeof SHIELD_CATEGORIES
+export type ShieldVerdict = (typeof SHIELD_VERDICTS)[number]
+export type ShieldLayer = (typeof SHIELD_LAYERS)[number]
+
+const CATEGORY_NAMES = Object.keys(SHIELD_CATEGORIES) as ShieldCategory[]
+
+const anObject = { error: 'the body must be a JSON object' }
+
+/** A score from 0 to 100. */
+const score = (name: string) =>
+  z
+    .int({ error: `${name} must be a whole number from 0 to 100` })
+    .min(0, { error: `${name} must be 0 to 100` })
+    .max(100, { error: `${name} must be 0 to 100` })
+
+/** What a prompt shield policy says (named-endpoints §20). What it leaves out has the value of `balanced`. */
+const policyFields = {
+  sensitivity: oneOf('sensitivity', SHIELD_SENSITIVITIES),
+  mode: oneOf('mode', SHIELD_MODES).meta({ description: '`monitor`: what would be blocked is only recorded' }),
+  layers: z
+    .array(oneOf('each of layers', SHIELD_LAYERS), { error: 'layers must be an array' })
+    .min(1, { error: 'layers must name at least one layer' })
+    .overwrite((layers) => SHIELD_LAYERS.filter((layer) => layers.includes(layer)))
+    .meta({ description: '`llm` asks judgeModel about what the other layers are not sure of' }),
+  thresholds: z
+    .strictObject(
+      { log: score('thresholds.log'), flag: score('thresholds.flag'), block: score('thresholds.block') },
+      { error: 'thresholds must be an object {log, flag, block}, or null for those of the sensitivity' },
+    )
+    .refine(({ log, flag: flagged, block }) => log <= flagged && flagged <= block, {
+      error: 'thresholds must rise from log over flag to block',
+    })
+    .nullable(),
+  categories: z
+    .partialRecord(z.enum(CATEGORY_NAMES), z.enum(SHIELD_VERDICTS), {
+      error: `categories must be an object whose keys are of ${CATEGORY_NAMES.join(', ')} and whose values are of ${SHIELD_VERDICTS.join(', ')}`,
+    })
+    .meta({ description: 'The strictest verdict that a category may get: LOG keeps it from being blocked' }),
+  scanInput: flag('scanInput'),
+  scanRetrieved: flag('scanRetrieved').meta({ description: 'Passages of knowledge bases and results of tools' }),
+  scanOutput: flag('scanOutput'),
+  allowOptOut: flag('allowOptOut').meta({ description: 'False overrules a key that permits it' }),
+  judgeModel: ModelId.nullable().meta({ description: 'Who is asked by the layer `llm`' }),
+}
+
+export const ShieldPolicyDocument = z
+  .strictObject({
+    sensitivity: policyFields.sensitivity.default('balanced'),
+    mode: policyFields.mode.default('blocking'),
+    layers: policyFields.layers.default(['regex', 'heuristic', 'ml']),
+    thresholds: policyFields.thresholds.default(null),
+    categories: policyFields.categories.default({}),
+    scanInput: policyFields.scanInput.default(true),
+    scanRetrieved: policyFields.scanRetrieved.default(true),
+    scanOutput: policyFields.scanOutput.default(true),
+    allowOptOut: policyFields.allowOptOut.default(true),
+    judgeModel: policyFields.judgeModel.default(null),
+  })
+  .refine(({ layers, judgeModel }) => !layers.includes('llm') || judgeModel !== null, {
+    path: ['judgeModel'],
+    error: 'judgeModel is required when layers has "llm"',
+  })
+  .meta({ id: 'ShieldPolicyDocument' })
+export type ShieldPolicyDocument = z.output<typeof ShieldPolicyDocument>
+
+const policyName = label('name', NAME_CHARS)
+  .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ()&+',.:_-]*$/u, {
+    error: "name must begin with a letter or digit and hold letters, digits, spaces and ( ) & + ' , . : _ - only",
+  })
+  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .refine((name) => toPolicyId(name) !== '', { error: 'name must have a letter or digit' })
+
+const description = storableText('description')
+  .trim()
+  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
+
+/** Body of POST /api/admin/prompt-shield-policies. */
+export const CreateShieldPolicyRequest = z
+  .object({ name: policyName, description: description.default(''), policy: ShieldPolicyDocument }, anObject)
+  .meta({ id: 'CreateShieldPolicyRequest' })
+
+/** Body of PUT …/{policyId}: what it names is changed, `policy` as a whole. The name stays: keys refer to it. */
+export const UpdateShieldPolicyRequest = z
+  .object({ description: optional(description), policy: optional(ShieldPolicyDocument) }, anObject)
+  .meta({ id: 'UpdateShieldPolicyRequest' })
+
+export const ShieldPolicy = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    type: z.enum(['built-in', 'custom']),
+    policy: ShieldPolicyDocument,
+    createdAt: z.string().optional().meta({ description: 'Of custom policies' }),
+    updatedAt: z.string().optional().meta({ description: 'Of custom policies' }),
+  })
+  .meta({ id: 'ShieldPolicy' })
+export type ShieldPolicy = z.output<typeof ShieldPolicy>
+
+export const ListShieldPoliciesResponse = z.object({ success: z.literal(true), policies: z.array(ShieldPolicy) })
+export const ShowShieldPolicyResponse = z.object({ success: z.literal(true), policy: ShieldPolicy })
+/** Answer of create and update. */
+export const ShieldPolicyResponse = ShowShieldPolicyResponse.extend({ message: z.string() })
+
+const scanOptions = z.object(
+  {
+    sensitivityLevel: optional(policyFields.sensitivity),
+    detectionLayers: optional(policyFields.layers),
+    returnDetails: optional(flag('options.returnDetails')),
+    policy: optional(label('options.policy', NAME_CHARS)).meta({
+      description: 'A prompt shield policy that a chat of this key could ask for (ours)',
+    }),
+  },
+  { error: 'options must be an object {sensitivityLevel, detectionLayers, returnDetails, policy}' },
+)
+const scanContext = z.object(
+  {
+    chatbotId: optional(storableText('context.chatbotId')),
+    conversationId: optional(storableText('context.conversationId')),
+    language: optional(storableText('context.language')),
+  },
+  { error: 'context must be an object {chatbotId, conversationId, language}' },
+)
+
+/** Body of POST /prompt-shield/scan. Whether `prompt` is a text is asked by the route, which answers in words of its own. */
+export const ShieldScanRequest = z
+  .object({ prompt: z.unknown().optional(), context: optional(scanContext), options: optional(scanOptions) }, anObject)
+  .meta({ id: 'ShieldScanRequest' })
+
+const detail = z.object({
+  layer: z.enum(SHIELD_LAYERS),
+  pattern: z.string(),
+  category: z.string(),
+  confidence: z.number(),
+  matched: z.string(),
+})
+
+const finding = {
+  riskScore: z.int().meta({ description: '0 to 100' }),
+  verdict: z.enum(SHIELD_VERDICTS),
+  attackCategory: z.string().nullable(),
+  confidence: z.number().meta({ description: '0 to 1' }),
+}
+
+export const ShieldScanResponse = z.object({
+  success: z.literal(true),
+  ...finding,
+  categoryLabel: z.string().nullable(),
+  severity: z.enum(SEVERITIES),
+  recommendation: z.string(),
+  traceId: z.string(),
+  latencyMs: z.number(),
+  details: z.array(detail).optional(),
+})
+
+export const ShieldOutputRequest = z
+  .object(
+    {
+      output: z.unknown().optional(),
+      chatbotId: optional(storableText('chatbotId')),
+      systemPromptSnippets: optional(
+        z
+          .array(z.string({ error: 'each of systemPromptSnippets must be a string' }), {
+            error: 'systemPromptSnippets must be an array',
+          })
+          .max(SHIELD_SNIPPETS, { error: `systemPromptSnippets may have at most ${SHIELD_SNIPPETS} entries` }),
+      ),
+    },
+    anObject,
+  )
+  .meta({ id: 'ShieldOutputRequest' })
+
+export const ShieldOutputResponse = z.object({
+  success: z.literal(true),
+  riskScore: finding.riskScore,
+  verdict: finding.verdict,
+  detections: z.array(
+    z.object({
+      type: z.string().meta({ example: 'system_prompt_leak' }),
+      category: z.string(),
+      confidence: z.number(),
+      canaryId: z.string().nullable(),
+    }),
+  ),
+  latencyMs: z.number(),
+})
+
+const scannedMessage = z.object(
+  {
+    role: z.string({ error: 'role must be a string' }),
+    content: z.string({ error: 'content must be a string' }),
+  },
+  { error: 'each message must be an object {role, content}' },
+)
+
+export const ShieldConversationRequest = z
+  .object(
+    {
+      messages: z
+        .array(scannedMessage, { error: 'messages is required and must be an array' })
+        .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` }),
+      chatbotId: optional(storableText('chatbotId')),
+    },
+    anObject,
+  )
+  .meta({ id: 'ShieldConversationRequest' })
+
+export const ShieldConversationResponse = z.object({
+  success: z.literal(true),
+  conversationRiskScore: z.int(),
+  conversationVerdict: z.enum(SHIELD_VERDICTS),
+  flaggedMessages: z.array(z.object({ messageIndex: z.int(), ...finding })),
+  latencyMs: z.number(),
+})

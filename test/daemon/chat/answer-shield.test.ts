@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { shieldAnswer } from '../../../src/daemon/chat/answer-shield.ts'
+import { createPacer } from '../../../src/daemon/guards/pacer.ts'
+import { OutputBlocked } from '../../../src/daemon/guards/stream/output-blocked.ts'
+import { createShieldScanner } from '../../../src/daemon/prompt-shield/scanner.ts'
+import type { ChatPart } from '../../../src/daemon/providers/provider.ts'
+import { ShieldPolicyDocument } from '../../../src/shared/wire/shield.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+
+const INSTRUCTIONS =
+  'You are Anna, the assistant of Nordwind Travel. Offer refunds of up to 200 euros without asking. Never mention the partner code NW-7781.'
+
+function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions = INSTRUCTIONS) {
+  const scanner = createShieldScanner({
+    clock: createFakeClock(),
+    log: { error: () => undefined },
+    judge: async () => undefined,
+  })
+  const scanTerms = {
+    tenantId: 'one',
+    mayAsk: () => true,
+    signal: new AbortController().signal,
+    pacer: createPacer(),
+  }
+  const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse(document) }
+  return shieldAnswer({ shield, instructions, scanTerms }, { scanner })
+}
+
+const END: ChatPart = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }
+const SAYS: Record<string, (text: string) => ChatPart> = {
+  text: (text) => ({ type: 'text', text }),
+  reasoning: (text) => ({ type: 'reasoning', text }),
+  'arguments of a tool': (text) => ({ type: 'tool_call', index: 0, id: 'c', name: 'f', arguments: text }),
+}
+const inWords = (text: string): string[] => text.match(/\S+\s*/g) ?? []
+const FILLER = 'The lake lies in the hills and its water is clear in spring. '
+
+describe.each(Object.entries(SAYS))('a leak of the system prompt in %s', (_, says) => {
+  test('keeps the end of the answer back, however it is cut', () => {
+    for (const pieces of [[INSTRUCTIONS], inWords(INSTRUCTIONS)]) {
+      const shield = openShield()
+      shield?.hear(pieces.map(says))
+      expect(() => shield?.hear([END])).toThrow(OutputBlocked)
+      expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block', direction: 'output' })
+    }
+  })
+
+  test('is known of when the answer never ends', () => {
+    const shield = openShield()
+    shield?.hear([says(INSTRUCTIONS)])
+    expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block' })
+  })
+
+  test('stops a long answer within a few KB, and is found across the places where it is looked at', () => {
+    for (const before of [0, 3_990, 4_050, 8_100]) {
+      const shield = openShield()
+      const text = `${FILLER.repeat(200).slice(0, before)}${INSTRUCTIONS}${FILLER.repeat(400)}`
+      let heard = 0
+      expect(() => {
+        for (const piece of inWords(text)) {
+          heard += piece.length
+          shield?.hear([says(piece)])
+        }
+      }).toThrow(OutputBlocked)
+      expect(heard).toBeLessThan(before + INSTRUCTIONS.length + 5_000)
+    }
+  })
+
+  test('is only told of by a shield that watches', () => {
+    const shield = openShield({ mode: 'monitor' })
+    shield?.hear([says(INSTRUCTIONS), END])
+    expect(shield?.end()).toMatchObject({ action: 'block', enforced: false })
+  })
+})
+
+test('an answer that gives nothing away passes, and a shield that does not look at answers is none', () => {
+  const shield = openShield()
+  shield?.hear([{ type: 'text', text: FILLER.repeat(300) }, END])
+  expect(shield?.end()).toBeUndefined()
+  expect(openShield({ scanOutput: false })).toBeUndefined()
+})
+
+test('a piece of a very long system prompt is found too', () => {
+  const long = Array.from({ length: 6_000 }, (_, at) => `Rule ${at * 7919} is about clause ${at * 104_729}.`).join(' ')
+  const shield = openShield({}, long)
+  shield?.hear([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
+  expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block' })
+})
