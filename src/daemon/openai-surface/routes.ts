@@ -1,6 +1,4 @@
 import { z } from 'zod'
-import { allowsModel } from '../../shared/allowlists.ts'
-import { GatewayError } from '../../shared/errors.ts'
 import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import {
@@ -13,7 +11,7 @@ import {
   OpenAiChatResponse,
   OpenAiChunk,
   OpenAiError,
-  OpenAiModel,
+  type OpenAiModel,
   OpenAiModels,
 } from '../../shared/wire/openai.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
@@ -100,27 +98,6 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
         const policies = await deps.policies.of(caller.tenantId)
         const data = offeredModels(deps.providers, caller.settings, policies).map(toModel)
         return reply(200, { object: 'list', data } satisfies OpenAiModels)
-      },
-    }),
-    route({
-      method: 'GET',
-      path: `${OPENAI_MODELS_PATH}/{modelId}`,
-      access: 'key',
-      errors: 'openai',
-      summary: 'One model this key may use, in the words of OpenAI; its `/` is written %2F',
-      tags: ['OpenAI-compatible'],
-      responses: {
-        200: { description: 'The model', schema: OpenAiModel },
-        401: refusal('Key missing or invalid'),
-        403: refusal('Not from this address'),
-        404: failure('This key may use no such model'),
-        429: refusal('Rate limit of the key'),
-      },
-      async handle({ caller, params: { modelId = '' } }) {
-        const offered = offeredModels(deps.providers, caller.settings, await deps.policies.of(caller.tenantId))
-        // An empty list restricts nothing, but offers nothing either.
-        if (offered.length > 0 && allowsModel(offered, modelId)) return reply(200, toModel(modelId))
-        throw new GatewayError('NOT_FOUND', 'This key may use no such model; GET /v1/models lists those it may.')
       },
     }),
   ]

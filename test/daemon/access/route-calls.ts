@@ -525,7 +525,6 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     bodies: () => [{ model: 'test/any', input: ['one'], encoding_format: 'float', user: 'someone' }],
   },
   'GET /api/external/v1/models': { access: 'key', status: 200 },
-  'GET /api/external/v1/models/{modelId}': { access: 'key', status: 200, target: async () => 'test%2Fany' },
 
   'GET /api/external/indexes': { access: 'key', status: 200 },
   'GET /api/external/indexes/all': { access: 'index-management', status: 200, references: [searchOf] },

@@ -260,6 +260,13 @@ test('a chat and its counts are one commit: both are there, or the request faile
   expect(await counts()).toMatchObject({ month: 4 })
 })
 
+const POLICY_WRITES = [
+  'POST /api/external/smltp-policies',
+  'PUT /api/external/smltp-policies/{policyId}',
+  'DELETE /api/external/smltp-policies/{policyId}',
+  'POST /api/external/smltp-policies/{policyId}/activate',
+]
+
 describe('the classes', () => {
   test('hold on the routes that the contract names, and on no other', async () => {
     const { app } = await startGateway()
@@ -275,7 +282,12 @@ describe('the classes', () => {
     ])
     const isIndexWrite = (endpoint: string) => /^(POST|PUT|DELETE) \/api\/external\/indexes(\/\{\w+\})?$/.test(endpoint)
     expect(inClass('write').filter((endpoint) => !isIndexWrite(endpoint))).toEqual(
-      ['POST /api/admin/webhooks/trigger', ...writes].sort(),
+      [
+        'POST /api/admin/webhooks/trigger',
+        'POST /api/external/indexes/{indexId}/rebuild',
+        ...writes,
+        ...POLICY_WRITES,
+      ].sort(),
     )
     expect(app.routes.filter((route) => isIndexWrite(endpointOf(route)) && route.rate !== 'write')).toEqual([])
     expect(inClass('read')).toEqual(
@@ -286,6 +298,9 @@ describe('the classes', () => {
         'GET /api/external/roles/{roleId}',
         'GET /api/external/indexes/all',
         'GET /api/external/indexes/{indexId}',
+        'GET /api/external/smltp-policies/active',
+        'GET /api/external/smltp-policies/all',
+        'GET /api/external/smltp-policies/{policyId}',
         'PUT /api/external/users/{userId}',
       ].sort(),
     )
