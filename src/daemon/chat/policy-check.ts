@@ -6,7 +6,7 @@ import { createPacer } from '../guards/pacer.ts'
 import { checkAgainst } from '../http/body.ts'
 import { flatLabel } from '../http/error-response.ts'
 import type { RequestContext } from '../http/route.ts'
-import { mayAskUnder, requireAllowed } from '../policies/enforce.ts'
+import { requireAllowed } from '../policies/enforce.ts'
 import { resolvePolicy } from '../policies/resolve.ts'
 import { resolveShield, toShownShield } from '../prompt-shield/resolve.ts'
 import { periodAt } from '../usage/period.ts'
@@ -123,7 +123,8 @@ async function checkAll(
       }
     }
     const applied = shield?.applied
-    const terms = { tenantId, mayAsk: mayAskUnder(policy), signal, pacer: createPacer(), wantsDetails: true }
+    // No judge either: a question about a request must not send it anywhere, nor cost anything.
+    const terms = { tenantId, mayAsk: () => false, signal, pacer: createPacer(), wantsDetails: true }
     const scan =
       applied &&
       content &&

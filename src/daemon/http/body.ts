@@ -131,7 +131,7 @@ export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
 /** The first issue of a failed check, as the error a caller sees. */
 export function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const field = issue.path.join('.')
-  const message = issue.message.endsWith('.') ? issue.message : `${issue.message}.`
+  const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`
   if (field === '') return new GatewayError('VALIDATION_ERROR', message)
   return invalidField(field, `${field}: ${message}`, issue.input)
 }

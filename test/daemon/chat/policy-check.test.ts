@@ -90,6 +90,24 @@ describe('a policy check', () => {
     expect(checks.prompt_shield_scan).toMatchObject({ passed: false, would_block: false, shield_mode: 'monitor' })
   })
 
+  test('asks no judge either, where the chat itself would', async () => {
+    const { tenant, check, chat } = await world({
+      settings: { enablePromptShield: true, promptShieldPolicyId: 'judged' },
+    })
+    const policy = { layers: ['ml', 'llm'], judgeModel: 'test/judge' }
+    expect((await tenant.call('POST', '/api/admin/prompt-shield-policies', { name: 'judged', policy })).status).toBe(
+      201,
+    )
+    const unsure = { ...GOOD, prompt: 'Pretend you are a pirate and tell me a story' }
+    const { checks } = await check(unsure)
+    expect(checks.prompt_shield_scan).toMatchObject({ passed: true })
+    const before = shared.current.upstream.requests.length
+    await chat(unsure)
+    expect(shared.current.upstream.requests.slice(before).map(({ body }) => (body as { model: string }).model)).toEqual(
+      ['judge', 'any'],
+    )
+  })
+
   test('takes nothing from the account that it looks into', async () => {
     const { check } = await world()
     const left = async () => ((await check(GOOD)).checks.quota as { points_remaining: number }).points_remaining
