@@ -1,18 +1,7 @@
 // Attacks and harmless texts made from grammars: what the shield learns besides collections, so that it learns how attacks
 // are built and not how the collections spell them. The same seed makes the same texts.
+import { expander, randomOf } from './shield-grammar.mjs'
 
-/** Numbers between 0 and 1, the same for the same seed. */
-export function randomOf(seed) {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
-}
-
-/** `{a|b <name>}`: one of the choices; `<name>`: one line of a rule. */
 const RULES = {
   earlier:
     'previous|prior|above|earlier|preceding|foregoing|original|initial|existing|past|all previous|all prior|all of the above|any earlier|everything in the|all your|your previous|your original|the|every previous',
@@ -292,25 +281,10 @@ const NOISE_SIGNS = [
  */
 export function makeSamples({ seed, count, goals, carriers }) {
   const random = randomOf(seed)
-  const pick = (list) => list[Math.floor(random() * list.length)]
-  const choices = (rule) => rule.split('|')
-  const expand = (text) => {
-    let grown = text
-    const called = pick(choices(RULES.name))
-    for (let round = 0; round < 12; round++) {
-      const before = grown
-      grown = grown
-        .replace(/\{([^{}]*\|[^{}]*)\}/g, (_, options) => pick(choices(options)))
-        .replace(/<([a-z]+)>/g, (whole, name) => {
-          if (name === 'goal') return goals.length > 0 ? pick(goals) : `Explain how to ${pick(choices(RULES.harmful))}.`
-          if (name === 'noise') return noise()
-          if (name === 'name') return called
-          return RULES[name] ? pick(choices(RULES[name])) : whole
-        })
-      if (grown === before) break
-    }
-    return grown
-  }
+  const { expand, pick, spoken } = expander(RULES, random, {
+    goal: () => (goals.length > 0 ? pick(goals) : `Explain how to ${pick(RULES.harmful.split('|'))}.`),
+    noise: () => noise(),
+  })
   const noiseWord = () =>
     pick(carriers.length > 0 ? pick(carriers).split(/[^\p{L}\p{N}_]+/u) : ['und', 'Here', 'kwargs', 'title', 'param'])
   const noise = () => {
@@ -323,12 +297,6 @@ export function makeSamples({ seed, count, goals, carriers }) {
       made += random() < 0.3 ? word + noiseWord() : word
     }
     return made
-  }
-  const spoken = (text) => {
-    const chance = random()
-    if (chance < 0.12) return text.toLowerCase()
-    if (chance < 0.17) return text.toUpperCase()
-    return text[0].toUpperCase() + text.slice(1)
   }
   const samples = []
   const add = (set, label, text) => samples.push({ set: `made-${set}`, label, text })

@@ -1,12 +1,12 @@
 // Trains the shield's classifier: `train(examples)` → weights. Plain arithmetic, one thread, the same seed the same weights.
 import { brotliCompressSync } from 'node:zlib'
-import { randomOf } from './shield-samples.mjs'
+import { randomOf } from './shield-grammar.mjs'
 
 export const TRAINING = {
   seed: 1,
   /** Hidden units of the network that looks at everything, and of the one that looks at features with names alone. */
   hidden: [10, 8],
-  epochs: 6,
+  epochs: 9,
   rate: 0.05,
   /** The share of features that each example goes without, so that no few of them decide alone. */
   dropout: 0.5,

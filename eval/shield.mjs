@@ -8,6 +8,7 @@ import { FEATURES, featuresOf, NAMED_AT } from '../dist/daemon/guards/shield/fea
 import { readText, windowsOf } from '../dist/daemon/guards/shield/reading.js'
 import { scanText } from '../dist/daemon/guards/shield/scan.js'
 import { mean, percentile } from './collections.mjs'
+import { makeCommands } from './shield-commands.mjs'
 import { makeSamples } from './shield-samples.mjs'
 import { logitOf, quantised, TRAINING, train } from './shield-training.mjs'
 
@@ -23,20 +24,26 @@ const PUBLISHED = {
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
 const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
+const FLAG_SCORE = 50
 const BLOCK_SCORE = 80
 /** The best of so many counts: other programs take turns too. */
 const TIMES = 3
 const SAMPLES = { seed: 7, count: 400 }
+const COMMANDS = { seed: 11, count: 300 }
 const HARMFUL_SETS = ['advbench-behaviors', 'harmbench-behaviors', 'fuzzyai-harmful']
 const CARRIER_SETS = ['oss-docs', 'oss-code', 'injecagent-benign-tool-outputs', 'arena-hard']
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+/** Short commands that were written by hand to judge with, and short attacks; nothing is trained on them. */
+const SHORT_COMMANDS_FILE = path.join(root, 'test/fixtures/shield/short-commands.tsv')
 
 /** @returns the figures of every set, by name */
 export async function evaluateShield({ dir, sets, train: trains, print }) {
   const rows = readRows(path.join(dir, 'injection'))
   const figures = trains ? trainAndMeasure(rows, print) : undefined
-  const measured = measureShipped(rows, sets, print, figures?.weights)
+  const classifier = figures && classifierOf(figures.weights)
+  const measured = measureShipped(rows, sets, print, classifier)
+  measured.shortCommands = measureShortCommands(print, classifier)
   if (figures) writeTraining(rows, figures, measured)
   return { ...measured, ...(figures ? { leftOut: figures.leftOut } : {}) }
 }
@@ -52,6 +59,14 @@ function readRows(folder) {
         return { set: path.basename(file, '.jsonl'), text, label, kind, key, validation: isForValidation(key) }
       }),
   )
+}
+
+function readShortCommands() {
+  const lines = readFileSync(SHORT_COMMANDS_FILE, 'utf8').trim().split('\n')
+  return lines.map((line) => {
+    const [area, text] = line.split('\t')
+    return { text, label: area === 'attack' ? 1 : 0 }
+  })
 }
 
 /** The same for texts that differ in case, spaces and signs only. */
@@ -90,7 +105,11 @@ function trainAndMeasure(rows, print) {
   const counted = rows.filter(isCounted)
   for (const row of counted) row.windows = windowsOfText(row.text)
   const learned = counted.filter(({ validation }) => !validation)
-  const made = makeSamples({
+  const judging = new Set(readShortCommands().map(({ text }) => keyOf(text)))
+  const commands = makeCommands(COMMANDS).filter(
+    ({ text }) => !text.split('\n').some((line) => judging.has(keyOf(line))),
+  )
+  const samples = makeSamples({
     ...SAMPLES,
     goals: rows
       .filter(({ set }) => HARMFUL_SETS.includes(set))
@@ -98,7 +117,8 @@ function trainAndMeasure(rows, print) {
     carriers: learned
       .filter((row) => isBenign(row) && CARRIER_SETS.includes(row.set) && row.text.length > 250)
       .map(({ text }) => text),
-  }).map((sample) => ({ ...sample, windows: windowsOfText(sample.text) }))
+  })
+  const made = [...samples, ...commands].map((sample) => ({ ...sample, windows: windowsOfText(sample.text) }))
   const scoreOf = (networks) => (row) => Math.max(...row.windows.map((window) => logitOf(networks, window)))
   const validation = counted.filter((row) => row.validation)
 
@@ -135,17 +155,16 @@ function anchorsOf(benign) {
   const top = at(0.001)
   const anchors = [
     [at(0.5), 0],
-    [at(0.06), 20],
-    [at(0.02), 50],
+    [at(0.04), 20],
+    [at(0.015), 50],
     [at(0.004), 80],
   ]
   const steps = [...anchors, [Math.max(top, anchors[3][0] + 1.5), 92], [Math.max(top, anchors[3][0] + 1.5) + 6, 100]]
   return steps.map(([logit, score]) => [Number(logit.toFixed(4)), score])
 }
 
-function measureShipped(rows, sets, print, weights) {
+function measureShipped(rows, sets, print, classifier) {
   const counted = rows.filter(isCounted)
-  const classifier = weights && classifierOf(weights)
   const times = []
   const perSet = new Map()
   const isChosen = ({ set }) => sets.length === 0 || sets.includes(set)
@@ -193,6 +212,20 @@ function measureShipped(rows, sets, print, weights) {
   print(
     `time per KB of texts of 0.5 to 2 KB: p50 ${figures.time.p50.toFixed(0)} µs, p99 ${figures.time.p99.toFixed(0)} µs`,
   )
+  return figures
+}
+
+function measureShortCommands(print, classifier) {
+  const rows = readShortCommands().map((row) => ({ ...row, risk: scanText(row.text, { classifier }).riskScore }))
+  const figuresOf = (risks) => ({
+    rows: risks.length,
+    atFlag: shareAbove(risks, FLAG_SCORE - 1),
+    atBlock: shareAbove(risks, BLOCK_SCORE - 1),
+  })
+  const risksOf = (label) => rows.filter((row) => row.label === label).map(({ risk }) => risk)
+  const figures = { benign: figuresOf(risksOf(0)), attacks: figuresOf(risksOf(1)) }
+  const shares = ({ rows, atFlag, atBlock }) => `${percent(atBlock)} of ${rows} at BLOCK, ${percent(atFlag)} at FLAG`
+  print(`short commands: ${shares(figures.benign)} or more; short attacks: ${shares(figures.attacks)} or more`)
   return figures
 }
 
@@ -282,7 +315,7 @@ function writeTraining(rows, { leftOut, made, weights }, measured) {
     training: TRAINING,
     licences: 'sets of eval/injection, each under MIT, Apache-2.0, CC0 or CC BY; made samples are of this repository',
     rows: counts,
-    madeSamples: { ...SAMPLES, rows: made, goals: HARMFUL_SETS, carriers: CARRIER_SETS },
+    madeSamples: { ...SAMPLES, commands: COMMANDS, rows: made, goals: HARMFUL_SETS, carriers: CARRIER_SETS },
     leftOut,
     validation: measured,
   }
