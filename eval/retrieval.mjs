@@ -185,13 +185,18 @@ async function evaluateSteps(db, indexId, queries) {
     '+ further terms': {},
     '+ neighbours': { neighbours: true },
     '+ pairs': { neighbours: true, pairs: true },
+    '+ fillers': { neighbours: true, pairs: true, fillers: true },
   }
   const found = {}
-  for (const [name, { terms = () => true, neighbours = false, pairs = false }] of Object.entries(steps)) {
+  for (const [name, { terms = () => true, neighbours = false, ...read }] of Object.entries(steps)) {
     const figures = []
     for (const { text, relevant } of queries) {
       const query = queryOf(text)
-      const asked = { ...query, terms: query.terms.filter(terms), pairs: pairs ? query.pairs : [] }
+      const asked = {
+        terms: query.terms.filter(terms),
+        pairs: read.pairs ? query.pairs : [],
+        fillers: read.fillers ? query.fillers : [],
+      }
       const matches = await rankPassages(db, { tenantId: TENANT, indexId }, asked, PASSAGES, { neighbours })
       figures.push(ndcgAt10(documentsOf(matches), relevant))
     }

@@ -4,6 +4,7 @@ import type { DOCUMENT_SORTS, IndexDocument } from '../../shared/wire/indexes.ts
 import { type Actor, type ChangeDeps, change } from '../audit/change.ts'
 import type { Db } from '../db/database.ts'
 import { contains, type Page, pageOf } from '../db/list-page.ts'
+import { documentActivity } from './document-activity.ts'
 import type { IndexKey } from './document-store.ts'
 import { mergeSegments } from './merge.ts'
 import { removeDocument } from './replacement.ts'
@@ -62,14 +63,13 @@ export async function deleteDocument(index: IndexRow, documentId: string, deps: 
       .returning(['source', 'passage_count'])
       .executeTakeFirst()
     if (!deleted) throw documentNotFound()
-    await record({
-      type: 'index_management',
-      operation: 'delete_document',
-      resourceType: 'index',
-      resourceId: index.id,
-      description: `deleted "${deleted.source}" from index "${index.name}"`,
-      metadata: { document: deleted.source, passages: deleted.passage_count },
-    })
+    await record(
+      documentActivity(index, {
+        operation: 'delete_document',
+        document: { id: documentId, source: deleted.source },
+        facts: { passages: deleted.passage_count },
+      }),
+    )
   })
   await removeDocument(deps.db, { ...key, documentId })
   await mergeSegments(deps.db, key, isoTime(deps.clock.now()))

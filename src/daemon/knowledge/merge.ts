@@ -82,8 +82,10 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
   }
 }
 
-/** More slices hold the store for a shorter time each, fewer write less often. */
+/** More slices hold up the daemon for a shorter time each, while their terms are put together. */
 const SLICES = 32
+/** About 3 KB each. A commit of its own for each slice would take most of the time that small segments take. */
+const PAGES_PER_TRANSACTION = 32
 
 type Merge = { sources: readonly Segment[]; ordinals: readonly Int32Array[]; pageCount: number }
 
@@ -96,13 +98,17 @@ async function writeMerged(
   // Page counts are powers of two, and a term's page its hash modulo them. So the terms of every nth page of each source
   // are those of every nth page of the result, and a merge can go through them slice by slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
+  let merged = new Map<number, Uint8Array>()
   for (let slice = 0; slice < slices; slice++) {
     const names = sources.map((source) =>
       everyNth(slice, slices, source.pageCount).map((page) => pageName(source.id, page)),
     )
     const pages = await findPages(db, tenantId, names.flat())
     const ofSources = names.map((ofSource) => ofSource.flatMap((name) => pages.get(name) ?? []))
-    await insertPages(db, tenantId, id, mergePages(ofSources, ordinals, pageCount))
+    for (const [page, terms] of mergePages(ofSources, ordinals, pageCount)) merged.set(page, terms)
+    if (merged.size < PAGES_PER_TRANSACTION && slice < slices - 1) continue
+    await insertPages(db, tenantId, id, merged)
+    merged = new Map()
   }
 }
 

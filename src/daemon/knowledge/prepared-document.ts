@@ -1,7 +1,7 @@
 import { deserialize, serialize } from 'node:v8'
 import type { Passage } from './chunking.ts'
 import { pageCountOf } from './postings.ts'
-import { mergePages, type SegmentTerms, termsOf } from './segment.ts'
+import { mergePages, type SegmentTerms, type TitledPassages, termsOf } from './segment.ts'
 
 /**
  * A document that only has to be stored: its passages in batches (`unpackPassages`), and the parts of the inverted index
@@ -23,23 +23,24 @@ const PASSAGES_PER_BATCH = 50
 /** As large as merging makes them, so that those of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
 
+/** Documents of at most so many passages are stored together, in one segment: a commit costs more than they do. */
+export const SMALL_PASSAGES = PASSAGES_PER_BATCH
+
 /** Takes passages, whose positions follow each other, apart into terms. A document without a title is called by its `source`. */
 export function prepareDocument(title: string, source: string, passages: Iterable<Passage>): PreparedDocument {
-  // The name of a file says less of what is in it than it looks.
-  const spoken = title === source ? '' : title
+  const spoken = spokenTitle(title, source)
   const batches: Uint8Array[] = []
   const segments: PackedSegment[] = []
   let batch: Passage[] = []
   let segment: Passage[] = []
   let passageCount = 0
   const endBatch = () => {
-    // The bytes that serialize() returns may be a part of a larger buffer, which could not be handed on.
-    if (batch.length > 0) batches.push(new Uint8Array(serialize(batch)))
+    if (batch.length > 0) batches.push(packPassages(batch))
     batch = []
   }
   const endSegment = () => {
     const first = segment[0]?.position
-    if (first !== undefined) segments.push(packSegment(first, termsOf(segment, spoken)))
+    if (first !== undefined) segments.push(packSegment(first, termsOf([{ title: spoken, passages: segment }])))
     segment = []
   }
   for (const passage of passages) {
@@ -53,6 +54,42 @@ export function prepareDocument(title: string, source: string, passages: Iterabl
   endSegment()
   return { title: title || source, passageCount, batches, segments }
 }
+
+/** Several documents of which the small ones share a segment. */
+export type Preparation = {
+  /** As `prepareDocument`; one of at most SMALL_PASSAGES comes without segments of its own. */
+  add(title: string, source: string, passages: Iterable<Passage>): PreparedDocument
+  /** The passages of all small documents one behind the other, counted from 0; undefined when there were none. */
+  together(): PackedSegment | undefined
+}
+
+export function beginPreparation(): Preparation {
+  const small: TitledPassages[] = []
+  return {
+    add(title, source, passages) {
+      const rest = passages[Symbol.iterator]()
+      const head: Passage[] = []
+      for (let next = rest.next(); !next.done; next = rest.next()) {
+        head.push(next.value)
+        if (head.length > SMALL_PASSAGES) return prepareDocument(title, source, joined(head, rest))
+      }
+      small.push({ title: spokenTitle(title, source), passages: head })
+      return { title: title || source, passageCount: head.length, batches: [packPassages(head)], segments: [] }
+    },
+    together: () => (small.length === 0 ? undefined : packSegment(0, termsOf(small))),
+  }
+}
+
+function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<Passage> {
+  yield* head
+  for (let next = rest.next(); !next.done; next = rest.next()) yield next.value
+}
+
+/** The name of a file says less of what is in it than it looks. */
+const spokenTitle = (title: string, source: string): string => (title === source ? '' : title)
+
+/** The bytes that serialize() returns may be a part of a larger buffer, which could not be handed on. */
+const packPassages = (passages: readonly Passage[]): Uint8Array => new Uint8Array(serialize(passages))
 
 export const unpackPassages = (batch: Uint8Array): Passage[] => deserialize(batch)
 

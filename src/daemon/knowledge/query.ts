@@ -4,8 +4,11 @@ import { characterBorder, joinedWords, withoutStopWords } from '../text/words.ts
 
 /** What is looked for. A passage need not hold what is not `required`; where such a term occurs nowhere, nobody misses it. */
 export type QueryTerm = { term: string; weight: number; required: boolean }
-/** `pairs`: words that stand side by side in the query, but for words without meaning. */
-export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[] }
+/**
+ * `pairs`: words that stand side by side in the query, but for words without meaning. `fillers`: those words, which find
+ * nothing by themselves.
+ */
+export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
 
 /** More words make a query slow and hardly better. */
 const QUERY_WORDS = 64
@@ -19,7 +22,9 @@ const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, 
 export function queryOf(whole: string): Query {
   // Twice, because some single characters stand for up to eighteen; and not normalized as a whole, which may be long.
   const text = beginning(beginning(whole).normalize('NFKC'))
-  const units = longest(meaningful(text))
+  const all = unitsOf(text)
+  const spoken = meaningful(text, all)
+  const units = longest(spoken)
   const terms = new Map<string, QueryTerm>()
   const counts = new Map<string, number>()
   for (const { term, further } of units) {
@@ -35,7 +40,7 @@ export function queryOf(whole: string): Query {
   for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
     for (const { term } of unitsOf(joined)) add(terms, { term, weight: 1, required: false })
   }
-  return { terms: [...terms.values()], pairs: pairsOf(units) }
+  return { terms: [...terms.values()], pairs: pairsOf(units), fillers: fillersOf(all, spoken) }
 }
 
 const beginning = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
@@ -50,9 +55,15 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
 }
 
 /** Without the words that carry no meaning, unless there are no others. */
-function meaningful(text: string): Unit[] {
+function meaningful(text: string, all: Unit[]): Unit[] {
   const units = unitsOf(withoutStopWords(text))
-  return units.length > 0 ? units : unitsOf(text)
+  return units.length > 0 ? units : all
+}
+
+function fillersOf(all: readonly Unit[], spoken: readonly Unit[]): string[] {
+  const kept = new Set(spoken.map(({ term }) => term))
+  const left = new Set(all.map(({ term }) => term).filter((term) => !kept.has(term)))
+  return [...left].slice(0, QUERY_WORDS)
 }
 
 /** Of a long query the longest words, because they are the rarest, in their order. */

@@ -13,6 +13,8 @@ const NEIGHBOUR_SHARE = 0.3
 const PAIR_WEIGHT = 0.3
 /** Words further apart have nothing to do with each other. */
 const PAIR_DISTANCE = 8
+/** What a word without meaning of its own is worth, beside a word of the same rarity. */
+const FILLER_WEIGHT = 0.25
 /** Two that are near count half as often as two side by side. */
 const NEAR_SHARE = 0.5
 
@@ -22,6 +24,10 @@ export type Found = readonly (readonly (Postings | undefined)[])[]
 /** A passage and its rank among those that a query finds; `score` 0 to 1. */
 export type Candidate = { id: number; score: number; segment: number; ordinal: number }
 
+/** The words of a passage that a query asks of: where each stands, and how many the passage has in all. */
+export type PassageText = { places: ReadonlyMap<string, readonly number[]>; length: number }
+export type Filler = { term: string; idf: number }
+
 type Weighed = QueryTerm & { idf: number; postings: readonly (Postings | undefined)[] }
 
 /** One query over the segments of an index. Pure: the same passages have the same scores on every engine. */
@@ -30,6 +36,8 @@ export class Ranking {
   readonly #gone: readonly (Uint8Array | undefined)[]
   readonly #terms: Weighed[]
   readonly #pairs: { pair: readonly [string, string]; idf: number }[]
+  readonly #fillers: readonly string[]
+  readonly #readFor: readonly string[]
   readonly #usualLength: number
   /** What a passage about nothing but the query would have. */
   readonly #whole: number
@@ -53,8 +61,7 @@ export class Ranking {
     this.#terms = query.terms.flatMap((term, at) => {
       const postings = found[at] ?? []
       const count = this.#count(postings)
-      // The rarer a word is in this index, the more it says.
-      const idf = Math.log(1 + (passages - count + 0.5) / (count + 0.5))
+      const idf = rarity(count, passages)
       if (count > 0) idfs.set(term.term, idf)
       return count > 0 || term.required ? { ...term, idf, postings } : []
     })
@@ -62,6 +69,8 @@ export class Ranking {
       const idf = ((idfs.get(one) ?? Number.NaN) + (idfs.get(other) ?? Number.NaN)) / 2
       return Number.isNaN(idf) ? [] : { pair: [one, other] as const, idf }
     })
+    this.#fillers = query.fillers
+    this.#readFor = [...this.#pairs.flatMap(({ pair }) => pair), ...query.fillers]
     const ofTerms = this.#terms.reduce((sum, { weight, idf }) => sum + weight * idf, 0)
     this.#whole = ofTerms + PAIR_WEIGHT * this.#pairs.reduce((sum, { idf }) => sum + idf, 0)
   }
@@ -114,18 +123,38 @@ export class Ranking {
     return score / this.#whole
   }
 
-  /** What is to be added to the score of a passage because words of the query stand together in it as they do there. */
-  ofPairs(body: string): number {
-    if (this.#pairs.length === 0) return 0
-    const wanted = new Map<string, number[]>(this.#pairs.flatMap(({ pair }) => pair.map((term) => [term, []])))
+  /** Where a passage has the words of which `ofText` asks. */
+  read(body: string): PassageText {
+    const places = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
     const units = unitsOf(body)
-    for (const [place, { term }] of units.entries()) wanted.get(term)?.push(place)
+    for (const [place, { term }] of units.entries()) places.get(term)?.push(place)
+    return { places, length: units.length }
+  }
+
+  /** The fillers of the query with their rarity among the best passages, which is what tells these apart. */
+  weighFillers(best: readonly PassageText[]): Filler[] {
+    return this.#fillers.map((term) => {
+      const count = best.reduce((sum, { places }) => sum + (places.get(term)?.length ? 1 : 0), 0)
+      return { term, idf: rarity(count, best.length) }
+    })
+  }
+
+  /**
+   * What is to be added to the score of a passage because words of the query stand together in it as they do there, and
+   * because it has its fillers too ("categories for", "not at all").
+   */
+  ofText({ places, length }: PassageText, fillers: readonly Filler[]): number {
+    const placesOf = (term: string) => places.get(term) ?? []
     let score = 0
     for (const { pair, idf } of this.#pairs) {
-      const count = nearness(wanted.get(pair[0]) ?? [], wanted.get(pair[1]) ?? [])
-      if (count > 0) score += idf * this.#saturation(count, units.length)
+      const count = nearness(placesOf(pair[0]), placesOf(pair[1]))
+      if (count > 0) score += PAIR_WEIGHT * idf * this.#saturation(count, length)
     }
-    return (PAIR_WEIGHT * score) / this.#whole
+    for (const { term, idf } of fillers) {
+      const count = placesOf(term).length
+      if (count > 0) score += FILLER_WEIGHT * idf * this.#saturation(count, length)
+    }
+    return score / this.#whole
   }
 
   #saturation(frequency: number, length: number): number {
@@ -159,6 +188,9 @@ export class Ranking {
     return scores
   }
 }
+
+/** The rarer a word is among passages, the more it says. */
+const rarity = (count: number, passages: number): number => Math.log(1 + (passages - count + 0.5) / (count + 0.5))
 
 const byScore = (one: Candidate, other: Candidate): number => other.score - one.score || one.id - other.id
 

@@ -26,8 +26,8 @@ const DELETED_PER_TRANSACTION = 200
 /** About 3 KB each. */
 const PAGES_PER_TRANSACTION = 32
 
-/** Runs `publish` in a transaction and commits it: whoever has more to write with it does so there. */
-export type InPublication = (publish: (tx: Db) => Promise<DocumentKey[]>) => Promise<DocumentKey[]>
+/** Runs `publish` in a transaction and commits it: whoever has more to write with it, of this document, does so there. */
+export type InPublication = (publish: (tx: Db) => Promise<DocumentKey[]>, documentId: string) => Promise<DocumentKey[]>
 
 /** A document as its sender has it, beside what was made of it. */
 export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'> & { prepared: PreparedDocument }
@@ -49,7 +49,7 @@ export async function replaceDocument(
   let replaced: DocumentKey[]
   try {
     await writePrepared(db, draft, prepared, { now, signal })
-    replaced = await inPublication((tx) => publishDraft(tx, draft, document.source))
+    replaced = await inPublication((tx) => publishDraft(tx, draft, document.source), draft.documentId)
   } catch (error) {
     await removeDocument(db, draft)
     if (await isDeleted(db, index)) {
@@ -105,7 +105,7 @@ export async function writePages(
 /**
  * Does for small documents in one transaction what `replaceDocument` does for each in many: from its commit on a search
  * finds all of them, each in the place of the one with the same `source`. `segment` is that of all their passages.
- * @returns the documents whose places they took. They are discarded, and to be removed after the commit
+ * @returns their ids, in their order, and the documents whose places they took. Those are discarded, and to be removed after the commit
  * (`removeDocument`); the index may then have segments to merge.
  */
 export async function publishTogether(
@@ -113,14 +113,14 @@ export async function publishTogether(
   index: IndexKey,
   documents: readonly DocumentToStore[],
   { segment, now }: { segment: PackedSegment; now: string },
-): Promise<{ source: string; documentId: string }[]> {
+): Promise<{ documentIds: string[]; replaced: { source: string; documentId: string }[] }> {
   const { drafts, replaced } = await insertPublished(
     tx,
     index,
     documents.map((document) => toNew(document, now)),
   )
   const [first] = drafts
-  if (first === undefined) return []
+  if (first === undefined) return { documentIds: [], replaced }
   const passagesOf = documents.map(({ prepared }, at) => ({
     draft: drafts[at] as Draft,
     passages: prepared.batches.flatMap(unpackPassages),
@@ -130,7 +130,7 @@ export async function publishTogether(
   const documentId = documents.length > 1 ? null : first.documentId
   await insertSegment(tx, index, { id, documentId, state: 'published', ...placed(segment, first) }, now)
   await insertPages(tx, index.tenantId, id, new Map(pagesOf(segment).entries()))
-  return replaced
+  return { documentIds: drafts.map((draft) => draft.documentId), replaced }
 }
 
 const toNew = ({ source, contentHash, prepared }: DocumentToStore, now: string): NewDocument => ({

@@ -36,7 +36,7 @@ export type Search = (index: IndexKey, query: string, limit: number, options?: S
 
 /** So many passages are looked at with their neighbours. */
 const CANDIDATES = 100
-/** So many are read for words that stand together. */
+/** So many are read for words that stand together, and for those without meaning. */
 const READ = 50
 
 /**
@@ -45,8 +45,8 @@ const READ = 50
  *
  * `score` is the share of the query's weight that the passage carries, 0 to 1: each word weighs more the fewer passages
  * of the index hold it, and counts in full only when the passage is about little else (BM25's saturation; words in
- * headings count double). Words of the query that stand together in the passage add to it, and so does a part of what the
- * passages beside it say. A passage of usual length with every word once is near 0.45. Passages rank by it, and scores of
+ * headings count double). Words of the query that stand together in the passage add to it, so does a part of what the
+ * passages beside it say, and so do, a little, the words of the query that have no meaning of their own. A passage of usual length with every word once is near 0.45. Passages rank by it, and scores of
  * different queries and of both engines can be compared.
  */
 export async function searchPassages(
@@ -84,7 +84,9 @@ export async function rankPassages(
       return { row, score: neighbours ? ranking.withNeighbours(candidate, document) : candidate.score }
     })
     .sort(byScore)
-  for (const match of matches.slice(0, Math.max(limit, READ))) match.score += ranking.ofPairs(match.row.body)
+  const read = matches.slice(0, Math.max(limit, READ)).map((match) => ({ match, text: ranking.read(match.row.body) }))
+  const fillers = ranking.weighFillers(read.slice(0, READ).map(({ text }) => text))
+  for (const { match, text } of read) match.score = Math.min(1, match.score + ranking.ofText(text, fillers))
   return matches.sort(byScore).slice(0, limit).map(toMatch)
 }
 

@@ -17,30 +17,35 @@ const LENGTH_MAX = 0xffff
 
 type PassageText = Pick<Passage, 'headings' | 'body'>
 
-/** The terms of passages. `title` is what their document is called where their headings do not say it. */
-export function termsOf(passages: readonly PassageText[], title: string): SegmentTerms {
+/** Passages of one document. `title` is what it is called where its headings do not say it. */
+export type TitledPassages = { title: string; passages: readonly PassageText[] }
+
+/** The terms of passages, one behind the other. */
+export function termsOf(documents: readonly TitledPassages[]): SegmentTerms {
   const terms = new Map<string, Postings>()
-  const lengths = new Uint16Array(passages.length)
-  const titleUnits = unitsOf(title)
-  for (const [ordinal, { headings, body }] of passages.entries()) {
-    const frequencies = new Map<string, number>()
-    const fields: [Unit[], number][] = [
-      [unitsOf(body), 1],
-      [unitsOf(headings), HEADING_WEIGHT],
-    ]
-    if (!headings.includes(title)) fields.push([titleUnits, 1])
-    let length = 0
-    for (const [units, weight] of fields) {
-      length += units.length
-      for (const { term, further } of units) {
-        frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
-        for (const { term } of further) frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
+  const lengths: number[] = []
+  for (const { title, passages } of documents) {
+    const titleUnits = unitsOf(title)
+    for (const { headings, body } of passages) {
+      const frequencies = new Map<string, number>()
+      const fields: [Unit[], number][] = [
+        [unitsOf(body), 1],
+        [unitsOf(headings), HEADING_WEIGHT],
+      ]
+      if (!headings.includes(title)) fields.push([titleUnits, 1])
+      let length = 0
+      for (const [units, weight] of fields) {
+        length += units.length
+        for (const { term, further } of units) {
+          frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
+          for (const { term } of further) frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
+        }
       }
+      const ordinal = lengths.push(Math.min(length, LENGTH_MAX)) - 1
+      for (const [term, frequency] of frequencies) add(terms, term, ordinal, frequency)
     }
-    lengths[ordinal] = Math.min(length, LENGTH_MAX)
-    for (const [term, frequency] of frequencies) add(terms, term, ordinal, frequency)
   }
-  return { lengths, pages: toPages(terms, pageCountOf(passages.length)) }
+  return { lengths: Uint16Array.from(lengths), pages: toPages(terms, pageCountOf(lengths.length)) }
 }
 
 function add(terms: Map<string, Postings>, term: string, ordinal: number, frequency: number): void {

@@ -5,12 +5,14 @@ import { isoTime } from '../../shared/time.ts'
 import type { TrainResponse } from '../../shared/wire/indexes.ts'
 import { type Activity, type Actor, type ChangeDeps, change } from '../audit/change.ts'
 import type { Db } from '../db/database.ts'
+import { documentActivity } from './document-activity.ts'
 import type { DocumentScreening } from './document-screening.ts'
 import { findDocuments } from './document-store.ts'
 import type { Extractor } from './extract/pool.ts'
 import { UnreadableDocument } from './extract/unreadable.ts'
 import { EXTRACTION_VERSION } from './extract/version.ts'
 import { mergeSegments } from './merge.ts'
+import { type PackedSegment, SMALL_PASSAGES } from './prepared-document.ts'
 import {
   type DocumentToStore,
   publishTogether,
@@ -47,15 +49,14 @@ export async function trainIndex(
   const { db, clock } = deps
   await removeAbandoned(db, index.tenant_id, isoTime(clock.now() - ABANDONED_MS))
   const { outcomes, toRead } = await sortOut(uploads, index, screening, db)
-  let small: DocumentToStore[] = []
-  const storeSmall = async () => {
-    const documents = small
-    small = []
-    await storeTogether(documents, index, deps, by)
-  }
   for (const files of readTogether(toRead)) {
     by.signal.throwIfAborted()
-    const read = await deps.extractor.read(files, { lane: index.tenant_id, signal: by.signal }, screening.rules)
+    const { files: read, together } = await deps.extractor.read(
+      files,
+      { lane: index.tenant_id, signal: by.signal },
+      screening.rules,
+    )
+    const small: DocumentToStore[] = []
     for (const [at, { document: prepared, hits }] of read.entries()) {
       const { source, contentHash, place } = files[at] as NewUpload
       screening.add(hits)
@@ -65,11 +66,11 @@ export async function trainIndex(
       }
       const document = { source, contentHash, prepared }
       if (prepared.passageCount > SMALL_PASSAGES) await storeAlone(document, index, deps, by)
-      else if (small.push(document) && countPassages(small) >= PASSAGES_TOGETHER) await storeSmall()
+      else small.push(document)
       outcomes[place] = { name: source, status: 'indexed', chunks: prepared.passageCount }
     }
+    if (together !== undefined) await storeTogether(small, together, index, deps, by)
   }
-  await storeSmall()
   return outcomes
 }
 
@@ -112,9 +113,9 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
 }
 
 const SMALL_BYTES = 65_536
-const BYTES_TOGETHER = 262_144
+const BYTES_TOGETHER = 131_072
 
-/** Small files in groups, others alone, in their order. */
+/** Small files in groups, which are stored together as well, others alone, in their order. */
 function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   let group: NewUpload[] = []
   let bytes = 0
@@ -130,13 +131,6 @@ function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   if (group.length > 0) yield group
 }
 
-/** A document of more passages is stored alone; smaller ones together, because a commit costs more than a few passages. */
-const SMALL_PASSAGES = 50
-const PASSAGES_TOGETHER = 100
-
-const countPassages = (documents: readonly DocumentToStore[]): number =>
-  documents.reduce((sum, { prepared }) => sum + prepared.passageCount, 0)
-
 async function storeAlone(document: DocumentToStore, index: IndexRow, deps: TrainDeps, by: Training): Promise<void> {
   const { db, clock } = deps
   const key = { tenantId: index.tenant_id, indexId: index.id }
@@ -146,11 +140,11 @@ async function storeAlone(document: DocumentToStore, index: IndexRow, deps: Trai
     { ...document, now: isoTime(clock.now()) },
     {
       signal: by.signal,
-      inPublication: (publish) =>
+      inPublication: (publish, documentId) =>
         change(deps, by, async ({ tx, caller, record }) => {
           await requireStillUsable(tx, caller, index)
           const replaced = await publish(tx)
-          await record(trained(document, index, replaced.length > 0))
+          await record(trained(document, documentId, index, replaced.length > 0))
           return replaced
         }),
     },
@@ -159,35 +153,40 @@ async function storeAlone(document: DocumentToStore, index: IndexRow, deps: Trai
 
 async function storeTogether(
   documents: readonly DocumentToStore[],
+  segment: PackedSegment,
   index: IndexRow,
   deps: TrainDeps,
   by: Training,
 ): Promise<void> {
-  if (documents.length === 0) return
-  const { db, clock, extractor } = deps
+  const { db, clock } = deps
   const key = { tenantId: index.tenant_id, indexId: index.id }
   const now = isoTime(clock.now())
-  const segments = documents.flatMap(({ prepared }) => prepared.segments)
-  const segment = await extractor.join(segments, { lane: index.tenant_id, signal: by.signal })
   const replaced = await change(deps, by, async ({ tx, caller, record }) => {
     await requireStillUsable(tx, caller, index)
-    const replaced = await publishTogether(tx, key, documents, { segment, now })
+    const { documentIds, replaced } = await publishTogether(tx, key, documents, { segment, now })
     const sources = new Set(replaced.map(({ source }) => source))
-    await record(...documents.map((document) => trained(document, index, sources.has(document.source))))
+    const entries = documents.map((document, at) =>
+      trained(document, documentIds[at] as string, index, sources.has(document.source)),
+    )
+    await record(...entries)
     return replaced
   })
   for (const { documentId } of replaced) await removeDocument(db, { ...key, documentId })
   await mergeSegments(db, key, now)
 }
 
-const trained = ({ source, contentHash, prepared }: DocumentToStore, index: IndexRow, replaced: boolean): Activity => ({
-  type: 'index_management',
-  operation: 'train',
-  resourceType: 'index',
-  resourceId: index.id,
-  description: `trained index "${index.name}" with "${source}"`,
-  metadata: { document: source, contentHash, passages: prepared.passageCount, replaced },
-})
+const trained = (
+  { source, contentHash, prepared }: DocumentToStore,
+  id: string,
+  index: IndexRow,
+  replaced: boolean,
+): Activity =>
+  documentActivity(index, {
+    operation: 'train',
+    document: { id, source },
+    facts: { passages: prepared.passageCount, replaced },
+    content: { contentHash },
+  })
 
 /** No document takes so long to be written; what is older and not published was left behind by a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS

@@ -3,10 +3,12 @@ import { expect, test } from 'vitest'
 import type { Passage } from '../../../src/daemon/knowledge/chunking.ts'
 import { decodePage } from '../../../src/daemon/knowledge/postings.ts'
 import {
+  beginPreparation,
   joinSegments,
   type PackedSegment,
   pagesOf,
   prepareDocument,
+  SMALL_PASSAGES,
   unpackPassages,
 } from '../../../src/daemon/knowledge/prepared-document.ts'
 
@@ -53,6 +55,23 @@ test('segments that are joined say what one segment of all their passages says',
       expect(joined.lengths).toEqual(whole?.lengths)
       expect(joined.ends.length).toBe(whole?.ends.length)
     }),
+  )
+})
+
+test('small documents that are prepared together share a segment, which says what theirs would, joined', () => {
+  fc.assert(
+    fc.property(fc.array(passages(60), { minLength: 1, maxLength: 6 }), (documents) => {
+      const preparation = beginPreparation()
+      const together = documents.map((all, at) => preparation.add(`Title ${at}`, 'a.md', all))
+      const alone = documents.map((all, at) => prepareDocument(`Title ${at}`, 'a.md', all))
+      const isSmall = ({ passageCount }: { passageCount: number }) => passageCount <= SMALL_PASSAGES
+      expect(together.filter((one) => !isSmall(one))).toEqual(alone.filter((one) => !isSmall(one)))
+      expect(together.filter(isSmall)).toEqual(alone.filter(isSmall).map((one) => ({ ...one, segments: [] })))
+      const shared = preparation.together()
+      const small = alone.filter(isSmall).flatMap(({ segments }) => segments)
+      expect(shared && termsIn(shared)).toEqual(small.length > 0 ? termsIn(joinSegments(small)) : undefined)
+    }),
+    { numRuns: 40 },
   )
 })
 

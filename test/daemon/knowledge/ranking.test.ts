@@ -106,6 +106,17 @@ describe('of two passages with the same words', () => {
     expect(first?.score).toBeGreaterThan(second?.score ?? 1)
   })
 
+  test('the one with the other words of the query comes first, and such words find nothing by themselves', async () => {
+    const found = await best(
+      'What are the other categories for?',
+      'Two categories are used by this standard, and they have names and numbers.',
+      'Two categories are used by this standard, and others are for what it names.',
+      'What are the others for?',
+    )
+    expect(found.map(({ source }) => source)).toEqual(['1.md', '0.md'])
+    expect(found[0]?.score).toBeGreaterThan(found[1]?.score ?? 1)
+  })
+
   test('the one with the diacritics of the query comes first, and the other one is found too', async () => {
     expect(await best('ma', 'mã', 'ma')).toHaveLength(2)
     expect((await best('mã', 'ma', 'mã')).map(({ source }) => source)).toEqual(['1.md', '0.md'])

@@ -26,5 +26,10 @@ export type FileOutcome = { hits: GuardHit[] } & (
   | { unreadable: string; cause: string | undefined }
 )
 
-/** What a worker answers a task with, once; `outcomes` are in the order of the files. */
-export type WorkerMessage = { kind: 'read'; outcomes: FileOutcome[] } | { kind: 'joined'; segment: PackedSegment }
+/**
+ * What a worker answers a task with, once; `outcomes` are in the order of the files, and so are the small documents among
+ * them in `together` (see Preparation).
+ */
+export type WorkerMessage =
+  | { kind: 'read'; outcomes: FileOutcome[]; together: PackedSegment | undefined }
+  | { kind: 'joined'; segment: PackedSegment }

@@ -20,6 +20,9 @@ export type WorkFor = { lane: string; signal: AbortSignal }
 /** A document that is ready to be stored, or why there is none; `hits` are what rules found in it. */
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
+/** What was read, in the order of the files. `together`: the segment of the small documents among them (see Preparation). */
+export type ReadFiles = { files: ReadFile[]; together: PackedSegment | undefined }
+
 export type Extractor = {
   /**
    * Reads files of any kind in a thread of its own, within limits of time and memory, does what rules ask about what they
@@ -28,7 +31,7 @@ export type Extractor = {
    * @param rules RuleSources in JSON; without it nothing is looked for
    * @throws the reason of `signal`
    */
-  read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFile[]>
+  read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles>
   /** Makes the segment of passages that are stored already. @throws the reason of `signal` */
   prepare(documents: readonly PassagesToPrepare[], by: WorkFor): Promise<PackedSegment>
   /** Makes one segment of several. @throws the reason of `signal` */
@@ -106,23 +109,28 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
     return (message as Extract<WorkerMessage, { kind: 'joined' }>).segment
   }
 
-  async function read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFile[]> {
+  async function read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles> {
     try {
       const message = await work({ kind: 'read', files, rules }, by)
-      const { outcomes } = message as Extract<WorkerMessage, { kind: 'read' }>
-      return outcomes.map((outcome, at) => {
+      const { outcomes, together } = message as Extract<WorkerMessage, { kind: 'read' }>
+      const read = outcomes.map((outcome, at) => {
         if ('document' in outcome) return outcome
         const { unreadable, cause, hits } = outcome
         if (cause !== undefined) log.info({ document: files[at]?.source, reason: cause }, 'document could not be read')
         return { document: new UnreadableDocument(unreadable), hits }
       })
+      return { files: read, together }
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
       // One of them took the thread along. The others are readable.
-      if (files.length === 1) return [{ document: error, hits: [] }]
-      const alone: ReadFile[] = []
-      for (const file of files) alone.push(...(await read([file], by, rules)))
-      return alone
+      if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
+      const alone: ReadFiles[] = []
+      for (const file of files) alone.push(await read([file], by, rules))
+      const segments = alone.flatMap(({ together }) => together ?? [])
+      return {
+        files: alone.flatMap((one) => one.files),
+        together: segments.length === 0 ? undefined : await makeSegment({ kind: 'join', segments }, by),
+      }
     }
   }
 

@@ -5,9 +5,11 @@ import { DOCUMENT_PASSAGES } from '../../../shared/spec-limits.ts'
 import type { GuardHit } from '../../guards/redaction.ts'
 import type { Passage } from '../chunking.ts'
 import {
+  beginPreparation,
   buffersOf,
   joinSegments,
   type PackedSegment,
+  type Preparation,
   type PreparedDocument,
   prepareDocument,
 } from '../prepared-document.ts'
@@ -32,23 +34,26 @@ port.on('message', async (task: WorkerTask) => {
     send({ kind: 'joined', segment }, buffersOf([segment]))
     return
   }
+  const preparation = beginPreparation()
   const outcomes: FileOutcome[] = []
   const buffers: ArrayBufferLike[] = []
   for (const file of task.files) {
-    const outcome = await tryToRead(file, task.rules)
+    const outcome = await tryToRead(file, task.rules, preparation)
     outcomes.push(outcome)
     if ('document' in outcome) buffers.push(...buffersOf(outcome.document.segments, outcome.document.batches))
   }
-  send({ kind: 'read', outcomes }, buffers)
+  const together = preparation.together()
+  if (together !== undefined) buffers.push(...buffersOf([together]))
+  send({ kind: 'read', outcomes, together }, buffers)
 })
 
 const prepared = ({ title, source, passages }: PassagesToPrepare): PackedSegment[] =>
   prepareDocument(title, source, passages).segments
 
-async function tryToRead(file: FileToRead, rules: string | undefined): Promise<FileOutcome> {
+async function tryToRead(file: FileToRead, rules: string | undefined, preparation: Preparation): Promise<FileOutcome> {
   const hits: GuardHit[] = []
   try {
-    return { document: await read(file, rules, hits), hits }
+    return { document: await read(file, rules, hits, preparation), hits }
   } catch (error) {
     if (!(error instanceof UnreadableDocument)) throw error
     const { message, cause } = error
@@ -61,13 +66,14 @@ async function read(
   { name, source, type, content }: FileToRead,
   rules: string | undefined,
   hits: GuardHit[],
+  preparation: Preparation,
 ): Promise<PreparedDocument> {
   const bytes =
     typeof content === 'string'
       ? await readFile(content)
       : Buffer.from(content.buffer, content.byteOffset, content.length)
   const { title, passages } = cut(await screened(await extract({ name, type, bytes }), rules, hits))
-  return prepareDocument(title, source, counted(passages))
+  return preparation.add(title, source, counted(passages))
 }
 
 /** What finds things is loaded by the first file that is under a rule. @throws UnreadableDocument when one blocks it */

@@ -51,7 +51,7 @@ const start = (deps: Partial<ExtractorDeps> = {}) => {
 }
 /** Reads one file. @throws what the extractor says of it */
 async function read(file: FileToRead, by: WorkFor = never): Promise<PreparedDocument> {
-  const [read] = await extractor.read([file], by)
+  const [read] = (await extractor.read([file], by)).files
   if (read === undefined || read.document instanceof UnreadableDocument) throw read?.document
   return read.document
 }
@@ -97,7 +97,7 @@ test.each(['hang', 'spin'])(
 test('of files that are read together, the one that ends the thread is given up and the others are read', async () => {
   start({ heapMb: 24 })
   const read = await extractor.read(['one', 'fill', 'two'].map(file), never)
-  expect(read.map(({ document: one }) => (one instanceof UnreadableDocument ? one.message : one.title))).toEqual([
+  expect(read.files.map(({ document: one }) => (one instanceof UnreadableDocument ? one.message : one.title))).toEqual([
     'one',
     'Reading the file takes too much memory; split it.',
     'two',
