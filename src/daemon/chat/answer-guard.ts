@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/time.ts'
+import type { Clock, Timer } from '../../shared/time.ts'
 import type { PolicyDocument } from '../../shared/wire/policies.ts'
 import { createCanaryDetector } from '../guards/canary/detector.ts'
 import type { Canary } from '../guards/canary/marker.ts'
@@ -7,7 +7,7 @@ import type { Guards } from '../guards/guards.ts'
 import { atOnce, createPacer, paced } from '../guards/pacer.ts'
 import type { ArmedDetector, GuardHit } from '../guards/redaction.ts'
 import { Channel, type ChannelRules } from '../guards/stream/channel.ts'
-import { createOutputGuard, type OutputGuard } from '../guards/stream/output-guard.ts'
+import { ASK_EVERY_MS, createOutputGuard, type OutputGuard } from '../guards/stream/output-guard.ts'
 import type { TextFormat } from '../guards/stream/text-view.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { ChatPart } from '../providers/provider.ts'
@@ -18,6 +18,11 @@ import type { Screened } from './screen.ts'
 export type AnswerGuard = Pick<OutputGuard, 'end'> & {
   /** As that of OutputGuard; others have a turn while it looks at much. Nothing may be passed before it is through. */
   pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]>
+  /**
+   * From now until it is cancelled, `send` gets what may leave of parts that were kept back only to be looked at together
+   * with more, when no more comes for a while. Between calls of `pass` only.
+   */
+  whenQuiet(send: (parts: readonly ChatPart[]) => void): { cancel(): void }
   /**
    * What was found in the whole answer, for the bill's commit: by those that stood in its way, and by those that only
    * count, for which nothing has to wait.
@@ -51,6 +56,8 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
   const heard =
     watching.length > 0 ? createHearing({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts) : undefined
 
+  const quiet = guard && createQuietWatch(guard, clock)
+
   function* passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]> {
     if (heard) yield* heard.counting()
     return guard ? yield* guard.passing(parts) : parts
@@ -62,8 +69,10 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
       shield?.hear(parts)
       if (!guard && !heard?.isDue) return parts
       pacer.resume()
-      return paced(passing(parts), pacer)
+      const work = passing(parts)
+      return paced(quiet ? quiet.around(work) : work, pacer)
     },
+    whenQuiet: (send) => quiet?.start(send) ?? NOTHING_WAITS,
     end: () => guard?.end() ?? [],
     incidents() {
       const hits = [...(guard?.hits ?? []), ...(heard?.end() ?? [])]
@@ -72,6 +81,55 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
       const leak = shield?.end()
       if (leak) incidents.push(leak)
       return incidents
+    },
+  }
+}
+
+const NOTHING_WAITS = { cancel() {} }
+
+/** Sees to it that nothing waits for more text longer than can be seen, when a model pauses. */
+function createQuietWatch(guard: OutputGuard, clock: Clock) {
+  let send: ((parts: readonly ChatPart[]) => void) | undefined
+  let timer: Timer | undefined
+  let isPassing = false
+  let failure: { error: unknown } | undefined
+
+  function watch(): void {
+    if (send && !timer && guard.isBehind) timer = clock.after(ASK_EVERY_MS, catchUp)
+  }
+
+  function catchUp(): void {
+    timer = undefined
+    // Whoever passes parts on now asks by itself, and watches again.
+    if (isPassing) return
+    try {
+      const parts = atOnce(guard.catchingUp())
+      if (parts.length > 0) send?.(parts)
+    } catch (error) {
+      // Nobody waits for this. The answer ends with it at its next part.
+      failure = { error }
+    }
+  }
+
+  return {
+    start(onParts: (parts: readonly ChatPart[]) => void) {
+      send = onParts
+      return {
+        cancel() {
+          send = undefined
+          timer?.cancel()
+        },
+      }
+    },
+    *around(work: Generator<void, readonly ChatPart[]>): Generator<void, readonly ChatPart[]> {
+      if (failure) throw failure.error
+      isPassing = true
+      try {
+        return yield* work
+      } finally {
+        isPassing = false
+        watch()
+      }
     },
   }
 }

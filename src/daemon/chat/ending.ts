@@ -21,12 +21,14 @@ export type Ending = {
 /** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
 export async function readAnswer(
   opened: OpenAnswer,
-  guard: Pick<AnswerGuard, 'pass' | 'end'>,
+  guard: Pick<AnswerGuard, 'pass' | 'end' | 'whenQuiet'>,
   answer: Answer,
   signal: AbortSignal,
 ): Promise<Ending> {
   const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
+  // What a slow client has not read then is bounded by what a guard keeps back.
+  const quiet = guard.whenQuiet((parts) => answer.add(parts))
   try {
     let batch = opened.firstBatch
     for (;;) {
@@ -44,6 +46,7 @@ export async function readAnswer(
     if (failure instanceof ProviderError) failure = addRest(guard, answer) ?? failure
     return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
   } finally {
+    quiet.cancel()
     opened.close(failure)
   }
 }

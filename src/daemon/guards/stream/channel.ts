@@ -77,6 +77,11 @@ export class Channel {
     return this.#raw.length
   }
 
+  /** Some of it has come since detectors were asked. */
+  get isBehind(): boolean {
+    return this.#end > this.#askedTo
+  }
+
   add(raw: string): void {
     this.#raw += raw
     this.#window += this.#view.add(raw)
@@ -89,12 +94,12 @@ export class Channel {
     const isLate = clock !== undefined && now - this.#askedAtMs >= ms
     // The first words of a channel are waited for.
     if (this.#settledTo > 0 && !isLate && this.#end - this.#askedTo < chars) return
-    this.#askedAtMs = now
     yield* this.settlingNow()
   }
 
   /** As `settling`, when somebody waits for it. @throws OutputBlocked */
   *settlingNow(): Generator<void> {
+    this.#askedAtMs = this.#pace.clock?.monotonic() ?? 0
     const end = this.#end
     const anew = end - this.#askedTo
     if (anew === 0 || anew < (this.#askedTo - this.#settledTo) * ASK_PER_HELD) return
@@ -107,6 +112,7 @@ export class Channel {
   /** Settles everything that has come. When more comes after all, it may complete a value whose beginning has left. */
   *lettingGo(): Generator<void> {
     const end = this.#end
+    this.#askedTo = end
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
   }

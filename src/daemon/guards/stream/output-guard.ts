@@ -37,6 +37,10 @@ export type OutputGuard = {
    * until it has come to its end.
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
+  /** Some text has come since detectors were asked, and waits only for more of it. */
+  readonly isBehind: boolean
+  /** As `passing`, of no more parts: what may leave of those that have come, once detectors were asked about all of them. */
+  catchingUp(): Generator<void, readonly ChatPart[]>
   /** The rest, for an answer that breaks; the `end` of one that does not brings it out by itself. @throws OutputBlocked */
   end(): readonly ChatPart[]
   /** What was found until now. */
@@ -57,8 +61,9 @@ export const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
 // A chunk is often a word, and asking all detectors about each costs much of what passing it on does (npm run bench --
 // guards). What comes out in steps this short still flows for the eye. The first words of a channel do not wait.
-const ASK_EVERY_MS = 80
-const ASK_EVERY_CHARS = 160
+const ASK_EVERY_CHARS = 2_048
+/** When nothing comes for so long, they are asked about what has come. */
+export const ASK_EVERY_MS = 80
 
 type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 
@@ -102,6 +107,14 @@ class PartGuard implements OutputGuard {
     return this.#guarded(this.#passing(parts))
   }
 
+  get isBehind(): boolean {
+    return this.#channels().some((channel) => channel.isBehind)
+  }
+
+  catchingUp(): Generator<void, readonly ChatPart[]> {
+    return this.#guarded(this.#catchingUp())
+  }
+
   end(): readonly ChatPart[] {
     return atOnce(this.#guarded(this.#ending()))
   }
@@ -143,6 +156,11 @@ class PartGuard implements OutputGuard {
     return isSame ? parts : leaving
   }
 
+  *#catchingUp(): Generator<void, readonly ChatPart[]> {
+    for (const channel of this.#channels()) yield* channel.settlingNow()
+    return yield* this.#leaving()
+  }
+
   *#ending(): Generator<void, readonly ChatPart[]> {
     yield* this.#endingChannels()
     return yield* this.#leaving()
@@ -165,9 +183,12 @@ class PartGuard implements OutputGuard {
   }
 
   *#endingChannels(): Generator<void> {
-    yield* this.#text.ending()
-    yield* this.#reasoning.ending()
-    for (const channel of this.#calls) if (channel) yield* channel.ending()
+    for (const channel of this.#channels()) yield* channel.ending()
+  }
+
+  #channels(): Channel[] {
+    // The list of calls has holes where a provider leaves out an index.
+    return [this.#text, this.#reasoning, ...this.#calls.flatMap((call) => call ?? [])]
   }
 
   /** Takes out of the line what may leave; lets go of the first in line when too much waits behind it. */

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { DETECTION_HOLD_CHARS } from '../../../../src/daemon/guards/detection.ts'
 import { createRegexSearch } from '../../../../src/daemon/guards/dlp/regex-search.ts'
+import { atOnce } from '../../../../src/daemon/guards/pacer.ts'
 import { createPseudonyms } from '../../../../src/daemon/guards/pseudonyms.ts'
 import { type ArmedDetector, screenText } from '../../../../src/daemon/guards/redaction.ts'
 import { OutputBlocked } from '../../../../src/daemon/guards/stream/output-blocked.ts'
@@ -339,11 +340,24 @@ test('with a clock, detectors are asked about the first words at once, then abou
   expect(guard.pass([text('two ')])).toEqual([])
   clock.advance(80)
   expect(guard.pass([text('1234 ')])).toEqual([text('two '), text('[DIGITS] ')])
-  expect(guard.pass([text('x'.repeat(159))])).toEqual([])
-  expect(guard.pass([text('y')])).toEqual([text('x'.repeat(159)), text('y')])
+  expect(guard.pass([text('x'.repeat(2_047))])).toEqual([])
+  expect(guard.pass([text('y')])).toEqual([text('x'.repeat(2_047)), text('y')])
   expect(guard.pass([text('last ')])).toEqual([])
   expect(guard.pass([call(0, '{}')])).toEqual([text('last '), call(0, '{}')])
   expect(guard.pass([text('words'), END])).toEqual([text('words'), END])
+})
+
+test('when no more comes, what waits to be looked at with more can be asked for; what may become a finding stays', () => {
+  const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock: createFakeClock() })
+  guard.pass([text('One ')])
+  expect(guard.isBehind).toBe(false)
+  expect(guard.pass([text('two 12')])).toEqual([])
+  expect(guard.isBehind).toBe(true)
+  expect(atOnce(guard.catchingUp())).toEqual([text('two ')])
+  expect(guard.isBehind).toBe(false)
+  expect(atOnce(guard.catchingUp())).toEqual([])
+  expect(guard.pass([text('34'), END])).toEqual([text('[DIGITS]'), END])
+  expect(guard.isBehind).toBe(false)
 })
 
 const toCounts = (hits: readonly { type: string; count: number }[]) =>
