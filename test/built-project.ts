@@ -9,12 +9,12 @@ const project = fileURLToPath(new URL('..', import.meta.url))
 
 export type BuiltProject = { directory: string; remove(): Promise<void> }
 
-/** What a user has: bin/, deploy/, package.json and a dist/ of the sources as they are now, away from the checkout's own. */
+/** What a user has, as far as tests need it, with a dist/ of the sources as they are now, away from the checkout's own. */
 export async function buildProject(): Promise<BuiltProject> {
   const directory = await mkdtemp(join(tmpdir(), 'aigw-built-'))
   const remove = () => rm(directory, { recursive: true })
   try {
-    for (const name of ['bin', 'deploy', 'package.json'])
+    for (const name of ['bin', 'deploy', 'docs/verifiers', 'package.json'])
       await cp(join(project, name), join(directory, name), { recursive: true })
     await symlink(join(project, 'node_modules'), join(directory, 'node_modules'))
     // Types are another check's business.

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { Agent, request as send } from 'undici'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
-import { type Config, licensePools, type ProviderConfig } from '../src/daemon/config.ts'
+import { type Config, DEFAULT_EVIDENCE, licensePools, type ProviderConfig } from '../src/daemon/config.ts'
 import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
 import type { ConnectionLimits } from '../src/daemon/http/server.ts'
 import type { Log } from '../src/daemon/log.ts'
@@ -67,6 +67,7 @@ export type GatewayOptions = {
   failover?: Config['failover']
   concurrency?: Config['concurrency']
   knowledge?: Config['knowledge']
+  evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to this machine, where all receivers of the tests are. */
   webhooks?: Config['webhooks']
   masterKey?: string
@@ -227,6 +228,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.failover && { failover: options.failover }),
     ...(options.concurrency && { concurrency: options.concurrency }),
     ...(options.knowledge && { knowledge: options.knowledge }),
+    ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }
 }
 

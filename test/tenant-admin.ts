@@ -1,7 +1,8 @@
 import type { Db } from '../src/daemon/db/database.ts'
-import type { AuditEntryRow, Tables } from '../src/daemon/db/tables.ts'
+import type { Tables } from '../src/daemon/db/tables.ts'
 import { addKey, addRole, addTenant, addUser } from './accounts.ts'
 import type { Answer, Gateway } from './harness.ts'
+import { type RecordedChange, recordedChanges } from './recorded-changes.ts'
 
 export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 
@@ -18,7 +19,7 @@ export type TestTenant = {
   /** With a key of a new user who has this custom role and no other rights. */
   callAs(role: Omit<Parameters<typeof addRole>[1], 'tenant_id'>): Promise<Call>
   /** What was recorded, in order. */
-  audit(): Promise<AuditEntryRow[]>
+  audit(): Promise<RecordedChange[]>
 }
 
 export async function addTestTenant(gateway: Gateway): Promise<TestTenant> {
@@ -46,6 +47,6 @@ export async function addTestTenant(gateway: Gateway): Promise<TestTenant> {
         .execute()
       return callFor(user)
     },
-    audit: () => db.selectFrom('audit_entries').selectAll().where('tenant_id', '=', id).orderBy('id').execute(),
+    audit: () => recordedChanges(db, id),
   }
 }

@@ -566,6 +566,63 @@ const profiles: Entry[] = [
   },
 ]
 
+const receipts: Entry[] = [
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show the receipt of a request',
+    load: async () => (await import('./commands/receipts/show.ts')).showCommand,
+  },
+  {
+    name: 'verify',
+    summary: 'Check a receipt, also without a gateway',
+    load: async () => (await import('./commands/receipts/verify.ts')).verifyCommand,
+  },
+]
+
+const audit: Entry[] = [
+  {
+    name: 'verify',
+    summary: 'Check that nothing of the log was changed',
+    load: async () => (await import('./commands/audit/verify.ts')).verifyCommand,
+  },
+  {
+    name: 'checkpoint',
+    summary: 'Have the gateway sign how far its log goes',
+    load: async () => (await import('./commands/audit/checkpoint.ts')).checkpointCommand,
+  },
+  {
+    name: 'export',
+    summary: 'Write the log into a directory that anyone can check',
+    load: async () => (await import('./commands/audit/export.ts')).exportCommand,
+  },
+  {
+    name: 'rotate-key',
+    summary: 'Sign evidence with a new key (operator key)',
+    load: async () => (await import('./commands/audit/rotate-key.ts')).rotateKeyCommand,
+  },
+]
+
+const logs: Entry[] = [
+  {
+    name: 'list',
+    aliases: ['ls'],
+    summary: 'List what was done',
+    load: async () => (await import('./commands/logs/list.ts')).listCommand,
+  },
+  {
+    name: 'tail',
+    summary: 'Show new entries as they are logged',
+    load: async () => (await import('./commands/logs/tail.ts')).tailCommand,
+  },
+  {
+    name: 'show',
+    aliases: ['get'],
+    summary: 'Show what was logged of one request',
+    load: async () => (await import('./commands/logs/show.ts')).showCommand,
+  },
+]
+
 /** The whole command line, in the order of its help. */
 export const COMMAND_GROUPS: Group[] = [
   {
@@ -658,11 +715,28 @@ export const COMMAND_GROUPS: Group[] = [
         summary: 'What guards have found: list, show, counts',
         verbs: incidents,
       },
+      {
+        name: 'receipts',
+        aliases: ['receipt'],
+        summary: 'Signed receipts of requests: show, verify',
+        verbs: receipts,
+      },
+      {
+        name: 'audit',
+        summary: 'The log and what proves it: verify, checkpoint, export, rotate-key',
+        verbs: audit,
+      },
     ],
   },
   {
     title: 'Observe:',
     entries: [
+      {
+        name: 'logs',
+        aliases: ['log'],
+        summary: 'What was done, by whom: list, tail, show',
+        verbs: logs,
+      },
       {
         name: 'usage',
         summary: 'Show what this key has used, and what is left',

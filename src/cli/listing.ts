@@ -30,6 +30,8 @@ type ListSource = {
   query?: ApiRequest['query']
   /** Where the answer has its rows. */
   itemsKey: string
+  /** The answer keeps its rows and its numbers of pages in `data`. */
+  isInData?: boolean
   /** The gateway has no pages of these, and no search: every answer holds them all. */
   isWhole?: boolean | undefined
   /** Waits when the gateway asks for it between two pages, instead of failing halfway. */
@@ -77,20 +79,23 @@ export async function findOne<Row extends object>(
   return undefined
 }
 
+type ListHolder = { pagination?: Pagination }
 type ListPage<Row> = { rows: Row[]; total: number; isLast: boolean; raw: Buffer }
 
-async function* readPages<Row extends object>(
+/** A list, page by page. */
+export async function* readPages<Row extends object>(
   context: CliContext,
-  { path, query, itemsKey, isWhole = false, isPatient = false }: ListSource,
+  { path, query, itemsKey, isInData = false, isWhole = false, isPatient = false }: ListSource,
   limit: number,
 ): AsyncGenerator<ListPage<Row>> {
   const api = await context.api()
   for (let page = 1; ; page++) {
     const request = { method: 'GET', path, query: isWhole ? {} : { ...query, page, limit } }
-    const send = () => api.send<{ pagination?: Pagination }>(request)
+    const send = () => api.send<ListHolder & { data?: ListHolder }>(request)
     const { body, raw, requestId } = await (isPatient ? waitingFor(context, send) : send())
-    const rows: unknown = Reflect.get(body, itemsKey)
-    const pagination = isWhole && Array.isArray(rows) ? { total: rows.length, pages: 1 } : body.pagination
+    const holder = (isInData ? body.data : body) ?? {}
+    const rows: unknown = Reflect.get(holder, itemsKey)
+    const pagination = isWhole && Array.isArray(rows) ? { total: rows.length, pages: 1 } : holder.pagination
     if (!Array.isArray(rows) || !rows.every(isRow<Row>) || pagination === undefined) {
       throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with a list of ${itemsKey}`, { requestId })
     }
@@ -107,7 +112,7 @@ const isRow = <Row extends object>(value: unknown): value is Row => typeof value
 const PATIENCE_SECONDS = 65
 
 /** Sends it again each time that the gateway says when it may come back, within the patience for one page. */
-async function waitingFor<T>(context: CliContext, send: () => Promise<T>): Promise<T> {
+export async function waitingFor<T>(context: CliContext, send: () => Promise<T>): Promise<T> {
   for (let left = PATIENCE_SECONDS; ; ) {
     try {
       return await send()

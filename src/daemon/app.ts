@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import {
   COUNTERS_PURGE_MS,
+  EVIDENCE_CHECKPOINT_LOOK_MS,
+  EVIDENCE_EXPUNGE_MS,
   IDEMPOTENCY_PURGE_MS,
   INCIDENTS_PURGE_MS,
   INDEX_PURGE_MS,
@@ -16,13 +18,26 @@ import {
 import type { Clock } from '../shared/time.ts'
 import { createIdempotency, purgeExpired } from './chat/idempotency.ts'
 import { chatRoutes } from './chat/routes.ts'
-import { type Config, DEFAULT_CONCURRENCY } from './config.ts'
+import { type Config, DEFAULT_CONCURRENCY, DEFAULT_EVIDENCE } from './config.ts'
 import { lockDataDir, makeDataDir } from './db/data-dir-lock.ts'
 import { type Db, migrateDatabase, openDatabase } from './db/database.ts'
 import { createFreshCache } from './db/fresh-cache.ts'
 import { deleteExpiredReservations } from './db/spend-counters.ts'
 import { createStoreCheck } from './db/store-check.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
+import { chainRoutes } from './evidence/chain-routes.ts'
+import { compareWithFile } from './evidence/checkpoint-file.ts'
+import { createCheckpoints } from './evidence/checkpoints.ts'
+import { openDaemonId } from './evidence/daemon-id.ts'
+import { createIntegrity } from './evidence/integrity.ts'
+import { publicEvidenceRoutes } from './evidence/public-routes.ts'
+import { receiptRoutes } from './evidence/receipt-routes.ts'
+import { createRetention } from './evidence/retention.ts'
+import { createSealer } from './evidence/sealing.ts'
+import { createSecondPlaces } from './evidence/second-places.ts'
+import { openSigningKeys } from './evidence/signing-keys.ts'
+import { signingRoutes } from './evidence/signing-routes.ts'
+import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { createGuards } from './guards/guards.ts'
 import { guardRuleRoutes } from './guards/rules/routes.ts'
@@ -42,6 +57,7 @@ import { createLedger } from './ledger/ledger.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { createGates } from './load/gates.ts'
 import type { Log } from './log.ts'
+import { logRoutes } from './logs/routes.ts'
 import { messagesRoutes } from './messages-surface/routes.ts'
 import { createMetrics } from './metrics/registry.ts'
 import { metricsRoutes } from './metrics/routes.ts'
@@ -129,7 +145,18 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     const metrics = createMetrics()
     let dispatcher: Dispatcher | undefined
     const onEvents = () => dispatcher?.wake()
-    const ledger = createLedger({ db, clock, log, onEvents })
+    const evidence = config.evidence ?? DEFAULT_EVIDENCE
+    const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock })
+    const lostHistory = await compareWithFile(db, evidence.checkpointFile, await signingKeys.published())
+    if (lostHistory.length > 0) {
+      log.error({ file: evidence.checkpointFile, lostHistory }, 'the store has not what its checkpoints say')
+    }
+    const places = createSecondPlaces({ file: evidence.checkpointFile, url: evidence.checkpointUrl, log })
+    const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, places })
+    opened.push(() => checkpoints.close())
+    const daemonId = await openDaemonId(config.dataDir)
+    const sealer = createSealer({ db, clock, keys: signingKeys, daemonId, onGrowth: checkpoints.wake })
+    const ledger = createLedger({ db, clock, log, sealer, onEvents })
     opened.push(() => ledger.close())
     const idempotency = createIdempotency({ db, clock, log })
     opened.push(async () => idempotency.close())
@@ -150,6 +177,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     })
     opened.push(() => retrieval.close())
     const uploadsDir = join(config.dataDir, 'uploads')
+    const retention = createRetention({ db, clock, days: evidence.retentionDays })
     const aloneSince = lock && clock.now()
     const jobs = startSchedule(
       [
@@ -161,6 +189,8 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
           everyMs: INDEX_PURGE_MS,
           run: () => purgeKnowledge({ db, clock, uploadsDir, aloneSince }),
         },
+        { name: 'make-checkpoints', everyMs: EVIDENCE_CHECKPOINT_LOOK_MS, run: checkpoints.run },
+        { name: 'expunge-evidence', everyMs: EVIDENCE_EXPUNGE_MS, run: retention.run },
         { name: 'purge-incidents', everyMs: INCIDENTS_PURGE_MS, run: () => purgeIncidents({ db, clock }) },
         { name: 'purge-webhooks', everyMs: WEBHOOK_PURGE_MS, run: () => purgeWebhooks({ db, clock }) },
         { name: 'drop-held-webhooks', everyMs: WEBHOOK_HELD_TRIM_MS, run: () => dropHeld({ db }) },
@@ -198,11 +228,13 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ledger,
       idempotency,
       billing,
+      isAccepted: authenticator.isAccepted,
       clock,
       log,
       ...createLoadAndFailover(config, clock),
     }
-    const access = { db, clock, forgetKeys: authenticator.forgetKeys, lookUpAgain: authenticator.lookUpAgain }
+    const { forgetKeys, lookUpAgain } = authenticator
+    const access = { db, clock, signingKeys, forgetKeys, lookUpAgain }
 
     const allowPrivate = config.webhooks?.allowPrivate ?? false
     const resolver = createHostResolver({ clock, systemNames: allowPrivate })
@@ -240,6 +272,12 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ...scanRoutes({ guards, policies, clock }),
       ...shieldPolicyRoutes({ ...access, shieldPolicies }),
       ...incidentRoutes({ db }),
+      ...logRoutes({ db, clock }),
+      ...receiptRoutes({ db, enabled: evidence.receipts }),
+      ...transparencyRoutes({ db, clock, integrity: createIntegrity({ db, clock, keys: signingKeys }), lostHistory }),
+      ...chainRoutes({ db }),
+      ...signingRoutes({ ...access, checkpoints }),
+      ...publicEvidenceRoutes({ db, clock, keys: signingKeys, trustedProxies: config.trustedProxies }),
       ...policyRoutes({ ...access, policies }),
       ...discoveryRoutes({ db, clock, providers, policies, countsOf: limiter.usageOf, points: config.points }),
       ...chatRoutes(chat),

@@ -1,7 +1,19 @@
-import { isAbsolute, join, resolve } from 'node:path'
-import { DRAIN_TIMEOUT_MS, EMBEDDING_BATCH, KEY_CHATS, SAME_MODEL_RETRIES } from '../shared/spec-limits.ts'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import {
+  DRAIN_TIMEOUT_MS,
+  EMBEDDING_BATCH,
+  EVIDENCE_RETENTION_DAYS,
+  KEY_CHATS,
+  SAME_MODEL_RETRIES,
+} from '../shared/spec-limits.ts'
 import { LICENSES, type License } from '../shared/wire/users.ts'
-import { type EmbeddingSettings, type FileSettings, parseBootstrapKey, parseConfigFile } from './config/file.ts'
+import {
+  type EmbeddingSettings,
+  type EvidenceSettings,
+  type FileSettings,
+  parseBootstrapKey,
+  parseConfigFile,
+} from './config/file.ts'
 import { parseFlags } from './config/flags.ts'
 import { providersFromEnvironment } from './config/providers.ts'
 import { readSecret, reasonOf } from './config/secret.ts'
@@ -50,8 +62,30 @@ export type Config = {
   concurrency?: ConcurrencyLimits
   /** What knowledge bases are searched with beside their words. */
   knowledge?: RetrievalConfig | undefined
+  evidence?: EvidenceConfig | undefined
   /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
   parentPipe?: number | undefined
+}
+
+/** How the daemon proves what it did (docs/evidence.md). */
+export type EvidenceConfig = {
+  /** Of keys that sign from now on; undefined: as the last one, or a random one. */
+  name: string | undefined
+  /** Whether receipts are handed out. They are kept in any case. */
+  receipts: boolean
+  /** After so many days the content of requests' entries is expunged; 0: never. */
+  retentionDays: number
+  /** Second places of checkpoints: a file that is appended to (absolute), and an address they are posted to. */
+  checkpointFile: string | undefined
+  checkpointUrl: string | undefined
+}
+
+export const DEFAULT_EVIDENCE: EvidenceConfig = {
+  name: undefined,
+  receipts: true,
+  retentionDays: EVIDENCE_RETENTION_DAYS.default,
+  checkpointFile: undefined,
+  checkpointUrl: undefined,
 }
 
 export type ProviderConfig = EndpointConfig | BedrockConfig
@@ -193,9 +227,21 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
       perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,
     },
     knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
+    evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
     parentPipe,
   })
 }
+
+const evidenceConfig = (
+  { name, receipts, retention_days, checkpoint_file, checkpoint_url }: EvidenceSettings,
+  directory: string,
+): EvidenceConfig => ({
+  name,
+  receipts: receipts ?? DEFAULT_EVIDENCE.receipts,
+  retentionDays: retention_days ?? DEFAULT_EVIDENCE.retentionDays,
+  checkpointFile: checkpoint_file === undefined ? undefined : resolve(directory, checkpoint_file),
+  checkpointUrl: checkpoint_url,
+})
 
 function retrievalConfig({ embedding, rerank }: NonNullable<FileSettings['knowledge']>): RetrievalConfig {
   return {
@@ -217,7 +263,7 @@ const embeddingConfig = ({
 function readConfigFile(
   flag: string | undefined,
   sources: ConfigSources,
-): { settings: FileSettings; dataDir?: string | undefined; faults: string[] } {
+): { settings: FileSettings; directory: string; dataDir?: string | undefined; faults: string[] } {
   const { env } = sources
   const named = flag ?? (env.AIGW_CONFIG || undefined)
   const directory = firstOf(env.CONFIGURATION_DIRECTORY) ?? SYSTEM_CONFIG_DIRECTORY
@@ -229,11 +275,11 @@ function readConfigFile(
     const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     // Only a file that somebody named has to be there.
     const faults = absent && named === undefined ? [] : [`${path}: cannot be read (${reasonOf(error)})`]
-    return { settings: { providers: [], namedProviders: [] }, faults }
+    return { settings: { providers: [], namedProviders: [] }, directory: dirname(path), faults }
   }
   const { settings, faults } = parseConfigFile(text, path, sources)
   const dataDir = settings.data_dir === undefined ? undefined : resolve(path, '..', settings.data_dir)
-  return { settings, dataDir, faults }
+  return { settings, directory: dirname(path), dataDir, faults }
 }
 
 function defaultDataDir(env: ConfigSources['env']): string | undefined {

@@ -5,20 +5,26 @@
  * half of a surrogate pair, which has no UTF-8.
  */
 export function toCanonicalJson(value: unknown): string {
-  if (value === null || typeof value === 'boolean') return String(value)
-  if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value)
   if (typeof value === 'string') return toText(value)
+  if (value === null || typeof value === 'boolean') return String(value)
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value)
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join(',')}]`
   if (typeof value !== 'object') throw new TypeError(`JSON has no ${typeof value === 'number' ? value : typeof value}`)
+  let members = ''
   // Without a function, `sort` compares code units, as the RFC does.
-  const members = Object.keys(value).sort()
-  return `{${members.map((name) => `${toText(name)}:${toCanonicalJson(Reflect.get(value, name))}`).join(',')}}`
+  for (const name of Object.keys(value).sort()) {
+    members += `${members === '' ? '' : ','}${toText(name)}:${toCanonicalJson(Reflect.get(value, name))}`
+  }
+  return `{${members}}`
 }
 
+/** Printable ASCII without quotes and backslashes, as nearly all names and ids are: it needs no escape and no second look. */
+const PLAIN = /^[ !#-[\]-~]*$/
 // In a pattern with the u flag, a surrogate that is half of a pair is a character of its own.
 const HALF_A_PAIR = /\p{Surrogate}/u
 
 function toText(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`
   if (HALF_A_PAIR.test(text)) throw new TypeError('a text in canonical JSON holds no half of a surrogate pair')
   return JSON.stringify(text)
 }

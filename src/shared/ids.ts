@@ -17,8 +17,25 @@ export const newRequestId = (now?: number): string => `req-${newId(now)}`
 /** `conv-` and 24 hex characters. */
 export const newConversationId = (now?: number): string => `conv-${newId(now)}`
 
+/** Of entries that are signed together: 32 hex characters, 4 bytes of seconds and 12 that nobody can guess. */
+export function newCommitId(now: number): string {
+  const seconds = Math.floor(now / 1000) & 0xffffffff
+  return (seconds >>> 0).toString(16).padStart(8, '0') + randomBytes(12).toString('hex')
+}
+
 /** `trx-` and a UUID: what guards found in one request. */
 export const newTraceId = (): string => `trx-${randomUUID()}`
+
+/**
+ * `jti-` and a UUID of version 7 (RFC 9562 §5.7): what the evidence of one request is called. It begins with the time; its 74
+ * random bits are the system's, so nobody guesses one.
+ */
+export function newBundleId(now: number = Date.now()): string {
+  const milliseconds = now.toString(16).padStart(12, '0')
+  // A UUID of version 4 is random but for its version and variant. The variant stays, the version is the 15th character.
+  const random = randomUUID().slice(15)
+  return `jti-${milliseconds.slice(0, 8)}-${milliseconds.slice(8)}-7${random}`
+}
 
 /** An API key: `sk-` and 64 hex characters from the system's random source. */
 export const newApiKey = (): string => `sk-${randomBytes(32).toString('hex')}`

@@ -176,6 +176,9 @@ export const KEY_LIST_ENTRIES = 100
 /** How long a daemon may go on using what it knows of a key, so also how soon a revocation holds everywhere. */
 export const KEY_CACHE_MS = 2_000
 
+/** How long a call may take from the moment its bytes are known to the moment they are sent (named-endpoints §11). */
+export const ENTITLEMENT_SECONDS = 60
+
 // Endings of provider streams
 /** How long an answer that has its finish reason waits for usage and the end marker, and a read-out connection for its end. */
 export const STREAM_END_GRACE_MS = 300
@@ -399,3 +402,33 @@ export const GUARD_SCAN_STEPS = 200_000_000
 export const GUARD_SAMPLES = { max: 20, chars: 10_000 } as const
 /** How long a daemon may go on using what it knows of a tenant's rules, so also how soon a change holds everywhere. */
 export const GUARD_RULE_CACHE_MS = 2_000
+
+// Logs, receipts and transparency (named-endpoints §11, §12, §14)
+export const BUNDLE_ID_CHARS = 128
+/** How far back a list of logs goes that names no day. */
+export const LOG_WINDOW_DAYS = 7
+/** Rows of one answer to whoever verifies the log, and chains of one export. Ours, as everything below. */
+export const EVIDENCE_PAGE = 1_000
+/** An export of EVIDENCE_PAGE chains fits. */
+export const SIGN_EXPORT_BODY_BYTES = 524_288
+/** Rows of a compliance report in CSV. */
+export const COMPLIANCE_REPORT_ROWS = 10_000
+/** Public proofs: requests of one address in a minute, lookups at once, and addresses that are remembered. */
+export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
+/** How long the published keys may be kept by whoever read them. */
+export const KEY_SET_MAX_AGE_SECONDS = 300
+
+/** How late a daemon may learn that another one has made a new key for evidence. */
+export const EVIDENCE_KEY_CACHE_MS = 2_000
+/** Chains whose last entry a daemon remembers; those of other tenants are looked up. */
+export const EVIDENCE_HEADS = 10_000
+/** A chain that has grown gets a checkpoint after so many entries, or this long after the last one. */
+export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
+/** How long the content of requests' entries is kept. */
+export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const
+/** How long whoever collects checkpoints may take to answer. */
+export const EVIDENCE_POST_MS = 5_000
+/** How often chains are looked at that have grown slowly, and how often old payloads are expunged, so many at a time. */
+export const EVIDENCE_CHECKPOINT_LOOK_MS = 60_000
+export const EVIDENCE_EXPUNGE_MS = 3_600_000
+export const EVIDENCE_EXPUNGE_ROWS = 500

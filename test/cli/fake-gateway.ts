@@ -56,6 +56,29 @@ export const indexNamed = (name: string, description = '') => ({
 })
 
 const SINCE = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
+/** One entry of the log. */
+export const logOf = (more: object = {}) => ({
+  id: 'jti-1',
+  timestamp: SINCE.createdAt,
+  type: 'api_access',
+  severity: 'info',
+  description: 'External API: answered chat with "local/extract"',
+  user: { id: 'e'.repeat(24), name: 'Ada', email: 'ada@example.com' },
+  metadata: { endpoint: 'POST /api/external/chat/completions', requestId: 'req-1', bundleId: 'jti-1', status: 200 },
+  complianceCategory: 'data_protection',
+  outcome: 'success',
+  resourceType: 'model',
+  resourceId: 'local/extract',
+  ...more,
+})
+
+/** One page of the log, with everything on it. */
+export const logPage = (logs: object[], total = logs.length): Script =>
+  json(200, {
+    success: true,
+    data: { logs, pagination: { page: 1, limit: 100, total, pages: Math.ceil(total / 100) }, summary: {} },
+  })
+
 const MEMBER = { id: 'e'.repeat(24), name: 'Ada', email: 'ada@example.com' }
 
 export const groupNamed = (name: string, more: object = {}) => ({
@@ -582,6 +605,7 @@ const DEFAULTS: Record<string, Script> = {
     total: 2,
     counts: [{ kind: 'pii', severity: 'medium', action: 'mask', enforced: true, count: 2 }],
   }),
+  'GET /api/external/activity-logs': logPage([logOf()]),
   'POST /api/external/groups': json(201, { success: true, message: '', group: groupNamed('support') }),
   'GET /api/external/groups': listOf('groups', [groupNamed('support')]),
   [`GET ${GROUP}`]: json(200, { success: true, group: groupNamed('support') }),

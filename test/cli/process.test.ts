@@ -2,11 +2,13 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { COMMAND_GROUPS, type Entry } from '../../src/cli/command-table.ts'
 import { sign } from '../../src/shared/webhook-signature.ts'
+import { serveEvidence } from './evidence-routes.ts'
 import {
   answer,
   chunkFrame,
@@ -35,6 +37,7 @@ beforeAll(async () => {
 afterAll(() => cli.remove())
 beforeEach(async () => {
   gateway = await startFakeGateway()
+  serveEvidence(gateway)
 })
 afterEach(() => gateway.close())
 
@@ -56,6 +59,10 @@ const SIGNED_FILE = join(import.meta.dirname, '../fixtures/webhook-secret.txt')
 const SIGNED = readFileSync(SIGNED_FILE)
 const SIGNED_AT = '1767225600'
 const SIGNATURE = sign(SIGNED, [SIGNED.toString().trim()], Number(SIGNED_AT))
+
+/** A directory that is made and replaced. */
+const EXPORTED = join(tmpdir(), `aigw-cli-export-${process.pid}`)
+afterAll(() => rm(EXPORTED, { recursive: true, force: true }))
 
 type Sample = {
   words: string[] /** What stdout holds: data in any format, a text of its own, or nothing. */
@@ -148,6 +155,16 @@ const SAMPLES: Record<string, Sample> = {
   'incidents list': { words: ['--since', '7d'], prints: 'data' },
   'incidents show': { words: ['9'.repeat(24)], prints: 'data' },
   'incidents counts': { words: [], prints: 'data' },
+  'receipts show': { words: ['jti-1'], prints: 'data' },
+  'receipts verify': { words: ['jti-1'], prints: 'data' },
+  'audit verify': { words: [], prints: 'data' },
+  'audit checkpoint': { words: [], prints: 'data' },
+  // When it was made differs from run to run.
+  'audit export': { words: [EXPORTED, '--yes', '--fields', 'directory,entries'], prints: 'data' },
+  'audit rotate-key': { words: ['--yes'], prints: 'data' },
+  'logs list': { words: ['--since', '7d'], prints: 'data' },
+  'logs tail': { words: ['--limit', '1'], prints: 'data' },
+  'logs show': { words: ['jti-1'], prints: 'data' },
   usage: { words: [], prints: 'data' },
   'indexes create': { words: ['handbook'], prints: 'data' },
   'indexes list': { words: [], prints: 'data' },

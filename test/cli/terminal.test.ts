@@ -14,6 +14,8 @@ import {
   json,
   KEY,
   listOf,
+  logOf,
+  logPage,
   MATCH,
   policyNamed,
   roleNamed,
@@ -100,6 +102,24 @@ describe('text of others on a terminal', () => {
       route: 'GET /api/admin/incidents',
       script: listOf('incidents', [incidentOf({ types: { [HOSTILE]: 1 }, ruleName: HOSTILE })]),
       field: 'ruleName',
+    },
+    'logs list': {
+      words: ['logs', 'list'],
+      route: 'GET /api/external/activity-logs',
+      script: logPage([logOf({ description: HOSTILE })]),
+      field: 'description',
+    },
+    'logs show': {
+      words: ['logs', 'show', 'jti-1'],
+      route: 'GET /api/external/activity-logs',
+      script: logPage([logOf({ description: HOSTILE })]),
+      field: 'description',
+    },
+    'receipts show': {
+      words: ['receipts', 'show', 'jti-1'],
+      route: 'GET /api/external/receipts/jti-1',
+      script: json(200, { success: true, receipt: { bundle_id: 'jti-1', requested_model: HOSTILE } }),
+      field: 'requested_model',
     },
     'indexes list': {
       words: ['indexes', 'list'],

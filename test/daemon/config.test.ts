@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Config, ConfigFaults, loadConfig } from '../../src/daemon/config.ts'
@@ -50,13 +51,14 @@ describe('defaults', () => {
       discoverLocal: true,
       failover: { sameModelRetries: 0 },
       concurrency: { perKey: 100, waitingPerKey: 200, perProvider: 0 },
+      evidence: { receipts: true, retentionDays: 365 },
     })
   })
 
   test('an empty file, and sections without content, mean the defaults', () => {
     expect(good(yaml(''))).toEqual(good({}))
     expect(good(yaml('# nothing\n'))).toEqual(good({}))
-    expect(good(yaml('log:\ndatabase:\nproviders:\nlicenses:\nfailover:\nconcurrency:\n'))).toEqual(good({}))
+    expect(good(yaml('log:\ndatabase:\nproviders:\nlicenses:\nfailover:\nconcurrency:\nevidence:\n'))).toEqual(good({}))
   })
 
   test('the data directory is the state directory of systemd, then that of XDG, then one below HOME', () => {
@@ -381,6 +383,38 @@ describe('knowledge', () => {
     ['{reranker: {model: a/b}}', 'knowledge.reranker: unknown key; did you mean "rerank"?'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(`knowledge: ${text}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('evidence', () => {
+  test('may have a name, another retention, and second places of checkpoints', () => {
+    const text = `evidence:
+  name: gateway.example.com
+  receipts: false
+  retention_days: 0
+  checkpoint_file: checkpoints
+  checkpoint_url: https://log.example.com/aigw
+`
+    expect(good(yaml(text)).evidence).toEqual({
+      name: 'gateway.example.com',
+      receipts: false,
+      retentionDays: 0,
+      checkpointFile: join(dirname(FILE), 'checkpoints'),
+      checkpointUrl: 'https://log.example.com/aigw',
+    })
+  })
+
+  test.each([
+    ['{name: "a b"}', 'evidence.name: must be letters, digits, dots, slashes and hyphens'],
+    ['{name: "a+b"}', 'evidence.name: must be letters'],
+    ['{receipts: maybe}', 'evidence.receipts: must be true or false'],
+    ['{retention_days: -1}', 'evidence.retention_days: must not be negative'],
+    ['{retention_days: 1.5}', 'evidence.retention_days: must be a whole number'],
+    ['{checkpoint_file: ""}', 'evidence.checkpoint_file: is empty'],
+    ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be an address'],
+    ['{receipt: true}', 'evidence.receipt: unknown key; did you mean "receipts"?'],
+  ])('%s', (text, fault) => {
+    expect(faults(yaml(`evidence: ${text}`))).toEqual([expect.stringContaining(fault)])
   })
 })
 

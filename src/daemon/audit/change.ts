@@ -1,11 +1,13 @@
+import { toCanonicalJson } from '../../shared/canonical-json.ts'
 import { GatewayError } from '../../shared/errors.ts'
 import { newId } from '../../shared/ids.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
-import { insertRows } from '../db/insert-rows.ts'
-import type { AuditEntryRow } from '../db/tables.ts'
 import { lockTenant } from '../db/tenant-lock.ts'
+import { appendChanges } from '../evidence/change-entry.ts'
+import type { EntryDraft } from '../evidence/entry-draft.ts'
+import type { SigningKeys } from '../evidence/signing-keys.ts'
 import { requireAccess } from '../http/access.ts'
 import type { Caller } from '../http/caller.ts'
 import type { RequestContext } from '../http/route.ts'
@@ -24,6 +26,7 @@ export type Activity = {
     | 'smltp_policy_management'
     | 'shield_policy_management'
     | 'guard_rule_management'
+    | 'evidence_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
@@ -39,6 +42,9 @@ export type Activity = {
     | 'smltp_policy'
     | 'shield_policy'
     | 'guard_rule'
+    | 'evidence_log'
+    | 'evidence_export'
+    | 'signing_key'
   resourceId: string
   /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
   description: string
@@ -55,13 +61,15 @@ export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | '
 export type ChangeDeps = {
   db: Db
   clock: Clock
+  /** Sign the entry that each change leaves. */
+  signingKeys: Pick<SigningKeys, 'currentIn'>
   /** Forgets what is cached of keys and their owners, so that a change of rights holds from the next request on. */
   forgetKeys(): void
   /** The caller as the store has it now. @throws UNAUTHORIZED when the key is not accepted any more */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
 
-/** The transaction of a change, and who makes it, with the rights they have in it. */
+/** The transaction of a change, and who makes it, with the rights they have in it. What it records is written at its end. */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
 /** Changes of these may change what a key stands for. */
@@ -89,18 +97,19 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
   const attempt = () =>
     deps.db.transaction().execute(async (tx) => {
       const caller = await currentCaller(tx, deps, actor)
-      let recorded = 0
+      const drafts: EntryDraft[] = []
       const result = await run({
         tx,
         caller,
         async record(...activities) {
-          recorded += activities.length
           changesKeys ||= activities.some(({ type }) => CHANGES_OF_KEYS.has(type))
-          const entries = activities.map((activity) => toAuditEntry({ ...actor, caller }, activity, deps.clock.now()))
-          await insertRows(tx, 'audit_entries', entries)
+          for (const activity of activities) drafts.push(toEntryDraft({ ...actor, caller }, activity, deps.clock.now()))
         },
       })
-      if (recorded === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
+      if (drafts.length === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
+      // Last, so that all entries of a change have one signature, and a chain is held for no longer than it has to be.
+      const chains = { keys: deps.signingKeys, clock: deps.clock, lockedTenantId: actor.caller.tenantId }
+      await appendChanges(tx, drafts, chains)
       isCommitting = true
       return result
     })
@@ -127,30 +136,36 @@ async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Ca
   return caller
 }
 
-/** What the log keeps of an activity: for those that have no transaction of their own, such as what a chat request did. */
-export function toAuditEntry(
+/**
+ * What the log keeps of an activity: for those that have no transaction of their own, such as what a chat request did. Whoever
+ * acts in the log of another tenant is only called an operator there.
+ */
+export function toEntryDraft(
   { caller, requestId, endpoint }: Omit<Actor, 'access'>,
   activity: Activity,
   nowMs: number,
-): AuditEntryRow {
-  return {
-    id: newId(nowMs),
-    tenant_id: activity.tenantId ?? caller.tenantId,
-    created_at: isoTime(nowMs),
+): EntryDraft {
+  const tenantId = activity.tenantId ?? caller.tenantId
+  const isForeign = tenantId !== caller.tenantId
+  const payload = toCanonicalJson({
+    version: 1,
+    kind: 'change',
+    issued_at: isoTime(nowMs),
     type: activity.type,
+    operation: activity.operation,
     severity: activity.severity ?? 'info',
+    result: 'success',
+    compliance_category: 'authorization',
     description: `External API: ${activity.description}`,
-    user_id: caller.userId,
-    user_name: caller.userName,
-    user_email: caller.userEmail,
-    api_key_id: caller.keyId,
     request_id: requestId,
     endpoint,
-    operation: activity.operation,
+    actor: isForeign ? 'operator' : 'key',
+    user_id: isForeign ? null : caller.userId,
+    key_id: isForeign ? null : caller.keyId,
     resource_type: activity.resourceType,
     resource_id: activity.resourceId,
-    outcome: 'success',
-    compliance_category: 'authorization',
-    metadata: JSON.stringify(activity.metadata ?? {}),
-  }
+    // As JSON has it: a member that is undefined is none.
+    metadata: JSON.parse(JSON.stringify(activity.metadata ?? {})),
+  })
+  return { id: newId(nowMs), tenantId, createdAtMs: nowMs, payload }
 }

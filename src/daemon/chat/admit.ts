@@ -2,6 +2,7 @@ import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { newConversationId } from '../../shared/ids.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { Db } from '../db/database.ts'
+import type { RequestFacts } from '../evidence/request-entry.ts'
 import type { Guards } from '../guards/guards.ts'
 import type { Caller } from '../http/caller.ts'
 import { findUsableIndex } from '../knowledge/usable-index.ts'
@@ -43,11 +44,13 @@ export type AdmitDeps = {
  * Who pays, which models, index and policy; and whether the key may have all that. Nothing has been asked of a provider yet.
  * @throws VALIDATION_ERROR for what is wrong; INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED for what the key may not;
  * POLICY_UNAVAILABLE, SHIELD_UNAVAILABLE for what this gateway cannot.
+ * @param evidence is told what is known when the rest is refused
  */
 export async function admit(
   input: ChatInput,
   caller: Caller,
   { db, providers, policies, guards }: AdmitDeps,
+  evidence: Pick<RequestFacts, 'policy' | 'payerId'>,
 ): Promise<Admitted> {
   const { settings } = caller
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, stream, options } = input
@@ -57,6 +60,7 @@ export async function admit(
   const catalogue = policies.of(caller.tenantId)
   const known = catalogue instanceof Promise ? await catalogue : catalogue
   const policy = resolvePolicy(input.policy, settings, known)
+  evidence.policy = policy
   const shieldPolicies = guards.shieldPolicies.of(caller.tenantId)
   const shield = resolveShield({
     request: input.shield,
@@ -66,6 +70,7 @@ export async function admit(
   })
   const paying = payerOf(input, caller, db)
   const payer = paying instanceof Promise ? await paying : paying
+  evidence.payerId = payer.id
   const index = indexOf(input, caller, db)
   return {
     caller,

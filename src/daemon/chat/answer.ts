@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { ChatFrame, ChatMetadata, ChatResponse, FINISH_REASONS } from '../../shared/wire/chat.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
 import { reply } from '../http/route.ts'
@@ -20,13 +21,24 @@ export type Answer = {
   /** False when the client is slow: await `drained` before the next `add`. */
   add(parts: readonly ChatPart[]): boolean
   drained(signal: AbortSignal): Promise<void>
-  /** Renders the end of a good answer; returns everything the client will have received, for a later replay. */
-  close(finish: Finish, usage: TokenUsage): { contentType: string; body: string }
+  /** Renders the end of a good answer; returns everything the client will have received. */
+  close(finish: Finish, usage: TokenUsage): Rendered
   /** Renders the end of a stream that broke; returns all of it, likewise. Of a whole answer nothing has left, nor will. */
-  fail(fault: AnswerFault): { contentType: string; body: string } | undefined
+  fail(fault: AnswerFault): Rendered | undefined
+  /** Ends an answer whose client has gone: the SHA-256 of what has left, hex; null when nothing has. */
+  abandon(): string | null
   /** Sends what `close` or `fail` rendered. */
   send(): Reply | undefined
 }
+
+/** A body to its last byte: all of it where it may be wanted again, and its SHA-256, hex. */
+export type Rendered = { contentType: string; body: string; sha256: string }
+
+export const renderedJson = (body: string): Rendered => ({
+  contentType: 'application/json',
+  body,
+  sha256: hash('sha256', body, 'hex'),
+})
 
 /** What the client is told when an answer breaks after its first word; `verdict` when a guard blocked it. */
 export type AnswerFault = { error: string; message: string; reason: string; verdict?: BlockedVerdict }
@@ -61,10 +73,11 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
       } satisfies AnswerTail)
       const message = `{"role":"assistant","content":${toJsonString(content)}}`
       body = `${head.slice(0, -1)},"choices":[{"index":0,"message":${message},"finish_reason":"${finish}"}],${tail.slice(1)}`
-      return { contentType: 'application/json', body }
+      return renderedJson(body)
     },
     // Nothing has left yet, so the error itself becomes the answer.
     fail: () => undefined,
+    abandon: () => null,
     send: () => reply(200, body),
   }
 }

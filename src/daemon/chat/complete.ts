@@ -7,7 +7,7 @@ import { RequestAborted } from '../http/request-aborted.ts'
 import type { Gates } from '../load/gates.ts'
 import type { Log } from '../log.ts'
 import type { Breaker } from '../providers/breaker.ts'
-import { type ChatPart, type ProviderCall, ProviderError } from '../providers/provider.ts'
+import { type ChatPart, type Entitle, type ProviderCall, ProviderError } from '../providers/provider.ts'
 import type { Attempt, Chain } from './chain.ts'
 import { readAhead } from './read-ahead.ts'
 
@@ -35,7 +35,7 @@ export type Failover = {
 
 export type CompleteDeps = { clock: Clock; log: Log; failover: Failover }
 
-type Asked = Omit<ProviderCall, 'model' | 'timeouts'>
+type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle'>
 
 /** What all attempts of one request share. `attempts` is filled as they are made, so it also tells what came before a failure. */
 type Walk = {
@@ -43,6 +43,8 @@ type Walk = {
   call: Asked
   caller: Pick<Caller, 'tenantId' | 'keyId'>
   attempts: FailoverAttempt[]
+  /** @param place of the attempt among all of them */
+  entitle(attempt: Attempt, place: number): Entitle
   signal: AbortSignal
 }
 
@@ -111,7 +113,7 @@ const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) =>
 async function tryModel(
   attempt: Attempt,
   timeouts: ProviderCall['timeouts'],
-  { chain, call, caller: { tenantId, keyId }, attempts, signal }: Walk,
+  { chain, call, caller: { tenantId, keyId }, attempts, entitle, signal }: Walk,
   { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
 ): Promise<OpenAnswer | ProviderError> {
   const { modelId, provider } = attempt
@@ -131,7 +133,9 @@ async function tryModel(
   let firstBatch: readonly ChatPart[] | undefined
   let firstTokenMs = 0
   try {
-    batches = provider.chat(toProviderCall(call, attempt, timeouts), signal)[Symbol.asyncIterator]()
+    batches = provider
+      .chat(toProviderCall(call, attempt, timeouts, entitle(attempt, attempts.length)), signal)
+      [Symbol.asyncIterator]()
     const first = await batches.next()
     if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
     firstTokenMs = Math.round(clock.monotonic() - startedMs)
@@ -168,8 +172,7 @@ async function tryModel(
       return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
     }
     const latencyMs = Math.round(clock.monotonic() - startedMs)
-    const reason = error instanceof ProviderError ? error.reason : 'internal_error'
-    const failed = { model: modelId, status: 'failed', reason: signal.aborted ? 'aborted' : reason } as const
+    const failed = { model: modelId, status: 'failed', reason: signal.aborted ? 'aborted' : reasonOf(error) } as const
     attempts.push({ ...failed, latency_ms: latencyMs })
     if (signal.aborted) throw signal.reason
     if (!(error instanceof ProviderError)) throw error
@@ -177,6 +180,13 @@ async function tryModel(
     report(attempt, error, log)
     return error
   }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof ProviderError) return error.reason
+  return error instanceof GatewayError && error.code === 'ENTITLEMENT_REFUSED'
+    ? 'entitlement_refused'
+    : 'internal_error'
 }
 
 const brokenBy = (reason: unknown): AsyncIterator<readonly ChatPart[]> => ({ next: () => Promise.reject(reason) })
@@ -188,7 +198,12 @@ function heldBytes({ commit }: Chain, { stream }: Asked): number {
 }
 
 // Member by member: spreading into a new object costs more than the rest of this function together.
-function toProviderCall(call: Asked, { model }: Attempt, timeouts: ProviderCall['timeouts']): ProviderCall {
+function toProviderCall(
+  call: Asked,
+  { model }: Attempt,
+  timeouts: ProviderCall['timeouts'],
+  entitle: Entitle,
+): ProviderCall {
   const { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } =
     call
   return {
@@ -202,6 +217,7 @@ function toProviderCall(call: Asked, { model }: Attempt, timeouts: ProviderCall[
     stream,
     options,
     noTraining,
+    entitle,
     timeouts,
   }
 }

@@ -115,14 +115,18 @@ function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedV
 }
 
 /** The same as the error of a reply: for an answer of which nothing has left, or for those who waited for its replay. */
-export function toRefusal(failure: unknown, { attempt, attempts }: OpenAnswer, traceId: string): unknown {
+export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string): unknown {
   if (failure instanceof OutputBlocked) {
     return new GatewayError('CONTENT_BLOCKED', BLOCKED_MESSAGE, { extra: toVerdict(failure, traceId) })
   }
   if (!(failure instanceof ProviderError)) return failure
-  const failed: FailoverAttempt[] = attempts.map((earlier) =>
-    earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,
-  )
-  const message = `All ${failed.length} model attempt(s) failed (last: ${attempt.modelId} — ${failure.reason})`
+  const failed = attemptsWith(failure, opened)
+  const message = `All ${failed.length} model attempt(s) failed (last: ${opened.attempt.modelId} — ${failure.reason})`
   return new GatewayError('ALL_MODELS_FAILED', message, { cause: failure, extra: { attempts: failed } })
 }
+
+/** The attempts of a chain whose last one began to answer, and failed then. */
+export const attemptsWith = (failure: ProviderError, { attempts }: OpenAnswer): FailoverAttempt[] =>
+  attempts.map((earlier) =>
+    earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,
+  )

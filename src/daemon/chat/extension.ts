@@ -10,6 +10,7 @@ export const toExtension = ({
   smltp_policy_source,
   smltp_policy_hash,
   prompt_shield_policy,
+  smltp,
 }: ChatMetadata): GatewayExtension => ({
   served_model,
   requested_model,
@@ -19,4 +20,5 @@ export const toExtension = ({
   smltp_policy_source,
   smltp_policy_hash,
   prompt_shield_policy,
+  smltp_bundle_id: smltp.bundle_id,
 })

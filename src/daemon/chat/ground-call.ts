@@ -8,7 +8,7 @@ import { screenPassages } from './screen-passages.ts'
 
 /** A request with what was retrieved for it. */
 export type Grounded = {
-  call: Omit<ProviderCall, 'model' | 'timeouts'>
+  call: Omit<ProviderCall, 'model' | 'timeouts' | 'entitle'>
   ragEnabled: boolean
   documentsRetrieved: number
   sources: { source: string; score: number }[]

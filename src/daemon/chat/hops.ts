@@ -1,8 +1,9 @@
 import { isoTime } from '../../shared/time.ts'
 import type { FailoverAttempt } from '../../shared/wire/chat.ts'
-import { type Actor, toAuditEntry } from '../audit/change.ts'
-import type { AuditEntryRow, OutboxEventRow } from '../db/tables.ts'
+import { type Actor, toEntryDraft } from '../audit/change.ts'
+import type { OutboxEventRow } from '../db/tables.ts'
 import { modelFailover } from '../events/events.ts'
+import type { EntryDraft } from '../evidence/entry-draft.ts'
 import type { LedgerRecords } from '../ledger/ledger.ts'
 
 /** Each step from a model that failed to the next that was tried, oldest first; a model that is asked again is no step. */
@@ -13,7 +14,7 @@ function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt
   })
 }
 
-/** What the steps of a chain leave behind: an event and an audit entry each (named-endpoints §6). */
+/** What the steps of a chain leave behind: an event and an entry of the log each (named-endpoints §6). */
 export function addHops(
   records: LedgerRecords,
   attempts: readonly FailoverAttempt[],
@@ -23,7 +24,7 @@ export function addHops(
   if (attempts.length < 2) return records
   const { caller, requestId } = actor
   const events: OutboxEventRow[] = []
-  const audit: AuditEntryRow[] = []
+  const evidence: EntryDraft[] = []
   for (const [step, { failed, next }] of hopsOf(attempts).entries()) {
     const facts = {
       failedModel: failed.model,
@@ -42,8 +43,12 @@ export function addHops(
       severity: 'warning',
       metadata: facts,
     } as const
-    audit.push(toAuditEntry(actor, activity, nowMs))
+    evidence.push(toEntryDraft(actor, activity, nowMs))
   }
   if (events.length === 0) return records
-  return { ...records, events: [...(records.events ?? []), ...events], audit: [...(records.audit ?? []), ...audit] }
+  return {
+    ...records,
+    events: [...(records.events ?? []), ...events],
+    evidence: [...(records.evidence ?? []), ...evidence],
+  }
 }

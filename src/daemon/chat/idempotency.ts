@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { ERRORS, GatewayError, invalidField } from '../../shared/errors.ts'
 import {
   IDEMPOTENCY_HOURS,
@@ -47,8 +46,11 @@ export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Pro
   while ((await deleteExpiredResults(db, now, IDEMPOTENCY_PURGE_ROWS)) === IDEMPOTENCY_PURGE_ROWS);
 }
 
-/** What the first caller left for those who wait: an answer, the failure it met, or nothing because it went away. */
-type Left = { stored?: StoredResult; failure?: { error: unknown } }
+/**
+ * What the first caller left for those who wait: an answer, the failure it met and what its evidence is called, or nothing
+ * because it went away.
+ */
+type Left = { stored?: StoredResult; failure?: { error: unknown; bundleId: string | undefined } }
 
 /**
  * The first caller of a key on this daemon. `confirmed` resolves once its body is known to be the one that the key stands
@@ -76,7 +78,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
         confirm()
         if (known.lease_until === null) {
           left.stored = known
-          return replayOf(known)
+          return replayTo(context, known)
         }
         await claims.ended(known.request_id, context.signal)
         continue
@@ -87,7 +89,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       if (!claim) continue
       confirm()
       try {
-        return await runClaimed(claim, row, left, produce)
+        return await runClaimed(context, claim, { row, left }, produce)
       } catch (error) {
         // Another daemon took over, and has the answer or soon will. Nothing of ours was stored.
         if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
@@ -95,13 +97,18 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
     }
   }
 
-  async function runClaimed(claim: Claim, row: ClaimRow, left: Left, produce: Produce): Promise<Reply | undefined> {
+  async function runClaimed(
+    context: RequestContext,
+    claim: Claim,
+    { row, left }: { row: ClaimRow; left: Left },
+    produce: Produce,
+  ): Promise<Reply | undefined> {
     let kept: IdempotencyResultRow | undefined
     let isCommitted = false
     try {
       const answer = await produce({
         fence: claim.fence,
-        broke: (error) => noteFailure(error, left),
+        broke: (error) => noteFailure(error, context, left),
         toRow({ status, contentType, body }) {
           kept = { ...row, ...times(), status, content_type: contentType, body, lease_until: null }
           // Those who wait here get it all the same: it is in memory until then.
@@ -137,7 +144,8 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
     async once(context, route, prepare) {
       const key = keyOf(context)
       if (key === undefined) return (await prepare())(undefined)
-      const fingerprint = hash('sha256', context.rawBody as Buffer, 'hex')
+      const fingerprint = context.bodySha256
+      if (fingerprint === '') throw new Error(`${route} does not hash its body, so no two of them could be told apart`)
       const { tenantId, keyId: apiKeyId } = context.caller
       const scope = { tenantId, apiKeyId, route, idempotencyKey: key }
       const name = JSON.stringify([apiKeyId, route, key])
@@ -146,8 +154,11 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
         if (!first) break
         if (first.fingerprint === fingerprint) {
           const { stored, failure } = await unlessAborted(first.left, context.signal)
-          if (stored) return replayOf(stored)
-          if (failure) throw failure.error
+          if (stored) return replayTo(context, stored)
+          if (failure) {
+            context.bundleId = failure.bundleId
+            throw failure.error
+          }
           // The first caller went away and left nothing: this one takes its place.
         } else {
           await unlessAborted(first.confirmed, context.signal)
@@ -161,7 +172,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       try {
         return await runFirst(context, { scope, fingerprint, left, confirm: confirmation.resolve }, prepare)
       } catch (error) {
-        noteFailure(error, left)
+        noteFailure(error, context, left)
         throw error
       } finally {
         running.delete(name)
@@ -180,9 +191,9 @@ const isLive = (known: { expires_at: string; lease_until: string | null }, now: 
  * Whatever failed, failed for all: else each of those who wait would be the next to pay for it. Two things concern the first
  * one alone: that its client went away, and that another daemon, which they can ask, has its key.
  */
-function noteFailure(error: unknown, left: Left): void {
+function noteFailure(error: unknown, { bundleId }: RequestContext, left: Left): void {
   const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
-  if (!isItsOwn) left.failure = { error }
+  if (!isItsOwn) left.failure = { error, bundleId }
 }
 
 function settledLater<T>(): { promise: Promise<T>; resolve(value: T): void } {
@@ -207,8 +218,9 @@ function keyOf({ request }: RequestContext): string | undefined {
 /** What is stored in the place of an answer that is too large. */
 const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
 
-/** @throws IDEMPOTENCY_RESULT_TOO_LARGE */
-function replayOf(stored: StoredResult): Reply {
+/** A repeat leaves no evidence of its own: the answer names that of the first. @throws IDEMPOTENCY_RESULT_TOO_LARGE */
+function replayTo(context: RequestContext, stored: StoredResult): Reply {
+  context.bundleId = undefined
   if (stored.status === NOT_KEPT.status) throw notKept()
   return reply(stored.status, stored.body, {
     'content-type': stored.content_type,

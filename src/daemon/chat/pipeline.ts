@@ -1,8 +1,11 @@
+import { GatewayError } from '../../shared/errors.ts'
 import type { Clock } from '../../shared/time.ts'
-import type { FailoverAttempt } from '../../shared/wire/chat.ts'
+import { type FailoverAttempt, RECEIPTS_PATH } from '../../shared/wire/chat.ts'
 import type { Db } from '../db/database.ts'
+import { entitle } from '../evidence/entitlement.ts'
 import type { Guards } from '../guards/guards.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
+import type { Authenticator } from '../keys/authenticate.ts'
 import type { Search } from '../knowledge/search.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Gates } from '../load/gates.ts'
@@ -10,19 +13,22 @@ import type { Log } from '../log.ts'
 import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { enforcePolicy } from '../policies/enforce.ts'
 import { toShownShield } from '../prompt-shield/resolve.ts'
+import type { Entitle } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import type { Billing, Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
 import { type Admitted, admit } from './admit.ts'
 import type { Envelope } from './answer.ts'
 import { guardAnswer } from './answer-guard.ts'
+import type { Attempt } from './chain.ts'
 import { type Failover, type OpenAnswer, openAnswer } from './complete.ts'
 import { readAnswer } from './ending.ts'
+import { beginEvidence, type Evidence, recordRefusal } from './evidence.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
 import { addHops } from './hops.ts'
 import type { Idempotency, ReplaySlot } from './idempotency.ts'
 import type { ChatInput } from './input.ts'
-import { screen } from './screen.ts'
+import { type Screened, screen } from './screen.ts'
 import { settle } from './settle.ts'
 import type { Surface } from './surface.ts'
 
@@ -36,6 +42,8 @@ export type ChatDeps = {
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing
+  /** Whether a caller's key is still good; the answer may be as old as those of the authenticator. */
+  isAccepted: Authenticator['isAccepted']
   clock: Clock
   log: Log
   failover: Failover
@@ -54,95 +62,126 @@ export async function runChat(
   deps: ChatDeps,
 ): Promise<Reply | undefined> {
   return deps.idempotency.once(context, surface.path, async () => {
-    const admitted = await admit(input, context.caller, deps) // who pays; which models, index and policy
-    const { caller, requestId } = context
-    await enforcePolicy(admitted.policy, admitted.chain.attempts, { caller, requestId, endpoint: surface.path }, deps)
-    return (replay) => answerOnce(admitted, surface, context, deps, replay)
+    const evidence = beginEvidence(input, surface, context, deps.clock)
+    const admitted = await admitRecorded(input, surface, context, evidence, deps)
+    return (replay) => answerRecorded({ admitted, surface, context, evidence, replay }, deps)
   })
 }
 
-/** @param replay where the answer is kept when the request carried an Idempotency-Key. */
-async function answerOnce(
-  admitted: Admitted,
+/** Who pays, and which models, index and policy. What is wrong with a request leaves no evidence, what it may not does. */
+async function admitRecorded(
+  input: ChatInput,
   surface: Surface,
   context: RequestContext,
+  evidence: Evidence,
   deps: ChatDeps,
-  replay: ReplaySlot | undefined,
-): Promise<Reply | undefined> {
-  const startedMs = deps.clock.monotonic()
-  // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
-  const signal = replay ? context.shutdown : context.signal
+): Promise<Admitted> {
+  try {
+    const admitted = await admit(input, context.caller, deps, evidence)
+    const { caller, requestId } = context
+    const asked = { caller, requestId, endpoint: surface.path }
+    evidence.inspectors.policy = true
+    await enforcePolicy(admitted.policy, admitted.chain.attempts, asked, deps, evidence)
+    return admitted
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'VALIDATION_ERROR') throw error
+    throw await recordRefusal(error, evidence, context, deps)
+  }
+}
+
+/** A request that may be answered. */
+type Running = {
+  admitted: Admitted
+  surface: Surface
+  context: RequestContext
+  evidence: Evidence
+  /** Where the answer is kept when the request carried an Idempotency-Key. */
+  replay: ReplaySlot | undefined
+}
+
+async function answerRecorded(running: Running, deps: ChatDeps): Promise<Reply | undefined> {
+  const { context, evidence } = running
   const { keyId, isOperator } = context.caller
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
   if (turn) await turn // a place among the running chats of this key
+  context.bundleId = evidence.bundleId
   try {
-    const screened = await screen(
-      admitted,
-      surface,
-      { caller: context.caller, requestId: context.requestId, signal },
-      deps,
-    ) // DLP, PII and shield on what was said
-    const grounded = await groundCall(screened, deps) // passages and sources, or none for Zero-Knowledge
-    const order = toOrder(context.requestId, screened, grounded)
-    const payment = await deps.billing.reserve(order) // the most it can cost, or 429
-    try {
-      const opened = await openRecorded(screened, grounded, context, signal, deps) // the first model to speak
-      const envelope = toEnvelope(context.requestId, deps.clock.now(), { admitted, grounded, payment, opened })
-      const answer = admitted.stream
-        ? surface.streamed(envelope, context, replay !== undefined)
-        : surface.whole(envelope)
-      const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
-      const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
-      const served = {
-        context,
-        surface,
-        admitted: screened,
-        guard,
-        grounded,
-        order,
-        payment,
-        opened,
-        answer,
-        ending,
-        startedMs,
-        replay,
-      }
-      return await settle(served, deps) // commit, last bytes
-    } finally {
-      const released = payment.release()
-      if (released) await released
-    }
+    // The next one need not wait for what is written of a refusal.
+    return await answerOnce(running, deps).finally(() => {
+      if (!isOperator) deps.keyGates.leave(keyId)
+    })
+  } catch (error) {
+    throw await recordRefusal(error, evidence, context, deps)
+  }
+}
+
+async function answerOnce(
+  { admitted, surface, context, evidence, replay }: Running,
+  deps: ChatDeps,
+): Promise<Reply | undefined> {
+  // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
+  const signal = replay ? context.shutdown : context.signal
+  const { caller, requestId } = context
+  const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and shield on what was said
+  const grounded = await groundCall(screened, deps) // passages and sources, or none for Zero-Knowledge
+  evidence.documentsRetrieved = grounded.documentsRetrieved
+  const order = toOrder(requestId, screened, grounded)
+  const payment = await deps.billing.reserve(order) // the most it can cost, or 429
+  try {
+    const opened = await openRecorded(screened, grounded, context, signal, deps) // the first model to speak
+    const envelope = toEnvelope(requestId, deps.clock.now(), { screened, grounded, payment, opened })
+    const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
+    const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
+    const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
+    const served = { context, surface, admitted: screened, guard, order, payment, opened, answer, ending, replay }
+    return await settle(served, deps) // commit, last bytes
   } finally {
-    if (!isOperator) deps.keyGates.leave(keyId)
+    const released = payment.release()
+    if (released) await released
   }
 }
 
 /**
- * Without an answer there is no bill that the failovers could be committed with, so they are before the error leaves. They
- * happened, whoever has the Idempotency-Key by now, so that commit asks for no claim.
+ * Without an answer there is no bill that the failovers could be committed with, so they are with the refusal. They happened,
+ * whoever has the Idempotency-Key by now, so that commit asks for no claim.
  */
 async function openRecorded(
-  { chain, caller }: Admitted,
+  { chain, caller, evidence, policy }: Screened,
   { call }: Grounded,
   context: RequestContext,
   signal: AbortSignal,
   deps: ChatDeps,
 ): Promise<OpenAnswer> {
   const attempts: FailoverAttempt[] = []
+  evidence.attempts = attempts
+  const entitle = createEntitler({ caller, policy, evidence }, deps)
   try {
-    return await openAnswer({ chain, call, caller, attempts, signal }, deps)
+    return await openAnswer({ chain, call, caller, attempts, entitle, signal }, deps)
   } catch (error) {
-    const records = addHops({}, attempts, context, deps.clock.now())
-    if (records.events) {
-      await deps.ledger.commit(records).catch((cause: unknown) => {
-        // The caller's error is what the models said, with its Retry-After.
-        deps.log.error(
-          { error: cause, request_id: context.requestId },
-          'the failovers of a request could not be stored',
-        )
-      })
-    }
+    evidence.withRefusal = addHops(evidence.withRefusal, attempts, context, deps.clock.now())
     throw error
+  }
+}
+
+/** Entitles the attempts of one request, and keeps what they were entitled to at the place of each. */
+function createEntitler(
+  { caller, policy, evidence }: Pick<Screened, 'caller' | 'policy' | 'evidence'>,
+  { clock, isAccepted }: Pick<ChatDeps, 'clock' | 'isAccepted'>,
+): (attempt: Attempt, place: number) => Entitle {
+  const enforced = policy.document.mode === 'enforce'
+  return ({ modelId, model }, place) => {
+    const terms = {
+      jti: `${evidence.bundleId}/${place}`,
+      keyId: caller.keyId,
+      modelId,
+      model,
+      policyHash: policy.hash,
+      enforced,
+      isAccepted: () => isAccepted(caller),
+    }
+    return entitle(terms, clock, (entitlement) => {
+      evidence.entitlements[place] = entitlement
+    })
   }
 }
 
@@ -158,13 +197,13 @@ function toEnvelope(
   id: string,
   nowMs: number,
   {
-    admitted,
+    screened,
     grounded,
     payment,
     opened,
-  }: { admitted: Admitted; grounded: Grounded; payment: Payment; opened: OpenAnswer },
+  }: { screened: Screened; grounded: Grounded; payment: Payment; opened: OpenAnswer },
 ): Envelope {
-  const { chain, conversationId, index, policy, shield } = admitted
+  const { chain, conversationId, index, policy, shield, evidence } = screened
   const { ragEnabled, documentsRetrieved, sources } = grounded
   const { attempt, attempts } = opened
   return {
@@ -182,6 +221,7 @@ function toEnvelope(
       requested_model: chain.attempts[0].modelId,
       ...(chain.attempts.length > 1 && { failover: { occurred: attempt !== chain.attempts[0], attempts } }),
       ...(payment.fallback && { billing_fallback: payment.fallback }),
+      smltp: { bundle_id: evidence.bundleId, receipt_url: `${RECEIPTS_PATH}/${evidence.bundleId}` },
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,

@@ -9,7 +9,13 @@ import { type ChatDeps, runChat } from './pipeline.ts'
 import { checkPolicy } from './policy-check.ts'
 import type { Surface } from './surface.ts'
 
-const CLASSIC_SURFACE: Surface = { path: CHAT_PATH, errors: 'flat', whole: wholeAnswer, streamed: streamedAnswer }
+const CLASSIC_SURFACE: Surface = {
+  path: CHAT_PATH,
+  operation: 'chat.completion',
+  errors: 'flat',
+  whole: wholeAnswer,
+  streamed: streamedAnswer,
+}
 
 const failure = (description: string) => ({ description, schema: FlatError })
 
@@ -24,6 +30,7 @@ export function chatRoutes(deps: ChatDeps): Route[] {
       tags: ['Chat'],
       body: ChatRequest,
       bodyLimit: CHAT_BODY_BYTES,
+      hashesBody: true,
       responses: {
         200: { description: 'The answer', schema: ChatResponse, stream: ChatFrame },
         400: failure('A rule of the request is broken, or the provider refuses it'),

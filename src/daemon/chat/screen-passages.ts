@@ -15,7 +15,7 @@ export async function screenPassages(
   screened: Screened,
   deps: ScreenDeps,
 ): Promise<readonly Match[]> {
-  const { rules, pseudonyms, origin, scanTerms } = screened
+  const { rules, pseudonyms, origin, scanTerms, evidence } = screened
   const { acting, watching, incidentsOf } = rules.input
   const armed = [...acting, ...watching]
   // A document without a title has its name for one.
@@ -37,6 +37,7 @@ export async function screenPassages(
   const incidents: GuardIncident[] = incidentsOf(hits, 'retrieved')
   const { harmless, attack } = await withoutAttacks(kept, screened, deps)
   if (attack) incidents.push(attack)
+  evidence.incidents.push(...incidents)
   await record(incidents, origin, deps)
   return harmless
 }

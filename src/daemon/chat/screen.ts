@@ -18,6 +18,7 @@ import type { AppliedShield } from '../prompt-shield/resolve.ts'
 import { type ScanTerms, shieldIncident } from '../prompt-shield/scanner.ts'
 import { type Message, textOf } from '../providers/conversation.ts'
 import type { Admitted } from './admit.ts'
+import type { Evidence } from './evidence.ts'
 import { screenNames } from './screen-names.ts'
 import { screenNeighbours } from './screen-neighbours.ts'
 import type { Surface } from './surface.ts'
@@ -38,19 +39,26 @@ export type Screened = Admitted & {
   scanTerms: ScanTerms & { pacer: Pacer }
   /** Who incidents are about. */
   origin: IncidentOrigin
+  /** What the request leaves. */
+  evidence: Evidence
 }
 
 export type ScreenDeps = { guards: Guards; ledger: Ledger; clock: Clock }
 
 /**
  * DLP, PII and prompt shield on everything that was said (architecture §3): redacts it, or refuses the request. What was
- * found is durable before the request goes on or is refused.
+ * found is durable before the request goes on; of a refusal, it is in the evidence that goes before that.
  * @throws CONTENT_BLOCKED, PROMPT_BLOCKED; SHIELD_UNAVAILABLE when the shield cannot say anything
  */
 export async function screen(
   admitted: Admitted,
   surface: Surface,
-  { caller, requestId, signal }: Pick<RequestContext, 'caller' | 'requestId' | 'signal'>,
+  {
+    caller,
+    requestId,
+    signal,
+    evidence,
+  }: Pick<RequestContext, 'caller' | 'requestId' | 'signal'> & { evidence: Evidence },
   deps: ScreenDeps,
 ): Promise<Screened> {
   const { guards, clock } = deps
@@ -71,9 +79,18 @@ export async function screen(
   const scan = isBlocked || !shield ? undefined : await scanSaid(redacted, shield, guards, scanTerms)
   const attack = shield && shieldIncident(scan, shield, 'input')
   const found = attack ? [...incidents, attack] : incidents
-  if (found.length > 0) await record(found, origin, deps)
-  if (isBlocked) throw contentBlocked(incidents, traceId)
-  if (attack?.enforced && attack.action === 'block') throw promptBlocked(attack.category, traceId)
+  noteInspectors(evidence.inspectors, { rules, policy, isShielded: shield !== undefined && !isBlocked })
+  evidence.incidents.push(...found)
+  const refusal = isBlocked
+    ? contentBlocked(incidents, traceId)
+    : attack?.enforced && attack.action === 'block'
+      ? promptBlocked(attack.category, traceId)
+      : undefined
+  if (refusal) {
+    evidence.withRefusal = addIncidents(evidence.withRefusal, found, origin, clock.now())
+    throw refusal
+  }
+  await record(found, origin, deps)
   const canaries = policy.document.canary.enabled
     ? liveCanaries(guards.canaryKey, caller.keyId, new Date(clock.now()))
     : undefined
@@ -102,7 +119,21 @@ export async function screen(
     instructions: redacted.system,
     scanTerms,
     origin,
+    evidence,
   }
+}
+
+/** Who looks at this request, or at its answer. */
+function noteInspectors(
+  inspectors: Evidence['inspectors'],
+  { rules, policy, isShielded }: Pick<Screened, 'rules' | 'policy'> & { isShielded: boolean },
+): void {
+  const { own } = rules.sources
+  const { dlp, pii, canary } = policy.document
+  inspectors.dlp = dlp.enabled || own.some(({ kind, enabled }) => enabled && kind === 'dlp')
+  inspectors.pii = pii.enabled || own.some(({ kind, enabled }) => enabled && kind === 'pii')
+  inspectors.canary = canary.enabled
+  inspectors.prompt_shield = isShielded
 }
 
 const joined = (...texts: string[]): string => texts.filter((text) => text !== '').join('\n\n')

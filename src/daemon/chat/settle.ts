@@ -1,19 +1,19 @@
 import { isoTime } from '../../shared/time.ts'
 import type { UsageRecordRow } from '../db/tables.ts'
+import type { Answered } from '../evidence/request-entry.ts'
 import { OutputBlocked } from '../guards/stream/output-blocked.ts'
-import { toErrorReply } from '../http/error-response.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
 import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
-import type { TokenUsage } from '../providers/provider.ts'
+import { ProviderError, type TokenUsage } from '../providers/provider.ts'
 import type { Charge, Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
 import { countsOf } from '../usage/counts.ts'
 import type { Answer } from './answer.ts'
 import type { AnswerGuard } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
-import { type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
-import type { Grounded } from './ground-call.ts'
+import { attemptsWith, type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
+import { addEntry, CLIENT_LEFT_STATUS, errorWord, isOfClient, toldOf } from './evidence.ts'
 import { addHops } from './hops.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { ChatDeps } from './pipeline.ts'
@@ -25,13 +25,11 @@ type Served = {
   surface: Surface
   admitted: Screened
   guard: AnswerGuard
-  grounded: Grounded
   order: Order
   payment: Payment
   opened: OpenAnswer
   answer: Answer
   ending: Ending
-  startedMs: number
   replay: ReplaySlot | undefined
 }
 
@@ -60,11 +58,34 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const origin = { ...admitted.origin, model: opened.attempt.modelId }
   const now = deps.clock.now()
   const bill = addIncidents(addHops(records, opened.attempts, served.context, now), found, origin, now)
+  const { evidence } = admitted
+  evidence.attempts = opened.attempts
+  evidence.incidents.push(...found)
+  const answered: Answered = {
+    outcome: ending.outcome,
+    model: record.served_model,
+    usage,
+    cost: { mode: record.billing_mode, nanos: record.cost_nanos, points: record.points },
+    firstTokenMs: opened.firstTokenMs,
+  }
+  const latencyMs = record.latency_ms
   const finish = finishOf(ending)
   if (finish !== undefined) {
     const kept = answer.close(finish, usage)
+    const responseSha256 = kept.sha256
+    const end = {
+      atMs: now,
+      latencyMs,
+      result: 'success',
+      status: 200,
+      error: undefined,
+      responseSha256,
+      answered,
+    } as const
+    addEntry(bill, evidence, end)
+    if (replay) bill.idempotency = replay.toRow({ status: 200, ...kept })
     try {
-      await deps.ledger.commit(replay ? { ...bill, idempotency: replay.toRow({ status: 200, ...kept }) } : bill)
+      await deps.ledger.commit(bill)
       payment.settled(charge)
     } catch (error) {
       answer.fail(toErrorFrame(error, traceId))
@@ -73,32 +94,37 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
     }
     return answer.send()
   }
-  if (!(ending.failure instanceof RequestAborted)) {
-    deps.log.warn(
-      { request_id: record.request_id, model: record.served_model, error: ending.failure },
-      'answer broke off',
-    )
+  const { failure } = ending
+  if (!(failure instanceof RequestAborted)) {
+    deps.log.warn({ request_id: record.request_id, model: record.served_model, error: failure }, 'answer broke off')
   }
-  const refusal = toRefusal(ending.failure, opened, traceId)
-  const broken = answer.fail(toErrorFrame(ending.failure, traceId))
-  const kept = replay && ending.failure instanceof OutputBlocked ? toKept(refusal, broken, served) : undefined
-  await deps.ledger.commit(replay && kept ? { ...bill, idempotency: replay.toRow(kept) } : bill)
+  const refusal = toRefusal(failure, opened, traceId)
+  const isBlocked = failure instanceof OutputBlocked
+  const { status, contentType, body, sha256 } = toBroken(served, refusal)
+  if (failure instanceof ProviderError) evidence.attempts = attemptsWith(failure, opened)
+  const [result, error] = [isBlocked ? 'denied' : 'failure', errorWord(refusal)] as const
+  addEntry(bill, evidence, { atMs: now, latencyMs, result, status, error, responseSha256: sha256, answered })
+  if (replay && isBlocked) bill.idempotency = replay.toRow({ status, contentType, body })
+  await deps.ledger.commit(bill)
   payment.settled(charge)
-  if (!kept) replay?.broke(refusal)
+  if (!isBlocked) replay?.broke(refusal)
   if (admitted.stream) return answer.send()
-  if (kept) return reply(kept.status, kept.body)
+  if (replay && isBlocked) return reply(status, body)
   throw refusal
 }
 
-/** What repeats of a blocked request get: the frames as they have left, or the refusal. */
-function toKept(
+/** What the client of an answer that broke has received when it is over: the frames as they have left, or the refusal. */
+function toBroken(
+  { answer, ending, context, admitted }: Served,
   refusal: unknown,
-  broken: { contentType: string; body: string } | undefined,
-  { surface, context }: Served,
-): { status: number; contentType: string; body: string } {
-  if (broken) return { status: 200, ...broken }
-  const { status, body } = toErrorReply(refusal, surface.errors, context.requestId, () => {})
-  return { status, contentType: 'application/json', body: JSON.stringify(body) }
+): { status: number; contentType: string; body: string; sha256: string | null } {
+  const contentType = 'application/json'
+  if (isOfClient(ending.failure)) {
+    const sha256 = answer.abandon()
+    return { status: sha256 === null ? CLIENT_LEFT_STATUS : 200, contentType, body: '', sha256 }
+  }
+  const broken = answer.fail(toErrorFrame(ending.failure, admitted.origin.traceId))
+  return broken ? { status: 200, ...broken } : { contentType, ...toldOf(refusal, admitted.evidence, context) }
 }
 
 /** A guard that fails while it sums up what it has found must not cost the bill. */
@@ -112,7 +138,7 @@ function incidentsOf({ guard, order }: Served, { log }: ChatDeps): GuardIncident
 }
 
 function toUsageRecord(served: Served, usage: TokenUsage, { columns }: Charge, { clock }: ChatDeps): UsageRecordRow {
-  const { context, surface, admitted, opened, ending, startedMs } = served
+  const { context, surface, admitted, opened, ending } = served
   return {
     request_id: context.requestId,
     tenant_id: admitted.caller.tenantId,
@@ -133,7 +159,7 @@ function toUsageRecord(served: Served, usage: TokenUsage, { columns }: Charge, {
     reasoning_tokens: usage.reasoningTokens,
     tokens_estimated: usage.estimated ? 1 : 0,
     attempts: opened.attempts.length,
-    latency_ms: Math.round(clock.monotonic() - startedMs),
+    latency_ms: Math.round(clock.monotonic() - admitted.evidence.startedMonotonicMs),
     first_token_ms: opened.firstTokenMs,
     billing_mode: columns.billing_mode,
     billing_period: columns.billing_period,

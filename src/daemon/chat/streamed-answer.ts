@@ -1,8 +1,9 @@
+import { createHash, type Hash, hash } from 'node:crypto'
 import { IDEMPOTENCY_BACKLOG_BYTES } from '../../shared/spec-limits.ts'
 import type { RequestContext } from '../http/route.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { ChatPart, TokenUsage } from '../providers/provider.ts'
-import type { Answer, AnswerFault, Finish } from './answer.ts'
+import type { Answer, AnswerFault, Finish, Rendered } from './answer.ts'
 
 /** How a surface words a stream: it only makes text, of whole frames, and remembers what it has said. */
 export type StreamWording = {
@@ -19,10 +20,12 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
   let stream: EventStream | undefined
   let transcript = ''
   let tail = ''
+  const left = createTextHash()
 
-  function close(frames: string): { contentType: string; body: string } {
+  function close(frames: string): Rendered {
     tail = frames
-    return { contentType: 'text/event-stream; charset=utf-8', body: transcript + frames }
+    left.add(frames)
+    return { contentType: 'text/event-stream; charset=utf-8', body: transcript + frames, sha256: left.end() }
   }
 
   return {
@@ -30,6 +33,7 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
       const frames = wording.say(parts)
       if (frames === '') return true
       stream ??= context.openStream()
+      left.add(frames)
       if (!keep) return stream.write(frames)
       transcript += frames
       // Others may wait for this answer, so it waits for nobody: a client this far behind is cut, and gets it by asking again.
@@ -40,10 +44,31 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
     drained: (signal) => stream?.drained(signal) ?? Promise.resolve(),
     close: (finish, usage) => close(wording.end(finish, usage)),
     fail: (fault) => close(wording.fail(fault)),
+    abandon: () => (stream ? left.end() : null),
     send() {
       stream ??= context.openStream()
       stream.end(tail)
       return undefined
     },
+  }
+}
+
+/** So much text waits to be hashed together: for each frame by itself, hashing would cost several times as much. */
+const HASHED_CHARS = 4_096
+
+/** SHA-256 of a text in pieces, as UTF-8. */
+function createTextHash(): { add(text: string): void; end(): string } {
+  let waiting = ''
+  let hasher: Hash | undefined
+  return {
+    add(text) {
+      waiting += text
+      if (waiting.length < HASHED_CHARS) return
+      hasher ??= createHash('sha256')
+      hasher.update(waiting)
+      waiting = ''
+    },
+    // A copy: an end that could not be sent is followed by another.
+    end: () => (hasher ? hasher.copy().update(waiting).digest('hex') : hash('sha256', waiting, 'hex')),
   }
 }

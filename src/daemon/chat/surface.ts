@@ -1,3 +1,4 @@
+import type { RequestFacts } from '../evidence/request-entry.ts'
 import type { ErrorShape, RequestContext } from '../http/route.ts'
 import type { Answer, Envelope } from './answer.ts'
 
@@ -5,6 +6,8 @@ import type { Answer, Envelope } from './answer.ts'
 export type Surface = {
   /** What bills and Idempotency-Keys know the route as. */
   path: string
+  /** What evidence calls a request by it. */
+  operation: RequestFacts['operation']
   /** How it words what it refuses; the same as its route's. */
   errors: ErrorShape
   /** `stream: false`. */

@@ -2,7 +2,13 @@ import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, pa
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
-import { EMBEDDING_BATCH, EMBEDDING_DIMENSIONS, QUERY_VECTOR_MS, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
+import {
+  EMBEDDING_BATCH,
+  EMBEDDING_DIMENSIONS,
+  EVIDENCE_RETENTION_DAYS,
+  QUERY_VECTOR_MS,
+  SAME_MODEL_RETRIES,
+} from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ConfigSources, ProviderConfig } from '../config.ts'
 import type { Scripts } from '../providers/local/script.ts'
@@ -20,6 +26,15 @@ export type EmbeddingSettings = {
   dimensions?: number | undefined
   batch?: number | undefined
   query_timeout_ms?: number | undefined
+}
+
+/** What the file says of `evidence`. */
+export type EvidenceSettings = {
+  name?: string | undefined
+  receipts?: boolean | undefined
+  retention_days?: number | undefined
+  checkpoint_file?: string | undefined
+  checkpoint_url?: string | undefined
 }
 
 /** What a configuration file says; a key it leaves out is undefined. */
@@ -51,6 +66,7 @@ export type FileSettings = {
       }
     | null
     | undefined
+  evidence?: EvidenceSettings | null | undefined
   providers: ProviderConfig[]
   scripts?: Scripts | undefined
   /** Names of all entries under `providers:`, also of those that are not `providers`. */
@@ -165,6 +181,16 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'must hold embedding or rerank, such as embedding: {model: openai/text-embedding-3-small}',
       ).nullish(),
+      evidence: section(
+        {
+          name: signerName.optional(),
+          receipts: z.boolean({ error: 'must be true or false' }).optional(),
+          retention_days: retentionDays.optional(),
+          checkpoint_file: text('a file').transform(valueFrom(checkPath)).optional(),
+          checkpoint_url: checkpointUrl.optional(),
+        },
+        'may hold name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
+      ).nullish(),
       // Read on its own, so that one fault here does not hide those of a provider; named so that it can be suggested.
       providers: z.undefined().optional(),
     },
@@ -210,6 +236,22 @@ const allowance = z
   .int({ error: 'must be a whole number of points, or null for no limit' })
   .min(0, { error: 'must not be negative' })
 
+// It stands in a line with other words, and before a plus sign in key files of others (C2SP signed-note).
+const signerName = z
+  .string({ error: 'must be a name, such as gateway.example.com' })
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, {
+    error: 'must be letters, digits, dots, slashes and hyphens, such as gateway.example.com',
+  })
+
+const retentionDays = z
+  .int({ error: 'must be a whole number of days, or 0 to keep everything' })
+  .min(0, { error: 'must not be negative; 0 stands for keeping everything' })
+  .max(EVIDENCE_RETENTION_DAYS.max, {
+    error: `must be at most ${EVIDENCE_RETENTION_DAYS.max}; 0 stands for keeping everything`,
+  })
+
+const checkpointUrl = z.url({ protocol: /^https?$/, error: 'must be an address, such as https://log.example.com/aigw' })
+
 /** `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not repeat the key. */
 export function parseBootstrapKey(text: string): string {
   if (!API_KEY_PATTERN.test(text)) {
@@ -219,7 +261,7 @@ export function parseBootstrapKey(text: string): string {
 }
 
 function checkPath(path: string): string {
-  if (path === '') throw new ValueFault('is empty; name a directory')
+  if (path === '') throw new ValueFault('is empty; name a path')
   if (path.startsWith('~')) throw new ValueFault('~ is only known to shells; write the whole path')
   return path
 }

@@ -6,13 +6,15 @@ export class UnstorableValueError extends Error {
 }
 
 /**
- * Which statement an engine needs to insert many rows at once; `sql` takes one parameter, made by `toParameter` of the rows
- * and of the same values in the order of the columns.
+ * Which statement an engine needs to insert many rows at once; `sql` takes the parameters that `toParameters` makes of the
+ * rows and of the same values in the order of the columns: the first is JSON, and one may follow that holds long texts.
  */
 export type BulkInsert = {
   sql: string
-  toParameter(rows: readonly Record<string, unknown>[], values: readonly (readonly unknown[])[]): string
+  /** May change the values. */
+  toParameters(rows: readonly Record<string, unknown>[], values: unknown[][]): InsertParameters
 }
+export type InsertParameters = readonly [json: string, texts?: Buffer]
 
 /**
  * What a failed write means: `row` is a row that will always be refused (a key that exists, a value that does not fit),
@@ -21,14 +23,17 @@ export type BulkInsert = {
  */
 export type WriteFailure = 'row' | 'busy' | 'transient' | 'other'
 
-/** One statement for several: what has to be set up for it once, then the statement, which takes their parameters in turn. */
+/** One statement for several: what has to be set up for it once, then the statement, which takes all their parameters in turn. */
 export type JoinedStatement = { setUp: readonly string[]; sql: string }
 
 /** Where the two engines differ. Everything else is written once, as portable SQL. */
 export type Engine = {
   name: 'sqlite' | 'postgres'
-  /** @param onConflict the clause for rows that exist: portable SQL, or empty. */
-  bulkInsert(table: string, columns: readonly string[], onConflict: string): BulkInsert
+  /**
+   * @param onConflict the clause for rows that exist: portable SQL, or empty.
+   * @param longText a column of long texts, which may be handed over in a way of their own
+   */
+  bulkInsert(table: string, columns: readonly string[], onConflict: string, longText?: string): BulkInsert
   /**
    * Makes one statement of several that `bulkInsert` made, where that is cheaper than a transaction.
    * @param name tells it from others of the same connection
@@ -36,6 +41,8 @@ export type Engine = {
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement
   /** A table of rows that a statement joins with: the SQL around its one parameter, the rows as JSON arrays. */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
+  /** A member of a column that holds a JSON object: its text or number as text, null where it is none. */
+  jsonMember(column: string, name: string): string
   failureOf(error: unknown): WriteFailure
   /** What the engine calls the unique key that refused a row; on both, it names the columns. Undefined for other errors. */
   uniqueKeyOf(error: unknown): string | undefined

@@ -1,6 +1,6 @@
 import { CompiledQuery } from 'kysely'
 import type { Db } from './database.ts'
-import { type BulkInsert, type Engine, engineOf, UnstorableValueError } from './engine.ts'
+import { type BulkInsert, type Engine, engineOf, type InsertParameters, UnstorableValueError } from './engine.ts'
 import type { Tables } from './tables.ts'
 
 /** A statement that was made once, and what it was made for. */
@@ -32,8 +32,8 @@ export async function insertRows<Table extends keyof Tables>(
   { onConflict }: { onConflict?: OnConflict<Table> | undefined } = {},
 ): Promise<number> {
   if (rows.length === 0) return 0
-  const { sql, parameter } = toInsert(engineOf(db), { table, rows, onConflict })
-  const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(sql, [parameter]))
+  const { sql, parameters } = toInsert(engineOf(db), { table, rows, onConflict })
+  const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(sql, [...parameters]))
   return Number(numAffectedRows)
 }
 
@@ -46,16 +46,25 @@ export type TableRows<Table extends keyof Tables = keyof Tables> = {
 type AnyConflict = 'ignore' | { replace: readonly string[] } | { addTo: readonly string[] } | undefined
 type AnyRows = { table: string; rows: readonly Record<string, unknown>[]; onConflict?: AnyConflict }
 
-/** The statement that inserts these rows and its one parameter. @throws UnstorableValueError naming the column */
-export function toInsert(engine: Engine, { table, rows, onConflict }: AnyRows): { sql: string; parameter: string } {
+/** Columns of texts that are long in most rows. */
+const LONG_TEXTS: Readonly<Record<string, string>> = { evidence_entries: 'payload' }
+
+/** The statement that inserts these rows and its parameters. @throws UnstorableValueError naming the column */
+export function toInsert(
+  engine: Engine,
+  { table, rows, onConflict }: AnyRows,
+): { sql: string; parameters: InsertParameters } {
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
   for (const row of rows) values.push(valuesOf(table, columns, row))
   const insert = bulkInsert(engine, table, columns, onConflict)
-  const parameter = insert.toParameter(rows, values)
+  const parameters = insert.toParameters(rows, values)
+  const [json, texts] = parameters
   // Escapes in the text show that a value may hold what cannot be stored; only then is every value looked at.
-  if (parameter.includes('\\u0000') || parameter.includes('\\ud')) for (const row of rows) checkText(table, row)
-  return { sql: insert.sql, parameter }
+  // Of half a surrogate pair UTF-8 makes a replacement character.
+  const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || texts?.includes(0) || texts?.includes('\ufffd')
+  if (isSuspect) for (const row of rows) checkText(table, row)
+  return { sql: insert.sql, parameters }
 }
 
 function bulkInsert(engine: Engine, table: string, columns: readonly string[], onConflict: AnyConflict): BulkInsert {
@@ -67,7 +76,7 @@ function bulkInsert(engine: Engine, table: string, columns: readonly string[], o
     // Names come from our own row types; this keeps it so.
     if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a name of a table or column`)
   }
-  const insert = engine.bulkInsert(table, columns, conflictClause(table, columns, onConflict))
+  const insert = engine.bulkInsert(table, columns, conflictClause(table, columns, onConflict), LONG_TEXTS[table])
   prepared.set(engine, ofEngine.set(table, [...ofTable, { columns, onConflict, insert }]))
   return insert
 }

@@ -24,7 +24,7 @@ export async function insertTogether(db: Db, inserts: readonly TableRows[]): Pro
     db,
     statements.map((statement) => statement.sql),
   )
-  const parameters = statements.map(({ parameter }) => parameter)
+  const parameters = statements.flatMap((statement) => [...statement.parameters])
   await db.executeQuery(CompiledQuery.raw(sql, parameters))
 }
 

@@ -15,6 +15,7 @@ import { guardRules } from './migrations/0011-guard-rules.ts'
 import { vectors } from './migrations/0012-vectors.ts'
 import { incidents } from './migrations/0013-incidents.ts'
 import { shieldPolicies } from './migrations/0014-shield-policies.ts'
+import { evidence } from './migrations/0015-evidence.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 /** How an engine spells what our tables need. */
@@ -23,7 +24,14 @@ export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; in
 /** The statements of one migration. Once landed it is never edited: databases that ran it would not run it again. */
 export type MigrationStep = (dialect: MigrationDialect) => string[]
 
-const STEPS: Record<string, MigrationStep> = {
+/** One that takes rows over in a way that SQL has no words for: between the statements before and those after. */
+export type MigrationWithData = {
+  before: MigrationStep
+  move(tx: Kysely<unknown>): Promise<void>
+  after: MigrationStep
+}
+
+const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0001-accounts': accounts,
   '0002-usage': usage,
   '0003-knowledge': knowledge,
@@ -38,6 +46,7 @@ const STEPS: Record<string, MigrationStep> = {
   '0012-vectors': vectors,
   '0013-incidents': incidents,
   '0014-shield-policies': shieldPolicies,
+  '0015-evidence': evidence,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
@@ -109,7 +118,13 @@ function migrationsFor(db: Db): Record<string, Migration> {
       name,
       {
         async up(tx: Kysely<unknown>) {
-          for (const statement of step(dialect)) await sql.raw(statement).execute(tx)
+          const run = async (statements: MigrationStep) => {
+            for (const statement of statements(dialect)) await sql.raw(statement).execute(tx)
+          }
+          if (typeof step === 'function') return run(step)
+          await run(step.before)
+          await step.move(tx)
+          await run(step.after)
         },
       },
     ]),

@@ -86,7 +86,7 @@ const postgresEngine: Engine = {
     return {
       // The table's own row type tells each column's type.
       sql: `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json) ${onConflict}`,
-      toParameter: (rows) => JSON.stringify(rows),
+      toParameters: (rows) => [JSON.stringify(rows)],
     }
   },
   rowList(columns) {
@@ -96,6 +96,8 @@ const postgresEngine: Engine = {
     )
     return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }
   },
+  // The server refuses to read a text with an escaped NUL, even beside the member.
+  jsonMember: (column, name) => `(replace(${column}, '\\u0000', '\\ufffd')::json ->> '${name}')`,
   failureOf(error) {
     if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''

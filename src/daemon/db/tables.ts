@@ -107,7 +107,12 @@ export type Tables = {
   /** The policy that is active in a tenant, built-in or custom; no row for the default of the system. */
   smltp_active_policies: { tenant_id: string; policy_id: string; activated_at: string }
   rate_counters: RateCounterRow
-  audit_entries: AuditEntryRow
+  evidence_entries: EvidenceEntryRow
+  evidence_commits: EvidenceCommitRow
+  evidence_checkpoints: EvidenceCheckpointRow
+  /** Roots of complete subtrees of a chain's Merkle tree, of 256 to the power of `level` entries: what saves proofs reading. */
+  evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
+  evidence_keys: EvidenceKeyRow
   outbox_events: OutboxEventRow
   incidents: IncidentRow
   shield_policies: ShieldPolicyRow
@@ -237,29 +242,66 @@ export type RateCounterRow = {
   last_used_at: string
 }
 
-/** One administrative change. Never edited. */
-export type AuditEntryRow = {
-  id: string
+/** One link of a hash chain: what a request or an administrative change was. Never edited; its payload may be expunged. */
+export type EvidenceEntryRow = {
   tenant_id: string
+  /** `changes`, or `requests-` and the id of the daemon that writes it. */
+  chain: string
+  /** From 0, without a gap. */
+  seq: number
+  /** Of a request its bundle id. */
+  id: string
   created_at: string
-  /** Such as `group_management` (named-endpoints §14). */
-  type: string
-  severity: 'info' | 'warning' | 'error' | 'critical'
-  description: string
-  user_id: string
-  user_name: string
-  user_email: string
-  api_key_id: string
-  request_id: string
-  /** Method and path pattern. */
-  endpoint: string
-  operation: string
-  resource_type: string
-  resource_id: string
-  outcome: 'success' | 'failure'
-  compliance_category: string
-  /** JSON object. */
-  metadata: string
+  /** Canonical JSON; null when it was expunged. */
+  payload: string | null
+  /** Hashes are hex. */
+  payload_hash: string
+  entry_hash: string
+  commit_id: string
+  /** Where it is among the leaves of its commit. */
+  leaf_index: number
+}
+
+/** What signs the entries of one commit, of all tenants. */
+export type EvidenceCommitRow = {
+  id: string
+  created_at: string
+  kid: string
+  /** The name of the key. */
+  signer: string
+  tree_size: number
+  /** Of the Merkle tree over the entries, hex. */
+  root: string
+  /** Their hashes in order, hex, joined. */
+  leaves: string
+  /** base64 */
+  signature: string
+}
+
+/** What a chain was at some length, signed. */
+export type EvidenceCheckpointRow = {
+  tenant_id: string
+  chain: string
+  tree_size: number
+  /** hex */
+  root: string
+  kid: string
+  /** The signed note as it was published. */
+  note: string
+  created_at: string
+}
+
+/** A key that signs evidence, or has. */
+export type EvidenceKeyRow = {
+  /** RFC 7638 thumbprint. */
+  kid: string
+  name: string
+  /** 32 bytes, base64. */
+  public_key: string
+  /** Null once it is retired. */
+  sealed_private_key: string | null
+  created_at: string
+  retired_at: string | null
 }
 
 /** One event, until and after it is delivered. */

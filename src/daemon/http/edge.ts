@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -9,8 +10,8 @@ import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
 import { discardBody, parseBody, parseQuery, readBody, requireJson } from './body.ts'
 import type { Caller } from './caller.ts'
-import { toErrorReply } from './error-response.ts'
-import { Exchange, RunningExchanges } from './exchange.ts'
+import { shuttingDown, toErrorReply } from './error-response.ts'
+import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead } from './request-head.ts'
@@ -130,26 +131,25 @@ export class Edge {
       exchange.continueBody()
       const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
       exchange.body = parseBody(rawBody, route.body)
-      // It is wanted again to tell two requests with one key apart; otherwise a stream need not hold it for minutes.
-      if (request.headers['idempotency-key'] !== undefined) exchange.rawBody = rawBody
+      // The hash, and not the bytes, which a stream would hold for minutes.
+      if (route.hashesBody) exchange.bodySha256 = hash('sha256', rawBody, 'hex')
     }
     return route.handle(exchange)
   }
 
-  async #send(
-    { request, response, requestId, bodyHeldBack, admission }: Exchange,
-    { status, body, headers }: Reply,
-  ): Promise<void> {
+  async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {
+    const { request, response, bodyHeldBack, admission } = exchange
     if (response.headersSent || response.destroyed) return
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     const sent: Record<string, string | number> = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
-      'x-request-id': requestId,
+      'x-request-id': exchange.requestId,
     }
     // A refusal may be quicker than the rest of the packet that holds its request.
     if (!request.complete) await new Promise(setImmediate)
     if (!request.complete || this.draining) sent.connection = 'close'
+    if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
     if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)
     response.writeHead(status, sent)
@@ -170,8 +170,7 @@ export class Edge {
       response.destroy()
       return
     }
-    const known = error instanceof RequestAborted ? shuttingDown() : error
-    const answer = toErrorReply(known, shape, requestId, (bug) => {
+    const answer = toErrorReply(error, shape, exchange, (bug) => {
       const facts = { error: bug, request_id: requestId, route: `${request.method} ${request.url}` }
       this.#options.log.error(facts, 'a request failed unexpectedly')
     })
@@ -229,9 +228,6 @@ export class Edge {
     })
   }
 }
-
-const shuttingDown = () =>
-  new GatewayError('OVERLOADED', 'The gateway is shutting down; try again in a moment.', { retryAfterSeconds: 2 })
 
 const unknownExpectation = () =>
   new GatewayError('EXPECTATION_FAILED', 'The only expectation this server meets is "Expect: 100-continue".')

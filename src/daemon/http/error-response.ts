@@ -1,29 +1,39 @@
 import { ERRORS, GatewayError } from '../../shared/errors.ts'
 import type { MessagesError } from '../../shared/wire/messages.ts'
 import type { OpenAiError } from '../../shared/wire/openai.ts'
+import { RequestAborted } from './request-aborted.ts'
 import type { ErrorShape, Reply } from './route.ts'
 
+/** What a request is called, and its evidence when there is some. */
+export type RequestIds = { requestId: string; bundleId?: string | undefined }
+
 /**
- * Turns an error into the body the route documents (spec: Errors). The one place where that happens.
- * @param error a GatewayError; anything else is a bug, is handed to `onBug` and answered as a bare 500.
+ * Turns an error into the body the route documents (spec: Errors). The one place where that happens; the same error and ids
+ * give the same bytes.
+ * @param error a GatewayError, or RequestAborted by a shutdown; anything else is a bug, is handed to `onBug` and answered as
+ * a bare 500.
  */
 export function toErrorReply(
   error: unknown,
   shape: ErrorShape,
-  requestId: string,
+  ids: RequestIds,
   onBug: (error: unknown) => void,
 ): Reply {
   let known: GatewayError
   if (error instanceof GatewayError) known = error
+  else if (error instanceof RequestAborted) known = shuttingDown()
   else {
     onBug(error)
     known = new GatewayError('INTERNAL_ERROR', 'The gateway failed to handle this request. The details are in its log.')
   }
   const { status, shape: ownShape = shape }: { status: number; shape?: ErrorShape } = ERRORS[known.code]
-  return { status, body: BODIES[ownShape](known, requestId), headers: errorHeaders(known, status) }
+  return { status, body: BODIES[ownShape](known, ids), headers: errorHeaders(known, status) }
 }
 
-const BODIES: Record<ErrorShape, (error: GatewayError, requestId: string) => object> = {
+export const shuttingDown = () =>
+  new GatewayError('OVERLOADED', 'The gateway is shutting down; try again in a moment.', { retryAfterSeconds: 2 })
+
+const BODIES: Record<ErrorShape, (error: GatewayError, ids: RequestIds) => object> = {
   flat: flatBody,
   structured: structuredBody,
   openai: openAiBody,
@@ -38,7 +48,7 @@ function errorHeaders(error: GatewayError, status: number): Record<string, strin
   return headers
 }
 
-function structuredBody(error: GatewayError, requestId: string): object {
+function structuredBody(error: GatewayError, { requestId }: RequestIds): object {
   const { code, message, details, retryAfterSeconds } = error
   return {
     success: false,
@@ -52,12 +62,13 @@ function structuredBody(error: GatewayError, requestId: string): object {
   }
 }
 
-function flatBody(error: GatewayError, requestId: string): object {
+function flatBody(error: GatewayError, { requestId, bundleId }: RequestIds): object {
   return {
     success: false,
     error: flatLabel(error),
     message: error.message,
     request_id: requestId,
+    ...(bundleId !== undefined && { bundle_id: bundleId }),
     ...error.extra,
   }
 }
@@ -65,14 +76,14 @@ function flatBody(error: GatewayError, requestId: string): object {
 /** What is decided before a request is handled, or would be the same on every surface, is flat here too (named-endpoints §5). */
 const FLAT_STATUSES: readonly number[] = [401, 403, 429]
 
-function openAiBody(error: GatewayError, requestId: string): object {
+function openAiBody(error: GatewayError, ids: RequestIds): object {
   const { status } = ERRORS[error.code]
   const isExhausted = error.code === 'ALL_MODELS_FAILED' || error.code === 'ALL_MODELS_RATE_LIMITED'
-  if (FLAT_STATUSES.includes(status) && !isExhausted) return flatBody(error, requestId)
+  if (FLAT_STATUSES.includes(status) && !isExhausted) return flatBody(error, ids)
   const code = isExhausted ? 'all_models_failed' : (OPENAI_CODES.get(error.extra?.reason) ?? null)
   return {
     error: { message: error.message, type: openAiErrorType(status), code },
-    ...(error.extra && { request_id: requestId, ...error.extra }),
+    ...(error.extra && { request_id: ids.requestId, ...error.extra }),
   } satisfies OpenAiError
 }
 
@@ -87,7 +98,7 @@ function openAiErrorType(status: number): string {
   return status < 500 ? 'invalid_request_error' : 'server_error'
 }
 
-function anthropicBody(error: GatewayError, requestId: string): object {
+function anthropicBody(error: GatewayError, { requestId }: RequestIds): object {
   const type = ANTHROPIC_TYPES.get(ERRORS[error.code].status)
   return {
     type: 'error',

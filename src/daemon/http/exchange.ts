@@ -7,6 +7,9 @@ import type { RequestAborted } from './request-aborted.ts'
 import type { Access, RequestContext } from './route.ts'
 import { type EventStream, openEventStream } from './sse.ts'
 
+/** On every reply to a request that leaves evidence: what that is called. */
+export const BUNDLE_ID_HEADER = 'x-smltp-bundle-id'
+
 /** One request and its answer: what the handler is given, and whether the client is still there. */
 export class Exchange implements RequestContext {
   readonly requestId: string
@@ -19,7 +22,8 @@ export class Exchange implements RequestContext {
   params: Record<string, string> = {}
   query: unknown
   body: unknown
-  rawBody: Buffer | undefined
+  bodySha256 = ''
+  bundleId: string | undefined
   /** The client sent `Expect: 100-continue` and has not been told to go on. */
   bodyHeldBack: boolean
   /** Its place among the running ones. */
@@ -64,7 +68,12 @@ export class Exchange implements RequestContext {
   }
 
   openStream(headers: Record<string, string> = {}): EventStream {
-    return openEventStream(this.response, { 'x-request-id': this.requestId, ...this.admission?.headers, ...headers })
+    return openEventStream(this.response, {
+      'x-request-id': this.requestId,
+      ...(this.bundleId !== undefined && { [BUNDLE_ID_HEADER]: this.bundleId }),
+      ...this.admission?.headers,
+      ...headers,
+    })
   }
 }
 

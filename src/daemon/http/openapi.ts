@@ -47,13 +47,13 @@ function operationId({ method, path }: Route): string {
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-function response({ description, schema, stream, isText }: ResponseDoc) {
-  if (isText) return { description, content: { 'text/plain': { schema: { type: 'string' as const } } } }
-  if (!schema) return { description }
+function response({ description, schema, stream, text }: ResponseDoc) {
+  if (!schema && !text) return { description }
   return {
     description,
     content: {
-      'application/json': { schema },
+      ...(text && { [text]: { schema: { type: 'string' as const } } }),
+      ...(schema && { 'application/json': { schema } }),
       ...(stream && { 'text/event-stream': { schema: stream } }),
     },
   }

@@ -8,7 +8,7 @@ import { toErrorReply } from './error-response.ts'
 /** Answers on a connection for which Node has no response object, and closes it. */
 export function refuseOnSocket(socket: Duplex, error: GatewayError, nowMs: number): void {
   const requestId = newRequestId(nowMs)
-  const { status, body } = toErrorReply(error, 'flat', requestId, () => {})
+  const { status, body } = toErrorReply(error, 'flat', { requestId }, () => {})
   const text = JSON.stringify(body)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

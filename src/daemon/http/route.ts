@@ -43,8 +43,10 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   params: Record<string, string>
   query: Query
   body: Body
-  /** The body as it was received, of a request with an Idempotency-Key; undefined for routes that read it themselves. */
-  rawBody: Buffer | undefined
+  /** SHA-256 of the body as it was received, hex; empty unless the route asks for it (`hashesBody`). */
+  bodySha256: string
+  /** What the evidence of this request is called, once it is certain that there will be some. Set by the handler. */
+  bundleId: string | undefined
   request: IncomingMessage
   response: ServerResponse
   /** Aborted when the client goes away before its answer is complete, or when the daemon gives up draining. */
@@ -60,8 +62,13 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   openStream(headers?: Record<string, string>): EventStream
 }
 
-/** A documented answer: its JSON, and the frames when it can be a text/event-stream too; or text that is no JSON. */
-export type ResponseDoc = { description: string; schema?: z.ZodType; stream?: z.ZodType; isText?: boolean }
+/** A documented answer: its JSON, the frames when it can be a text/event-stream, and the type when it can be another text. */
+export type ResponseDoc = {
+  description: string
+  schema?: z.ZodType
+  stream?: z.ZodType
+  text?: 'text/plain' | 'text/csv' | 'text/html'
+}
 
 export type Route = {
   method: Method
@@ -81,6 +88,8 @@ export type Route = {
   responses: Record<number, ResponseDoc>
   /** Largest JSON body in bytes; `'unread'` leaves the body to the handler. */
   bodyLimit: number | 'unread'
+  /** The handler wants to know the hash of the body that was received. */
+  hashesBody?: boolean
   handle(context: RequestContext): Promise<Reply | undefined>
 }
 

@@ -20,6 +20,11 @@ export type Authenticator = {
    * disabled; CLIENT_ADDRESS_REFUSED when it may not be used from where the request comes.
    */
   authenticate(request: ClientRequest): Caller | Promise<Caller>
+  /**
+   * Whether the key of a request that has begun is still good: not from KEY_CACHE_MS after its revocation on, wherever that
+   * was; here from the moment it was. Answers at once as `authenticate` does.
+   */
+  isAccepted(caller: Pick<Caller, 'secretHash'>): boolean | Promise<boolean>
   /** Looks every key up again: called after any change of keys, users, roles or tenants. */
   forgetKeys(): void
   /**
@@ -64,6 +69,15 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
     authenticate(request) {
       const key = keys.of(hashOf(presentedKey(request.headers)))
       return key instanceof Promise ? key.then((found) => admit(found, request)) : admit(key, request)
+    },
+    isAccepted({ secretHash }) {
+      const isInTime = ({ expiresAtMs }: KnownKey) => clock.now() < expiresAtMs
+      const key = keys.of(secretHash)
+      if (!(key instanceof Promise)) return isInTime(key)
+      return key.then(isInTime, (error: unknown) => {
+        if (error instanceof GatewayError) return false
+        throw error
+      })
     },
     forgetKeys: () => keys.forget(),
     async lookUpAgain(tx, { secretHash }) {

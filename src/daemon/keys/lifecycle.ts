@@ -52,7 +52,7 @@ export function createKey(
     }
     await insertKey(tx, row)
     await record({
-      ...activity('create', row, `created API key "${name}" for ${found.owner.email}`),
+      ...activity('create', row, `created API key "${name}"`),
       metadata: { userId: ownerId, expiresAt: expires, ...settings },
     })
     return { key: { row, owner: found.owner, ownerRights: found.rights, lastUsedAt: null }, secret }

@@ -1,6 +1,8 @@
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf, type WriteFailure } from '../db/engine.ts'
+import type { EntryDraft } from '../evidence/entry-draft.ts'
+import { isPlaceTaken, type Sealer } from '../evidence/sealing.ts'
 import type { Log } from '../log.ts'
 import { ClaimLostError, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
@@ -29,11 +31,13 @@ export type LedgerDeps = {
   db: Db
   clock: Clock
   log: Pick<Log, 'error'>
+  /** Puts evidence into its chains; without one, records that have evidence are refused. */
+  sealer?: Sealer
   /** Called after a commit that may have stored events. */
   onEvents?(): void
 }
 
-export function createLedger({ db, clock, log, onEvents }: LedgerDeps): Ledger {
+export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): Ledger {
   const engine = engineOf(db)
   const failureOf = (error: unknown): WriteFailure =>
     error instanceof ClaimLostError ? 'row' : engine.failureOf(error)
@@ -89,10 +93,7 @@ export function createLedger({ db, clock, log, onEvents }: LedgerDeps): Ledger {
   async function settle(batch: readonly Entry[]): Promise<void> {
     const startedAt = clock.monotonic()
     try {
-      await writeRecords(
-        db,
-        batch.map(({ records }) => records),
-      )
+      await write(batch)
       for (const { resolve } of batch) resolve()
     } catch (error) {
       const durationMs = Math.round(clock.monotonic() - startedAt)
@@ -100,6 +101,31 @@ export function createLedger({ db, clock, log, onEvents }: LedgerDeps): Ledger {
       await settleFailed(batch, error)
     }
     if (batch.some(({ records }) => records.events !== undefined)) onEvents?.()
+  }
+
+  /** Writes records and their evidence in one transaction; the chains go on from what the store has, and only from that. */
+  async function write(batch: readonly Entry[]): Promise<void> {
+    const records: LedgerRecords[] = []
+    const drafts: EntryDraft[] = []
+    for (const entry of batch) {
+      records.push(entry.records)
+      if (entry.records.evidence !== undefined) drafts.push(...entry.records.evidence)
+    }
+    if (drafts.length === 0) return writeRecords(db, records)
+    if (sealer === undefined) throw new Error('evidence came to a ledger that has no chains')
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const sealing = sealer.seal(drafts)
+        const { inserts, stored } = sealing instanceof Promise ? await sealing : sealing
+        await writeRecords(db, records, inserts)
+        return stored()
+      } catch (error) {
+        sealer.forgetHeads()
+        // Another daemon with our data directory: once may be an earlier commit of our own whose answer was lost.
+        if (!isPlaceTaken(db, error) || attempt === 3) throw error
+        if (attempt === 2) sealer.leaveChains()
+      }
+    }
   }
 
   async function settleFailed(batch: readonly Entry[], error: unknown): Promise<void> {
@@ -110,14 +136,15 @@ export function createLedger({ db, clock, log, onEvents }: LedgerDeps): Ledger {
       for (const { reject } of batch) reject(error)
       return
     }
-    for (const [position, { records, resolve, reject }] of batch.entries()) {
+    for (const [position, entry] of batch.entries()) {
+      const { records, resolve, reject } = entry
       try {
-        await writeRecords(db, [records])
+        await write([entry])
         resolve()
       } catch (cause) {
         if (failureOf(cause) !== 'row') {
           // The store is gone. Asking it once for each of hundreds of requests would keep them all waiting.
-          for (const entry of batch.slice(position)) entry.reject(cause)
+          for (const { reject: refuse } of batch.slice(position)) refuse(cause)
           return
         }
         // When even that cannot be asked, the refusal stands.

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
+import { payloadHash } from '../../shared/evidence/entry.ts'
 import type { Db } from '../db/database.ts'
 import type { TableRows } from '../db/insert-rows.ts'
 import { insertEach, insertTogether } from '../db/insert-together.ts'
 import { deleteReservations, type ReservedRequest, spendCounterName, toSpendInsert } from '../db/spend-counters.ts'
 import type {
-  AuditEntryRow,
   IdempotencyResultRow,
   IncidentRow,
   OutboxEventRow,
@@ -13,6 +13,7 @@ import type {
   Tables,
   UsageRecordRow,
 } from '../db/tables.ts'
+import type { EntryDraft } from '../evidence/entry-draft.ts'
 
 /** What one request leaves behind, all of it or nothing. A new kind that is written once is one line here and in TABLES. */
 export type LedgerRecords = {
@@ -20,7 +21,8 @@ export type LedgerRecords = {
   idempotency?: IdempotencyResultRow
   /** What is told to webhooks. */
   events?: readonly OutboxEventRow[]
-  audit?: readonly AuditEntryRow[]
+  /** What is proved of it: becomes entries of its tenant's hash chain. */
+  evidence?: readonly EntryDraft[]
   /** What guards have found. */
   incidents?: readonly IncidentRow[]
   /**
@@ -46,19 +48,24 @@ const TABLES = {
   usage: 'usage_records',
   idempotency: 'idempotency_results',
   events: 'outbox_events',
-  audit: 'audit_entries',
   incidents: 'incidents',
 } as const satisfies {
-  [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved'>]-?: keyof Tables
+  [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved' | 'evidence'>]-?: keyof Tables
 }
 const KINDS = Object.keys(TABLES) as (keyof typeof TABLES)[]
 
 /**
- * Writes the records of several requests, durably and all or nothing: one statement per kind.
+ * Writes the records of several requests, durably and all or nothing: one statement per kind. Their evidence is written as it
+ * was sealed: `sealed`.
  * @throws ClaimLostError
  */
-export async function writeRecords(db: Db, batch: readonly LedgerRecords[]): Promise<void> {
+export async function writeRecords(
+  db: Db,
+  batch: readonly LedgerRecords[],
+  sealed: readonly TableRows[] = [],
+): Promise<void> {
   const inserts = toInserts(batch)
+  inserts.push(...sealed)
   const claims = batch.flatMap(({ claim }) => claim ?? [])
   const reserved = batch.flatMap((records) => records.reserved ?? [])
   if (claims.length === 0 && reserved.length === 0) return insertTogether(db, inserts)
@@ -146,6 +153,17 @@ export async function isStored(db: Db, records: LedgerRecords): Promise<boolean>
       const query = sql`select 1 from ${sql.table(TABLES[kind])} where ${sql.join(equalities, sql` and `)}`
       if ((await query.execute(db)).rows.length === 0) return false
     }
+  }
+  for (const { id, tenantId, payload } of records.evidence ?? []) {
+    // Its place in the chain may be another one by now.
+    const found = await db
+      .selectFrom('evidence_entries')
+      .select('id')
+      .where('id', '=', id)
+      .where('tenant_id', '=', tenantId)
+      .where('payload_hash', '=', payloadHash(payload))
+      .executeTakeFirst()
+    if (found === undefined) return false
   }
   return true
 }

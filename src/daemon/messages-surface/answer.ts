@@ -1,5 +1,5 @@
 import { MESSAGES_PATH, type MessagesResponse } from '../../shared/wire/messages.ts'
-import type { Answer, Envelope } from '../chat/answer.ts'
+import { type Answer, type Envelope, renderedJson } from '../chat/answer.ts'
 import { toExtension } from '../chat/extension.ts'
 import { createSaid, type Said } from '../chat/said.ts'
 import { streamInWords } from '../chat/streamed-answer.ts'
@@ -14,6 +14,7 @@ import { toThinkingBlocks } from './reasoning.ts'
 /** Answers as Anthropic's clients know them. */
 export const MESSAGES_SURFACE: Surface = {
   path: MESSAGES_PATH,
+  operation: 'chat.completion',
   errors: 'anthropic',
   whole: wholeAnswer,
   streamed: (envelope, context, keep) => streamInWords(messagesWording(envelope), context, keep),
@@ -45,10 +46,11 @@ function wholeAnswer(envelope: Envelope): Answer {
         usage: toUsage(usage),
         gateway: toExtension(envelope.metadata),
       } satisfies MessagesResponse)
-      return { contentType: 'application/json', body }
+      return renderedJson(body)
     },
     // Nothing has left yet, so the error itself becomes the answer.
     fail: () => undefined,
+    abandon: () => null,
     send: () => reply(200, body),
   }
 }

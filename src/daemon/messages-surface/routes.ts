@@ -25,6 +25,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       tags: ['Anthropic-compatible'],
       body: MessagesRequest,
       bodyLimit: CHAT_BODY_BYTES,
+      hashesBody: true,
       responses: {
         200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent },
         400: failure('A rule of the request is broken, or the provider refuses it'),

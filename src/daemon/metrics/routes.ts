@@ -11,7 +11,7 @@ export function metricsRoutes({ metrics }: { metrics: Registry }): Route[] {
       errors: 'flat',
       summary: 'Metrics of this daemon, in the text format of Prometheus',
       tags: ['System'],
-      responses: { 200: { description: 'The metrics', isText: true } },
+      responses: { 200: { description: 'The metrics', text: 'text/plain' } },
       handle: async () => reply(200, await metrics.metrics(), { 'content-type': metrics.contentType }),
     }),
   ]

@@ -6,7 +6,7 @@ import {
   type OpenAiFinishReason,
   type OpenAiUsage,
 } from '../../shared/wire/openai.ts'
-import type { Answer, Envelope, Finish } from '../chat/answer.ts'
+import { type Answer, type Envelope, type Finish, renderedJson } from '../chat/answer.ts'
 import { toExtension } from '../chat/extension.ts'
 import { createSaid, isSealed, type Said, withPart } from '../chat/said.ts'
 import { type StreamWording, streamInWords } from '../chat/streamed-answer.ts'
@@ -19,6 +19,7 @@ import type { ChatPart, TokenUsage } from '../providers/provider.ts'
 /** Answers as OpenAI's clients know them. @param includeUsage whether a stream ends with a chunk that says its usage. */
 export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
   path: OPENAI_CHAT_PATH,
+  operation: 'chat.completion',
   errors: 'openai',
   whole: wholeAnswer,
   streamed: (envelope, context, keep) => streamInWords(openAiWording(envelope, includeUsage), context, keep),
@@ -51,10 +52,11 @@ function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
         usage: toUsage(usage),
         gateway: toExtension(metadata),
       } satisfies OpenAiChatResponse)
-      return { contentType: 'application/json', body }
+      return renderedJson(body)
     },
     // Nothing has left yet, so the error itself becomes the answer.
     fail: () => undefined,
+    abandon: () => null,
     send: () => reply(200, body),
   }
 }

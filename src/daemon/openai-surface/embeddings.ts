@@ -1,6 +1,6 @@
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import { type EmbeddingsRequest, type EmbeddingsResponse, OPENAI_EMBEDDINGS_PATH } from '../../shared/wire/openai.ts'
-import type { Answer, Envelope } from '../chat/answer.ts'
+import { type Answer, type Envelope, renderedJson } from '../chat/answer.ts'
 import { type ChatInput, requireModel, sized } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
@@ -22,7 +22,7 @@ export function runEmbeddings(
   const whole = (envelope: Envelope) => embeddingsAnswer(request, made, envelope)
   return runChat(
     toChatInput(request),
-    { path: OPENAI_EMBEDDINGS_PATH, errors: 'openai', whole, streamed: whole },
+    { path: OPENAI_EMBEDDINGS_PATH, operation: 'embedding', errors: 'openai', whole, streamed: whole },
     context,
     {
       ...deps,
@@ -67,12 +67,12 @@ function embeddingRegistry(registry: ProviderRegistry, request: EmbeddingsReques
 function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest, made: Made): Provider {
   return {
     ...provider,
-    async *chat({ model, messages, options, noTraining, timeouts: { attemptMs } }, signal) {
+    async *chat({ model, messages, options, noTraining, entitle, timeouts: { attemptMs } }, signal) {
       if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
       // Not what the request said, but what the guards have left of it.
       const input = messages.map(({ content }) => textOf(content))
       made.embeddings = await provider.embed(
-        { model, input, dimensions, user: options?.user, noTraining, attemptMs },
+        { model, input, dimensions, user: options?.user, noTraining, entitle, attemptMs },
         signal,
       )
       const { usage } = made.embeddings
@@ -98,11 +98,12 @@ function embeddingsAnswer({ encoding_format: format }: EmbeddingsRequest, made: 
         model,
         usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
       } satisfies EmbeddingsResponse)
-      return { contentType: 'application/json', body }
+      return renderedJson(body)
     },
     send: () => reply(200, body),
     // Nothing has left yet, so the error itself becomes the answer.
     fail: () => undefined,
+    abandon: () => null,
   }
 }
 

@@ -63,6 +63,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       tags: ['OpenAI-compatible'],
       body: OpenAiChatRequest,
       bodyLimit: CHAT_BODY_BYTES,
+      hashesBody: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
@@ -78,6 +79,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       tags: ['OpenAI-compatible'],
       body: EmbeddingsRequest,
       bodyLimit: CHAT_BODY_BYTES,
+      hashesBody: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
       handle: (context) => runEmbeddings(context.body, context, deps),
     }),

@@ -12,7 +12,7 @@ type Asked = { caller: Caller; requestId: string; endpoint: string }
 
 /**
  * Holds the whole chain against the policy, before any model of it is asked. What the policy has against a model is recorded
- * as an incident; in monitor mode that is all.
+ * as an incident, with the evidence of the refusal; in monitor mode at once, and that is all.
  * @throws INSUFFICIENT_PERMISSIONS naming model and policy
  */
 export async function enforcePolicy(
@@ -20,6 +20,7 @@ export async function enforcePolicy(
   chain: readonly Destination[],
   asked: Asked,
   { ledger, clock }: { ledger: Ledger; clock: Clock },
+  evidence: { incidents: GuardIncident[]; withRefusal: LedgerRecords },
 ): Promise<void> {
   const violations = violationsOf(document, chain)
   const [first] = violations
@@ -27,13 +28,13 @@ export async function enforcePolicy(
   const enforced = document.mode === 'enforce'
   const traceId = newTraceId()
   const origin = { ...asked, traceId, policy: canonical }
-  const records = violations.reduce<LedgerRecords>(
-    (all, violation) =>
-      addIncidents(all, [toIncident(violation, enforced)], { ...origin, model: violation.modelId }, clock.now()),
-    {},
-  )
-  await ledger.commit(records)
-  if (!enforced) return
+  const records = violations.reduce<LedgerRecords>((all, violation) => {
+    const incident = toIncident(violation, enforced)
+    evidence.incidents.push(incident)
+    return addIncidents(all, [incident], { ...origin, model: violation.modelId }, clock.now())
+  }, {})
+  if (!enforced) return ledger.commit(records)
+  evidence.withRefusal = records
   throw notAllowed(canonical, first, { extra: { trace_id: traceId } })
 }
 

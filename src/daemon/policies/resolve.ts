@@ -1,6 +1,5 @@
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import type { KeySettings } from '../../shared/wire/keys.ts'
-import type { PolicyDocument } from '../../shared/wire/policies.ts'
 import { SYSTEM_DEFAULT } from './built-in.ts'
 import type { TenantPolicies } from './catalogue.ts'
 import type { NamedPolicy } from './named-policy.ts'
@@ -18,7 +17,7 @@ export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
  * Request → policy: what it names, else the key's default, else what is active in the tenant, else `internal`; and the key
  * must be allowed to use it (spec, Authentication; named-endpoints §10, §13; docs/decisions/0016).
  * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for one the key may not use,
- * POLICY_UNAVAILABLE for one that asks for what this gateway does not do, or that is gone.
+ * POLICY_UNAVAILABLE for one that is gone.
  */
 export function resolvePolicy(
   requested: string | undefined,
@@ -36,13 +35,6 @@ export function resolvePolicy(
   }
   const { id, name, document, hash } = found
   if (!mayGoUnder(allowed, id, source)) throw notAllowed(allowed, id, source)
-  const missing = unsupported(document)
-  if (missing !== undefined) {
-    throw new GatewayError(
-      'POLICY_UNAVAILABLE',
-      `The policy "${id}" asks for ${missing}, which this gateway does not do, so no request is answered under it.`,
-    )
-  }
   return { canonical: id, name, document, hash, source }
 }
 
@@ -96,10 +88,3 @@ function notAllowed(allowed: readonly string[], id: string, source: PolicySource
       : `The request names no policy, and this key may not use the default, "${id}". ${choices}`,
   )
 }
-
-/**
- * What a policy asks for and this gateway does not do, in words; undefined when there is nothing. Under such a policy nothing
- * is answered: a protection that does not run is never pretended.
- */
-export const unsupported = ({ receipts }: PolicyDocument): string | undefined =>
-  receipts.required ? 'signed receipts (receipts.required)' : undefined

@@ -7,6 +7,15 @@ import type { GenerationOptions, Message } from './conversation.ts'
  */
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
+/**
+ * Says, right before a call leaves, whether these bytes may go to this model: once, and not for long.
+ * @throws what refuses the call; or rejects with it, where that has to be looked up.
+ */
+export type Entitled = (model: string, body: string) => Promise<void> | undefined
+
+/** Asks for the right to send exactly this body to this model; called as soon as both are known. */
+export type Entitle = (model: string, body: string) => Entitled
+
 /** What a provider is asked to do. Everything is checked and clamped. */
 export type ProviderCall = {
   /** The provider's own name of the model, without `<provider>/`. */
@@ -26,6 +35,8 @@ export type ProviderCall = {
   options?: GenerationOptions | undefined
   /** The provider is told that nobody is to train on this call. */
   noTraining?: boolean | undefined
+  /** Of a call that is governed: nothing leaves without it. Undefined for what the gateway asks on its own account. */
+  entitle?: Entitle | undefined
   /** Whole attempt, first part and silence between parts; milliseconds. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
@@ -75,6 +86,8 @@ export type EmbedCall = {
   /** The end user, as the caller names them. */
   user?: string | undefined
   noTraining?: boolean | undefined
+  /** As that of a chat. */
+  entitle?: Entitle | undefined
   /** How long it may take in all. */
   attemptMs: number
 }

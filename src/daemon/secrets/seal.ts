@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
 /** What sealed texts are for; each purpose has a key of its own. */
-export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries'
+export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries' | 'evidence-signing'
 
 /** Where a sealed text is kept. It opens there and nowhere else, so a copied row gives away nothing. */
 export type SealedPlace = { purpose: SealPurpose; table: string; row: string; tenant: string }

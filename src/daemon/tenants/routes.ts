@@ -203,7 +203,7 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
             operation: 'create_admin_key',
             resourceType: 'tenant',
             resourceId: tenantId,
-            description: `created a key for the administrator ${made.key.owner.email} of tenant "${name}"`,
+            description: `created a key for the administrator of tenant "${name}"`,
             severity: 'warning',
             metadata: { administrator: userId, apiKey: made.key.row.id },
           })

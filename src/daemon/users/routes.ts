@@ -210,7 +210,7 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
           await requireMayChange(tx, caller, account, undefined)
           await removeUserFromGroups(tx, tenantId, userId)
           await deleteUser(tx, tenantId, userId)
-          await record(activity('delete', account, { email: account.user.email }))
+          await record(activity('delete', account))
         })
         return reply(200, { success: true, message: 'User deleted' } satisfies z.input<typeof DoneResponse>)
       },
@@ -245,12 +245,9 @@ function changed(user: UserRow, body: z.output<typeof UpdateUserRequest>, now: s
   }
 }
 
-/** For the record: each fact that is another one now. */
+/** For the record: each fact that is another one now. Of who somebody is, only that it changed: the log is kept for ever. */
 function changesBetween(before: Account, after: Account): Record<string, unknown> {
   const facts = ({ user, customRole }: Account) => ({
-    name: user.name,
-    email: user.email,
-    username: user.username,
     role: user.role,
     customRole: customRole?.name ?? null,
     license: user.license,
@@ -261,16 +258,22 @@ function changesBetween(before: Account, after: Account): Record<string, unknown
     dollarLimit: toUsageByModel(user).dollarLimit,
   })
   const was: Record<string, unknown> = facts(before)
-  return Object.fromEntries(Object.entries(facts(after)).filter(([name, value]) => value !== was[name]))
+  const changes = Object.entries(facts(after)).filter(([name, value]) => value !== was[name])
+  const renamed = (['name', 'email', 'username'] as const).filter((name) => after.user[name] !== before.user[name])
+  return Object.fromEntries([...changes, ...renamed.map((name) => [name, 'changed'])])
 }
 
 const WORDS = { create: 'created', update: 'updated', delete: 'deleted' } as const
 
-const activity = (operation: keyof typeof WORDS, { user }: Account, metadata: Record<string, unknown>): Activity => ({
+const activity = (
+  operation: keyof typeof WORDS,
+  { user }: Account,
+  metadata: Record<string, unknown> = {},
+): Activity => ({
   type: 'user_management',
   operation,
   resourceType: 'user',
   resourceId: user.id,
-  description: `${WORDS[operation]} user "${user.username}"`,
+  description: `${WORDS[operation]} user ${user.id}`,
   metadata,
 })

@@ -54,6 +54,22 @@ export function findPayer(
     .executeTakeFirst()
 }
 
+/** How users of this tenant are called today, by their ids; those that are gone are left out. */
+export async function findUserNames(
+  db: Db,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<Map<string, Pick<UserRow, 'id' | 'name' | 'email'>>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('users')
+    .select(['id', 'name', 'email'])
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
 /** The user with this id in this tenant, active or not. */
 export function findUserDetails(db: Db, tenantId: string, id: string): Promise<UserDetails | undefined> {
   return userDetails(db, tenantId).where('u.id', '=', id).executeTakeFirst()

@@ -16,6 +16,8 @@ import { BillingFallback } from './billing.ts'
 import { optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
+/** Below it are the signed receipts of requests, by bundle id. */
+export const RECEIPTS_PATH = '/api/external/receipts'
 
 const clamp = (min: number, max: number) => (value: number) => Math.min(max, Math.max(min, value))
 
@@ -231,6 +233,9 @@ export const ChatMetadata = z
     billing_fallback: BillingFallback.optional().meta({
       description: 'Only when the points were used up and dollars were drawn on instead',
     }),
+    smltp: z
+      .object({ bundle_id: z.string(), receipt_url: z.string() })
+      .meta({ description: 'What the evidence of this request is called, and where its signed receipt is' }),
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
@@ -248,7 +253,9 @@ export const GatewayExtension = ChatMetadata.pick({
   smltp_policy_source: true,
   smltp_policy_hash: true,
   prompt_shield_policy: true,
-}).meta({ id: 'GatewayExtension' })
+})
+  .extend({ smltp_bundle_id: z.string() })
+  .meta({ id: 'GatewayExtension' })
 export type GatewayExtension = z.infer<typeof GatewayExtension>
 
 export const FINISH_REASONS = ['stop', 'length', 'content_filter'] as const

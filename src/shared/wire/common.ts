@@ -24,6 +24,7 @@ export const FlatError = z
     error: z.string().meta({ description: 'What went wrong, as a stable label', example: 'Index required' }),
     message: z.string().meta({ description: 'What, where and what to do' }),
     request_id: z.string().optional(),
+    bundle_id: z.string().optional().meta({ description: 'What the evidence of a refused request is called' }),
     reset_time: z.string().optional().meta({ description: 'ISO 8601; on 429' }),
   })
   .meta({ id: 'FlatError' })

@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { AuditEntryRow } from '../../../src/daemon/db/tables.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
@@ -7,6 +6,7 @@ import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wi
 import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type Answer, sharedGateway } from '../../harness.ts'
+import { type RecordedChange, recordedChanges } from '../../recorded-changes.ts'
 import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
 import { addWorld, freshName, nothing, type World } from './world.ts'
 
@@ -26,7 +26,7 @@ const CHANGES = Object.entries(ROUTE_CALLS).filter(
   ([endpoint]) => !endpoint.startsWith('GET ') && !ASKING.includes(endpoint) && !DRY_RUNS.includes(endpoint),
 )
 
-type Presented = { key: string; keyId: string; userId: string; userName: string; userEmail: string }
+type Presented = { key: string; keyId: string; userId: string }
 
 describeEachEngine('the log of administrative changes', (engine) => {
   const shared = sharedGateway({ engine })
@@ -48,8 +48,6 @@ describeEachEngine('the log of administrative changes', (engine) => {
       key: shared.current.adminKey,
       keyId: operatorKey.id,
       userId: owner.id,
-      userName: owner.name,
-      userEmail: owner.email,
     }
     admin = await present('admin')
     user = await present('user')
@@ -57,20 +55,19 @@ describeEachEngine('the log of administrative changes', (engine) => {
 
   async function present(role: 'admin' | 'user'): Promise<Presented> {
     const { db } = shared.current.app
-    const { id, name, email, tenant_id } = await addUser(db, { tenant_id: own.tenantId, role })
+    const { id, tenant_id } = await addUser(db, { tenant_id: own.tenantId, role })
     const { row, secret } = await addKey(db, { id, tenant_id })
-    return { key: secret, keyId: row.id, userId: id, userName: name, userEmail: email }
+    return { key: secret, keyId: row.id, userId: id }
   }
 
-  const entries = (): Promise<AuditEntryRow[]> =>
-    shared.current.app.db.selectFrom('audit_entries').selectAll().orderBy('id').execute()
+  const entries = () => recordedChanges(shared.current.app.db)
 
   /** One request, and the entries that it left. */
   async function call(
     endpoint: string,
     row: RouteCall,
     { key, target = '', body }: { key: string; target?: string | undefined; body?: string },
-  ): Promise<{ answer: Answer; added: AuditEntryRow[] }> {
+  ): Promise<{ answer: Answer; added: RecordedChange[] }> {
     const known = new Set((await entries()).map(({ id }) => id))
     const [method = '', path = ''] = endpoint.split(' ')
     const good = row.bodies?.(own, freshName(own))[0] ?? (row.headers && MULTIPART_BODY)
@@ -85,33 +82,33 @@ describeEachEngine('the log of administrative changes', (engine) => {
     const isTenants = endpoint.includes('/tenants')
 
     test('leaves exactly one entry that says who did what to what', async () => {
-      const caller = isTenants ? operator : admin
+      const caller = row.access === 'operator' ? operator : admin
       const target = await targetOf(row)
       const { answer, added } = await call(endpoint, row, { key: caller.key, target })
       expect(answer.status, answer.text).toBe(row.status)
       const expected = {
         tenant_id: own.tenantId,
+        actor: 'key',
         user_id: caller.userId,
-        user_name: caller.userName,
-        user_email: caller.userEmail,
-        api_key_id: caller.keyId,
+        key_id: caller.keyId,
         request_id: answer.headers['x-request-id'],
         endpoint,
-        outcome: 'success',
-        // Policies are called by their names.
-        resource_id: expect.stringMatching(/^([0-9a-f]{24}|ownland-\d+)$/),
+        result: 'success',
+        // Policies are called by their names, exports and keys by their hashes.
+        resource_id: expect.stringMatching(/^([0-9a-f]{24}|ownland-\d+|[0-9a-f]{64}|[\w-]{43})$/),
         description: expect.stringMatching(/^External API: \S/),
       }
       const id = /^[0-9a-f]{24}$/.test(target ?? '') ? { resource_id: target } : {}
       expect(added.filter((entry) => entry.tenant_id === own.tenantId)).toMatchObject([{ ...expected, ...id }])
-      // What is done to a tenant from outside is told to it too.
-      const theirs = isTenants ? [{ ...expected, tenant_id: answer.body.tenant?.id ?? target }] : []
+      // What is done to a tenant from outside is told to it too, but not by whom.
+      const nobody = { actor: 'operator', user_id: null, key_id: null }
+      const theirs = isTenants ? [{ ...expected, ...nobody, tenant_id: answer.body.tenant?.id ?? target }] : []
       expect(added.filter((entry) => entry.tenant_id !== own.tenantId)).toMatchObject(theirs)
     })
 
     test('leaves none when it is refused', async () => {
       const target = await targetOf(row)
-      const caller = isTenants ? operator : admin
+      const caller = row.access === 'operator' ? operator : admin
       const missing = row.target && /^[0-9a-f]{24}$/.test(target ?? '') ? newId() : nothing().indexName
       const refused = [
         ...(row.access === 'key' ? [] : [{ key: user.key, target, status: 403 }]),
@@ -127,7 +124,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
   })
 
   test('holds no secret, and nothing from which one could be told', async () => {
-    const log = JSON.stringify(await entries())
+    const log = JSON.stringify(await shared.current.app.db.selectFrom('evidence_entries').selectAll().execute())
     expect(log).not.toMatch(/sk-[0-9a-f]{64}/)
     const keys = await shared.current.app.db.selectFrom('api_keys').select('secret_hash').execute()
     expect(keys.filter(({ secret_hash }) => log.includes(secret_hash))).toEqual([])

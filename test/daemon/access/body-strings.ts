@@ -37,6 +37,13 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${TRIGGER_PATH}`]: [
     { type: 'pii:incident', data: { action: 'mask', direction: 'input', entityTypes: ['EMAIL'] } },
   ],
+  'POST /api/external/transparency/exports/sign': [
+    {
+      chains: [{ chain: 'changes', size: 1, head: 'ab'.repeat(32), root: 'ab'.repeat(32) }],
+      manifest_sha256: 'ab'.repeat(32),
+      row_count: 1,
+    },
+  ],
   [`POST ${OPENAI_CHAT_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
   ],

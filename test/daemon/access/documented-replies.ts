@@ -26,8 +26,9 @@ function undocumented(route: Route, { status, headers, text }: Answer): string[]
   const [type = ''] = String(headers['content-type']).split(';')
   if (headers['x-request-id'] === undefined) return ['the answer has no X-Request-Id']
   if (type === 'text/event-stream') return framesOf(text).flatMap((frame) => faults(documented.stream, frame))
-  if (documented.isText) return type === 'text/plain' ? [] : [`the Content-Type ${type} is not documented`]
-  if (type !== 'application/json') return [`the Content-Type ${type} is not documented`]
+  if (documented.text === type) return []
+  if (type !== 'application/json' || (documented.text && !documented.schema))
+    return [`the Content-Type ${type} is not documented`]
   return faults(documented.schema, JSON.parse(text))
 }
 

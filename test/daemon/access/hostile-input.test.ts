@@ -181,7 +181,7 @@ describeEachEngine('hostile input', (engine) => {
       const { gone, come } = difference(before, await dumpStore(shared.current.app.db))
       expect(gone).toEqual([])
       const tables = new Set(come.map((row) => row.split(' ', 1)[0]))
-      expect([...tables].sort()).toEqual(['audit_entries', 'groups'])
+      expect([...tables].sort()).toEqual(['evidence_commits', 'evidence_entries', 'groups'])
     })
   })
 

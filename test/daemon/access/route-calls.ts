@@ -1,5 +1,6 @@
 import type { Db } from '../../../src/daemon/db/database.ts'
 import type { Access } from '../../../src/daemon/http/route.ts'
+import type { Section } from '../../../src/shared/permissions.ts'
 import { addUser } from '../../accounts.ts'
 import { MULTIPART, multipart } from '../knowledge/multipart.ts'
 import { addTarget, type Known, type World } from './world.ts'
@@ -12,6 +13,10 @@ export type RouteCall = {
   status: number
   /** Puts up a resource for the path to name, and answers with what stands there from the first `{` to the last `}`. */
   target?: (db: Db, world: World) => Promise<string>
+  /** Whoever does not own the target needs this section to find it. */
+  ownersOr?: Section
+  /** What it names is shown to everyone, whichever tenant it is of. */
+  isPublic?: true
   /** Its good answer says what would be refused, so it is given whatever is asked. */
   saysRefusals?: true
   query?: string
@@ -114,7 +119,16 @@ const WITHOUT_SHIELD = 403
 
 const open = { access: 'none', status: 200 } satisfies RouteCall
 const searchOf = ({ mark }: { mark: string }) => ({ query: `search=${mark}` })
+const ofEvidence = { access: 'smltp-security', status: 200 } satisfies RouteCall
 const userOf = ({ userId }: Known) => ({ query: `userId=${userId}` })
+/** All that is in the worlds, and an end that is not the time of the request. */
+const SINCE = 'startDate=2025-12-31&endDate=2099-12-31'
+const LOG_REFERENCES: RouteCall['references'] = [
+  ({ mark }) => ({ query: `${SINCE}&search=${mark}` }),
+  ({ userId }) => ({ query: `${SINCE}&userId=${userId}` }),
+  ({ userId }) => ({ query: `${SINCE}&apiKeyId=${userId}` }),
+  ({ mark }) => ({ query: `${SINCE}&requestId=${mark}` }),
+]
 
 export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/external/health': open,
@@ -122,6 +136,49 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /metrics': { access: 'operator', status: 200 },
   'GET /readyz': open,
   'GET /openapi.json': open,
+  'GET /.well-known/aigw-keys.json': open,
+  'GET /api/public/verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
+  'GET /verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
+
+  'GET /api/external/receipts/{bundleId}': {
+    access: 'key',
+    status: 200,
+    target: addTarget.receipt,
+    ownersOr: 'smltp-security',
+  },
+  'GET /api/external/audit-logs': { ...ofEvidence, query: SINCE, references: LOG_REFERENCES },
+  'GET /api/external/activity-logs': { ...ofEvidence, query: SINCE, references: LOG_REFERENCES },
+  'GET /api/external/transparency/status': ofEvidence,
+  'GET /api/external/transparency/entries': ofEvidence,
+  'GET /api/external/transparency/chain-integrity': ofEvidence,
+  'GET /api/external/transparency/search': {
+    ...ofEvidence,
+    query: 'q=chat',
+    references: [({ userId }) => ({ query: `q=${userId}&field=actor` })],
+  },
+  'GET /api/external/transparency/compliance-report': { ...ofEvidence, query: `${SINCE}&format=csv` },
+  'GET /api/external/transparency/chains': ofEvidence,
+  'GET /api/external/transparency/chains/{chain}/entries': {
+    ...ofEvidence,
+    target: addTarget.chain,
+    query: 'from=0&limit=10',
+  },
+  'GET /api/external/transparency/commits': { ...ofEvidence, query: `ids=${'0'.repeat(24)}` },
+  'GET /api/external/transparency/checkpoints': ofEvidence,
+  'POST /api/external/transparency/checkpoints': { ...ofEvidence, bodies: () => [{ chain: 'changes' }] },
+  'GET /api/external/transparency/proofs/inclusion': {
+    ...ofEvidence,
+    query: 'chain=changes&index=0&size=1',
+  },
+  'GET /api/external/transparency/proofs/consistency': {
+    ...ofEvidence,
+    query: 'chain=changes&from=1&to=1',
+  },
+  'POST /api/external/transparency/exports/sign': {
+    ...ofEvidence,
+    bodies: () => [{ chains: [], manifest_sha256: 'ab'.repeat(32), row_count: 0 }],
+  },
+  'POST /api/external/transparency/keys/rotate': { access: 'operator', status: 200 },
 
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {

@@ -3,6 +3,7 @@ import { toSearchText } from '../../../src/daemon/db/list-page.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
+import { addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
 import { incidentRow } from '../../incident-rows.ts'
 import { endpointRow } from '../../webhook-rows.ts'
 
@@ -43,6 +44,9 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   const webhookId = await addTarget.webhook(db, bare)
   await addTarget.delivery(db, bare)
   await addTarget.incident(db, bare)
+  await addTarget.receipt(db, bare)
+  const change = changePayload({ description: `External API: created group "${mark}"` })
+  await addEntries(db, id, 'changes', [{ payload: change, createdAt: CREATED, id: newId() }])
   await addTarget.policy(db, bare)
   await addTarget.shieldPolicy(db, bare)
   await addTarget.guardRule(db, bare)
@@ -153,6 +157,19 @@ export const addTarget = {
     const row = incidentRow({ tenant_id: tenantId, rule_name: mark, created_at: CREATED })
     await db.insertInto('incidents').values(row).execute()
     return row.id
+  },
+
+  /** A request on record; answers with its bundle id. */
+  async receipt(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const payload = requestPayload({ index: mark })
+    const [row] = await addEntries(db, tenantId, newRequestChain(), [{ payload, createdAt: CREATED }])
+    return row?.id ?? ''
+  },
+
+  async chain(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const chain = newRequestChain()
+    await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }), createdAt: CREATED }])
+    return chain
   },
 
   async shieldPolicy(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {

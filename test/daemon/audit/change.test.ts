@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Activity, type ChangeDeps, change } from '../../../src/daemon/audit/change.ts'
+import { openSigningKeys } from '../../../src/daemon/evidence/signing-keys.ts'
 import { createAuthenticator } from '../../../src/daemon/keys/authenticate.ts'
+import { createMasterKey } from '../../../src/daemon/secrets/seal.ts'
 import { secretHash } from '../../../src/shared/ids.ts'
 import { systemClock } from '../../../src/shared/time.ts'
 import { addKey, addRole } from '../../accounts.ts'
@@ -9,6 +11,7 @@ import { describeEachEngine, postgresEngine } from '../../engines.ts'
 import { sharedGateway, startGateway } from '../../harness.ts'
 import { holdRequest } from '../../held-request.ts'
 import { addTestTenant, type TestTenant } from '../../tenant-admin.ts'
+import { TEST_MASTER_KEY } from '../../webhook-rows.ts'
 
 const USERS = '/api/external/users'
 const KEYS = '/api/admin/api-keys'
@@ -161,7 +164,9 @@ async function changing({ db, admin }: TestTenant) {
   const headers = { authorization: `Bearer ${secret}` }
   const caller = await authenticator.authenticate({ headers, socket: { remoteAddress: '127.0.0.1' } } as never)
   expect(caller.secretHash).toBe(secretHash(secret))
-  const deps: ChangeDeps = { db, clock: systemClock, ...authenticator }
+  const masterKey = createMasterKey(TEST_MASTER_KEY)
+  const signingKeys = await openSigningKeys(db, { masterKey, name: 'test', clock: systemClock })
+  const deps: ChangeDeps = { db, clock: systemClock, signingKeys, ...authenticator }
   return { deps, actor: { caller, requestId: 'req-1', endpoint: 'POST /x', access: 'key' as const } }
 }
 
@@ -190,7 +195,7 @@ describe('on PostgreSQL', () => {
     const { deps, actor } = await changing(tenant)
     await sql`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'lost' using errcode = '40003'; end $$`.execute(tenant.db)
-    await sql`create constraint trigger refuse after insert on audit_entries
+    await sql`create constraint trigger refuse after insert on evidence_entries
       deferrable initially deferred for each row execute function refuse()`.execute(tenant.db)
     let runs = 0
     let forgotten = 0

@@ -30,6 +30,10 @@ describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) 
         prompt_shield_policy: null,
         served_model: 'test/any',
         requested_model: 'test/any',
+        smltp: {
+          bundle_id: headers['x-smltp-bundle-id'],
+          receipt_url: `/api/external/receipts/${headers['x-smltp-bundle-id']}`,
+        },
         rag_enabled: false,
         documents_retrieved: 0,
         sources: [],

@@ -62,6 +62,7 @@ describe('no truncated answer is reported as a success', () => {
       error: 'All model attempts failed',
       message: expect.stringMatching(/^All 1 model attempt\(s\) failed \(last: test\/any — \w+\)$/),
       request_id: headers['x-request-id'],
+      bundle_id: headers['x-smltp-bundle-id'],
       attempts: [{ model: 'test/any', status: 'failed', reason: expect.any(String), latency_ms: expect.any(Number) }],
     })
     expect(text).not.toContain('secret detail')

@@ -46,7 +46,8 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
   const walk = () => {
     const attempts: FailoverAttempt[] = []
     const caller = { tenantId: 't', keyId: 'k' }
-    return { chain, call: { ...call, stream }, caller, attempts, signal: new AbortController().signal }
+    const entitle = () => () => () => undefined
+    return { chain, call: { ...call, stream }, caller, attempts, entitle, signal: new AbortController().signal }
   }
   return { deps, providerGates, ask: (by = walk()) => openAnswer(by, deps), walk }
 }

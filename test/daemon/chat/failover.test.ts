@@ -6,6 +6,7 @@ import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type Gateway, startGateway, textOf } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import {
   chatJson,
   chatStream,
@@ -39,7 +40,7 @@ const chain = { prompt: 'hi', models: ['test/a', 'test/b'] }
 async function hopsIn(gateway: Gateway) {
   const { db } = gateway.app
   const events = await db.selectFrom('outbox_events').selectAll().orderBy('id').execute()
-  const entries = await db.selectFrom('audit_entries').selectAll().where('type', '=', 'api_access').execute()
+  const entries = (await recordedChanges(db)).filter(({ type }) => type === 'api_access')
   return { events: events.map((event) => ({ ...event, data: JSON.parse(event.data) })), entries }
 }
 

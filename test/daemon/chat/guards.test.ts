@@ -117,6 +117,7 @@ describeEachEngine('guards of a chat', (engine) => {
           ...CONTENT_BLOCKED,
           message: expect.any(String),
           request_id: incident?.request_id,
+          bundle_id: answer.headers['x-smltp-bundle-id'],
           trace_id: incident?.trace_id,
         },
       ])
@@ -294,6 +295,7 @@ describeEachEngine('guards of a chat', (engine) => {
           ...CONTENT_BLOCKED,
           message: expect.any(String),
           request_id: incident?.request_id,
+          bundle_id: answer.headers['x-smltp-bundle-id'],
           trace_id: incident?.trace_id,
         },
       ])

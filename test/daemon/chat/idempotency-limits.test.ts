@@ -47,7 +47,7 @@ async function lineUp(engine: TestEngine) {
         shutdown: shutdown.signal,
       })
       exchange.caller = { ...NOBODY, tenantId, keyId }
-      exchange.rawBody = Buffer.from('{}')
+      exchange.bodySha256 = '00'
       return idempotency.once(exchange, '/chat', async () => (replay) => produce(replay as ReplaySlot))
     },
     /** What the ledger does with the row of an answer. */
@@ -245,7 +245,7 @@ test('failovers that cannot be stored are logged, and the caller gets what the m
   const refused = await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b'] }, k1)
   expect([refused.status, refused.headers['retry-after']]).toEqual([429, '7'])
   expect(gateway.log).toContainEqual(
-    expect.objectContaining({ level: 'error', message: expect.stringContaining('failovers') }),
+    expect.objectContaining({ level: 'error', message: expect.stringContaining('evidence of a failed request') }),
   )
   gateway.upstream.script(replyJson(chatJson('well', { usage })))
   expect((await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b'] }, k1)).status).toBe(200)

@@ -36,8 +36,6 @@ function restrictedGateway(...args: Parameters<typeof sharedGateway>) {
   }
   beforeAll(async () => {
     for (const name of ['handbook', 'secret']) await gateway.current.call('POST', '/api/external/indexes', { name })
-    const receipts = { name: 'receipts', description: '', policy: { receipts: { required: true } } }
-    await gateway.current.call('POST', '/api/external/smltp-policies', receipts)
     world.tenantId = await tenantOf(gateway.current)
   })
   return { gateway, world }
@@ -153,30 +151,6 @@ const REFUSALS: [
     'Invalid smltp_policy',
     /lenient/,
   ],
-  [
-    'a policy that asks for what does not run, though the list has it',
-    { allowedSMLTPPolicies: ['receipts'] },
-    { smltp_policy: 'receipts' },
-    503,
-    'Policy unavailable',
-    /"receipts"/,
-  ],
-  [
-    'a policy that asks for what does not run, though nothing is restricted',
-    { allowedSMLTPPolicies: [] },
-    { smltp_policy: 'receipts' },
-    503,
-    'Policy unavailable',
-    /"receipts"/,
-  ],
-  [
-    'a default policy that asks for what does not run',
-    { allowedSMLTPPolicies: ['receipts', 'internal'], defaultSMLTPPolicy: 'receipts' },
-    {},
-    503,
-    'Policy unavailable',
-    /"receipts"/,
-  ],
   ['a shield that is not enabled', {}, { prompt_shield: { enabled: true } }, 403, 'Access denied', /not enabled/],
   ['a shield policy without a shield', {}, { prompt_shield: { policy: 'p' } }, 403, 'Access denied', /not enabled/],
   [
@@ -242,6 +216,7 @@ describeEachEngine('a restricted key: chat refuses before any model is asked', (
           error,
           message: expect.stringMatching(message),
           request_id: answer.headers['x-request-id'],
+          bundle_id: answer.headers['x-smltp-bundle-id'],
         },
       })
     }

@@ -145,7 +145,13 @@ describeEachEngine('POST /chat/completions refuses what breaks a rule of the con
       : await gateway.current.chat(body as Record<string, unknown>)
     expect({ status: answer.status, body: answer.body }).toEqual({
       status,
-      body: { success: false, error, message: expect.any(String), request_id: answer.headers['x-request-id'] },
+      body: {
+        success: false,
+        error,
+        message: expect.any(String),
+        request_id: answer.headers['x-request-id'],
+        bundle_id: answer.headers['x-smltp-bundle-id'],
+      },
     })
     expect(gateway.current.upstream.requests).toHaveLength(0)
   })

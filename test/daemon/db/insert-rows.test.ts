@@ -3,7 +3,8 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { UnstorableValueError } from '../../../src/daemon/db/engine.ts'
 import { insertRows } from '../../../src/daemon/db/insert-rows.ts'
-import type { UsageRecordRow } from '../../../src/daemon/db/tables.ts'
+import { insertTogether } from '../../../src/daemon/db/insert-together.ts'
+import type { Tables, UsageRecordRow } from '../../../src/daemon/db/tables.ts'
 import { describeEachEngine, type TestStore } from '../../engines.ts'
 import { usageRecord } from '../ledger/usage-record.ts'
 
@@ -116,6 +117,43 @@ describeEachEngine('insertRows', (engine) => {
     })
     await expect(failing).rejects.toThrow('stop')
     expect(await stored()).toEqual([])
+  })
+
+  const entry = (seq: number, payload: string | null): Tables['evidence_entries'] => ({
+    ...{ tenant_id: 'tenant', chain: 'chain', seq, id: `id-${seq}`, created_at: '', payload },
+    ...{ payload_hash: '', entry_hash: '', commit_id: '', leaf_index: 0 },
+  })
+  const payloads = () => store.db.selectFrom('evidence_entries').select('payload').orderBy('seq').execute()
+
+  test('gives long texts back as they were, alone and together with others', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.option(text), { minLength: 1, maxLength: 12 }),
+        fc.boolean(),
+        async (texts, alone) => {
+          await store.db.deleteFrom('evidence_entries').execute()
+          await store.db.deleteFrom('usage_records').execute()
+          const rows = texts.map((payload, seq) => entry(seq, payload))
+          if (alone) await insertRows(store.db, 'evidence_entries', rows)
+          else {
+            const usage = { table: 'usage_records' as const, rows: [usageRecord('a')] }
+            await insertTogether(store.db, [{ table: 'evidence_entries', rows }, usage])
+          }
+          expect(await payloads()).toEqual(texts.map((payload) => ({ payload })))
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  test('refuses a NUL and half a surrogate pair in long texts too, and stores what only looks like them', async () => {
+    for (const bad of ['a\0b', `a${HIGH_HALF}`, `${LOW_HALF}b`]) {
+      const rows = [entry(0, 'good'), entry(1, bad)]
+      await expect(insertRows(store.db, 'evidence_entries', rows)).rejects.toThrow(UnstorableValueError)
+    }
+    expect(await payloads()).toEqual([])
+    await insertRows(store.db, 'evidence_entries', [entry(0, '\ufffd'), entry(1, '\\u0000')])
+    expect(await payloads()).toEqual([{ payload: '\ufffd' }, { payload: '\\u0000' }])
   })
 
   test('no rows are no statement', async () => {

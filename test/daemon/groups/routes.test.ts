@@ -424,7 +424,7 @@ describeEachEngine('groups', (engine) => {
         user_id: tenant.admin.id,
       })
     }
-    expect(entries.map(({ metadata }) => JSON.parse(metadata))).toEqual([
+    expect(entries.map(({ metadata }) => metadata)).toEqual([
       { description: 'd', status: 'Active', usersAdded: [user.id] },
       { name: 'dev', usersAdded: [tenant.admin.id], usersRemoved: [user.id] },
       { userCount: 1 },

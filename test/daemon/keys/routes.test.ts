@@ -5,6 +5,7 @@ import { ApiKey } from '../../../src/shared/wire/keys.ts'
 import { addKey, addTenant, addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type CallOptions, sharedGateway } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 
 const KEYS = '/api/admin/api-keys'
 const WHOAMI = '/api/external/whoami'
@@ -412,12 +413,7 @@ describeEachEngine('API keys', (engine) => {
     await call('DELETE', `/${apiKey.id}`)
     await call('POST', `/${apiKey.id}/rotate`)
     await call('POST', '', { name: 'k', userId: newId() })
-    const entries = await db()
-      .selectFrom('audit_entries')
-      .selectAll()
-      .where('tenant_id', '=', tenant.id)
-      .orderBy('id')
-      .execute()
+    const entries = await recordedChanges(db(), tenant.id)
     expect(entries.map(({ operation, endpoint }) => `${operation} ${endpoint}`)).toEqual([
       'create POST /api/admin/api-keys',
       'update PUT /api/admin/api-keys/{keyId}',
@@ -426,9 +422,9 @@ describeEachEngine('API keys', (engine) => {
     ])
     for (const entry of entries) {
       expect(entry).toMatchObject({ type: 'key_management', resource_type: 'api_key', resource_id: apiKey.id })
-      expect(entry).toMatchObject({ user_id: admin.id, api_key_id: adminKey.id })
+      expect(entry).toMatchObject({ user_id: admin.id, key_id: adminKey.id })
     }
-    expect(JSON.parse(entries[1]?.metadata ?? '')).toEqual({ dailyLimit: 3 })
+    expect(entries[1]?.metadata).toEqual({ dailyLimit: 3 })
   })
 
   test('a secret is in no row, no audit entry and no line of the log', async () => {
@@ -438,7 +434,7 @@ describeEachEngine('API keys', (engine) => {
     await whoami(secret)
     const rows = [
       await db().selectFrom('api_keys').selectAll().execute(),
-      await db().selectFrom('audit_entries').selectAll().execute(),
+      await db().selectFrom('evidence_entries').selectAll().execute(),
       gateway.current.log,
       (await call('GET', '')).body,
     ]

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { ListDocumentsResponse, SearchResponse } from '../../../src/shared/wire/indexes.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import { compound, docx, paragraph, pdf, workbook } from './extract/files.ts'
 import { MULTIPART, multipart, type TestPart } from './multipart.ts'
 
@@ -126,14 +127,37 @@ describeEachEngine('the documents of an index', (engine) => {
     // What was taken out comes back when it is sent again.
     const back = await train('smaller', [{ fileName: 'a.txt', content: 'Zebras have stripes.' }])
     expect(back.body.results.documents[0].status).toBe('indexed')
-    const entries = await shared.current.app.db
-      .selectFrom('audit_entries')
-      .select(['description', 'metadata'])
-      .where('operation', '=', 'delete_document')
-      .execute()
-    expect(entries).toEqual([
-      { description: 'External API: deleted "a.txt" from index "smaller"', metadata: expect.stringContaining('a.txt') },
+    const changes = await recordedChanges(shared.current.app.db)
+    expect(changes.filter(({ operation }) => operation === 'delete_document')).toMatchObject([
+      { description: 'External API: deleted "a.txt" from index "smaller"', metadata: { document: 'a.txt' } },
     ])
+  })
+
+  test('of an index that is not for everybody are called by their ids in the log of changes', async () => {
+    const created = (await create('closed')).body.index
+    const me = (await recordedChanges(shared.current.app.db)).at(-1)?.user_id
+    expect((await call('PUT', `${BASE}/${created.id}`, { assignedUser: me })).status).toBe(200)
+    const name = 'diagnosis-of-ada.txt'
+    const large = Array.from({ length: 80 }, (_, at) => `Paragraph ${at}. ${'Words. '.repeat(100)}`).join('\n\n')
+    await train('closed', [{ fileName: name, content: 'Small.' }])
+    await train('closed', [{ fileName: name, content: large }])
+    const [document] = (await list('closed')).documents
+    await call('DELETE', `${BASE}/closed/documents/${document?.id}`)
+    const entries = (await recordedChanges(shared.current.app.db)).filter(
+      ({ resource_id }) => resource_id === created.id,
+    )
+    expect(JSON.stringify(entries)).not.toContain(name)
+    const id = document?.id
+    expect(entries.slice(-3)).toMatchObject([
+      { operation: 'train', metadata: { documentId: expect.any(String), passages: 1, replaced: false } },
+      {
+        operation: 'train',
+        description: expect.stringContaining(`"${id}"`),
+        metadata: { documentId: id, replaced: true },
+      },
+      { operation: 'delete_document', description: expect.stringContaining(`"${id}"`), metadata: { documentId: id } },
+    ])
+    for (const { metadata } of entries.slice(-3)) expect(metadata).not.toHaveProperty('contentHash')
   })
 
   test('of another index cannot be taken out through this one', async () => {

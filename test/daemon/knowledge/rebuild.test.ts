@@ -9,6 +9,7 @@ import {
 import { MERGE_LEASE_MS } from '../../../src/shared/spec-limits.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import { MULTIPART, multipart, type TestPart } from './multipart.ts'
 
 const BASE = '/api/external/indexes'
@@ -67,13 +68,9 @@ describeEachEngine('rebuilding an index', (engine) => {
     expect(await findSegments(db, { tenantId: await tenantId(), indexId: id })).toHaveLength(1)
     const states = await db.selectFrom('documents').select('state').where('index_id', '=', id).execute()
     expect(new Set(states.map(({ state }) => state))).toEqual(new Set(['published']))
-    const entry = await db
-      .selectFrom('audit_entries')
-      .select('metadata')
-      .where('resource_id', '=', id)
-      .where('operation', '=', 'rebuild')
-      .executeTakeFirstOrThrow()
-    expect(JSON.parse(entry.metadata)).toEqual(answer.body.rebuilt)
+    const changes = await recordedChanges(db)
+    const rebuilds = changes.filter(({ resource_id, operation }) => resource_id === id && operation === 'rebuild')
+    expect(rebuilds[0]?.metadata).toEqual(answer.body.rebuilt)
   })
 
   test('what is trained, replaced or deleted afterwards, or at the same time, is neither lost nor found twice', async () => {

@@ -24,6 +24,7 @@ import {
 import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine, sqliteEngine } from '../../engines.ts'
 import { type Gateway, sharedGateway, textOf } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import { MULTIPART, multipart, type TestPart } from './multipart.ts'
 
 const BASE = '/api/external/indexes'
@@ -204,12 +205,9 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(first.content).toBe('Number n3 is second.')
     const { pagination } = (await call('GET', `${BASE}/many-small/documents?limit=1`)).body
     expect(pagination.total).toBe(90)
-    const entries = await shared.current.app.db
-      .selectFrom('audit_entries')
-      .select('metadata')
-      .where('description', 'like', '%"many-small" with%')
-      .execute()
-    expect(entries.map(({ metadata }) => JSON.parse(metadata).replaced).filter(Boolean)).toHaveLength(30)
+    const changes = await recordedChanges(shared.current.app.db)
+    const entries = changes.filter(({ description }) => description.includes('"many-small" with'))
+    expect(entries.map(({ metadata }) => metadata.replaced).filter(Boolean)).toHaveLength(30)
     expect(entries).toHaveLength(120)
   })
 
@@ -392,14 +390,8 @@ describeEachEngine('knowledge bases', (engine) => {
 
   test('creating an index and each document that is indexed leave an entry in the log of changes', async () => {
     const { id } = (await create('logged')).body.index
-    const entries = () =>
-      shared.current.app.db
-        .selectFrom('audit_entries')
-        .selectAll()
-        .where('resource_id', '=', id)
-        .orderBy('created_at')
-        .orderBy('id')
-        .execute()
+    const entries = async () =>
+      (await recordedChanges(shared.current.app.db)).filter(({ resource_id }) => resource_id === id)
     const documents = [
       { fileName: 'a.txt', content: 'First.' },
       { fileName: 'bad.pdf', content: '%PDF-' },
@@ -408,7 +400,7 @@ describeEachEngine('knowledge bases', (engine) => {
     const { headers } = await train('logged', documents)
     await train('logged', [{ fileName: 'a.txt', content: 'First.' }])
     const changed = await train('logged', [{ fileName: 'a.txt', content: 'Changed.' }])
-    const common = { type: 'index_management', resource_type: 'index', outcome: 'success', severity: 'info' }
+    const common = { type: 'index_management', resource_type: 'index', result: 'success', severity: 'info' }
     const trained = { ...common, operation: 'train', endpoint: 'POST /api/external/indexes/{indexName}/train' }
     expect(await entries()).toMatchObject([
       { ...common, operation: 'create', endpoint: 'POST /api/external/indexes' },
@@ -416,7 +408,7 @@ describeEachEngine('knowledge bases', (engine) => {
       { ...trained, request_id: headers['x-request-id'], description: expect.stringContaining('"b.txt"') },
       { ...trained, request_id: changed.headers['x-request-id'], description: expect.stringContaining('"a.txt"') },
     ])
-    const facts = (await entries()).slice(1).map(({ metadata }) => JSON.parse(metadata))
+    const facts = (await entries()).slice(1).map(({ metadata }) => metadata)
     expect(facts).toMatchObject([
       { document: 'a.txt', passages: 1, replaced: false },
       { document: 'b.txt', passages: 1, replaced: false },
@@ -428,9 +420,9 @@ describeEachEngine('knowledge bases', (engine) => {
     await create('unlogged')
     await train('unlogged', [{ fileName: 'a.txt', content: 'Otters swim.' }])
     const { db } = shared.current.app
-    await db.schema.alterTable('audit_entries').renameTo('audit_entries_away').execute()
+    await db.schema.alterTable('evidence_entries').renameTo('evidence_entries_away').execute()
     const answer = await train('unlogged', [{ fileName: 'a.txt', content: 'Badgers dig.' }])
-    await db.schema.alterTable('audit_entries_away').renameTo('audit_entries').execute()
+    await db.schema.alterTable('evidence_entries_away').renameTo('evidence_entries').execute()
     expect([answer.status, answer.body.error]).toEqual([500, 'Internal server error'])
     const totals = ['otters', 'badgers'].map(async (query) => (await search('unlogged', { query })).body.results.total)
     expect(await Promise.all(totals)).toEqual([1, 0])

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { AuditEntryRow } from '../../../src/daemon/db/tables.ts'
 import { modelFailover } from '../../../src/daemon/events/events.ts'
 import { isStored, type LedgerRecords, writeRecords } from '../../../src/daemon/ledger/records.ts'
 import { describeEachEngine, type TestStore } from '../../engines.ts'
@@ -13,33 +12,12 @@ const hop = (requestId: string, step: number) =>
     { failedModel: 'p/a', reason: 'timeout', nextModel: 'p/b', latencyMs: 5, userId: 'user', apiKeyId: 'key' },
   )
 
-const auditEntry = (id: string): AuditEntryRow => ({
-  id,
-  tenant_id: 'tenant',
-  created_at: createdAt,
-  type: 'api_access',
-  severity: 'warning',
-  description: 'External API: failed over',
-  user_id: 'user',
-  user_name: 'Ada',
-  user_email: 'ada@example.com',
-  api_key_id: 'key',
-  request_id: 'req-1',
-  endpoint: 'POST /chat',
-  operation: 'model_failover',
-  resource_type: 'model',
-  resource_id: 'p/a',
-  outcome: 'success',
-  compliance_category: 'authorization',
-  metadata: '{}',
-})
-
 test('a step of a request is one event, however often it is told of, and unlike every other', () => {
   expect(hop('req-1', 0)).toEqual(hop('req-1', 0))
   expect(new Set([hop('req-1', 0), hop('req-1', 1), hop('req-2', 0)].map(({ id }) => id)).size).toBe(3)
 })
 
-describeEachEngine('events and audit entries', (engine) => {
+describeEachEngine('events', (engine) => {
   let store: TestStore
   beforeEach(async () => {
     store = await engine.open()
@@ -49,7 +27,6 @@ describeEachEngine('events and audit entries', (engine) => {
   const records: LedgerRecords = {
     usage: usageRecord('req-1'),
     events: [hop('req-1', 0), hop('req-1', 1)],
-    audit: [auditEntry('a1'), auditEntry('a2')],
   }
 
   test('are stored with their bill, and are known to be', async () => {

@@ -13,6 +13,7 @@ const metadata: ChatMetadata = {
   smltp_policy_hash: null,
   prompt_shield_policy: null,
   served_model: 'p/m',
+  smltp: { bundle_id: 'jti-1', receipt_url: '/api/external/receipts/jti-1' },
   requested_model: 'p/m',
   rag_enabled: false,
   documents_retrieved: 0,

@@ -56,6 +56,7 @@ describeEachEngine("an answer in OpenAI's words", (engine) => {
         smltp_policy_source: 'system_default',
         smltp_policy_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
         prompt_shield_policy: null,
+        smltp_bundle_id: headers['x-smltp-bundle-id'],
       },
     })
     expect(OpenAiChatResponse.parse(body)).toEqual(body)

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN_POLICIES, findBuiltIn } from '../../../src/daemon/policies/built-in.ts'
 import type { TenantPolicies } from '../../../src/daemon/policies/catalogue.ts'
-import { resolvePolicy, unsupported } from '../../../src/daemon/policies/resolve.ts'
+import { resolvePolicy } from '../../../src/daemon/policies/resolve.ts'
 import { GatewayError } from '../../../src/shared/errors.ts'
 import { toPolicyId } from '../../../src/shared/policy-id.ts'
-import { PolicyDocument, type PolicyDocumentInput } from '../../../src/shared/wire/policies.ts'
 
 const OWN = { ...BUILT_IN_POLICIES[0], id: 'our-own', name: 'Our Own', type: 'custom' } as (typeof BUILT_IN_POLICIES)[0]
 
@@ -54,31 +53,5 @@ describe('which policy governs a request', () => {
     ['the default of the key is gone', undefined, key({ defaultSMLTPPolicy: 'gone' }), tenant(), 'POLICY_UNAVAILABLE'],
   ])('%s', (_case, requested, settings, policies, outcome) => {
     expect(resolved(requested, settings, policies)).toBe(outcome)
-  })
-})
-
-describe('a policy that asks for what does not run', () => {
-  test.each<[PolicyDocumentInput, RegExp]>([
-    [{ receipts: { required: true } }, /receipts\.required/],
-    [{ mode: 'monitor', receipts: { required: true } }, /receipts\.required/],
-  ])('%o is told so', (document, words) => {
-    expect(unsupported(PolicyDocument.parse(document))).toMatch(words)
-  })
-
-  test.each<PolicyDocumentInput>([
-    {},
-    { allowedModels: ['a/b'], residency: { allowedRegions: ['eu'] }, egress: { denyHosts: ['a.example'] } },
-    { pii: { enabled: true, action: 'block' }, dlp: { enabled: true, action: 'tokenize' } },
-    { promptShield: { required: true }, canary: { enabled: true } },
-    { privacyHeaders: { noTraining: true } },
-    { retentionDays: 1 },
-  ])('%o asks for nothing of the kind', (document) => {
-    expect(unsupported(PolicyDocument.parse(document))).toBeUndefined()
-  })
-
-  test('is none of the built-in ones', () => {
-    expect(BUILT_IN_POLICIES.map(({ document }) => unsupported(document))).toEqual(
-      BUILT_IN_POLICIES.map(() => undefined),
-    )
   })
 })

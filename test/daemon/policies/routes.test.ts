@@ -374,7 +374,7 @@ describeEachEngine('policies', (engine) => {
       { ...common, operation: 'activate', resource_id: 'public' },
       { ...common, operation: 'delete', resource_id: 'ours' },
     ])
-    expect(entries.map(({ metadata }) => JSON.parse(metadata))).toMatchObject([
+    expect(entries.map(({ metadata }) => metadata)).toMatchObject([
       { policyId: 'ours', policyName: 'Ours', policyHash, setAsActive: true, document: { version: 1 } },
       { policyId: 'ours', policyHash, description: 'New' },
       { policyId: 'public', policyName: 'Public', before: 'ours' },

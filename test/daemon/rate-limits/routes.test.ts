@@ -302,6 +302,11 @@ describe('the classes', () => {
         'GET /api/external/smltp-policies/all',
         'GET /api/external/smltp-policies/{policyId}',
         'PUT /api/external/users/{userId}',
+        'GET /api/external/audit-logs',
+        'GET /api/external/activity-logs',
+        ...['status', 'entries', 'chain-integrity', 'search', 'compliance-report'].map(
+          (name) => `GET /api/external/transparency/${name}`,
+        ),
       ].sort(),
     )
     expect(inClass('unmetered')).toEqual([`GET ${USAGE}`])

@@ -389,7 +389,7 @@ describeEachEngine('roles', (engine) => {
         user_id: tenant.admin.id,
       })
     }
-    expect(JSON.parse(entries[1]?.metadata ?? '')).toEqual({ canUseChat: false })
+    expect(entries[1]?.metadata).toEqual({ canUseChat: false })
   })
 
   test('fields that are not the caller’s to set are left alone', async () => {

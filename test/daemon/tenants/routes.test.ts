@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import { addTestTenant } from '../../tenant-admin.ts'
 
 const BASE = '/api/admin/tenants'
@@ -19,14 +20,8 @@ describeEachEngine('tenants', (engine) => {
     expect(answer.status, answer.text).toBe(201)
     return answer.body
   }
-  const auditOf = (tenantId: string) =>
-    shared.current.app.db
-      .selectFrom('audit_entries')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('type', '=', 'tenant_management')
-      .orderBy('id')
-      .execute()
+  const auditOf = async (tenantId: string) =>
+    (await recordedChanges(shared.current.app.db, tenantId)).filter(({ type }) => type === 'tenant_management')
   const operatorTenant = async () => (await shared.current.call('GET', '/api/external/whoami')).body.tenant.id
 
   test('a tenant is created with its administrator, whose key works at once and knows no daily limit', async () => {
@@ -73,7 +68,7 @@ describeEachEngine('tenants', (engine) => {
     const { db } = shared.current.app
     const rows = [
       await db.selectFrom('api_keys').selectAll().execute(),
-      await db.selectFrom('audit_entries').selectAll().execute(),
+      await db.selectFrom('evidence_entries').selectAll().execute(),
       shared.current.log,
     ]
     expect(JSON.stringify(rows)).not.toContain(secret.slice(3))
@@ -198,7 +193,7 @@ describeEachEngine('tenants', (engine) => {
       const { apiKey } = (await adminKey(tenant.id)).body
       const own = (await auditOf(tenant.id)).at(-1)
       expect([own?.operation, own?.severity]).toEqual(['create_admin_key', 'warning'])
-      expect(JSON.parse(own?.metadata ?? '')).toEqual({ administrator: user.id, apiKey: apiKey.id })
+      expect(own?.metadata).toEqual({ administrator: user.id, apiKey: apiKey.id })
       const operator = (await auditOf(await operatorTenant())).filter(({ resource_id }) => resource_id === tenant.id)
       expect(operator.at(-1)?.description).toBe(own?.description)
     })
@@ -219,7 +214,7 @@ describeEachEngine('tenants', (engine) => {
     await call('PUT', `/${tenant.id}`, { status: 'Active' })
     await call('PUT', `/${tenant.id}`, { name: 'default' })
     const own = await auditOf(tenant.id)
-    expect(own.map(({ operation, severity, metadata }) => [operation, severity, JSON.parse(metadata)])).toEqual([
+    expect(own.map(({ operation, severity, metadata }) => [operation, severity, metadata])).toEqual([
       ['create', 'info', { administrator: user.id, apiKey: apiKey.id }],
       ['update', 'warning', { changes: { status: 'Disabled' } }],
       ['update', 'info', { changes: { status: 'Active' } }],

@@ -10,6 +10,7 @@ import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type Gateway, type GatewayOptions, startGateway, upstreamProvider } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import { chatJson, chatStream, replyCut, replyJson, replyRaw, replySteps } from '../../upstream.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z')
@@ -59,6 +60,7 @@ describeEachEngine('points', (engine) => {
         error: 'Completion limit exceeded',
         message: expect.stringMatching(/Of the 2 points a month of the licence "Essential", 2 are used up/),
         request_id: refused.headers['x-request-id'],
+        bundle_id: refused.headers['x-smltp-bundle-id'],
         reset_time: '2026-12-01T00:00:00.000Z',
       },
       String((Date.parse('2026-12-01T00:00:00.000Z') - NOW) / 1000),
@@ -510,8 +512,8 @@ test('a user is given dollars by PUT /users, from the next request on', async ()
   })
   expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(429)
   for (const dollarLimit of [-1, 9_000_001, '5']) expect((await change({ dollarLimit })).status).toBe(400)
-  const entries = await gateway.app.db.selectFrom('audit_entries').select('metadata').execute()
-  expect(entries.map(({ metadata }) => JSON.parse(metadata).changes)).toEqual([
+  const entries = await recordedChanges(gateway.app.db)
+  expect(entries.map(({ metadata }) => metadata.changes)).toEqual([
     { usageByModelEnabled: true },
     { dollarLimit: 0.00001 },
   ])

@@ -320,11 +320,11 @@ describeEachEngine('users', (engine) => {
         resource_type: 'user',
         resource_id: user.id,
         user_id: tenant.admin.id,
-        outcome: 'success',
+        result: 'success',
       })
     }
     expect(entries[1]?.endpoint).toBe(`PUT ${BASE}/{userId}`)
-    expect(JSON.parse(entries[1]?.metadata ?? '')).toEqual({ changes: { status: 0, role: 'globalReader' } })
+    expect(entries[1]?.metadata).toEqual({ changes: { status: 0, role: 'globalReader' } })
   })
 
   test('GET and POST of /users refuse in the flat shape, a single user in the structured one', async () => {

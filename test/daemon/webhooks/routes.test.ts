@@ -21,6 +21,7 @@ import {
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../fake-clock.ts'
 import { sharedGateway } from '../../harness.ts'
+import { recordedChanges } from '../../recorded-changes.ts'
 import { endpointRow, TEST_MASTER_KEY } from '../../webhook-rows.ts'
 
 const PATH = '/api/admin/webhooks'
@@ -498,7 +499,7 @@ describeEachEngine('the management of webhooks', (engine) => {
     await call('PUT', `${PATH}/${webhook.id}`, { url: `${HOOK.url}2` })
     await call('POST', `${PATH}/${webhook.id}/rotate-secret`, { overlap_seconds: 5 })
     await call('DELETE', `${PATH}/${webhook.id}`)
-    const entries = await db().selectFrom('audit_entries').selectAll().where('resource_id', '=', webhook.id).execute()
+    const entries = (await recordedChanges(db())).filter(({ resource_id }) => resource_id === webhook.id)
     expect(entries.map(({ operation }) => operation).sort()).toEqual(['create', 'delete', 'rotate', 'update'])
     expect(JSON.stringify(entries)).toContain('http://127.0.0.1:61999')
     expect(JSON.stringify(entries)).not.toMatch(/whsec_|of-the-receiver/)

@@ -71,7 +71,7 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
             created_at: now,
             updated_at: now,
           })
-          await record({ ...activityOn({ id, name }, 'create'), metadata: document })
+          await record({ ...activityOn({ id, name }, 'create'), metadata: toFacts(document) })
           return getGuardRule(tx, caller.tenantId, id)
         })
         guardRules.forget(caller.tenantId)
@@ -125,7 +125,7 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
             document: JSON.stringify(document),
             updated_at: isoTime(clock.now()),
           })
-          await record({ ...activityOn(before, 'update'), metadata: { ...body } })
+          await record({ ...activityOn(before, 'update'), metadata: toFacts(body) })
           return getGuardRule(tx, caller.tenantId, before.id)
         })
         guardRules.forget(caller.tenantId)
@@ -155,6 +155,16 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
 
 /** All samples of a simulation at their longest, in any spelling of JSON. */
 const SIMULATE_BODY_BYTES = 1_048_576
+
+/**
+ * What the log keeps of a rule or of a change to one. Its words and its pattern are what nobody is to say, so it keeps how
+ * many words there are, and how long the pattern is.
+ */
+const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<typeof UpdateGuardRuleRequest>) => ({
+  ...facts,
+  words: words?.length,
+  patternChars: pattern?.length,
+})
 
 /** By id or name, in any case. @throws GUARD_RULE_NOT_FOUND */
 async function getGuardRule(db: Db, tenantId: string, reference: string | undefined): Promise<GuardRule> {

@@ -4,6 +4,7 @@ import type { ProviderConfig } from '../../config.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer } from '../stream/answer.ts'
+import { governed } from '../stream/upstream.ts'
 import { anthropicFormat, toAnthropicRequest } from './wire.ts'
 
 export type AnthropicOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
@@ -26,22 +27,25 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
   return {
     name: options.name,
     models: options.models,
-    chat: (call, signal) =>
-      readAnswer(
+    chat(call, signal) {
+      const body = JSON.stringify(toAnthropicRequest(call))
+      return readAnswer(
         {
           pool,
           clock,
           request: {
             path,
             headers: call.noTraining ? privateHeaders : usualHeaders,
-            body: JSON.stringify(toAnthropicRequest(call)),
+            body,
+            governed: governed(call, body),
           },
           format: anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
         },
         signal,
-      ),
+      )
+    },
     close: () => pool.destroy(),
   }
 }

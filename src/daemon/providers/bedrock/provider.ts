@@ -4,7 +4,7 @@ import type { ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../no-training.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../provider.ts'
 import { readAnswer } from '../stream/answer.ts'
-import type { UpstreamRequest } from '../stream/upstream.ts'
+import { governed, type UpstreamRequest } from '../stream/upstream.ts'
 import { bedrockBaseUrl } from './address.ts'
 import { type AwsCredentials, createSigner } from './signature.ts'
 import { bedrockFormat, toBedrockRequest } from './wire.ts'
@@ -39,10 +39,11 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
     const path = `${basePath}/${operation(call)}`
     const headers = call.noTraining ? privateHeaders : usualHeaders
     const body = JSON.stringify(toBedrockRequest(call))
-    if (!sign) return { path, headers: Object.entries(headers).flat(), body }
+    const right = governed(call, body)
+    if (!sign) return { path, headers: Object.entries(headers).flat(), body, governed: right }
     return async () => {
       const signed = await sign({ url, path, headers, body }, clock.now())
-      return { path, headers: Object.entries(signed).flat(), body }
+      return { path, headers: Object.entries(signed).flat(), body, governed: right }
     }
   }
 

@@ -4,6 +4,7 @@ import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider, ProviderCall } from '../provider.ts'
 import { readAnswer } from '../stream/answer.ts'
+import { governed } from '../stream/upstream.ts'
 import { toGoogleRequest } from './request.ts'
 import { googleFormat } from './wire.ts'
 
@@ -27,22 +28,25 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
   return {
     name: options.name,
     models: options.models,
-    chat: (call, signal) =>
-      readAnswer(
+    chat(call, signal) {
+      const body = JSON.stringify(toGoogleRequest(call))
+      return readAnswer(
         {
           pool,
           clock,
           request: {
             path: `${basePath}/${method(call)}`,
             headers: call.noTraining ? privateHeaders : usualHeaders,
-            body: JSON.stringify(toGoogleRequest(call)),
+            body,
+            governed: governed(call, body),
           },
           format: googleFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
         },
         signal,
-      ),
+      )
+    },
     close: () => pool.destroy(),
   }
 }

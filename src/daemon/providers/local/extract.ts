@@ -1,7 +1,9 @@
+import { toCanonicalJson } from '../../../shared/canonical-json.ts'
 import { type Clock, systemClock } from '../../../shared/time.ts'
 import { countTokens } from '../../usage/tokens.ts'
 import { textOf } from '../conversation.ts'
-import { type ChatPart, type Provider, type ProviderCall, ProviderError } from '../provider.ts'
+import { type ChatPart, type Entitle, type Provider, type ProviderCall, ProviderError } from '../provider.ts'
+import { governed, mayLeave, type UpstreamRequest } from '../stream/upstream.ts'
 import { answerTo } from './answer.ts'
 import { playScript, type Scripts } from './script.ts'
 
@@ -17,13 +19,34 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
     name: 'local',
     models: ['extract', ...Object.keys(scripts).map((name) => SCRIPT_PREFIX + name)],
     chat(call, signal) {
+      const leave = call.entitle && mayLeave(toRequest(call, call.entitle))
       const steps = scripts[call.model.slice(SCRIPT_PREFIX.length)]
-      return steps && call.model.startsWith(SCRIPT_PREFIX)
-        ? playScript(steps, call, clock, signal)
-        : extract(call, signal)
+      const answer = () =>
+        steps && call.model.startsWith(SCRIPT_PREFIX) ? playScript(steps, call, clock, signal) : extract(call, signal)
+      return leave ? after(leave, answer) : answer()
     },
     async close() {},
   }
+}
+
+/** Nothing leaves the process, so what stands for the bytes of the call is its canonical JSON. */
+function toRequest(call: ProviderCall, entitle: Entitle): Pick<UpstreamRequest, 'body' | 'governed'> {
+  const { model, system, messages, grounding, temperature, maxTokens, stream, options } = call
+  const asked = { model, system, messages, grounding, temperature, max_tokens: maxTokens, stream, options }
+  // Members that are undefined have no JSON, nor has half of a surrogate pair.
+  const body = toCanonicalJson(JSON.parse(JSON.stringify(asked, (_, value) => wellFormed(value))))
+  return { body, governed: governed({ model, entitle }, body) }
+}
+
+const wellFormed = (value: unknown): unknown =>
+  typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\u{fffd}') : value
+
+async function* after(
+  leave: Promise<void>,
+  answer: () => AsyncIterable<readonly ChatPart[]>,
+): AsyncGenerator<readonly ChatPart[]> {
+  await leave
+  yield* answer()
 }
 
 /** So many words leave together: few enough to be seen growing, enough not to cost a write each. */

@@ -4,6 +4,7 @@ import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
+import { governed } from '../stream/upstream.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { profilesOf } from './profiles.ts'
 import { toOpenAiRequest } from './request.ts'
@@ -72,7 +73,12 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
         {
           pool,
           clock,
-          request: { path: toPath(call.model, '/chat/completions'), headers: headersOf(call), body },
+          request: {
+            path: toPath(call.model, '/chat/completions'),
+            headers: headersOf(call),
+            body,
+            governed: governed(call, body),
+          },
           format: openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -82,7 +88,8 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
     },
     async embed(call, signal) {
       const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
-      const request = { path: toPath(call.model, '/embeddings'), headers: headersOf(call), body }
+      const path = toPath(call.model, '/embeddings')
+      const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
       return toEmbeddings(answer, call.input.length)
     },

@@ -12,7 +12,7 @@ import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assemb
 import { statusError, unreadableError } from './failure.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
 import { withWholeCalls } from './tool-arguments.ts'
-import { openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
+import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type AnswerCall = {
   pool: Dispatcher
@@ -46,6 +46,8 @@ export async function readJson(
   }: Pick<AnswerCall, 'pool' | 'clock'> & { request: UpstreamRequest; attemptMs: number },
   signal: AbortSignal,
 ): Promise<unknown> {
+  const leave = mayLeave(request)
+  if (leave) await leave
   const upstream = openUpstream(pool, request, signal)
   const limits = { attemptMs, firstTokenMs: attemptMs, stallMs: attemptMs }
   const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
@@ -100,6 +102,8 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
     const { pool, clock, timeouts, streamed, format } = call
     try {
       const request = typeof call.request === 'function' ? await call.request() : call.request
+      const leave = mayLeave(request)
+      if (leave) await leave
       if (this.#over) throw GIVEN_UP
       const upstream = openUpstream(pool, request, this.#signal)
       this.#upstream = upstream

@@ -2,13 +2,26 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../shared/time.ts'
+import type { Entitled, ProviderCall } from '../provider.ts'
 import { abortedError, connectionError } from './failure.ts'
 
 export type UpstreamRequest = {
   path: string
   headers: readonly string[]
   body: string
+  /** Of a governed call: the model it asks, and what has to let it leave. */
+  governed?: { model: string; entitled: Entitled } | undefined
 }
+
+/** The right to send `body`, of a call that is governed. To be asked for as soon as the bytes are known. */
+export const governed = (
+  { model, entitle }: Pick<ProviderCall, 'model' | 'entitle'>,
+  body: string,
+): UpstreamRequest['governed'] => entitle && { model, entitled: entitle(model, body) }
+
+/** Asks, right before a call is sent, whether it may be. @throws what refuses it, or rejects with it */
+export const mayLeave = ({ governed, body }: Pick<UpstreamRequest, 'body' | 'governed'>): Promise<void> | undefined =>
+  governed?.entitled(governed.model, body)
 
 export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 

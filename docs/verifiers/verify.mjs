@@ -1,0 +1,343 @@
+// Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
+// It needs Node.js 20.19 or later and nothing else, asks nobody, and says what it found in one line for each check. It ends
+// with 0 when all of it holds, else with 1. The format is in docs/evidence.md. DIR is where this file lies unless it is named.
+import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const COVERED = [
+  'README.txt',
+  'checkpoints.ndjson',
+  'commits.ndjson',
+  'data.csv',
+  'data.ndjson',
+  'keys.json',
+  'verify.mjs',
+]
+const ROW = 'chain,commit_id,created_at,entry_hash,id,leaf_index,payload,payload_hash,seq,tenant_id'
+const HASH = /^[0-9a-f]{64}$/
+const NEWLINE = 10
+
+/** What does not hold. Anything else that is thrown is a file that cannot be read. */
+class Violation extends Error {}
+
+const demand = (holds, problem) => {
+  if (!holds) throw new Violation(problem)
+}
+const isCount = (value) => Number.isSafeInteger(value) && value >= 0
+const isText = (value) => typeof value === 'string'
+
+// Hashes and trees (RFC 6962).
+const sha256 = (data) => hash('sha256', data, 'hex')
+const netstrings = (texts) => texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
+const leafOf = (hex) => sha256(Buffer.from(`00${hex}`, 'hex'))
+const nodeOf = (left, right) => sha256(Buffer.from(`01${left}${right}`, 'hex'))
+const toBase64 = (hex) => Buffer.from(hex, 'hex').toString('base64')
+
+/** A tree that grows: the roots of its complete subtrees, the largest first. */
+class Tree {
+  size = 0
+  #roots = []
+
+  add(leaf) {
+    let root = leaf
+    for (let rest = this.size; rest % 2 === 1; rest = (rest - 1) / 2) root = nodeOf(this.#roots.pop(), root)
+    this.#roots.push(root)
+    this.size += 1
+  }
+
+  root() {
+    return this.#roots.length === 0 ? sha256('') : this.#roots.reduceRight((right, left) => nodeOf(left, right))
+  }
+}
+
+function rootOf(leaves) {
+  const tree = new Tree()
+  for (const leaf of leaves) tree.add(leaf)
+  return tree.root()
+}
+
+/** The lines of a file, without having all of it in memory. */
+function* linesOf(path) {
+  const file = openSync(path)
+  try {
+    const chunk = Buffer.alloc(1 << 20)
+    let rest = Buffer.alloc(0)
+    for (let count = readSync(file, chunk); count > 0; count = readSync(file, chunk)) {
+      const bytes = Buffer.concat([rest, chunk.subarray(0, count)])
+      let from = 0
+      for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
+        yield bytes.toString('utf8', from, end)
+        from = end + 1
+      }
+      rest = bytes.subarray(from)
+    }
+    demand(rest.length === 0, `${path} does not end with a newline`)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function parse(text, what) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Violation(`${what} is not JSON`)
+  }
+}
+
+function readKeys(path) {
+  const { keys } = parse(readFileSync(path, 'utf8'), path)
+  demand(Array.isArray(keys) && keys.length > 0, `${path} has no keys`)
+  return new Map(
+    keys.map(({ kty, crv, kid, x, name }) => {
+      demand(kty === 'OKP' && crv === 'Ed25519' && isText(x) && isText(name), `${path} has a key that is not Ed25519`)
+      const thumbprint = hash('sha256', `{"crv":"${crv}","kty":"${kty}","x":"${x}"}`, 'base64url')
+      demand(kid === thumbprint, `the kid of ${thumbprint} is another`)
+      const raw = Buffer.from(x, 'base64url')
+      const noteHash = sha256(Buffer.concat([Buffer.from(`${name}\n\x01`), raw])).slice(0, 8)
+      return [kid, { kid, name, noteHash, object: createPublicKey({ key: { kty, crv, x }, format: 'jwk' }) }]
+    }),
+  )
+}
+
+const keyFor = (keys, kid, name) => {
+  const key = keys.get(kid)
+  demand(key !== undefined, `it is signed with a key that is not trusted (${kid})`)
+  demand(key.name === name, `it is signed as ${name} with the key of ${key.name}`)
+  return key
+}
+const headText = (origin, size, root) => Buffer.from(`${origin}\n${size}\n${toBase64(root)}\n`)
+
+function checkManifest(folder, keys) {
+  const bytes = readFileSync(join(folder, 'manifest.json'))
+  const manifest = parse(bytes.toString(), 'manifest.json')
+  const { kid, name, note, signature } = parse(readFileSync(join(folder, 'manifest.sig'), 'utf8'), 'manifest.sig')
+  const { version, tenant_id, rowCount, merkleRootOfExport, chains, files } = manifest
+  demand(version === 1, 'it is of another version')
+  demand(isText(tenant_id) && isCount(rowCount) && HASH.test(merkleRootOfExport), 'it is not complete')
+  demand(Array.isArray(chains) && Array.isArray(files), 'it has no chains or no files')
+  const key = keyFor(keys, kid, name)
+  const text = headText(`${name}/exports/${sha256(bytes)}`, rowCount, merkleRootOfExport)
+  demand(verify(null, text, key.object, Buffer.from(signature, 'base64')), 'its signature is wrong')
+  demand(
+    note === undefined || signersOf(note, keys).text === text.toString(),
+    'the note beside its signature is another',
+  )
+  return { manifest, kid, says: `signed by ${name}, ${manifest.created_at}` }
+}
+
+function checkFiles(folder, { files }) {
+  const names = files.map(({ name }) => name).sort()
+  demand(names.join() === COVERED.join(), `it names ${names.join(', ')}, and should name ${COVERED.join(', ')}`)
+  const known = new Set([...COVERED, 'manifest.json', 'manifest.sig'])
+  const added = readdirSync(folder).find((name) => !known.has(name) && !name.startsWith('.'))
+  demand(added === undefined, `${added} does not belong here`)
+  const chunk = Buffer.alloc(1 << 20)
+  for (const { name, sha256: expected, bytes } of files) {
+    const file = openSync(join(folder, name))
+    const digest = createHash('sha256')
+    let size = 0
+    for (let count = readSync(file, chunk); count > 0; count = readSync(file, chunk)) {
+      digest.update(chunk.subarray(0, count))
+      size += count
+    }
+    closeSync(file)
+    demand(size === bytes && digest.digest('hex') === expected, `${name} was changed`)
+  }
+  return `${files.length} files as they were written`
+}
+
+/** The text of a note and who has signed it, among the keys that are known; one wrong signature of theirs refuses the note. */
+function signersOf(note, keys) {
+  const end = isText(note) ? note.lastIndexOf('\n\n') : -1
+  demand(end >= 0 && note.endsWith('\n'), 'a note is none')
+  const text = note.slice(0, end + 1)
+  const names = []
+  for (const line of note.slice(end + 2, -1).split('\n')) {
+    const [dash, name, base64 = ''] = line.split(' ')
+    const bytes = Buffer.from(base64, 'base64')
+    const noteHash = bytes.toString('hex', 0, 4)
+    const key = [...keys.values()].find((known) => known.name === name && known.noteHash === noteHash)
+    if (dash !== '—' || key === undefined) continue
+    demand(verify(null, Buffer.from(text), key.object, bytes.subarray(4)), `a note has a wrong signature of ${name}`)
+    names.push(name)
+  }
+  demand(names.length > 0, 'a note is signed by no key that is trusted')
+  return { text, names }
+}
+
+/** The roots that signed checkpoints give to each chain, by size. */
+function checkCheckpoints(folder, { chains, tenant_id: tenant }, keys) {
+  const byLog = new Map()
+  for (const { chain } of chains)
+    byLog.set(sha256(netstrings([tenant, chain])).slice(0, 32), { chain, roots: new Map() })
+  let count = 0
+  for (const line of linesOf(join(folder, 'checkpoints.ndjson'))) {
+    count += 1
+    const { text, names } = signersOf(parse(line, `line ${count} of checkpoints.ndjson`).note, keys)
+    const [origin, size, root] = text.split('\n')
+    const at = origin.lastIndexOf('/logs/')
+    const log = byLog.get(origin.slice(at + 6))
+    demand(log !== undefined && names.includes(origin.slice(0, at)), `${origin} is the log of none of its chains`)
+    demand(!log.roots.has(Number(size)) || log.roots.get(Number(size)) === root, `${origin} has two roots at ${size}`)
+    log.roots.set(Number(size), root)
+  }
+  const roots = new Map([...byLog.values()].map((log) => [log.chain, log.roots]))
+  return { roots, says: `${count} signed` }
+}
+
+/** Signatures are checked beside the walk, by the threads that Node.js has for that; so many at once. */
+class Signatures {
+  count = 0
+  #running = []
+
+  async add(commit, keys) {
+    const { id, kid, signer, tree_size: size, root, leaves, signature } = commit
+    demand(Array.isArray(leaves) && leaves.length === size && leaves.every((leaf) => HASH.test(leaf)), 'it is broken')
+    demand(rootOf(leaves.map(leafOf)) === root, 'it has another root than its entries')
+    const key = keyFor(keys, kid, signer)
+    const text = headText(`${signer}/commits/${id}`, size, root)
+    const bytes = Buffer.from(signature, 'base64')
+    this.count += 1
+    this.#running.push(
+      new Promise((resolve) => {
+        verify(null, text, key.object, bytes, (error, holds) => resolve(error === null && holds ? undefined : id))
+      }),
+    )
+    if (this.#running.length >= 256) await this.end()
+  }
+
+  async end() {
+    const wrong = (await Promise.all(this.#running)).find((id) => id !== undefined)
+    this.#running = []
+    demand(wrong === undefined, `commit ${wrong} has a wrong signature`)
+  }
+}
+
+const CSV_HEAD = 'Entry ID,Timestamp,Event,Actor,Status,Details\r\n'
+const toCell = (text) => {
+  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+
+/** The line of data.csv for an entry. */
+function toCsvLine({ id, created_at, payload }) {
+  const said = payload === null ? { type: 'expunged' } : JSON.parse(payload)
+  const actor = said.actor === 'operator' ? 'operator' : (said.user_id ?? '')
+  const status = payload === null ? '' : said.result === 'success' ? 'SUCCESS' : 'ERROR'
+  return `${[id, created_at, String(said.type ?? ''), String(actor), status, payload ?? ''].map(toCell).join(',')}\r\n`
+}
+
+/** Walks all entries once; `report` is told of each chain. */
+async function checkEntries(folder, manifest, { keys, roots, report }) {
+  const rows = linesOf(join(folder, 'data.ndjson'))
+  const commits = linesOf(join(folder, 'commits.ndjson'))
+  const signatures = new Signatures()
+  const csv = createHash('sha256').update(CSV_HEAD)
+  let commit
+  let lines = ''
+  let total = 0
+  for (const { chain, size, head, root } of manifest.chains) {
+    const tree = new Tree()
+    let before = '0'.repeat(64)
+    let expunged = 0
+    const checkpoints = new Map(roots.get(chain))
+    const hold = (holds, problem) => demand(holds, `chain ${chain}, entry ${tree.size}: ${problem}`)
+    while (tree.size < size) {
+      const { value: line } = rows.next()
+      hold(line !== undefined, 'it is missing')
+      const row = parse(line, `line ${total + 1} of data.ndjson`)
+      const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
+      hold(Object.keys(row).sort().join() === ROW, 'it has other members than an entry')
+      hold(row.tenant_id === manifest.tenant_id && row.chain === chain, 'it is of another chain')
+      hold(seq === tree.size, `it is missing: entry ${seq} stands in its place`)
+      hold(HASH.test(payload_hash) && isText(id) && isText(created_at), 'it is not complete')
+      hold(payload === null || (isText(payload) && sha256(payload) === payload_hash), 'its payload was changed')
+      const covered = ['aigw-entry-v1', row.tenant_id, chain, String(seq), id, created_at, before, payload_hash]
+      hold(sha256(netstrings(covered)) === entry_hash, 'its entry_hash is wrong')
+      if (commit?.id !== commit_id) {
+        const { value } = commits.next()
+        commit = value === undefined ? undefined : parse(value, `commit ${commit_id}`)
+        hold(commit?.id === commit_id, `its commit ${commit_id} is missing`)
+        try {
+          await signatures.add(commit, keys)
+        } catch (error) {
+          throw new Violation(`chain ${chain}, entry ${seq}: its commit ${commit_id}: ${error.message}`)
+        }
+      }
+      hold(commit.leaves[leaf_index] === entry_hash, `its commit ${commit_id} does not hold it`)
+      before = entry_hash
+      tree.add(leafOf(entry_hash))
+      total += 1
+      if (payload === null) expunged += 1
+      lines += toCsvLine(row)
+      if (lines.length > 65_536) {
+        csv.update(lines)
+        lines = ''
+      }
+      const expected = checkpoints.get(tree.size)
+      if (expected === undefined) continue
+      hold(toBase64(tree.root()) === expected, `the first ${tree.size} entries are not those of a checkpoint`)
+      checkpoints.delete(tree.size)
+    }
+    demand(before === head, `chain ${chain} ends with another entry than the manifest says`)
+    demand(tree.root() === root, `chain ${chain} has another root than the manifest says`)
+    const beyond = [...checkpoints.keys()].find((other) => other > size)
+    demand(beyond === undefined, `chain ${chain} has ${size} entries, and a checkpoint of ${beyond}`)
+    report(`chain ${chain}`, `${size} entries, ${expunged} expunged`)
+  }
+  await signatures.end()
+  report('commits', `${signatures.count} signed`)
+  demand(rows.next().done && commits.next().done, 'there are more entries or commits than the manifest says')
+  demand(total === manifest.rowCount, `there are ${total} entries, and should be ${manifest.rowCount}`)
+  report('row count', `${total}`)
+  const table = manifest.files.find(({ name }) => name === 'data.csv')
+  demand(csv.update(lines).digest('hex') === table.sha256, 'data.csv says something else than data.ndjson')
+  report('data.csv', 'the same as data.ndjson')
+}
+
+function checkRoot({ chains, merkleRootOfExport }) {
+  const leaves = chains.map(({ chain, size, head, root }) =>
+    leafOf(sha256(netstrings(['aigw-export-v1', chain, String(size), head, root]))),
+  )
+  demand(rootOf(leaves) === merkleRootOfExport, 'it is not that of the chains')
+  return merkleRootOfExport
+}
+
+async function main(args) {
+  const named = args.indexOf('--keys')
+  const [, keyFile] = named < 0 ? [] : args.splice(named, 2)
+  const folder = args[0] ?? dirname(fileURLToPath(import.meta.url))
+  const say = (line) => process.stdout.write(`${line}\n`)
+  const report = (what, found) => say(`ok    ${what}: ${found}`)
+  let at = 'keys'
+  try {
+    const keys = readKeys(keyFile ?? join(folder, 'keys.json'))
+    report(at, keyFile === undefined ? 'of the export itself; --keys FILE trusts those of a file' : `of ${keyFile}`)
+    at = 'manifest'
+    const { manifest, kid, says } = checkManifest(folder, keys)
+    report(at, says)
+    at = 'key fingerprint'
+    demand(manifest.signingKeyFingerprint === kid, `the manifest names ${manifest.signingKeyFingerprint}, not ${kid}`)
+    report(at, kid)
+    at = 'files'
+    report(at, checkFiles(folder, manifest))
+    at = 'root of the export'
+    report(at, checkRoot(manifest))
+    at = 'checkpoints'
+    const checkpoints = checkCheckpoints(folder, manifest, keys)
+    report(at, checkpoints.says)
+    at = 'entries'
+    await checkEntries(folder, manifest, { keys, roots: checkpoints.roots, report })
+    say('The export holds.')
+    return 0
+  } catch (error) {
+    say(`FAIL  ${at}: ${error.message}`)
+    say('The export does NOT hold.')
+    return 1
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2))

@@ -1,0 +1,30 @@
+import { Command } from 'commander'
+import type { z } from 'zod'
+import type { RotateSigningKeyResponse } from '../../../shared/wire/evidence.ts'
+import type { CliContext } from '../../context.ts'
+import { TRANSPARENCY } from '../../evidence/gateway-source.ts'
+import { itemIn } from '../../resolve.ts'
+
+const MEMBERS = ['kid', 'name', 'created_at']
+const VIEW = { idPath: 'kid', members: MEMBERS, columns: MEMBERS.map((path) => ({ path })) }
+
+type Key = z.infer<typeof RotateSigningKeyResponse>['key']
+
+export function rotateKeyCommand(context: CliContext, run = rotateKey): Command {
+  return new Command('rotate-key')
+    .description(
+      'Have the gateway sign with a new key from now on (operator key). The old one stays published, so what it signed\n' +
+        'can still be verified.',
+    )
+    .action(() => run(context))
+}
+
+/** POST /transparency/keys/rotate, after a question. */
+export async function rotateKey(context: CliContext): Promise<void> {
+  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
+  output.assertShowable(VIEW)
+  if (!settings.dryRun) await context.confirm('Retire the key that signs evidence, for every tenant?')
+  const { body, raw } = await api.send({ method: 'POST', path: `${TRANSPARENCY}/keys/rotate` })
+  await context.note('From now on evidence is signed with a new key. Give it to whoever verifies.')
+  await output.one(itemIn<Key>(body, 'key', api.baseUrl), VIEW, raw)
+}

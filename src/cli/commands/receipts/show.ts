@@ -1,0 +1,72 @@
+import { Command } from 'commander'
+import type { CliContext } from '../../context.ts'
+import { fetchReceipt } from '../../evidence/receipt-file.ts'
+import { findAtPath } from '../../formats.ts'
+
+/** `openai/gpt-4o timeout 8000 ms, local/extract ok 3 ms`. */
+const toAttempts = (attempts: unknown): unknown =>
+  Array.isArray(attempts)
+    ? attempts
+        .map((attempt) =>
+          ['model', 'reason', 'status', 'latency_ms']
+            .map((member) => findAtPath(attempt, member))
+            .filter((value) => value !== undefined && value !== null)
+            .join(' '),
+        )
+        .join(', ')
+    : attempts
+
+/** `pii mask 2, dlp none`: what each guard decided, and how often it found something. */
+const toVerdicts = (inspection: unknown): string =>
+  Object.entries(Object(inspection))
+    .map(([guard, found]) => {
+      const hits = findAtPath(found, 'hits')
+      return `${guard} ${findAtPath(found, 'verdict') ?? '-'}${hits === undefined || hits === 0 ? '' : ` (${hits})`}`
+    })
+    .join(', ')
+
+const VIEW = {
+  idPath: 'bundle_id',
+  columns: [
+    { path: 'bundle_id', title: 'RECEIPT' },
+    { path: 'issued_at', title: 'WHEN' },
+    { path: 'outcome' },
+    { path: 'result' },
+    { path: 'operation' },
+    { path: 'endpoint' },
+    { path: 'request_id', title: 'REQUEST' },
+    { path: 'status', title: 'HTTP STATUS' },
+    { path: 'requested_model', title: 'ASKED FOR' },
+    { path: 'model', title: 'SERVED BY' },
+    { path: 'attempts', toCell: toAttempts },
+    { path: 'policy.name', title: 'POLICY' },
+    { path: 'policy.hash', title: 'POLICY HASH' },
+    { path: 'mode' },
+    { path: 'inspection', title: 'GUARDS', toCell: toVerdicts },
+    { path: 'usage' },
+    { path: 'cost' },
+    { path: 'request_sha256', title: 'REQUEST SHA-256' },
+    { path: 'response_sha256', title: 'ANSWER SHA-256' },
+    { path: 'entry.chain', title: 'CHAIN' },
+    { path: 'entry.seq', title: 'ENTRY' },
+    { path: 'signer', title: 'SIGNED BY' },
+    { path: 'kid', title: 'KEY' },
+  ],
+}
+
+export function showCommand(context: CliContext, run = showReceipt): Command {
+  return new Command('show')
+    .description(
+      'Show the receipt of a request: which policy governed it, what was decided, what it cost; never what was said.\n' +
+        'With -o json it is the receipt as it was signed, which `aigw receipts verify` checks.',
+    )
+    .argument('<bundle-id>', 'metadata.smltp.bundle_id of the answer, or its X-SMLTP-Bundle-Id')
+    .action((bundleId: string) => run(context, bundleId))
+}
+
+/** GET /receipts/{bundleId}. Throws exit 3 when there is none. */
+export async function showReceipt(context: CliContext, bundleId: string): Promise<void> {
+  const output = await context.output()
+  const { receipt, raw } = await fetchReceipt(context, bundleId)
+  await output.one(receipt, VIEW, raw)
+}

@@ -1,0 +1,62 @@
+import { ChainCheck, type ChainReport, type ChainRow } from '../../shared/evidence/chain-check.ts'
+import type { CommitRow } from '../../shared/evidence/commit.ts'
+import { logId } from '../../shared/evidence/entry.ts'
+import type { PublishedKey } from '../../shared/evidence/keys.ts'
+import type { Checkpoint } from '../../shared/evidence/note.ts'
+
+/** A chain as its keeper describes it: so many entries, and the hash of the last one. */
+export type ChainHead = { chain: string; size: number; head: string }
+
+/** An entry with the commit that it says signed it; the same object for all entries of one. */
+export type SignedRow = { row: ChainRow; commit: CommitRow | undefined }
+
+/** A checkpoint as it is kept beside its chain. */
+export type CheckpointNote = { chain: string; tree_size: number; note: string }
+
+/** Where the evidence of one tenant is read: a gateway, or the directory of an export. */
+export type EvidenceSource = {
+  tenantId: string
+  /** In the order of their names. */
+  heads: ChainHead[]
+  /** The first `size` entries of a chain, with as much in memory as one page of them. */
+  rows(head: ChainHead): AsyncIterable<SignedRow>
+  checkpoints(chain: string): AsyncIterable<CheckpointNote>
+}
+
+export type CheckedChain = ChainReport & { chain: string }
+
+type Known = {
+  tenantId: string
+  head: ChainHead
+  keys: readonly PublishedKey[]
+  /** Of any chains; those of others are passed over. */
+  checkpoints: readonly Checkpoint[]
+}
+
+/**
+ * Walks one chain to its end in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
+ * Nothing behind the first entry that does not hold is looked at. A chain that ends elsewhere than its head says does not hold
+ * either. `onRow` sees every entry that was looked at.
+ */
+export async function checkChain(
+  { tenantId, head, keys, checkpoints }: Known,
+  rows: AsyncIterable<SignedRow>,
+  onRow: (seen: SignedRow) => Promise<void> | void,
+): Promise<CheckedChain> {
+  const { chain } = head
+  const check = new ChainCheck(tenantId, chain, { keys, checkpoints: checkpointsOf(tenantId, chain, checkpoints) })
+  for await (const seen of rows) {
+    check.add(seen.row, seen.commit)
+    await onRow(seen)
+  }
+  const report = check.finish()
+  if (!report.ok || (report.size === head.size && report.head === head.head)) return { ...report, chain }
+  const problem = `it ends with ${report.head} after ${report.size} entries, and should with ${head.head} after ${head.size}`
+  return { ...report, chain, ok: false, firstBad: { seq: Math.min(report.size, head.size), problem } }
+}
+
+/** The checkpoints of one chain: their origin ends with the id of its log, whoever's name is before it. */
+export function checkpointsOf(tenantId: string, chain: string, checkpoints: readonly Checkpoint[]): Checkpoint[] {
+  const end = `/logs/${logId(tenantId, chain)}`
+  return checkpoints.filter(({ origin }) => origin.endsWith(end))
+}

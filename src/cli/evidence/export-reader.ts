@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { ChainRow } from '../../shared/evidence/chain-check.ts'
+import type { CommitRow } from '../../shared/evidence/commit.ts'
+import { exportRoot } from '../../shared/evidence/export-root.ts'
+import { CliError, EXIT, unreadable } from '../errors.ts'
+import { parseBody } from '../http-errors.ts'
+import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
+import { CSV_HEAD, toCsvLine } from './csv.ts'
+import { readKeyFile, type TrustedKeys } from './key-set.ts'
+import { isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
+import { isChainRow, isCheckpointNote, isCommit } from './shapes.ts'
+
+/** Something in an export is not what its manifest says; exit 10. */
+const notAsSigned = (what: string): CliError =>
+  new CliError(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
+
+export type OpenedExport = { source: EvidenceSource; manifest: Manifest; trusted: TrustedKeys; csv: CsvCheck }
+
+/**
+ * The log in the directory of an export whose manifest is signed and whose files are those of the manifest. Throws exit 10 for
+ * any other, a usage error for a directory that holds no export.
+ */
+export async function openExport(folder: string, keyFile: string | undefined): Promise<OpenedExport> {
+  const [bytes, signature] = await Promise.all(
+    ['manifest.json', 'manifest.sig'].map((name) =>
+      readFile(join(folder, name)).catch((error: unknown) => {
+        throw unreadable(join(folder, name), error)
+      }),
+    ),
+  )
+  const manifest = parseBody(bytes ?? Buffer.of())
+  const signed = parseBody(signature ?? Buffer.of())
+  if (!isManifest(manifest)) throw notAsSigned('manifest.json is not a manifest')
+  if (!isManifestSignature(signed)) throw notAsSigned('manifest.sig is not a signature')
+  const trusted: TrustedKeys =
+    keyFile === undefined
+      ? { keys: await readKeyFile(join(folder, 'keys.json')), from: 'export' }
+      : { keys: await readKeyFile(keyFile), from: 'file' }
+  const sha256 = createHash('sha256')
+    .update(bytes ?? '')
+    .digest('hex')
+  const problem = signatureProblem(manifest, sha256, signed, trusted.keys)
+  if (problem !== undefined) throw notAsSigned(`of manifest.json, ${problem}`)
+  await assertFiles(folder, manifest)
+  assertRoot(manifest)
+  return { source: toSource(folder, manifest), manifest, trusted, csv: new CsvCheck(manifest) }
+}
+
+async function assertFiles(folder: string, { files }: Manifest): Promise<void> {
+  for (const { name, sha256, bytes } of files) {
+    const path = join(folder, name)
+    const hash = createHash('sha256')
+    let size = 0
+    try {
+      for await (const chunk of createReadStream(path)) {
+        hash.update(chunk)
+        size += chunk.length
+      }
+    } catch {
+      throw notAsSigned(`${name} cannot be read`)
+    }
+    if (size !== bytes || hash.digest('hex') !== sha256) throw notAsSigned(`${name} was changed`)
+  }
+}
+
+function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
+  const rows = chains.reduce((sum, { size }) => sum + size, 0)
+  if (rows !== rowCount) throw notAsSigned(`its chains have ${rows} entries, and its manifest says ${rowCount}`)
+  if (exportRoot(chains).toString('hex') !== merkleRootOfExport) throw notAsSigned('its root is not that of its chains')
+}
+
+/** Both files of entries are read once, side by side, with one commit in memory. */
+function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest): EvidenceSource {
+  const rows = linesOf(folder, 'data.ndjson', isChainRow)
+  const commits = linesOf(folder, 'commits.ndjson', isCommit)
+  let commit: CommitRow | undefined
+
+  return {
+    tenantId,
+    heads: chains,
+    async *rows({ size }: ChainHead): AsyncGenerator<SignedRow> {
+      for (let seen = 0; seen < size; seen++) {
+        const next = await rows.next()
+        if (next.done) return
+        if (next.value.commit_id !== commit?.id) commit = (await commits.next()).value
+        yield { row: next.value, commit }
+      }
+    },
+    async *checkpoints(chain: string): AsyncGenerator<CheckpointNote> {
+      for await (const checkpoint of linesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+        if (checkpoint.chain === chain) yield checkpoint
+      }
+    },
+  }
+}
+
+/** The values of a file, one on each line. Throws exit 10 for a line that is something else. */
+async function* linesOf<Row>(
+  folder: string,
+  name: string,
+  isRow: (json: unknown) => json is Row,
+): AsyncGenerator<Row, undefined> {
+  const lines = createInterface({ input: createReadStream(join(folder, name)), crlfDelay: Number.POSITIVE_INFINITY })
+  let at = 0
+  for await (const line of lines) {
+    at += 1
+    const row = parseBody(Buffer.from(line))
+    if (!isRow(row)) throw notAsSigned(`line ${at} of ${name} is not what belongs there`)
+    yield row
+  }
+  return undefined
+}
+
+/** Whether data.csv says the same as the entries: it is what people read. */
+export class CsvCheck {
+  readonly #expected: string | undefined
+  readonly #hash = createHash('sha256').update(CSV_HEAD)
+
+  constructor({ files }: Manifest) {
+    this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
+  }
+
+  add(row: ChainRow): void {
+    this.#hash.update(toCsvLine(row))
+  }
+
+  /** Throws exit 10 when it says something else. */
+  end(): void {
+    if (this.#hash.digest('hex') !== this.#expected) throw notAsSigned('data.csv says something else than data.ndjson')
+  }
+}
+
+/** Throws exit 10 when a chain has another root than the manifest says. */
+export function assertRoots({ chains }: Manifest, checked: readonly CheckedChain[]): void {
+  for (const { chain, root } of chains) {
+    const found = checked.find((report) => report.chain === chain)
+    if (found?.root !== root) throw notAsSigned(`chain ${chain} has another root than the manifest says`)
+  }
+}

@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { z } from 'zod'
+import { exportRoot } from '../../shared/evidence/export-root.ts'
+import type { PublishedKey } from '../../shared/evidence/keys.ts'
+import { isoTime } from '../../shared/time.ts'
+import type { SignExportResponse } from '../../shared/wire/evidence.ts'
+import type { CliContext } from '../context.ts'
+import { CliError, EXIT } from '../errors.ts'
+import type { CheckedChain } from './chains.ts'
+import { CSV_HEAD, toCsvLine } from './csv.ts'
+import { openGateway, TRANSPARENCY } from './gateway-source.ts'
+import { HashedFile } from './hashed-file.ts'
+import { fetchKeys } from './key-set.ts'
+import { COVERED_FILES, type FileSum, type Manifest, signatureProblem } from './manifest.ts'
+import { assertHolds, checkEvidence } from './verification.ts'
+
+const VERIFIER = fileURLToPath(new URL('../../../docs/verifiers/verify.mjs', import.meta.url))
+
+const README = `This directory is evidence of an aigw gateway: the log of one tenant, and what proves it.
+
+  data.ndjson         every entry, one on a line: chain by chain, each from its first entry on
+  data.csv            the same for a spreadsheet; its details are the entry
+  commits.ndjson      the signatures under the entries, in the order in which data.ndjson needs them
+  checkpoints.ndjson  signed checkpoints of the chains
+  keys.json           the public keys, retired ones too
+  manifest.json       what belongs to this directory: chains, sizes, hashes
+  manifest.sig        the gateway's signature over manifest.json
+  verify.mjs          checks all of it; needs Node.js 20.19 or later, and nothing else
+
+To check it:
+
+  node verify.mjs
+
+or, if you have the gateway's public keys from elsewhere, which is worth more than the word of this directory:
+
+  node verify.mjs --keys aigw-keys.json
+`
+
+/**
+ * Fills a new folder with the log of the tenant, each entry checked on its way, and has the gateway sign what it is. Throws
+ * exit 10 when the log does not hold.
+ */
+export async function writeExport(context: CliContext, folder: string): Promise<Manifest> {
+  const source = await openGateway(context)
+  const { keys, raw } = await fetchKeys(context)
+  const signing = keys.find(({ retiredAt }) => retiredAt === null)
+  if (signing === undefined) throw new CliError(EXIT.error, 'the gateway publishes no key that signs now')
+
+  const files = new Map<string, HashedFile>()
+  try {
+    for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))
+    const add = async (name: (typeof COVERED_FILES)[number], text: string) => files.get(name)?.add(text)
+    await add('keys.json', raw.toString())
+    await add('README.txt', README)
+    await add('verify.mjs', readFileSync(VERIFIER, 'utf8'))
+    await add('data.csv', CSV_HEAD)
+    let commitId: string | undefined
+    const checked = await checkEvidence(context, source, {
+      keys,
+      async onCheckpoint(checkpoint) {
+        await add('checkpoints.ndjson', `${JSON.stringify(checkpoint)}\n`)
+      },
+      async onRow({ row, commit }) {
+        await add('data.ndjson', `${JSON.stringify(row)}\n`)
+        await add('data.csv', toCsvLine(row))
+        if (row.commit_id !== commitId) await add('commits.ndjson', `${JSON.stringify(commit)}\n`)
+        commitId = row.commit_id
+      },
+    })
+    assertHolds(checked)
+    const sums: FileSum[] = []
+    for (const file of files.values()) sums.push(await file.end())
+    const manifest = toManifest(source.tenantId, checked, sums, { kid: signing.kid, now: context.io.clock.now() })
+    await writeSigned(context, folder, manifest, keys)
+    return manifest
+  } finally {
+    for (const file of files.values()) await file.close()
+  }
+}
+
+function toManifest(
+  tenantId: string,
+  checked: readonly CheckedChain[],
+  files: FileSum[],
+  { kid, now }: { kid: string; now: number },
+): Manifest {
+  const chains = checked.map(({ chain, size, head, root }) => ({ chain, size, head, root }))
+  return {
+    version: 1,
+    created_at: isoTime(now),
+    tenant_id: tenantId,
+    chains,
+    rowCount: chains.reduce((sum, { size }) => sum + size, 0),
+    merkleRootOfExport: exportRoot(chains).toString('hex'),
+    signingKeyFingerprint: kid,
+    files,
+  }
+}
+
+/** POST /transparency/exports/sign, and both files of it. */
+async function writeSigned(
+  context: CliContext,
+  folder: string,
+  manifest: Manifest,
+  keys: readonly PublishedKey[],
+): Promise<void> {
+  const api = await context.api()
+  const text = `${JSON.stringify(manifest, null, 2)}\n`
+  const sha256 = hash('sha256', text, 'hex')
+  const { chains, rowCount } = manifest
+  const { body } = await api.send<z.infer<typeof SignExportResponse>>({
+    method: 'POST',
+    path: `${TRANSPARENCY}/exports/sign`,
+    json: { chains, manifest_sha256: sha256, row_count: rowCount },
+  })
+  const { kid, name, note, signature } = body
+  const problem = signatureProblem(manifest, sha256, body, keys)
+  if (problem !== undefined) {
+    throw new CliError(EXIT.checkFailed, `the gateway did not sign this export: ${problem}`, {
+      code: 'EXPORT_NOT_SIGNED',
+      hints: ['If its key was changed meanwhile, export again.'],
+    })
+  }
+  await writeFile(join(folder, 'manifest.json'), text, { mode: 0o600, flush: true })
+  await writeFile(join(folder, 'manifest.sig'), `${JSON.stringify({ kid, name, note, signature }, null, 2)}\n`, {
+    mode: 0o600,
+    flush: true,
+  })
+}

@@ -1,0 +1,83 @@
+import type { CommitRow } from '../../shared/evidence/commit.ts'
+import { EVIDENCE_PAGE } from '../../shared/spec-limits.ts'
+import type { ApiRequest } from '../client.ts'
+import type { CliContext } from '../context.ts'
+import { EXIT } from '../errors.ts'
+import { notAGateway } from '../http-errors.ts'
+import { waitingFor } from '../listing.ts'
+import type { ChainHead, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
+import { isChainHead, isCheckpointNote, isCommit, isRowOfChain, isText, type RowOfChain, toChainRow } from './shapes.ts'
+
+export const TRANSPARENCY = 'transparency'
+/** As many as one request may name. */
+const COMMITS_AT_ONCE = 100
+
+/** The evidence of the tenant whose key asks, as far as it goes now: what is logged while it is read is left out. */
+export async function openGateway(context: CliContext): Promise<EvidenceSource> {
+  const api = await context.api()
+
+  /** What is at `path`, with the list that it holds. */
+  async function getList<Row>(
+    { path, query }: Pick<ApiRequest, 'path' | 'query'>,
+    key: string,
+    isRow: (json: unknown) => json is Row,
+  ): Promise<{ body: object; rows: Row[] }> {
+    const request = { method: 'GET', path: `${TRANSPARENCY}/${path}`, query: query ?? {} }
+    const { body, requestId } = await waitingFor(context, () => api.send<object>(request))
+    const rows: unknown = Reflect.get(body, key)
+    if (Array.isArray(rows) && rows.every(isRow)) return { body, rows }
+    throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with ${key}`, { requestId })
+  }
+
+  const { body, rows: chains } = await getList({ path: 'chains' }, 'chains', isChainHead)
+  const tenantId: unknown = Reflect.get(body, 'tenant_id')
+  if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not say whose chains these are`, {})
+  const heads = chains.map(({ chain, size, head }) => ({ chain, size, head })).sort(byName)
+
+  /** Those that these entries name. What the page before has of them is not asked for again. */
+  async function commitsOf(entries: readonly RowOfChain[], known: ReadonlyMap<string, CommitRow>) {
+    const commits = new Map<string, CommitRow>()
+    const missing: string[] = []
+    for (const id of new Set(entries.map((entry) => entry.commit_id))) {
+      const commit = known.get(id)
+      if (commit === undefined) missing.push(id)
+      else commits.set(id, commit)
+    }
+    for (let at = 0; at < missing.length; at += COMMITS_AT_ONCE) {
+      const query = { ids: missing.slice(at, at + COMMITS_AT_ONCE).join(',') }
+      const { rows } = await getList({ path: 'commits', query }, 'commits', isCommit)
+      for (const commit of rows) commits.set(commit.id, commit)
+    }
+    return commits
+  }
+
+  return {
+    tenantId,
+    heads,
+    async *rows({ chain, size }: ChainHead): AsyncGenerator<SignedRow> {
+      const path = `chains/${encodeURIComponent(chain)}/entries`
+      let commits = new Map<string, CommitRow>()
+      for (let from = 0; from < size; ) {
+        const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
+        const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
+        // A shorter chain than it was said to be; whoever checks it says so.
+        if (rows.length === 0) return
+        commits = await commitsOf(rows, commits)
+        for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }
+        from += rows.length
+      }
+    },
+    async *checkpoints(chain: string): AsyncGenerator<CheckpointNote> {
+      for (let from = 0; ; ) {
+        const query = { chain, from, limit: EVIDENCE_PAGE }
+        const { rows } = await getList({ path: 'checkpoints', query }, 'checkpoints', isCheckpointNote)
+        yield* rows.map(({ tree_size, note }) => ({ chain, tree_size, note }))
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < EVIDENCE_PAGE || last.tree_size <= from) return
+        from = last.tree_size
+      }
+    },
+  }
+}
+
+const byName = (one: ChainHead, other: ChainHead): number => (one.chain < other.chain ? -1 : 1)

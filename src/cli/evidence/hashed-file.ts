@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FileSum } from './manifest.ts'
+
+const BUFFERED_CHARS = 262_144
+
+/** A new file that is written from its begin to its end, readable by its owner only, and hashed on its way. */
+export class HashedFile {
+  readonly #name: string
+  readonly #file: FileHandle
+  readonly #hash = createHash('sha256')
+  #waiting = ''
+  #bytes = 0
+
+  private constructor(name: string, file: FileHandle) {
+    this.#name = name
+    this.#file = file
+  }
+
+  /** Rejects when there is one of this name. */
+  static async create(folder: string, name: string): Promise<HashedFile> {
+    return new HashedFile(name, await open(join(folder, name), 'wx', 0o600))
+  }
+
+  async add(text: string): Promise<void> {
+    this.#waiting += text
+    if (this.#waiting.length >= BUFFERED_CHARS) await this.#flush()
+  }
+
+  /** What is in it, once all of that is on the disk. */
+  async end(): Promise<FileSum> {
+    await this.#flush()
+    await this.#file.sync()
+    await this.#file.close()
+    return { name: this.#name, sha256: this.#hash.digest('hex'), bytes: this.#bytes }
+  }
+
+  /** Also after `end`, and when what was to be written never came. */
+  close(): Promise<void> {
+    return this.#file.close()
+  }
+
+  async #flush(): Promise<void> {
+    const bytes = Buffer.from(this.#waiting)
+    this.#waiting = ''
+    this.#hash.update(bytes)
+    this.#bytes += bytes.length
+    await this.#file.writeFile(bytes)
+  }
+}

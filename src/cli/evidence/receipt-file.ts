@@ -1,0 +1,42 @@
+import { stat } from 'node:fs/promises'
+import type { CliContext } from '../context.ts'
+import { usageError } from '../errors.ts'
+import { findAtPath } from '../formats.ts'
+import { itemIn } from '../resolve.ts'
+import { readStdin } from '../stdio.ts'
+import { readText, toUtf8 } from '../text-input.ts'
+
+/** No receipt comes near; a file that is longer is something else. */
+const RECEIPT_BYTES = 1_048_576
+const BUNDLE_ID = /^[\w.:-]{1,128}$/
+
+/** GET /receipts/{bundleId}. Throws exit 3 when there is none. */
+export async function fetchReceipt(context: CliContext, bundleId: string): Promise<{ receipt: object; raw: Buffer }> {
+  const api = await context.api()
+  const { body, raw } = await api.send({ method: 'GET', path: `receipts/${encodeURIComponent(bundleId.trim())}` })
+  return { receipt: itemIn<object>(body, 'receipt', api.baseUrl), raw }
+}
+
+/** The receipt of a file, of stdin for `-`, or of the gateway for a bundle id. A file goes before an id of the same name. */
+export async function findReceipt(context: CliContext, given: string): Promise<object> {
+  if (given === '-') {
+    if (context.io.stdin.isTTY === true) throw usageError('no receipt was given, and stdin is a terminal')
+    return parseReceipt(toUtf8(await readStdin(context.io, RECEIPT_BYTES, 'the receipt'), 'stdin'), 'stdin')
+  }
+  const isFile = await stat(given).then(
+    (found) => found.isFile(),
+    () => false,
+  )
+  if (!isFile && BUNDLE_ID.test(given)) return (await fetchReceipt(context, given)).receipt
+  return parseReceipt(await readText(given), given)
+}
+
+/** The receipt itself, or the answer that holds it. Throws a usage error for anything else. */
+function parseReceipt(text: string, from: string): object {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    const receipt = findAtPath(parsed, 'receipt') ?? parsed
+    if (typeof receipt === 'object' && receipt !== null && !Array.isArray(receipt)) return receipt
+  } catch {}
+  throw usageError(`${from} holds no receipt`, ['Save one:  aigw receipts show BUNDLE_ID -o json > receipt.json'])
+}

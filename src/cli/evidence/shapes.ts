@@ -1,0 +1,43 @@
+import type { ChainRow } from '../../shared/evidence/chain-check.ts'
+import type { CommitRow } from '../../shared/evidence/commit.ts'
+import { HASH_PATTERN } from '../../shared/evidence/entry.ts'
+import { isObject } from '../../shared/evidence/keys.ts'
+import type { ChainHead, CheckpointNote } from './chains.ts'
+
+// What is verified comes from those who may have changed it, so not even its form is taken for granted.
+
+export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
+
+export const isText = (value: unknown): value is string => typeof value === 'string'
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+const isHash = (value: unknown): value is string => isText(value) && HASH_PATTERN.test(value)
+
+export const isChainHead = (json: unknown): json is ChainHead =>
+  isObject(json) && isText(json.chain) && isCount(json.size) && isText(json.head)
+
+export const isRowOfChain = (json: unknown): json is RowOfChain =>
+  isObject(json) &&
+  isCount(json.seq) &&
+  isCount(json.leaf_index) &&
+  (json.payload === null || isText(json.payload)) &&
+  [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
+
+/** These members and no others: an export is signed as it is, and what else an answer had is covered by no hash. */
+export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): ChainRow => {
+  const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
+  return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }
+}
+
+export const isChainRow = (json: unknown): json is ChainRow =>
+  isObject(json) && isText(json.tenant_id) && isText(json.chain) && isRowOfChain(json)
+
+export const isCommit = (json: unknown): json is CommitRow =>
+  isObject(json) &&
+  [json.id, json.kid, json.signer, json.signature].every(isText) &&
+  isCount(json.tree_size) &&
+  isHash(json.root) &&
+  Array.isArray(json.leaves) &&
+  json.leaves.every(isHash)
+
+export const isCheckpointNote = (json: unknown): json is CheckpointNote =>
+  isObject(json) && isText(json.chain) && isCount(json.tree_size) && isText(json.note)

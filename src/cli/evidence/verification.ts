@@ -1,0 +1,117 @@
+import type { PublishedKey } from '../../shared/evidence/keys.ts'
+import { type Checkpoint, verifyNote } from '../../shared/evidence/note.ts'
+import type { CliContext } from '../context.ts'
+import { CliError, EXIT } from '../errors.ts'
+import { createProgress } from '../progress.ts'
+import {
+  type CheckedChain,
+  type CheckpointNote,
+  checkChain,
+  checkpointsOf,
+  type EvidenceSource,
+  type SignedRow,
+} from './chains.ts'
+
+type Given = {
+  keys: readonly PublishedKey[]
+  /** From elsewhere than the source, with signatures that were checked. */
+  outside?: readonly Checkpoint[]
+  onRow?: (seen: SignedRow) => Promise<void> | void
+  onCheckpoint?: (checkpoint: CheckpointNote) => Promise<void> | void
+}
+
+/**
+ * Walks every chain of a source, one after the other, with a count on stderr. Throws exit 10 for a checkpoint that the source
+ * keeps and that is not signed as one of its chain.
+ */
+export async function checkEvidence(
+  context: CliContext,
+  source: EvidenceSource,
+  { keys, outside = [], onRow, onCheckpoint }: Given,
+): Promise<CheckedChain[]> {
+  const { tenantId, heads } = source
+  const total = heads.reduce((sum, { size }) => sum + size, 0)
+  const progress = createProgress(context.io, await context.settings())
+  const checked: CheckedChain[] = []
+  let seen = 0
+  try {
+    for (const head of heads) {
+      const own: Checkpoint[] = []
+      for await (const checkpoint of source.checkpoints(head.chain)) {
+        // Made after the size of the chain was asked for, so about entries that are not looked at.
+        if (checkpoint.tree_size > head.size) continue
+        own.push(checkedNote(checkpoint, tenantId, keys))
+        await onCheckpoint?.(checkpoint)
+      }
+      const checkpoints = [...outside, ...own]
+      const report = await checkChain({ tenantId, head, keys, checkpoints }, source.rows(head), async (row) => {
+        seen += 1
+        if (seen % 1_000 === 1) progress.show(`Checked ${seen - 1} of ${total} entries`)
+        await onRow?.(row)
+      })
+      checked.push(report)
+    }
+  } finally {
+    progress.end()
+  }
+  return checked
+}
+
+function checkedNote(
+  { chain, tree_size, note }: CheckpointNote,
+  tenantId: string,
+  keys: readonly PublishedKey[],
+): Checkpoint {
+  const fail = (why: string) =>
+    new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} does not hold: ${why}`, {
+      code: 'CHECKPOINT_INVALID',
+    })
+  let checkpoint: Checkpoint
+  try {
+    checkpoint = verifyNote(note, keys)
+  } catch (error) {
+    throw fail(error instanceof Error ? error.message : String(error))
+  }
+  const isOfChain = checkpointsOf(tenantId, chain, [checkpoint]).length === 1 && checkpoint.size === tree_size
+  if (!isOfChain) throw fail('it is one of something else')
+  return checkpoint
+}
+
+/** What became of one chain, as it is printed. */
+export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, firstBad }: CheckedChain) => ({
+  chain,
+  ok,
+  entries: size,
+  expunged,
+  checkpoints: checkpointsHeld,
+  first_bad: firstBad?.seq ?? null,
+  problem: firstBad?.problem ?? null,
+  head,
+  root,
+})
+
+export const CHECKED_VIEW = {
+  idPath: 'chain',
+  none: 'The log is empty.',
+  columns: [
+    { path: 'chain' },
+    { path: 'ok', title: 'HOLDS' },
+    { path: 'entries' },
+    { path: 'expunged' },
+    { path: 'checkpoints' },
+    { path: 'first_bad', title: 'FIRST BAD' },
+    { path: 'problem', flexible: true },
+  ],
+}
+
+/** Throws exit 10, naming the first entry, when a chain does not hold. */
+export function assertHolds(checked: readonly CheckedChain[]): void {
+  for (const { chain, firstBad } of checked) {
+    if (firstBad === undefined) continue
+    const { seq, problem } = firstBad
+    throw new CliError(EXIT.checkFailed, `chain ${chain} does not hold from entry ${seq} on: ${problem}`, {
+      code: 'CHAIN_VIOLATED',
+      hints: ['What stands before that entry is as it was written.'],
+    })
+  }
+}

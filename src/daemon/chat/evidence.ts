@@ -1,0 +1,138 @@
+import { hash } from 'node:crypto'
+import { GatewayError } from '../../shared/errors.ts'
+import { newBundleId } from '../../shared/ids.ts'
+import type { Clock } from '../../shared/time.ts'
+import { CLIENT_LEFT, type RequestEnd, type RequestFacts, toRequestEntry } from '../evidence/request-entry.ts'
+import { type RequestIds, toErrorReply } from '../http/error-response.ts'
+import { RequestAborted } from '../http/request-aborted.ts'
+import type { RequestContext } from '../http/route.ts'
+import { ClaimLostError, type Ledger, type LedgerRecords } from '../ledger/ledger.ts'
+import type { Log } from '../log.ts'
+import type { ChatInput } from './input.ts'
+import type { Surface } from './surface.ts'
+
+/** What a governed request is going to leave: exactly one entry, however it ends. */
+export type Evidence = RequestFacts & {
+  surface: Pick<Surface, 'errors'>
+  startedMonotonicMs: number
+  /** What else must be durable before a refusal leaves; it shares the commit of the entry. */
+  withRefusal: LedgerRecords
+  /** A commit holds the entry, or was to: there is no other one. */
+  isWritten: boolean
+}
+
+/** Begins the evidence of a request that is well-formed. Nothing is written yet. */
+export function beginEvidence(
+  input: Pick<ChatInput, 'chain' | 'index' | 'stream'>,
+  surface: Surface,
+  { caller, requestId, endpoint, bodySha256 }: Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'bodySha256'>,
+  clock: Clock,
+): Evidence {
+  const nowMs = clock.now()
+  return {
+    bundleId: newBundleId(nowMs),
+    requestId,
+    endpoint,
+    operation: surface.operation,
+    tenantId: caller.tenantId,
+    keyId: caller.keyId,
+    userId: caller.userId,
+    payerId: caller.userId,
+    startedAtMs: nowMs,
+    requestSha256: bodySha256,
+    requestedModel: input.chain.models?.[0]?.model ?? input.chain.model ?? '',
+    index: input.index,
+    streamed: input.stream,
+    policy: undefined,
+    inspectors: { canary: false, dlp: false, pii: false, policy: false, prompt_shield: false },
+    incidents: [],
+    documentsRetrieved: 0,
+    attempts: NO_ATTEMPTS,
+    entitlements: [],
+    surface,
+    startedMonotonicMs: clock.monotonic(),
+    withRefusal: {},
+    isWritten: false,
+  }
+}
+
+const NO_ATTEMPTS: Evidence['attempts'] = Object.freeze([])
+
+/** Puts the entry of a request among what is committed for it. From here on nothing else is written for it. */
+export function addEntry(records: LedgerRecords, evidence: Evidence, end: RequestEnd): void {
+  evidence.isWritten = true
+  const entry = toRequestEntry(evidence, end)
+  records.evidence = records.evidence ? [...records.evidence, entry] : [entry]
+}
+
+/**
+ * Makes a refusal or failure durable before the caller learns of it; and `context` knows from then on what its evidence is
+ * called. A request whose entry is in a commit already leaves no other, nor does one that another daemon has taken over.
+ * @returns what the caller is to be told: `error`, or why a denial could not be recorded
+ */
+export async function recordRefusal(
+  error: unknown,
+  evidence: Evidence,
+  context: RequestIds,
+  { ledger, clock, log }: { ledger: Ledger; clock: Clock; log: Log },
+): Promise<unknown> {
+  if (evidence.isWritten || error instanceof ClaimLostError) return error
+  context.bundleId = evidence.bundleId
+  const isDenied = isDenial(error)
+  const told = isOfClient(error) ? undefined : toldOf(error, evidence, context)
+  const records = evidence.withRefusal
+  addEntry(records, evidence, {
+    atMs: clock.now(),
+    latencyMs: Math.round(clock.monotonic() - evidence.startedMonotonicMs),
+    result: isDenied ? 'denied' : 'failure',
+    status: told?.status ?? CLIENT_LEFT_STATUS,
+    error: errorWord(error),
+    responseSha256: told?.sha256 ?? null,
+    answered: undefined,
+  })
+  try {
+    await ledger.commit(records)
+    return error
+  } catch (cause) {
+    if (isDenied) return cause
+    // The caller's error is what the models said, with its Retry-After.
+    log.error({ error: cause, request_id: evidence.requestId }, 'the evidence of a failed request could not be stored')
+    return error
+  }
+}
+
+/** The error of a reply as the edge is going to word it. */
+export function toldOf(
+  error: unknown,
+  { surface }: Pick<Evidence, 'surface'>,
+  ids: RequestIds,
+): { status: number; body: string; sha256: string } {
+  const { status, body } = toErrorReply(error, surface.errors, ids, () => {})
+  const text = JSON.stringify(body)
+  return { status, body: text, sha256: hash('sha256', text, 'hex') }
+}
+
+/** As proxies log it; nobody was there to be told. */
+export const CLIENT_LEFT_STATUS = 499
+
+export const isOfClient = (error: unknown): boolean => error instanceof RequestAborted && error.by === 'client'
+
+/** What went wrong, in a word that says nothing of what was asked. */
+export function errorWord(error: unknown): NonNullable<RequestEnd['error']> {
+  if (error instanceof GatewayError) return error.code
+  if (error instanceof RequestAborted) return error.by === 'client' ? CLIENT_LEFT : 'SHUTDOWN'
+  return 'INTERNAL_ERROR'
+}
+
+/** Refused by a rule, and not for want of a model. */
+const isDenial = (error: unknown): boolean => error instanceof GatewayError && DENIALS.has(error.code)
+
+const DENIALS: ReadonlySet<GatewayError['code']> = new Set([
+  'INSUFFICIENT_PERMISSIONS',
+  'USAGE_BY_MODEL_REQUIRED',
+  'COMPLETION_LIMIT_EXCEEDED',
+  'USAGE_BY_MODEL_BUDGET_EXCEEDED',
+  'CONTENT_BLOCKED',
+  'PROMPT_BLOCKED',
+  'ENTITLEMENT_REFUSED',
+])

@@ -1,0 +1,98 @@
+import { sql } from 'kysely'
+import { Frontier } from '../../shared/evidence/frontier.ts'
+import { leafHash, treeRoot } from '../../shared/evidence/merkle.ts'
+import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../shared/evidence/subtrees.ts'
+import type { Db } from '../db/database.ts'
+
+/** A stored node is the root of 2^8 nodes of the level below it, and one of level 0 a leaf. */
+export const BITS_PER_LEVEL = 8
+const CHILDREN = 2 ** BITS_PER_LEVEL
+
+/** The path of RFC 6962 from the entry at `index` to the root of the first `size`. @throws RangeError when there are fewer */
+export const proveInclusion = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  index: number,
+  size: number,
+): Promise<Buffer[]> => inclusionProof(index, size, subtreeReader(db, tenantId, chain))
+
+/** The path of RFC 6962 from the first `from` entries to the first `to`. @throws RangeError when there are fewer */
+export const proveConsistency = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  from: number,
+  to: number,
+): Promise<Buffer[]> => consistencyProof(from, to, subtreeReader(db, tenantId, chain))
+
+/** The root over the first `size` entries of a chain. @throws RangeError when there are fewer */
+export const rootOfChain = (db: Db, tenantId: string, chain: string, size: number): Promise<Buffer> =>
+  rootOfSize(size, subtreeReader(db, tenantId, chain))
+
+/** The tree over the first `size` entries, to go on from. @throws RangeError when there are fewer */
+export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {
+  const read = subtreeReader(db, tenantId, chain)
+  const roots: Buffer[] = []
+  let from = 0
+  for (let level = Math.floor(Math.log2(Math.max(size, 1))); level >= 0; level--) {
+    const leaves = 2 ** level
+    if (size - from < leaves) continue
+    roots.push(await read(level, from / leaves))
+    from += leaves
+  }
+  return new Frontier(size, roots)
+}
+
+/** Reads at most 256 rows for each subtree, where nodes are stored already. */
+function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
+  async function nodes(level: number, from: number, count: number): Promise<Buffer[]> {
+    if (level === 0) return leaves(from, count)
+    const rows = await db
+      .selectFrom('evidence_nodes')
+      .select(['node_index', 'hash'])
+      .where('tenant_id', '=', tenantId)
+      .where('chain', '=', chain)
+      .where('level', '=', level)
+      .where('node_index', '>=', from)
+      .where('node_index', '<', from + count)
+      .execute()
+    const stored = new Map(rows.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
+    const found: Buffer[] = []
+    for (let index = from; index < from + count; index++) {
+      found.push(stored.get(index) ?? treeRoot(await nodes(level - 1, index * CHILDREN, CHILDREN)))
+    }
+    return found
+  }
+
+  async function leaves(from: number, count: number): Promise<Buffer[]> {
+    const hashes = await readHashes(db, tenantId, chain, { from, to: from + count })
+    if (hashes.length < count) throw new RangeError(`the chain has no entries ${from} to ${from + count - 1}`)
+    return hashes.map(leafHash)
+  }
+
+  return async (level, index) => {
+    const storedLevel = Math.floor(level / BITS_PER_LEVEL)
+    const count = 2 ** (level - storedLevel * BITS_PER_LEVEL)
+    return treeRoot(await nodes(storedLevel, index * count, count))
+  }
+}
+
+/** The hashes of the entries from `from` to before `to`; fewer at the end of the chain. */
+export async function readHashes(
+  db: Db,
+  tenantId: string,
+  chain: string,
+  { from, to }: { from: number; to: number },
+): Promise<string[]> {
+  // One text: a row for each hash would cost several times what is done with it.
+  const { joined } = await db
+    .selectFrom('evidence_entries')
+    .select(sql<string | null>`string_agg(entry_hash, '' order by seq)`.as('joined'))
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('seq', '>=', from)
+    .where('seq', '<', to)
+    .executeTakeFirstOrThrow()
+  return joined?.match(/.{64}/g) ?? []
+}

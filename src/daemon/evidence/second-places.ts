@@ -1,0 +1,85 @@
+import { open } from 'node:fs/promises'
+import { request } from 'undici'
+import { EVIDENCE_POST_MS } from '../../shared/spec-limits.ts'
+import type { EvidenceCheckpointRow } from '../db/tables.ts'
+import type { Log } from '../log.ts'
+
+/** Where checkpoints go beside the store, so that an old database, or one that was written anew, does not go unnoticed. */
+export type SecondPlaces = {
+  /** Logs a checkpoint and writes it to the file; it is posted meanwhile. Never rejects: what fails is logged. */
+  publish(checkpoint: EvidenceCheckpointRow): Promise<void>
+  /** Waits for what is being posted. */
+  close(): Promise<void>
+}
+
+export type SecondPlaceOptions = {
+  /** Appended to, one note after another. */
+  file: string | undefined
+  /** Each note is posted to it. */
+  url: string | undefined
+  log: Pick<Log, 'info' | 'error'>
+}
+
+/** Chains whose last note is kept to be posted. */
+const NOTES_WAITING = 1_000
+
+export function createSecondPlaces({ file, url, log }: SecondPlaceOptions): SecondPlaces {
+  /** By chain, the last note that was not posted yet: it covers those before it. */
+  const waiting = new Map<string, string>()
+  let posting: Promise<void> | undefined
+
+  /** Until everything is posted or one fails, which is then tried again with the next checkpoint. */
+  async function postAll(place: string): Promise<void> {
+    for (const [origin, note] of waiting) {
+      try {
+        await post(place, note)
+        if (waiting.get(origin) === note) waiting.delete(origin)
+      } catch (error) {
+        log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
+        return
+      }
+    }
+  }
+
+  return {
+    async publish({ note }) {
+      log.info({ checkpoint: note }, 'checkpoint of a log')
+      if (file !== undefined) {
+        await appendNote(file, note).catch((error) =>
+          log.error({ error, file }, 'a checkpoint could not be written to its file'),
+        )
+      }
+      if (url === undefined) return
+      const origin = note.slice(0, note.indexOf('\n'))
+      if (waiting.has(origin) || waiting.size < NOTES_WAITING) waiting.set(origin, note)
+      posting ??= postAll(url).finally(() => {
+        posting = undefined
+      })
+    },
+    async close() {
+      await posting
+    },
+  }
+}
+
+async function post(url: string, note: string): Promise<void> {
+  const { statusCode, body } = await request(url, {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain; charset=utf-8' },
+    body: note,
+    signal: AbortSignal.timeout(EVIDENCE_POST_MS),
+  })
+  await body.dump()
+  if (statusCode < 200 || statusCode > 299) throw new Error(`it was answered with ${statusCode}`)
+}
+
+/** On the disk when this returns. An empty line ends each note. */
+async function appendNote(path: string, note: string): Promise<void> {
+  const file = await open(path, 'a', 0o600)
+  try {
+    await file.writeFile(`${note}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}

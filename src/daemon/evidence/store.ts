@@ -1,0 +1,272 @@
+import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import type { ChainRow } from '../../shared/evidence/chain-check.ts'
+import type { CommitRow } from '../../shared/evidence/commit.ts'
+import { GENESIS_HASH } from '../../shared/evidence/entry.ts'
+import type { Db } from '../db/database.ts'
+import { engineOf } from '../db/engine.ts'
+import { pageOf } from '../db/list-page.ts'
+import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables } from '../db/tables.ts'
+
+/** An entry with the hash of the one before it. */
+export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
+
+/** The entry with this id in the log of a tenant. */
+export const findEntry = (db: Db, tenantId: string, id: string): Promise<StoredEntry | undefined> =>
+  findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id).where('tenant_id', '=', tenantId))
+
+/** The entry with this id, whoever's it is: for proofs that show nothing but hashes and times. */
+export const findPublicEntry = (db: Db, id: string): Promise<StoredEntry | undefined> =>
+  findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id))
+
+async function findOne(
+  db: Db,
+  query: SelectQueryBuilder<Tables, 'evidence_entries', EvidenceEntryRow>,
+): Promise<StoredEntry | undefined> {
+  const row = await query.executeTakeFirst()
+  return row && { ...row, prev_hash: await prevHashOf(db, row) }
+}
+
+async function prevHashOf(db: Db, { tenant_id, chain, seq }: EvidenceEntryRow): Promise<string> {
+  if (seq === 0) return GENESIS_HASH
+  const before = await db
+    .selectFrom('evidence_entries')
+    .select('entry_hash')
+    .where('tenant_id', '=', tenant_id)
+    .where('chain', '=', chain)
+    .where('seq', '=', seq - 1)
+    .executeTakeFirst()
+  return before?.entry_hash ?? ''
+}
+
+/** A commit as it is verified and published; its leaves are hashes of entries, also of other tenants. */
+export type StoredCommit = CommitRow & { created_at: string }
+
+export const findCommit = async (db: Db, id: string): Promise<StoredCommit | undefined> =>
+  (await findCommits(db, [id]))[0]
+
+/** Those of these commits that there are, in any order. */
+export async function findCommits(db: Db, ids: readonly string[]): Promise<StoredCommit[]> {
+  if (ids.length === 0) return []
+  const rows = await db.selectFrom('evidence_commits').selectAll().where('id', 'in', ids).execute()
+  return rows.map(toCommit)
+}
+
+const toCommit = ({ leaves, ...row }: EvidenceCommitRow): StoredCommit => ({
+  ...row,
+  leaves: leaves.match(/.{64}/g) ?? [],
+})
+
+/** A chain, how long it is, the hash of its last entry, and its last checkpoint. */
+export type StoredChain = {
+  tenantId: string
+  chain: string
+  size: number
+  headHash: string
+  checkpoint: EvidenceCheckpointRow | undefined
+}
+
+/** The chains of a tenant that have entries, by name. */
+export async function listChains(db: Db, tenantId: string): Promise<StoredChain[]> {
+  const chains: StoredChain[] = []
+  for (const { chain, size, checkpointed } of await measureChains(db, tenantId)) {
+    const [head] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
+    const checkpoint = await findCheckpoint(db, tenantId, chain, checkpointed)
+    chains.push({ tenantId, chain, size, headHash: head?.entry_hash ?? GENESIS_HASH, checkpoint })
+  }
+  return chains
+}
+
+export type MeasuredChain = {
+  tenant_id: string
+  chain: string
+  size: number
+  /** The size of the last checkpoint, or 0. */
+  checkpointed: number
+  /** When the first entry after it was made; null when there is none. */
+  waiting_since: string | null
+}
+
+/** How long the chains of one tenant, or of all, are. Reads a few rows of each chain, however long it is. */
+export async function measureChains(db: Db, tenantId?: string): Promise<MeasuredChain[]> {
+  const only = tenantId === undefined ? sql`` : sql`where id = ${tenantId}`
+  const { rows } = await sql<MeasuredChain>`
+    select measured.*, (
+      select created_at from evidence_entries as waiting
+      where waiting.tenant_id = measured.tenant_id and waiting.chain = measured.chain and waiting.seq = checkpointed
+    ) as waiting_since
+    from (
+      with recursive chains (tenant_id, chain) as (
+        select id, (select min(chain) from evidence_entries where tenant_id = tenants.id) from tenants ${only}
+        union all
+        select tenant_id, (
+          select min(next.chain) from evidence_entries as next
+          where next.tenant_id = chains.tenant_id and next.chain > chains.chain
+        )
+        from chains where chain is not null
+      )
+      select tenant_id, chain,
+        (
+          select max(seq) + 1 from evidence_entries as entry
+          where entry.tenant_id = chains.tenant_id and entry.chain = chains.chain
+        ) as size,
+        coalesce((
+          select max(tree_size) from evidence_checkpoints as made
+          where made.tenant_id = chains.tenant_id and made.chain = chains.chain
+        ), 0) as checkpointed
+      from chains where chain is not null
+    ) as measured
+    order by tenant_id, chain`.execute(db)
+  return rows
+}
+
+/** Entries of a chain by their places, from `from` on; fewer than `limit` at its end. */
+export const readChain = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  { from, limit }: { from: number; limit: number },
+): Promise<ChainRow[]> =>
+  db
+    .selectFrom('evidence_entries')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('seq', '>=', from)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+
+/** The first checkpoint that covers the entry at this place. */
+export const findCheckpointOver = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  seq: number,
+): Promise<EvidenceCheckpointRow | undefined> =>
+  db
+    .selectFrom('evidence_checkpoints')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('tree_size', '>', seq)
+    .orderBy('tree_size')
+    .limit(1)
+    .executeTakeFirst()
+
+/** The checkpoint of a chain at exactly this size. */
+export const findCheckpoint = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  treeSize: number,
+): Promise<EvidenceCheckpointRow | undefined> =>
+  db
+    .selectFrom('evidence_checkpoints')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('tree_size', '=', treeSize)
+    .executeTakeFirst()
+
+/** Which entries a list of logs shows. Dates are ISO 8601 in UTC with milliseconds, both ends included. */
+export type EntryFilter = {
+  startDate?: string | undefined
+  endDate?: string | undefined
+  types?: readonly string[] | undefined
+  severity?: string | undefined
+  userId?: string | undefined
+  keyId?: string | undefined
+  result?: string | undefined
+  /** Every result but this one. */
+  notResult?: string | undefined
+  complianceCategory?: string | undefined
+  operation?: string | undefined
+  /** Served or asked for. */
+  model?: string | undefined
+  requestId?: string | undefined
+  id?: string | undefined
+  /** Of HTTP, both ends included. */
+  status?: { min: number; max: number } | undefined
+  search?: string | undefined
+  searchIn?: readonly SearchedPart[] | undefined
+}
+
+/** Where a search looks; `actor` is the ids of user and key. */
+export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
+
+const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint']
+
+/**
+ * One page of the entries of a tenant that match, by age, with how many there are in all. Whatever is asked of a payload
+ * leaves out entries whose payload was expunged.
+ */
+export const listEntries = (
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  { page, limit, sortOrder }: { page: number; limit: number; sortOrder: 'asc' | 'desc' },
+): Promise<{ rows: EvidenceEntryRow[]; total: number }> =>
+  pageOf(matching(db, tenantId, filter).select('id'), {
+    page,
+    limit,
+    sortKeys: ['created_at', 'id'],
+    sortOrder,
+    isSearch: false,
+    find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
+  })
+
+/** How many entries of each type and severity match; both are null for those that were expunged. */
+export const countEntries = (
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+): Promise<{ type: string | null; severity: string | null; count: number }[]> =>
+  matching(db, tenantId, filter)
+    .select([member(db, 'type').as('type'), member(db, 'severity').as('severity'), sql<number>`count(*)`.as('count')])
+    .groupBy([member(db, 'type'), member(db, 'severity')])
+    .execute()
+
+function matching(db: Db, tenantId: string, filter: EntryFilter) {
+  let found = db.selectFrom('evidence_entries').where('tenant_id', '=', tenantId)
+  if (filter.startDate !== undefined) found = found.where('created_at', '>=', filter.startDate)
+  if (filter.endDate !== undefined) found = found.where('created_at', '<=', filter.endDate)
+  if (filter.id !== undefined) found = found.where('id', '=', filter.id)
+  if (filter.types !== undefined) found = found.where(member(db, 'type'), 'in', filter.types)
+  const equal = {
+    severity: filter.severity,
+    user_id: filter.userId,
+    key_id: filter.keyId,
+    result: filter.result,
+    compliance_category: filter.complianceCategory,
+    operation: filter.operation,
+    request_id: filter.requestId,
+  }
+  for (const [name, value] of Object.entries(equal)) {
+    if (value !== undefined) found = found.where(member(db, name), '=', value)
+  }
+  if (filter.notResult !== undefined) found = found.where(member(db, 'result'), '<>', filter.notResult)
+  const { model, status, search } = filter
+  if (model !== undefined) {
+    found = found.where(({ or, eb }) =>
+      or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]),
+    )
+  }
+  if (status !== undefined) {
+    found = found.where(({ between }) => between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
+  }
+  if (search !== undefined) {
+    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => (part === 'actor' ? ['user_id', 'key_id'] : [part]))
+    found = found.where(({ or }) => or(parts.map((part) => holds(member(db, part), search))))
+  }
+  return found
+}
+
+/** A member of the payload, as text. The names are ours. */
+const member = (db: Db, name: string): RawBuilder<string | null> =>
+  sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
+
+/** Whether a text holds another, whatever the case of its letters; `%` and `_` mean themselves. */
+function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
+  const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`
+}

@@ -1,0 +1,69 @@
+import { type ActivityLog, EXPUNGED } from '../../shared/wire/logs.ts'
+import type { EvidenceEntryRow } from '../db/tables.ts'
+import { type LoggedPayload, payloadOf } from '../evidence/entry-payload.ts'
+
+/** What is shown of a user beside what they did. */
+export type UserName = { id: string; name: string; email: string }
+
+/** One entry as the logs show it (named-endpoints §14). Users come by their ids, as they are called today. */
+export function toLogEntry(
+  entry: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>,
+  users: ReadonlyMap<string, UserName>,
+): ActivityLog {
+  const { id, created_at: timestamp } = entry
+  const payload = payloadOf(entry)
+  if (!payload) return { id, timestamp, ...GONE }
+  return {
+    id,
+    timestamp,
+    type: payload.type,
+    severity: payload.severity,
+    description: payload.description,
+    user: users.get(payload.user_id ?? '') ?? null,
+    metadata: {
+      ...payload.metadata,
+      endpoint: payload.endpoint,
+      operation: payload.operation,
+      apiKeyId: payload.key_id,
+      requestId: payload.request_id,
+      ...(payload.kind === 'request' && factsOfRequest(payload)),
+    },
+    complianceCategory: payload.compliance_category,
+    outcome: payload.result,
+    resourceType: payload.resource_type,
+    resourceId: payload.resource_id,
+  }
+}
+
+const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...payload }: LoggedPayload) => ({
+  bundleId: bundle_id,
+  mode: payload.mode,
+  status: payload.status,
+  model: payload.model,
+  requestedModel: requested_model,
+  index: payload.index,
+  policy: payload.policy,
+  attempts: attempts.map(({ model, status, reason, latency_ms }) => ({
+    model,
+    status,
+    ...(reason !== undefined && { reason }),
+    latencyMs: latency_ms,
+  })),
+  usage: payload.usage,
+  cost: payload.cost,
+  inspection: payload.inspection,
+  latencyMs: times?.latency_ms,
+})
+
+/** Hashes are all that is left of an entry whose content was expunged. */
+const GONE = {
+  type: EXPUNGED,
+  severity: 'info',
+  description: 'The content of this entry was expunged when its time was over',
+  user: null,
+  metadata: {},
+  complianceCategory: 'data_protection',
+  outcome: 'success',
+  resourceType: null,
+  resourceId: null,
+} as const

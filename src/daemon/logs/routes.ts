@@ -1,0 +1,112 @@
+import type { z } from 'zod'
+import type { Clock } from '../../shared/time.ts'
+import {
+  type ActivityLog,
+  AUDIT_TYPES,
+  EXPUNGED,
+  ListActivityLogsResponse,
+  ListAuditLogsResponse,
+  ListLogsQuery,
+} from '../../shared/wire/logs.ts'
+import type { Db } from '../db/database.ts'
+import { toPagination } from '../db/list-page.ts'
+import type { EvidenceEntryRow } from '../db/tables.ts'
+import { payloadOf } from '../evidence/entry-payload.ts'
+import { windowOf } from '../evidence/log-window.ts'
+import { countEntries, type EntryFilter, listEntries } from '../evidence/store.ts'
+import { type Route, reply, route } from '../http/route.ts'
+import { findUserNames } from '../users/store.ts'
+import { toLogEntry } from './log-entry.ts'
+
+/** The logs of a tenant (named-endpoints §14): what is in its evidence, as people read it. */
+export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
+  const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
+    method: 'GET',
+    access: 'smltp-security',
+    rate: 'read',
+    errors: 'structured',
+    tags: ['Logs'],
+  }
+  return [
+    route({
+      ...common,
+      path: '/api/external/audit-logs',
+      summary: 'What guards, policies and keys decided, and who changed them; newest first',
+      query: ListLogsQuery,
+      responses: { 200: { description: 'One page', schema: ListAuditLogsResponse } },
+      async handle({ caller: { tenantId }, query }) {
+        const { shown, filter } = windowOf(query, clock.now())
+        const types = AUDIT_TYPES.filter((type) => query.type === undefined || type === query.type)
+        const { rows, total } =
+          types.length === 0
+            ? { rows: [], total: 0 }
+            : await listEntries(
+                db,
+                tenantId,
+                { ...toFilter(query), ...filter, types, searchIn: ['description', 'operation'] },
+                query,
+              )
+        const logs = (await toLogs(db, tenantId, rows)).map(({ resourceType, resourceId, ...log }) => log)
+        return reply(200, {
+          success: true,
+          data: { logs, pagination: toPagination(query, total), dateRange: shown },
+        } satisfies z.input<typeof ListAuditLogsResponse>)
+      },
+    }),
+    route({
+      ...common,
+      path: '/api/external/activity-logs',
+      summary: 'Everything that was done, newest first',
+      query: ListLogsQuery,
+      responses: { 200: { description: 'One page', schema: ListActivityLogsResponse } },
+      async handle({ caller: { tenantId }, query }) {
+        const window = windowOf(query, clock.now())
+        const filter = {
+          ...toFilter(query),
+          ...window.filter,
+          ...(query.type !== undefined && { types: [query.type] }),
+        }
+        const [{ rows, total }, counts] = await Promise.all([
+          listEntries(db, tenantId, filter, query),
+          countEntries(db, tenantId, filter),
+        ])
+        const countBy = (member: 'type' | 'severity', ifGone: string) => {
+          const sums: Record<string, number> = {}
+          for (const { [member]: name, count } of counts) sums[name ?? ifGone] = (sums[name ?? ifGone] ?? 0) + count
+          return sums
+        }
+        const logs = await toLogs(db, tenantId, rows)
+        const summary = {
+          dateRange: window.shown,
+          totalLogs: total,
+          severityBreakdown: countBy('severity', 'info'),
+          typeBreakdown: countBy('type', EXPUNGED),
+        }
+        return reply(200, {
+          success: true,
+          data: { logs, pagination: toPagination(query, total), summary },
+        } satisfies z.input<typeof ListActivityLogsResponse>)
+      },
+    }),
+  ]
+}
+
+const toFilter = (query: ListLogsQuery): EntryFilter => ({
+  severity: query.severity,
+  userId: query.userId,
+  keyId: query.apiKeyId,
+  result: query.outcome,
+  complianceCategory: query.complianceCategory,
+  operation: query.operation,
+  model: query.model,
+  status: query.status,
+  requestId: query.requestId,
+  id: query.bundleId,
+  search: query.search,
+})
+
+async function toLogs(db: Db, tenantId: string, rows: readonly EvidenceEntryRow[]): Promise<ActivityLog[]> {
+  const userIds = new Set(rows.flatMap((row) => payloadOf(row)?.user_id ?? []))
+  const users = await findUserNames(db, tenantId, [...userIds])
+  return rows.map((row) => toLogEntry(row, users))
+}

@@ -1,0 +1,136 @@
+import { type CommitRow, commitProblem } from './commit.ts'
+import { type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
+import { Frontier } from './frontier.ts'
+import type { PublishedKey } from './keys.ts'
+import { leafHash } from './merkle.ts'
+import type { Checkpoint } from './note.ts'
+
+/** An entry as it is stored. `payload` is null once it was expunged; its hash stays. */
+export type ChainRow = EntryFields & {
+  payload: string | null
+  payload_hash: string
+  entry_hash: string
+  commit_id: string
+  leaf_index: number
+}
+
+/** What a walk over a chain has found. Of a chain that does not hold, all but `size` is about the rows before `firstBad`. */
+export type ChainReport = {
+  ok: boolean
+  /** Rows that were seen. */
+  size: number
+  /** Of the Merkle tree, hex. */
+  root: string
+  /** The hash of the last entry, hex; GENESIS_HASH for an empty chain. */
+  head: string
+  expunged: number
+  /** Where the first row stands, or should, that is not what was written. */
+  firstBad?: { seq: number; problem: string }
+  /** How many of the given checkpoints this chain agrees with. */
+  checkpointsHeld: number
+}
+
+export type ChainCheckOptions = {
+  /** From elsewhere than the chain, with signatures that were checked. Those of other chains are passed over. */
+  checkpoints?: readonly Checkpoint[]
+  /** With them, every row must come with its commit, and that must be signed with one of them. */
+  keys?: readonly PublishedKey[]
+}
+
+/**
+ * Walks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot tell a chain from which the
+ * end was cut, or an older state of it, from one that is whole; without keys, a chain that was written anew altogether, nor
+ * whether `commit_id` and `leaf_index` are right.
+ */
+export class ChainCheck {
+  readonly #tenantId: string
+  readonly #chain: string
+  readonly #keys: readonly PublishedKey[] | undefined
+  readonly #roots = new Map<number, string[]>()
+  readonly #tree = new Frontier()
+  #size = 0
+  #head = GENESIS_HASH
+  #expunged = 0
+  #held = 0
+  /** The size of the last checkpoint that held: what stands before it is vouched for. */
+  #heldSize = 0
+  #firstBad: ChainReport['firstBad']
+  #goodCommit: CommitRow | undefined
+
+  constructor(tenantId: string, chain: string, { checkpoints = [], keys }: ChainCheckOptions = {}) {
+    this.#tenantId = tenantId
+    this.#chain = chain
+    this.#keys = keys
+    const originEnd = `/logs/${logId(tenantId, chain)}`
+    for (const { origin, size, root } of checkpoints) {
+      if (origin.endsWith(originEnd)) this.#roots.set(size, [...(this.#roots.get(size) ?? []), root])
+    }
+    this.#compareRoots()
+  }
+
+  /** The next row; nothing is looked at any more after one that did not hold. */
+  add(row: ChainRow, commit?: CommitRow): void {
+    this.#size += 1
+    if (this.#firstBad !== undefined) return
+    const seq = this.#tree.size
+    const problem = this.#entryProblem(row, seq) ?? this.#placeProblem(row, commit)
+    if (problem !== undefined) {
+      this.#firstBad = { seq, problem }
+      return
+    }
+    if (row.payload === null) this.#expunged += 1
+    this.#head = row.entry_hash
+    this.#tree.append(leafHash(row.entry_hash))
+    this.#compareRoots()
+  }
+
+  finish(): ChainReport {
+    const size = this.#size
+    const missing = [...this.#roots.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
+    if (this.#firstBad === undefined && missing !== undefined) {
+      this.#firstBad = { seq: size, problem: `there are ${size} entries, and a checkpoint of ${missing}` }
+    }
+    return {
+      ok: this.#firstBad === undefined,
+      size,
+      root: this.#tree.root().toString('hex'),
+      head: this.#head,
+      expunged: this.#expunged,
+      ...(this.#firstBad !== undefined && { firstBad: this.#firstBad }),
+      checkpointsHeld: this.#held,
+    }
+  }
+
+  #entryProblem(row: ChainRow, seq: number): string | undefined {
+    if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it is of another chain'
+    if (row.seq !== seq) return `it is missing: entry ${row.seq} stands in its place`
+    if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
+    if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
+    return entryHash(row, this.#head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
+  }
+
+  #placeProblem(row: ChainRow, commit: CommitRow | undefined): string | undefined {
+    if (this.#keys === undefined) return undefined
+    if (commit === undefined || commit.id !== row.commit_id) return `its commit ${row.commit_id} is missing`
+    if (commit !== this.#goodCommit) {
+      const problem = commitProblem(commit, this.#keys)
+      if (problem !== undefined) return `its commit ${commit.id} ${problem}`
+      this.#goodCommit = commit
+    }
+    return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not hold it`
+  }
+
+  #compareRoots(): void {
+    const size = this.#tree.size
+    const roots = this.#roots.get(size)
+    if (roots === undefined) return
+    const root = this.#tree.root().toString('base64')
+    const agreeing = roots.filter((expected) => expected === root).length
+    this.#held += agreeing
+    if (agreeing === roots.length) this.#heldSize = size
+    else {
+      const problem = `the first ${size} entries are not those of the checkpoint`
+      this.#firstBad = { seq: this.#heldSize, problem }
+    }
+  }
+}

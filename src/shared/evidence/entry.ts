@@ -1,0 +1,35 @@
+import { hash } from 'node:crypto'
+
+/** What stands before the first entry of a chain, in place of a hash. */
+export const GENESIS_HASH = '0'.repeat(64)
+
+/** SHA-256 as it is written, in lower case. */
+export const HASH_PATTERN = /^[0-9a-f]{64}$/
+
+/** What an entry is beside its payload (docs/evidence.md, Entries). `seq` counts from 0 in its chain. */
+export type EntryFields = {
+  tenant_id: string
+  chain: string
+  seq: number
+  id: string
+  /** ISO 8601 with milliseconds and `Z`. */
+  created_at: string
+}
+
+/** Texts with their lengths before them, so that no two lists of texts give the same bytes. Lengths are of UTF-8. */
+export const netstrings = (texts: readonly string[]): string =>
+  texts.reduce((all, text) => `${all}${Buffer.byteLength(text)}:${text},`, '')
+
+/** SHA-256 of a payload, hex. The payload is canonical JSON already (RFC 8785). */
+export const payloadHash = (canonicalJson: string): string => hash('sha256', canonicalJson, 'hex')
+
+/** The hash that chains an entry to the one before it, hex. `prevHash` is GENESIS_HASH for the first one. */
+export function entryHash(fields: EntryFields, prevHash: string, payloadHash: string): string {
+  const { tenant_id, chain, seq, id, created_at } = fields
+  const covered = ['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash]
+  return hash('sha256', netstrings(covered), 'hex')
+}
+
+/** What a published checkpoint calls a chain: 32 hex characters that do not tell whose it is. */
+export const logId = (tenantId: string, chain: string): string =>
+  hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)

@@ -1,0 +1,71 @@
+import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
+
+/** A key that evidence was or is signed with. Times are ISO; `retiredAt` is null for the one that signs now. */
+export type PublishedKey = { kid: string; name: string; publicKey: Buffer; createdAt: string; retiredAt: string | null }
+
+/** A set of keys that cannot be trusted to be one. */
+export class KeySetError extends Error {
+  override name = 'KeySetError'
+}
+
+/** The thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
+export const keyIdOf = (publicKey: Buffer): string =>
+  hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
+
+/** What `/.well-known/aigw-keys.json` answers (RFC 7517, with the members name, status, created_at and retired_at). */
+export const toKeySet = (keys: readonly PublishedKey[]) => ({
+  keys: keys.map(({ kid, name, publicKey, createdAt, retiredAt }) => ({
+    kty: 'OKP',
+    crv: 'Ed25519',
+    alg: 'EdDSA',
+    use: 'sig',
+    kid,
+    x: publicKey.toString('base64url'),
+    name,
+    status: retiredAt === null ? 'active' : 'retired',
+    created_at: createdAt,
+    retired_at: retiredAt,
+  })),
+})
+
+/** The keys of such an answer. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
+export function parseKeySet(json: unknown): PublishedKey[] {
+  const keys = isObject(json) ? json.keys : undefined
+  if (!Array.isArray(keys)) throw new KeySetError('a key set has a list of keys')
+  return keys.map(parseKey)
+}
+
+function parseKey(json: unknown): PublishedKey {
+  if (!isObject(json) || json.kty !== 'OKP' || json.crv !== 'Ed25519') throw new KeySetError('a key is not Ed25519')
+  const { kid, x, name, created_at: createdAt, retired_at: retiredAt = null } = json
+  const publicKey = Buffer.from(typeof x === 'string' ? x : '', 'base64url')
+  if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
+  if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
+    throw new KeySetError('a kid is not the thumbprint of its key')
+  if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no name that can sign`)
+  if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string')) {
+    throw new KeySetError(`the key ${kid} has no times`)
+  }
+  return { kid, name, publicKey, createdAt, retiredAt }
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Whether a text can stand in a signature line (C2SP signed-note): not empty, no white space, no plus. */
+export const isSignerName = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
+
+// Making a key of 32 bytes takes as long as a good part of a verification.
+const keyObjects = new WeakMap<PublishedKey, KeyObject>()
+
+/** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
+export function isSignedBy(key: PublishedKey, text: string, signature: Buffer): boolean {
+  const known = keyObjects.get(key)
+  const publicKey = known ?? toKeyObject(key.publicKey)
+  if (known === undefined) keyObjects.set(key, publicKey)
+  return verify(null, Buffer.from(text), publicKey, signature)
+}
+
+const toKeyObject = (publicKey: Buffer): KeyObject =>
+  createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: publicKey.toString('base64url') }, format: 'jwk' })

@@ -1,0 +1,91 @@
+import { hash } from 'node:crypto'
+import { logId } from './entry.ts'
+import { isSignedBy, isSignerName, type PublishedKey } from './keys.ts'
+
+/** The head of a tree (C2SP tlog-checkpoint): whose tree it is, of how many leaves, and its root in base64. */
+export type Checkpoint = { origin: string; size: number; root: string }
+
+/** One line below a signed note. */
+export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
+
+/** A note that is none, or one that no known key has signed. The message says which. */
+export class NoteError extends Error {
+  override name = 'NoteError'
+}
+
+/** What a chain is called in its checkpoints; it tells nothing of the tenant. */
+export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
+  `${name}/logs/${logId(tenantId, chain)}`
+
+/** What the tree of one commit is called. */
+export const commitOrigin = (name: string, commitId: string): string => `${name}/commits/${commitId}`
+
+/** What is signed of a checkpoint: three lines. */
+export const checkpointText = ({ origin, size, root }: Checkpoint): string => `${origin}\n${size}\n${root}\n`
+
+/** A text with its Ed25519 signature below it (C2SP signed-note). The text ends with a newline. */
+export function signedNote(text: string, name: string, publicKey: Buffer, signature: Buffer): string {
+  const line = Buffer.concat([noteKeyHash(name, publicKey), signature]).toString('base64')
+  return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
+}
+
+/** The first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
+export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
+  Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
+
+const SIGNATURE_MARK = '— '
+const KEY_HASH_BYTES = 4
+/** More lines than any note has; each could cost a verification. */
+const MAX_SIGNATURES = 100
+
+/** Takes a note apart without checking its signatures. Throws NoteError for what is not a checkpoint in a signed note. */
+export function parseCheckpoint(note: string): { checkpoint: Checkpoint; text: string; signatures: NoteSignature[] } {
+  const end = note.lastIndexOf('\n\n')
+  if (end < 0 || !note.endsWith('\n')) throw new NoteError('it is not a signed note')
+  const text = note.slice(0, end + 1)
+  const lines = note.slice(end + 2, -1).split('\n')
+  if (lines.length > MAX_SIGNATURES) throw new NoteError(`it has more than ${MAX_SIGNATURES} signatures`)
+  return { checkpoint: parseText(text), text, signatures: lines.map(parseSignature) }
+}
+
+function parseText(text: string): Checkpoint {
+  // Lines after the third are extensions: they are signed, and say nothing that is looked at here.
+  const [origin = '', sizeText = '', root = '', ...extensions] = text.slice(0, -1).split('\n')
+  const size = Number(sizeText)
+  if (origin === '' || extensions.includes('')) throw new NoteError('its text is not a checkpoint')
+  if (!/^(0|[1-9]\d*)$/.test(sizeText) || !Number.isSafeInteger(size)) throw new NoteError('its size is not a number')
+  if (decodeBase64(root)?.length !== 32) throw new NoteError('its root is not 32 bytes in base64')
+  return { origin, size, root }
+}
+
+function parseSignature(line: string): NoteSignature {
+  const [name, base64 = '', ...others] = line.slice(SIGNATURE_MARK.length).split(' ')
+  const bytes = decodeBase64(base64)
+  const isLine = line.startsWith(SIGNATURE_MARK) && others.length === 0 && isSignerName(name)
+  if (!isLine || bytes === undefined || bytes.length <= KEY_HASH_BYTES)
+    throw new NoteError('a signature line is broken')
+  return { name, keyHash: bytes.subarray(0, KEY_HASH_BYTES), signature: bytes.subarray(KEY_HASH_BYTES) }
+}
+
+/** The bytes of a text that is base64 as it is written, with padding and nothing else; otherwise undefined. */
+export function decodeBase64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? bytes : undefined
+}
+
+/**
+ * The checkpoint of a note that one of the keys has signed. Signatures of others are passed over, as C2SP signed-note has
+ * it; one that names a known key and is wrong refuses the note. Throws NoteError.
+ */
+export function verifyNote(note: string, keys: readonly PublishedKey[]): Checkpoint {
+  const { checkpoint, text, signatures } = parseCheckpoint(note)
+  let isSigned = false
+  for (const { name, keyHash, signature } of signatures) {
+    const key = keys.find((known) => known.name === name && noteKeyHash(name, known.publicKey).equals(keyHash))
+    if (key === undefined) continue
+    if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
+    isSigned = true
+  }
+  if (!isSigned) throw new NoteError('no key that is trusted has signed it')
+  return checkpoint
+}

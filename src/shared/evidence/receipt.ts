@@ -1,0 +1,109 @@
+import { toCanonicalJson } from '../canonical-json.ts'
+import { type CommitRow, signatureProblem } from './commit.ts'
+import { type EntryFields, entryHash, HASH_PATTERN, payloadHash } from './entry.ts'
+import { isObject, type PublishedKey } from './keys.ts'
+import { inclusionPath, leafHash, rootOfInclusion } from './merkle.ts'
+import { commitOrigin } from './note.ts'
+
+/** An entry with its hashes, and where it stands in the tree of its commit. */
+export type HashedEntry = EntryFields & {
+  prev_hash: string
+  payload_hash: string
+  entry_hash: string
+  leaf_index: number
+}
+
+/** What a receipt adds to the payload of its entry. */
+const EVIDENCE = ['entry', 'proof', 'alg', 'kid', 'signer', 'signature'] as const
+const ENTRY = ['tenant_id', 'chain', 'seq', 'id', 'created_at', 'prev_hash', 'payload_hash', 'entry_hash'] as const
+const PROOF = ['origin', 'tree_size', 'leaf_index', 'path', 'root'] as const
+
+/**
+ * The receipt of an entry (docs/evidence.md, Receipts): its payload, and what proves it to whoever holds the public keys.
+ * Throws TypeError for a payload that has a member of that name, RangeError for a leaf that the commit does not have.
+ */
+export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow): object {
+  const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
+  if (taken !== undefined) throw new TypeError(`a payload has no member ${taken}`)
+  const { tenant_id, chain, seq, id, created_at, prev_hash, payload_hash, entry_hash, leaf_index } = entry
+  const path = inclusionPath(commit.leaves.map(leafHash), leaf_index)
+  return {
+    ...payload,
+    entry: { tenant_id, chain, seq, id, created_at, prev_hash, payload_hash, entry_hash },
+    proof: {
+      origin: commitOrigin(commit.signer, commit.id),
+      tree_size: commit.tree_size,
+      leaf_index,
+      path: path.map((node) => node.toString('hex')),
+      root: commit.root,
+    },
+    alg: 'Ed25519',
+    kid: commit.kid,
+    signer: commit.signer,
+    signature: commit.signature,
+  }
+}
+
+/** Whether a receipt is what was signed with one of the keys, or the first thing that is wrong with it. Never throws. */
+export function verifyReceipt(
+  receipt: unknown,
+  keys: readonly PublishedKey[],
+): { ok: true } | { ok: false; problem: string } {
+  const problem = receiptProblem(receipt, keys)
+  return problem === undefined ? { ok: true } : { ok: false, problem }
+}
+
+function receiptProblem(receipt: unknown, keys: readonly PublishedKey[]): string | undefined {
+  if (!isObject(receipt)) return 'it is not a receipt'
+  const { entry, proof, alg, kid, signer, signature, ...payload } = receipt
+  if (!isEntry(entry)) return 'its entry is not complete'
+  if (!isProof(proof)) return 'its proof is not complete'
+  if (typeof kid !== 'string' || typeof signer !== 'string' || typeof signature !== 'string') return 'it is not signed'
+  if (alg !== 'Ed25519') return 'its algorithm is not Ed25519'
+  const canonical = canonicalOf(payload)
+  // The entry's texts go into hashes as UTF-8, which half of a surrogate pair does not have.
+  if (canonical === undefined || canonicalOf(entry) === undefined) return 'it has no canonical JSON'
+  if (payloadHash(canonical) !== entry.payload_hash) return 'its contents are not those of its payload_hash'
+  if (entryHash(entry, entry.prev_hash, entry.payload_hash) !== entry.entry_hash) return 'its entry_hash is wrong'
+  const path = proof.path.map((node) => Buffer.from(node, 'hex'))
+  const root = rootOfInclusion(leafHash(entry.entry_hash), proof.leaf_index, proof.tree_size, path)
+  if (root?.toString('hex') !== proof.root) return 'its path does not lead to the root'
+  const id = proof.origin.slice(commitOrigin(signer, '').length)
+  if (id === '' || proof.origin !== commitOrigin(signer, id)) return 'its origin is not a commit of the signer'
+  const wrong = signatureProblem({ id, kid, signer, tree_size: proof.tree_size, root: proof.root, signature }, keys)
+  return wrong === undefined ? undefined : `it ${wrong}`
+}
+
+function canonicalOf(value: object): string | undefined {
+  try {
+    return toCanonicalJson(value)
+  } catch {
+    return undefined
+  }
+}
+
+type ReceiptEntry = Omit<HashedEntry, 'leaf_index'>
+type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; path: string[]; root: string }
+
+/** These members and no others: what nothing covers must not look as if it were signed. */
+const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
+  isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
+
+const isHash = (value: unknown): value is string => typeof value === 'string' && HASH_PATTERN.test(value)
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+
+const isEntry = (value: unknown): value is ReceiptEntry =>
+  hasOnly(value, ENTRY) &&
+  isCount(value.seq) &&
+  [value.tenant_id, value.chain, value.id, value.created_at].every((text) => typeof text === 'string') &&
+  [value.prev_hash, value.payload_hash, value.entry_hash].every(isHash)
+
+const isProof = (value: unknown): value is ReceiptProof =>
+  hasOnly(value, PROOF) &&
+  typeof value.origin === 'string' &&
+  isCount(value.tree_size) &&
+  isCount(value.leaf_index) &&
+  isHash(value.root) &&
+  Array.isArray(value.path) &&
+  value.path.every(isHash)

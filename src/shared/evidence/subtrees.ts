@@ -1,0 +1,65 @@
+import { nodeHash, treeRoot } from './merkle.ts'
+
+/** The root of a complete subtree: the one over the 2^level leaves from index × 2^level on. */
+export type SubtreeReader = (level: number, index: number) => Buffer | Promise<Buffer>
+
+/** The path of RFC 6962 for the leaf at `index` in the tree of the first `size`. Throws RangeError for no such leaf. */
+export async function inclusionProof(index: number, size: number, read: SubtreeReader): Promise<Buffer[]> {
+  if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError(`no leaf ${index} of ${size}`)
+  const path: Buffer[] = []
+  let [from, to] = [0, size]
+  while (to - from > 1) {
+    const middle = from + largestPowerBelow(to - from)
+    if (index < middle) {
+      path.push(await rangeRoot(middle, to, read))
+      to = middle
+    } else {
+      path.push(await rangeRoot(from, middle, read))
+      from = middle
+    }
+  }
+  return path.reverse()
+}
+
+/** The path of RFC 6962 from the tree of `oldSize` leaves to that of `newSize`. Throws RangeError unless the new one is no smaller. */
+export async function consistencyProof(oldSize: number, newSize: number, read: SubtreeReader): Promise<Buffer[]> {
+  if (!Number.isSafeInteger(oldSize) || oldSize < 0 || !(oldSize <= newSize)) {
+    throw new RangeError(`no tree of ${oldSize} in one of ${newSize}`)
+  }
+  if (oldSize === 0 || oldSize === newSize) return []
+  const path: Buffer[] = []
+  let [from, to] = [0, newSize]
+  while (to !== oldSize) {
+    const middle = from + largestPowerBelow(to - from)
+    if (oldSize <= middle) {
+      path.push(await rangeRoot(middle, to, read))
+      to = middle
+    } else {
+      path.push(await rangeRoot(from, middle, read))
+      from = middle
+    }
+  }
+  // A complete old tree is known to whoever asks; of any other the last part is not.
+  if (from > 0) path.push(await rangeRoot(from, to, read))
+  return path.reverse()
+}
+
+/** The root over the first `size` leaves. */
+export const rootOfSize = async (size: number, read: SubtreeReader): Promise<Buffer> =>
+  size === 0 ? treeRoot([]) : rangeRoot(0, size, read)
+
+/** The root over a range that begins where a complete subtree of its size would. */
+async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise<Buffer> {
+  const size = to - from
+  const level = Math.round(Math.log2(size))
+  if (2 ** level === size) return read(level, from / size)
+  const middle = from + largestPowerBelow(size)
+  return nodeHash(await rangeRoot(from, middle, read), await rangeRoot(middle, to, read))
+}
+
+/** The largest power of two that is smaller than `size`, for sizes above 1. */
+function largestPowerBelow(size: number): number {
+  const power = 2 ** Math.floor(Math.log2(size - 1))
+  // A logarithm is rounded, near powers beyond 2^48 also upwards.
+  return power < size ? power : power / 2
+}

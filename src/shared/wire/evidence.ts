@@ -1,0 +1,240 @@
+import { z } from 'zod'
+import { BUNDLE_ID_CHARS, EVIDENCE_PAGE } from '../spec-limits.ts'
+
+const HEX_256 = /^[0-9a-f]{64}$/
+/** A SHA-256 in an answer. */
+export const hash = (description?: string) =>
+  z
+    .string()
+    .regex(HEX_256)
+    .meta({ ...(description !== undefined && { description }) })
+const hashes = z.array(hash())
+
+// Receipts and their public proof (named-endpoints §11, §12); docs/evidence.md says how to verify them.
+
+/** What was decided on one request, and how it came into the log. */
+export const Receipt = z
+  .looseObject({
+    version: z.literal(1),
+    bundle_id: z.string(),
+    request_id: z.string(),
+    issued_at: z.string(),
+    mode: z.enum(['enforce', 'monitor']),
+    outcome: z.enum(['allowed', 'denied']),
+    entry: z.object({
+      tenant_id: z.string(),
+      chain: z.string(),
+      seq: z.int(),
+      id: z.string(),
+      created_at: z.string(),
+      prev_hash: hash(),
+      payload_hash: hash('SHA-256 of the receipt in canonical JSON without the members from `entry` on'),
+      entry_hash: hash(),
+    }),
+    proof: z.object({ origin: z.string(), tree_size: z.int(), leaf_index: z.int(), path: hashes, root: hash() }),
+    alg: z.literal('Ed25519'),
+    kid: z.string(),
+    signer: z.string(),
+    signature: z.string().meta({ description: 'Base64, over the checkpoint text of `proof`' }),
+  })
+  .meta({ id: 'Receipt' })
+export const ShowReceiptResponse = z.object({ success: z.literal(true), receipt: Receipt })
+
+/** A Bundle-Id as it may stand in a path. */
+export const isBundleId = (text: string): boolean => text.length <= BUNDLE_ID_CHARS
+
+export const PublicProofResponse = z.object({
+  success: z.literal(true),
+  bundle_id: z.string(),
+  layer1: z.object({
+    current_hash: hash(),
+    prev_hash: hash(),
+    payload_hash: hash(),
+    seq: z.int(),
+    recorded_at: z.string(),
+    state: z.enum(['present', 'expunged']).meta({ description: 'Whether the content is still there' }),
+  }),
+  layer2: z.object({
+    leaf_hash: hash(),
+    leaf_index: z.int(),
+    merkle_root: hash(),
+    tree_size: z.int(),
+    path: hashes,
+    origin: z.string(),
+    signature: z.string(),
+    kid: z.string(),
+    signer: z.string(),
+    state: z.enum(['verified', 'failed']),
+  }),
+  layer3: z.object({
+    log_index: z.int().nullable(),
+    uuid: z.string().nullable().meta({ description: 'Id of the log and hash of the leaf' }),
+    integrated_time: z.string().nullable(),
+    tree_size: z.int().nullable(),
+    root: hash().nullable(),
+    path: hashes,
+    note: z.string().nullable().meta({ description: 'The signed checkpoint (C2SP tlog-checkpoint)' }),
+    state: z.enum(['anchored', 'pending']),
+  }),
+})
+export type PublicProof = Omit<z.infer<typeof PublicProofResponse>, 'success'>
+
+export const KeySetResponse = z.object({
+  keys: z.array(
+    z.object({
+      kty: z.literal('OKP'),
+      crv: z.literal('Ed25519'),
+      alg: z.literal('EdDSA'),
+      use: z.literal('sig'),
+      kid: z.string(),
+      x: z.string(),
+      name: z.string(),
+      status: z.enum(['active', 'retired']),
+      created_at: z.string(),
+      retired_at: z.string().nullable(),
+    }),
+  ),
+})
+
+// The rows themselves, for whoever verifies the log (docs/evidence.md). Ours.
+
+/** The chains of a tenant: its changes, and its requests on each daemon. */
+const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/
+export const isChainName = (text: string): boolean => CHAIN_NAME.test(text)
+const chainName = z.string().regex(CHAIN_NAME, { error: 'chain must be the name of a chain, such as "changes"' })
+
+const wholeNumber = (name: string, min: number) =>
+  z.coerce
+    .number({ error: `${name} must be a whole number` })
+    .int({ error: `${name} must be a whole number` })
+    .min(min, { error: `${name} must be at least ${min}` })
+const pageSize = wholeNumber('limit', 1)
+  .transform((value) => Math.min(value, EVIDENCE_PAGE))
+  .default(EVIDENCE_PAGE)
+
+const ShownCheckpoint = z
+  .object({
+    chain: z.string(),
+    tree_size: z.int(),
+    root: hash(),
+    kid: z.string(),
+    note: z.string().meta({ description: 'The signed note: C2SP tlog-checkpoint' }),
+    created_at: z.string(),
+  })
+  .meta({ id: 'Checkpoint' })
+export type ShownCheckpoint = z.infer<typeof ShownCheckpoint>
+
+export const ListChainsResponse = z.object({
+  tenant_id: z.string(),
+  chains: z.array(z.object({ chain: z.string(), size: z.int(), head: hash(), checkpoint: ShownCheckpoint.nullable() })),
+})
+
+export const ReadChainQuery = z.object({ from: wholeNumber('from', 0).default(0), limit: pageSize })
+export const ReadChainResponse = z.object({
+  tenant_id: z.string(),
+  chain: z.string(),
+  from: z.int(),
+  entries: z.array(
+    z.object({
+      seq: z.int(),
+      id: z.string(),
+      created_at: z.string(),
+      payload: z.string().nullable().meta({ description: 'Canonical JSON (RFC 8785); null when expunged' }),
+      payload_hash: z.string(),
+      entry_hash: z.string(),
+      commit_id: z.string(),
+      leaf_index: z.int(),
+    }),
+  ),
+})
+
+export const ListCommitsQuery = z.object({
+  ids: z
+    .string({ error: 'ids must be ids of commits, with commas between them' })
+    .regex(/^[\w-]{1,64}(,[\w-]{1,64}){0,99}$/, { error: 'ids must be 1 to 100 ids of commits, with commas between' })
+    .transform((text) => [...new Set(text.split(','))]),
+})
+export const ListCommitsResponse = z.object({
+  commits: z.array(
+    z.object({
+      id: z.string(),
+      created_at: z.string(),
+      kid: z.string(),
+      signer: z.string(),
+      tree_size: z.int(),
+      root: z.string(),
+      leaves: z.array(z.string()).meta({ description: 'Hashes of its entries, in order' }),
+      signature: z.string(),
+    }),
+  ),
+})
+
+export const ListCheckpointsQuery = z.object({
+  chain: chainName.optional().meta({ description: 'All of this chain; without it, the last one of each' }),
+  from: wholeNumber('from', 0).default(0).meta({ description: 'Only those that cover more entries' }),
+  limit: pageSize,
+})
+export const CheckpointsResponse = z.object({ checkpoints: z.array(ShownCheckpoint) })
+export const MakeCheckpointsRequest = z.object({ chain: chainName.optional() })
+
+export const ProveInclusionQuery = z.object({
+  chain: chainName,
+  index: wholeNumber('index', 0),
+  size: wholeNumber('size', 1),
+})
+export const InclusionProofResponse = z.object({
+  chain: z.string(),
+  index: z.int(),
+  size: z.int(),
+  entry_hash: hash(),
+  leaf_hash: hash(),
+  path: hashes,
+  root: hash(),
+})
+
+export const ProveConsistencyQuery = z.object({
+  chain: chainName,
+  from: wholeNumber('from', 1),
+  to: wholeNumber('to', 1),
+})
+export const ConsistencyProofResponse = z.object({
+  chain: z.string(),
+  from: z.int(),
+  to: z.int(),
+  path: hashes,
+  from_root: hash(),
+  to_root: hash(),
+})
+
+export const RotateSigningKeyResponse = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  key: z.object({ kid: z.string(), name: z.string(), created_at: z.string() }),
+})
+
+const hexHash = (name: string) => z.string().regex(HEX_256, { error: `${name} must be a SHA-256 in lower-case hex` })
+
+export const SignExportRequest = z.object({
+  chains: z
+    .array(
+      z.object({
+        chain: chainName,
+        size: z.int({ error: 'size must be a whole number' }).min(1, { error: 'size must be at least 1' }),
+        head: hexHash('head'),
+        root: hexHash('root'),
+      }),
+    )
+    .max(EVIDENCE_PAGE, { error: `an export has at most ${EVIDENCE_PAGE} chains` })
+    .refine((chains) => chains.every(({ chain }, at) => at === 0 || chain > (chains[at - 1]?.chain ?? '')), {
+      error: 'chains must be in the order of their names, each once',
+    }),
+  manifest_sha256: hexHash('manifest_sha256'),
+  row_count: z.int({ error: 'row_count must be a whole number' }),
+})
+export const SignExportResponse = z.object({
+  kid: z.string(),
+  name: z.string(),
+  origin: z.string(),
+  note: z.string(),
+  signature: z.string(),
+})

@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import { PAGE_LIMIT } from '../spec-limits.ts'
+import { DAY_MS, isoTime } from '../time.ts'
+import { listQuery, objectId, oneOf, Pagination, storableText } from './common.ts'
+
+export const LOG_SEVERITIES = ['info', 'warning', 'error', 'critical'] as const
+export const LOG_RESULTS = ['success', 'denied', 'failure'] as const
+
+/** The types of entries that are about guards: what GET /audit-logs shows. Everything is in GET /activity-logs. */
+export const AUDIT_TYPES = [
+  'api_access',
+  'smltp_policy_management',
+  'shield_policy_management',
+  'guard_rule_management',
+  'key_management',
+  'evidence_management',
+] as const
+
+/** Type of an entry whose content was expunged. */
+export const EXPUNGED = 'expunged'
+
+const A_DAY = /^\d{4}-\d{2}-\d{2}$/
+
+/** A moment or a day, which begins or ends at it; kept as ISO 8601 with milliseconds, UTC. */
+const boundary = (name: string, addedMs: number) =>
+  z
+    .union([z.iso.date(), z.iso.datetime({ offset: true })], {
+      error: `${name} must be a day such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z`,
+    })
+    .transform((text) => isoTime(Date.parse(text) + (A_DAY.test(text) ? addedMs : 0)))
+
+export const period = {
+  startDate: boundary('startDate', 0).optional(),
+  endDate: boundary('endDate', DAY_MS - 1).optional(),
+}
+
+/** A name that is compared as a whole. */
+const word = (name: string) => storableText(name).max(256, { error: `${name} may have at most 256 characters` })
+
+/** `404`, or `4xx` for all of a hundred. */
+const httpStatus = z
+  .string()
+  .regex(/^[1-5](\d\d|xx)$/, { error: 'status must be an HTTP status such as 404, or a class such as 4xx' })
+  .transform((text) => {
+    const min = Number(text.replace('xx', '00'))
+    return { min, max: text.endsWith('xx') ? min + 99 : min }
+  })
+
+/** Query of GET /audit-logs and GET /activity-logs (named-endpoints §14); those from `apiKeyId` on are ours. */
+export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
+  ...period,
+  type: word('type').optional(),
+  severity: oneOf('severity', LOG_SEVERITIES).optional(),
+  userId: objectId('userId').optional(),
+  complianceCategory: word('complianceCategory').optional(),
+  outcome: oneOf('outcome', LOG_RESULTS).optional(),
+  apiKeyId: objectId('apiKeyId').optional(),
+  operation: word('operation').optional(),
+  model: word('model').optional(),
+  status: httpStatus.optional(),
+  requestId: word('requestId').optional(),
+  bundleId: word('bundleId').optional(),
+})
+export type ListLogsQuery = z.output<typeof ListLogsQuery>
+
+/** One entry of the log. Names and addresses of users are those of today; the log itself has none. */
+export const AuditLog = z
+  .object({
+    id: z.string(),
+    timestamp: z.string(),
+    type: z.string().meta({ example: 'smltp_policy_management' }),
+    severity: z.enum(LOG_SEVERITIES),
+    description: z.string().meta({ example: 'External API: created policy "internal-eu"' }),
+    user: z
+      .object({ id: z.string(), name: z.string(), email: z.string() })
+      .nullable()
+      .meta({ description: 'Null when they are gone, or were the operator of the installation' }),
+    metadata: z.looseObject({
+      endpoint: z.string().optional(),
+      operation: z.string().optional(),
+      apiKeyId: z.string().nullable().optional(),
+      requestId: z.string().optional(),
+    }),
+    complianceCategory: z.string(),
+    outcome: z.enum(LOG_RESULTS),
+  })
+  .meta({ id: 'AuditLog' })
+export type AuditLog = z.infer<typeof AuditLog>
+
+export const ActivityLog = AuditLog.extend({
+  resourceType: z.string().nullable(),
+  resourceId: z.string().nullable(),
+}).meta({ id: 'ActivityLog' })
+export type ActivityLog = z.infer<typeof ActivityLog>
+
+const DateRange = z.object({ startDate: z.string(), endDate: z.string() })
+
+export const ListAuditLogsResponse = z.object({
+  success: z.literal(true),
+  data: z.object({ logs: z.array(AuditLog), pagination: Pagination, dateRange: DateRange }),
+})
+
+export const ListActivityLogsResponse = z.object({
+  success: z.literal(true),
+  data: z.object({
+    logs: z.array(ActivityLog),
+    pagination: Pagination,
+    summary: z.object({
+      dateRange: DateRange,
+      totalLogs: z.int(),
+      severityBreakdown: z.record(z.string(), z.int()),
+      typeBreakdown: z.record(z.string(), z.int()),
+    }),
+  }),
+})

@@ -1,0 +1,30 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { toCsv } from '../../../src/daemon/evidence/csv.ts'
+
+/** Reads CSV as RFC 4180 has it. */
+function parse(csv: string): string[][] {
+  const rows: string[][] = []
+  let row: string[] = []
+  for (const [, quoted, plain, end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)) {
+    row.push(quoted === undefined ? (plain ?? '') : quoted.replaceAll('""', '"'))
+    if (end === ',') continue
+    rows.push(row)
+    row = []
+  }
+  return rows
+}
+
+test('cells come back as they were, but for an apostrophe before what a spreadsheet would run', () => {
+  const cell = fc.oneof(fc.string(), fc.constantFrom('=1+1', '+1', '-1', '@sum', '\t=1', 'a,"b"\r\nc', '', '"'))
+  fc.assert(
+    fc.property(fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 5 }), (rows) => {
+      const read = parse(toCsv(['a', 'b'], rows))
+      expect(read[0]).toEqual(['a', 'b'])
+      expect(read.slice(1)).toEqual(
+        rows.map((row) => row.map((text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text))),
+      )
+      expect(read.flat().filter((text) => /^[=+\-@\t\r]/.test(text))).toEqual([])
+    }),
+  )
+})

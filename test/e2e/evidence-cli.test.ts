@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { newApiKey } from '../../src/shared/ids.ts'
+import { type InstalledCli, installCli } from '../cli/installed-cli.ts'
+import { type DaemonProcess, runDaemon } from './daemon-process.ts'
+
+let cli: InstalledCli
+let home: string
+let env: Record<string, string>
+let daemon: DaemonProcess
+let start: (port?: string) => Promise<string>
+
+beforeAll(async () => {
+  cli = await installCli()
+})
+afterAll(() => cli.remove())
+beforeEach(async () => {
+  home = await mkdtemp(join(cli.folder, 'home-'))
+  const key = newApiKey()
+  start = async (port = '0') => {
+    const args = ['--listen', `127.0.0.1:${port}`, '--data-dir', join(home, 'data')]
+    daemon = runDaemon(args, { home, env: { AIGW_BOOTSTRAP_KEY: key } })
+    return daemon.url()
+  }
+  env = { AIGW_BASE_URL: await start(), AIGW_API_KEY: key, HOME: home }
+})
+
+const aigw = (...words: string[]) => cli.run(words, { env })
+const good = async (...words: string[]) => {
+  const result = await aigw(...words)
+  expect(result.exitCode, result.stderr).toBe(0)
+  return result
+}
+const ask = async (...words: string[]) => {
+  const { stdout } = await good('chat', '-m', 'local/extract', '-o', 'json', ...words)
+  return JSON.parse(stdout).metadata.smltp.bundle_id as string
+}
+
+test('a request leaves a receipt that verifies offline, with the published keys and nothing else', async () => {
+  const bundleId = await ask('What is this?')
+  const shown = await good('receipts', 'show', bundleId, '-o', 'json')
+  expect(JSON.parse(shown.stdout)).toMatchObject({ bundle_id: bundleId, outcome: 'allowed', model: 'local/extract' })
+  const receipt = join(home, 'receipt.json')
+  const keys = join(home, 'aigw-keys.json')
+  await writeFile(receipt, shown.stdout)
+  await writeFile(keys, (await good('api', 'GET', '/.well-known/aigw-keys.json')).stdout)
+  await good('receipts', 'verify', bundleId)
+  await good('audit', 'rotate-key', '--yes')
+  await good('receipts', 'verify', bundleId)
+  await daemon.end('SIGTERM')
+  await good('receipts', 'verify', receipt, '--keys', keys)
+  await writeFile(receipt, shown.stdout.replace('"local/extract"', '"local/extrakt"'))
+  expect(await aigw('receipts', 'verify', receipt, '--keys', keys)).toMatchObject({ exitCode: 10, stdout: '' })
+})
+
+test('an export holds by its own verifier, and a store that was put back is found with a kept checkpoint', async () => {
+  await ask('One')
+  await good('groups', 'create', 'ops', '-d', 'On call')
+  const early = join(home, 'early')
+  await good('audit', 'export', early)
+  const database = join(home, 'data', 'aigw.db')
+  await daemon.end('SIGTERM')
+  const old = await readFile(database)
+
+  env = { ...env, AIGW_BASE_URL: await start() }
+  await ask('Two')
+  await ask('Three')
+  const kept = join(home, 'kept.notes')
+  await good('audit', 'checkpoint', '--out', kept)
+  await good('audit', 'verify', '--checkpoint', kept)
+  const late = join(home, 'late')
+  const { stdout } = await good('audit', 'export', late, '--json')
+  expect(JSON.parse(stdout).chains).toBe(2)
+  await good('audit', 'verify', late, '--checkpoint', kept)
+  expect((await aigw('audit', 'verify', early, '--checkpoint', kept)).exitCode).toBe(10)
+  const verified = await promisify(execFile)(process.execPath, [join(late, 'verify.mjs')])
+  expect(verified.stdout).toMatch(/\nThe export holds.\n$/)
+  await daemon.end('SIGTERM')
+
+  await writeFile(database, old)
+  env = { ...env, AIGW_BASE_URL: await start() }
+  await good('audit', 'verify')
+  const found = await aigw('audit', 'verify', '--checkpoint', kept)
+  expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('does not hold from entry') })
+})
+
+test('logs list, show and tail say the same of a request, over a restart of the daemon', async () => {
+  const tail = cli.start(['logs', 'tail', '-e', 'api_access', '-o', 'ndjson'], { env })
+  if (tail.child.stdout === null) throw new Error('no pipe')
+  const lines = createInterface({ input: tail.child.stdout })[Symbol.asyncIterator]()
+  const next = async () => JSON.parse((await lines.next()).value)
+  const first = await ask('One')
+  expect((await next()).id).toBe(first)
+  const { port } = new URL(await Promise.resolve(env.AIGW_BASE_URL ?? ''))
+  await daemon.end('SIGTERM')
+  await start(port)
+  const second = await ask('Two')
+  const entry = await next()
+  expect(entry.id).toBe(second)
+  tail.child.kill('SIGINT')
+  expect(await tail.ended).toMatchObject({ exitCode: 130 })
+
+  const shown = JSON.parse((await good('logs', 'show', second, '--json')).stdout)
+  expect(shown).toEqual(entry)
+  const ofRequest = JSON.parse((await good('logs', 'show', shown.metadata.requestId, '--json')).stdout)
+  expect(ofRequest).toEqual([shown])
+  const listed = await good('logs', 'list', '--status', '2xx', '-m', 'local/extract', '-o', 'id')
+  expect(listed.stdout).toBe(`${second}\n${first}\n`)
+})

@@ -1,0 +1,106 @@
+import type { Db } from '../src/daemon/db/database.ts'
+import type { EvidenceEntryRow } from '../src/daemon/db/tables.ts'
+import { findHead, linkEntry, signCommit } from '../src/daemon/evidence/chains.ts'
+import { openSigningKeys } from '../src/daemon/evidence/signing-keys.ts'
+import { createMasterKey } from '../src/daemon/secrets/seal.ts'
+import { toCanonicalJson } from '../src/shared/canonical-json.ts'
+import { newBundleId, newId } from '../src/shared/ids.ts'
+import { isoTime, systemClock } from '../src/shared/time.ts'
+import { TEST_MASTER_KEY } from './webhook-rows.ts'
+
+const HASH = 'ab'.repeat(32)
+
+/** The payload of a request as the gateway writes it, of which a test says only what matters to it. */
+export const requestPayload = (given: Record<string, unknown> = {}) => ({
+  version: 1,
+  kind: 'request',
+  issued_at: '2026-01-01T00:00:00.000Z',
+  type: 'api_access',
+  operation: 'chat.completion',
+  severity: 'info',
+  result: 'success',
+  compliance_category: 'data_protection',
+  description: 'External API: answered chat with "test/any"',
+  request_id: `req-${newId()}`,
+  endpoint: 'POST /api/external/chat/completions',
+  actor: 'key',
+  user_id: newId(),
+  key_id: newId(),
+  resource_type: 'model',
+  resource_id: 'test/any',
+  metadata: { ending: 'complete', streamed: false },
+  mode: 'enforce',
+  outcome: 'allowed',
+  status: 200,
+  model: 'test/any',
+  requested_model: 'test/any',
+  policy: { name: 'SMLTP Internal', hash: HASH, source: 'default' },
+  attempts: [{ model: 'test/any', status: 'success', latency_ms: 12, body_sha256: HASH, entitlement: null }],
+  usage: { input_tokens: 11, output_tokens: 5 },
+  cost: { mode: 'user-completions', nanos: 21_000, points: 1 },
+  inspection: {},
+  request_sha256: HASH,
+  response_sha256: HASH,
+  index: 'Zero-Knowledge',
+  documents_retrieved: 0,
+  times: { started_at: '2026-01-01T00:00:00.000Z', first_token_ms: 9, latency_ms: 12 },
+  ...given,
+})
+
+/** The payload of an administrative change. */
+export const changePayload = (given: Record<string, unknown> = {}) => ({
+  version: 1,
+  kind: 'change',
+  issued_at: '2026-01-01T00:00:00.000Z',
+  type: 'group_management',
+  operation: 'create',
+  severity: 'info',
+  result: 'success',
+  compliance_category: 'authorization',
+  description: 'External API: created group "ops"',
+  request_id: `req-${newId()}`,
+  endpoint: 'POST /api/external/groups',
+  actor: 'key',
+  user_id: newId(),
+  key_id: newId(),
+  resource_type: 'group',
+  resource_id: newId(),
+  metadata: {},
+  ...given,
+})
+
+/** A chain of requests as some daemon has one. */
+export const newRequestChain = (): string => `requests-${newId().slice(-12)}`
+
+/**
+ * Appends entries to a chain of a tenant, in one commit, signed with the key of the store.
+ * @param entries payloads, each with the time it was written at
+ */
+export async function addEntries(
+  db: Db,
+  tenantId: string,
+  chain: string,
+  entries: readonly { payload: object; createdAt?: string; id?: string }[],
+): Promise<EvidenceEntryRow[]> {
+  const options = { masterKey: createMasterKey(TEST_MASTER_KEY), name: undefined, clock: systemClock }
+  const signer = await (await openSigningKeys(db, options)).current()
+  const commitId = newId()
+  const rows: EvidenceEntryRow[] = []
+  let head = await findHead(db, tenantId, chain)
+  for (const { payload, createdAt = isoTime(systemClock.now()), id = newBundleId() } of entries) {
+    const bundle = 'kind' in payload && payload.kind === 'request' ? { bundle_id: id } : {}
+    const row = linkEntry(
+      head,
+      { chain, commitId, leafIndex: rows.length },
+      { id, tenantId, createdAtMs: Date.parse(createdAt), payload: toCanonicalJson({ ...payload, ...bundle }) },
+    )
+    head = { size: head.size + 1, hash: row.entry_hash }
+    rows.push(row)
+  }
+  await db.insertInto('evidence_entries').values(rows).execute()
+  await db
+    .insertInto('evidence_commits')
+    .values(signCommit(commitId, rows, signer, systemClock.now()))
+    .execute()
+  return rows
+}

@@ -1,0 +1,90 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CSV_HEAD, toCsvLine } from '../../../src/cli/evidence/csv.ts'
+import type { COVERED_FILES, Manifest } from '../../../src/cli/evidence/manifest.ts'
+import type { ChainRow } from '../../../src/shared/evidence/chain-check.ts'
+import type { CommitRow } from '../../../src/shared/evidence/commit.ts'
+import { payloadHash as sha256 } from '../../../src/shared/evidence/entry.ts'
+import { exportOrigin, exportRoot } from '../../../src/shared/evidence/export-root.ts'
+import { toKeySet } from '../../../src/shared/evidence/keys.ts'
+import { type TestSigner, testNote } from './signer.ts'
+import { checkpointOf } from './stored-chain.ts'
+
+export const VERIFIERS = join(import.meta.dirname, '../../../docs/verifiers')
+
+/** What goes into an export: all of it is believed, also what is wrong. */
+export type ExportParts = {
+  rows: readonly ChainRow[]
+  commits: readonly CommitRow[]
+  notes: readonly string[]
+  csv: string
+  manifest: object
+}
+
+/** The parts of an export of these chains, each with a checkpoint at its end. */
+export function exportParts(
+  chains: readonly { rows: ChainRow[]; commits: Map<string, CommitRow> }[],
+  signer: TestSigner,
+): ExportParts {
+  const rows = chains.flatMap((chain) => chain.rows)
+  const notes = chains.map((chain) => {
+    const { origin, size, root } = checkpointOf(chain.rows)
+    return testNote(origin, size, root, signer)
+  })
+  return {
+    rows,
+    commits: chains.flatMap((chain) => [...chain.commits.values()]),
+    notes,
+    csv: CSV_HEAD + rows.map(toCsvLine).join(''),
+    manifest: {},
+  }
+}
+
+/** Writes an export in the form of docs/evidence.md, with a manifest that fits what is written and is signed. */
+export async function writeExport(folder: string, parts: ExportParts, signer: TestSigner): Promise<void> {
+  const { rows, commits, notes, csv } = parts
+  const lines = (values: readonly unknown[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('')
+  const texts: Record<(typeof COVERED_FILES)[number], string> = {
+    'data.ndjson': lines(rows),
+    'data.csv': csv,
+    'commits.ndjson': lines(commits),
+    'checkpoints.ndjson': lines(notes.map((note) => ({ note }))),
+    'keys.json': JSON.stringify(toKeySet([signer.published])),
+    'README.txt': 'An export.\n',
+    'verify.mjs': await readFile(join(VERIFIERS, 'verify.mjs'), 'utf8'),
+  }
+  await mkdir(folder, { recursive: true })
+  for (const [name, text] of Object.entries(texts)) await writeFile(join(folder, name), text)
+
+  const chains = [...new Set(rows.map(({ chain }) => chain))].map((chain) => {
+    const own = rows.filter((row) => row.chain === chain)
+    const root = Buffer.from(checkpointOf(own).root, 'base64').toString('hex')
+    return { chain, size: own.length, head: own.at(-1)!.entry_hash, root }
+  })
+  const manifest: Manifest = {
+    version: 1,
+    created_at: '2026-02-01T00:00:00.000Z',
+    tenant_id: 'acme',
+    chains,
+    rowCount: rows.length,
+    merkleRootOfExport: exportRoot(chains).toString('hex'),
+    signingKeyFingerprint: signer.published.kid,
+    files: Object.entries(texts).map(([name, text]) => ({
+      name,
+      sha256: sha256(text),
+      bytes: Buffer.byteLength(text),
+    })),
+    ...parts.manifest,
+  }
+  const text = JSON.stringify(manifest)
+  await writeFile(join(folder, 'manifest.json'), text)
+  await writeFile(join(folder, 'manifest.sig'), JSON.stringify(signed(manifest, text, signer)))
+}
+
+function signed({ rowCount, merkleRootOfExport }: Manifest, text: string, signer: TestSigner) {
+  const { kid, name } = signer.published
+  const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
+  const note = testNote(exportOrigin(name, sha256(text)), rowCount, root, signer)
+  const line = note.slice(note.lastIndexOf(' ') + 1)
+  return { kid, name, note, signature: Buffer.from(line, 'base64').subarray(4).toString('base64') }
+}

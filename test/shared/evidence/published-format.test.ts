@@ -1,0 +1,212 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toKeySet } from '../../../src/shared/evidence/keys.ts'
+import { verifyNote } from '../../../src/shared/evidence/note.ts'
+import { verifyReceipt } from '../../../src/shared/evidence/receipt.ts'
+import {
+  exampleCheckpoint,
+  exampleKeys,
+  exampleProof,
+  exampleReceipt,
+  exampleReceiptOf,
+  exampleSigner,
+  exampleValues,
+} from './example.ts'
+import { testNote, testSigner } from './signer.ts'
+
+const FIXTURES = join(import.meta.dirname, '../../fixtures/evidence')
+const DOCS = join(import.meta.dirname, '../../../docs')
+const other = testSigner('aigw-example')
+const ROOT = Buffer.from(exampleProof.root, 'hex').toString('base64')
+
+let folder: string
+let receipt: Record<string, unknown>
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'aigw-evidence-'))
+  receipt = JSON.parse(await readFile(join(FIXTURES, 'receipt.json'), 'utf8'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+let written = 0
+/** The path of a new file with this text, or with this value as JSON. */
+async function fileOf(content: string | object): Promise<string> {
+  const path = join(folder, String(++written))
+  await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+const VERIFIERS = join(DOCS, 'verifiers')
+
+/** Runs verify_receipt.py as people do. */
+const python = (...args: string[]) =>
+  new Promise<{ code: number; says: string }>((resolve) => {
+    execFile('python3', ['-B', join(VERIFIERS, 'verify_receipt.py'), ...args], (error, out, err) =>
+      resolve({ code: Number(error?.code ?? 0), says: out + err }),
+    )
+  })
+
+const DRIVER = `
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import verify_receipt
+for line in sys.stdin:
+    try:
+        verify_receipt.main(*json.loads(line))
+        print("ok")
+    except verify_receipt.REFUSALS as error:
+        print("FAIL")
+`
+
+/** What it says of each of these, "ok" or "FAIL", in one process. */
+const pythonOf = (calls: readonly string[][]): string[] => {
+  const input = calls.map((call) => `${JSON.stringify(call)}\n`).join('')
+  return execFileSync('python3', ['-B', '-c', DRIVER, VERIFIERS], { input, encoding: 'utf8' }).trim().split('\n')
+}
+
+describe('the published format', () => {
+  // These files were made once. When this fails, what the code writes is not what others can verify any more.
+  test('is still what the code writes', async () => {
+    const read = (name: string) => readFile(join(FIXTURES, name), 'utf8')
+    expect(JSON.parse(await read('keys.json'))).toEqual(exampleKeys)
+    expect(receipt).toEqual(exampleReceipt)
+    expect(JSON.parse(await read('proof.json'))).toEqual(exampleProof)
+    expect(await read('checkpoint.txt')).toBe(exampleCheckpoint)
+  })
+
+  test('is accepted by the code itself', () => {
+    const keys = [exampleSigner.published]
+    expect(verifyReceipt(receipt, keys)).toEqual({ ok: true })
+    expect(verifyNote(exampleCheckpoint, keys)).toMatchObject({ size: 3 })
+  })
+
+  test('has the values that the documentation prints', async () => {
+    const page = await readFile(join(DOCS, 'evidence.md'), 'utf8')
+    const printed = [...page.matchAll(/^(.+?) += (.+)$/gm)].map(([, name, value]) => [name, value])
+    expect(Object.fromEntries(printed)).toEqual(exampleValues)
+    expect(page).toContain(exampleCheckpoint)
+  })
+})
+
+describe('the verifier in another language', () => {
+  const KEYS = join(FIXTURES, 'keys.json')
+
+  test('is shorter than 150 lines, and imports nothing but its standard library', async () => {
+    const source = await readFile(join(VERIFIERS, 'verify_receipt.py'), 'utf8')
+    expect(source.split('\n').length).toBeLessThan(150)
+    const imports = [...source.matchAll(/^(?:import|from) (\w+)/gm)].map(([, name]) => name)
+    expect(imports).toEqual(['base64', 'hashlib', 'json', 're', 'sys', 'decimal'])
+  })
+
+  test('accepts the receipt and the inclusion proof', async () => {
+    const [of, to] = await Promise.all([
+      python('receipt', join(FIXTURES, 'receipt.json'), KEYS),
+      python('proof', join(FIXTURES, 'proof.json'), join(FIXTURES, 'checkpoint.txt'), KEYS),
+    ])
+    expect(of).toEqual({ code: 0, says: expect.stringContaining('signed by aigw-example') })
+    expect(to).toEqual({ code: 0, says: expect.stringContaining('entry 1 is in aigw-example/logs/') })
+  })
+
+  test('writes every value that JSON has as the code does, so that receipts of any payload hold', async () => {
+    const value = fc.oneof(fc.jsonValue({ stringUnit: 'binary' }), fc.double({ noNaN: true, noDefaultInfinity: true }))
+    const object = fc.dictionary(fc.string({ unit: 'binary' }), value)
+    // A signature takes Python a while, so each receipt holds a hundred of them.
+    const payloads = Array.from({ length: 5 }, () => ({ values: fc.sample(object, 100) }))
+    const files = await Promise.all(payloads.map((payload) => fileOf(exampleReceiptOf(payload))))
+    const answers = pythonOf(files.map((file) => ['receipt', file, KEYS]))
+    expect(payloads.filter((_, at) => answers[at] !== 'ok')).toEqual([])
+  })
+
+  test('refuses a receipt in which anything is another', async () => {
+    const changed = CHANGES.map(([path, value]) => withChange(receipt, path.split('.'), value))
+    const files = await Promise.all(changed.map(fileOf))
+    const answers = pythonOf(files.map((file) => ['receipt', file, KEYS]))
+    for (const [at, change] of CHANGES.entries()) {
+      expect([change, answers[at]]).toEqual([change, 'FAIL'])
+      expect([change, verifyReceipt(changed[at], [exampleSigner.published])]).toMatchObject([change, { ok: false }])
+    }
+  })
+
+  test('refuses what other keys have signed, and a key under a wrong kid', async () => {
+    const foreign = await fileOf(toKeySet([other.published]))
+    const swapped = await fileOf({
+      keys: [{ ...exampleKeys.keys[0], x: other.published.publicKey.toString('base64url') }],
+    })
+    const calls = [foreign, swapped].flatMap((keys) => [
+      ['receipt', join(FIXTURES, 'receipt.json'), keys],
+      ['proof', join(FIXTURES, 'proof.json'), join(FIXTURES, 'checkpoint.txt'), keys],
+    ])
+    expect(pythonOf(calls)).toEqual(['FAIL', 'FAIL', 'FAIL', 'FAIL'])
+    expect(await python(...(calls[0] ?? []))).toEqual({
+      code: 1,
+      says: expect.stringMatching(/^FAIL: it is not signed/),
+    })
+  })
+
+  test('refuses a proof that does not lead to the checkpoint, or a checkpoint that is not signed', async () => {
+    const calls = PROOFS.map(async ([, proof, note]) => ['proof', await fileOf(proof), await fileOf(note), KEYS])
+    const answers = pythonOf(await Promise.all(calls))
+    expect(answers.map((answer, at) => [PROOFS[at]?.[0], answer])).toEqual(PROOFS.map(([what]) => [what, 'FAIL']))
+  })
+})
+
+const CHANGES: [path: string, value: unknown][] = [
+  ['status', 200],
+  ['status', 400.5],
+  ['status', '400'],
+  ['outcome', 'allowed'],
+  ['requested_model', 'größer/al'],
+  ['tiny', 1.1e-7],
+  ['large', 1e20],
+  ['more', true],
+  ['tiny', undefined],
+  ['entry.tenant_id', '65f000000000000000000002'],
+  ['entry.chain', 'requests-0123456789ac'],
+  ['entry.seq', 2],
+  ['entry.seq', 1.5],
+  ['entry.seq', true],
+  ['entry.seq', '1'],
+  ['entry.id', 'jti-1'],
+  ['entry.created_at', '2026-01-31T12:00:02.000Z'],
+  ['entry.prev_hash', '0'.repeat(64)],
+  ['entry.payload_hash', '0'.repeat(64)],
+  ['entry.entry_hash', '0'.repeat(64)],
+  ['entry.more', ''],
+  ['proof.origin', 'aigw-example/commits/65f00000000000000000000d'],
+  ['proof.origin', 'aigw-example/logs/65f00000000000000000000c'],
+  ['proof.tree_size', 4],
+  ['proof.leaf_index', 0],
+  ['proof.leaf_index', -1],
+  ['proof.leaf_index', 1.5],
+  ['proof.path', []],
+  ['proof.root', '0'.repeat(64)],
+  ['proof.more', ''],
+  ['alg', 'none'],
+  ['kid', other.published.kid],
+  ['signer', 'aigw-sample'],
+  ['signature', Buffer.alloc(64).toString('base64')],
+  ['signature', Buffer.alloc(64, 255).toString('base64')],
+  ['signature', ''],
+  ['proof', undefined],
+]
+
+const PROOFS: [what: string, proof: object, note: string][] = [
+  ['another entry', { ...exampleProof, entry_hash: exampleProof.leaf_hash }, exampleCheckpoint],
+  ['another index', { ...exampleProof, index: 2 }, exampleCheckpoint],
+  ['an index outside', { ...exampleProof, index: 3 }, exampleCheckpoint],
+  ['a shorter path', { ...exampleProof, path: exampleProof.path.slice(1) }, exampleCheckpoint],
+  ['a longer path', { ...exampleProof, path: [...exampleProof.path, exampleProof.root] }, exampleCheckpoint],
+  ['another size', exampleProof, exampleCheckpoint.replace('\n3\n', '\n4\n')],
+  ['another origin', exampleProof, exampleCheckpoint.replace('/logs/', '/logs/0')],
+  ['another name', exampleProof, exampleCheckpoint.replace('— aigw-example', '— aigw-sample')],
+  ['another signature', exampleProof, testNote('aigw-example/logs/0', 3, ROOT, other)],
+]
+
+function withChange(value: object, [name = '', ...rest]: string[], change: unknown): object {
+  const inner: unknown = Reflect.get(value, name)
+  const isNested = rest.length > 0 && typeof inner === 'object' && inner !== null
+  return { ...value, [name]: isNested ? withChange(inner, rest, change) : change }
+}

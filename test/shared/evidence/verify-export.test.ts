@@ -1,0 +1,203 @@
+import { execFile } from 'node:child_process'
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { GENESIS_HASH } from '../../../src/shared/evidence/entry.ts'
+import { toKeySet } from '../../../src/shared/evidence/keys.ts'
+import { type ExportParts, exportParts, VERIFIERS, writeExport } from './export-folder.ts'
+import { testCommit, testNote, testSigner } from './signer.ts'
+import { checkpointOf, nextRow, storedChain } from './stored-chain.ts'
+
+const signer = testSigner('aigw-test')
+const other = testSigner('aigw-test')
+const changes = storedChain(12, 3, signer, 'changes')
+const requests = storedChain(40, 7, signer)
+const expunged = { ...requests, rows: requests.rows.map((row) => (row.seq === 3 ? { ...row, payload: null } : row)) }
+const parts = exportParts([changes, expunged], signer)
+const { rows } = parts
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'aigw-export-'))
+  await writeExport(join(folder, 'good'), parts, signer)
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+let made = 0
+async function exportWith(changed: Partial<ExportParts>, by = signer): Promise<string> {
+  const dir = join(folder, String(++made))
+  await writeExport(dir, { ...parts, ...changed }, by)
+  return dir
+}
+
+const run = (args: string[], script = join(VERIFIERS, 'verify.mjs')) =>
+  new Promise<{ code: number; out: string }>((resolve) => {
+    execFile(process.execPath, [script, ...args], (error, out) => resolve({ code: Number(error?.code ?? 0), out }))
+  })
+
+const expectBroken = async (dir: string, says: string, args: string[] = []): Promise<void> => {
+  const { code, out } = await run([dir, ...args])
+  expect(out).toContain(says)
+  expect(out).toContain('FAIL')
+  expect(out).toMatch(/The export does NOT hold\.\n$/)
+  expect(code).toBe(1)
+}
+
+test('an export holds, and says so for each check', async () => {
+  const { code, out } = await run([], join(folder, 'good/verify.mjs'))
+  expect(out.split('\n').map((line) => line.split(':')[0])).toEqual([
+    'ok    keys',
+    'ok    manifest',
+    'ok    key fingerprint',
+    'ok    files',
+    'ok    root of the export',
+    'ok    checkpoints',
+    'ok    chain changes',
+    'ok    chain requests-0123456789ab',
+    'ok    commits',
+    'ok    row count',
+    'ok    data.csv',
+    'The export holds.',
+    '',
+  ])
+  expect(out).toContain('40 entries, 1 expunged')
+  expect(code).toBe(0)
+})
+
+test('an export without entries holds', async () => {
+  const { code } = await run([await exportWith(exportParts([], signer))])
+  expect(code).toBe(0)
+})
+
+test('keys from elsewhere decide, not those of the export', async () => {
+  const [mine, foreign] = await Promise.all(
+    [signer, other].map(async ({ published }) => {
+      const file = join(folder, `${published.kid}.json`)
+      await writeFile(file, JSON.stringify(toKeySet([published])))
+      return file
+    }),
+  )
+  expect((await run([join(folder, 'good'), '--keys', mine!])).code).toBe(0)
+  const forged = await exportWith({}, other)
+  await expectBroken(forged, 'not trusted', ['--keys', mine!])
+  await expectBroken(join(folder, 'good'), 'not trusted', ['--keys', foreign!])
+})
+
+describe('after it was signed', () => {
+  test.each([
+    'data.ndjson',
+    'data.csv',
+    'commits.ndjson',
+    'checkpoints.ndjson',
+    'keys.json',
+    'README.txt',
+    'verify.mjs',
+  ])('one more byte in %s is found', async (name) => {
+    const dir = await exportWith({})
+    await appendFile(join(dir, name), ' ')
+    await expectBroken(dir, `${name} was changed`)
+  })
+
+  test.each(['manifest.json', 'manifest.sig', 'keys.json', 'data.ndjson'])('a missing %s is found', async (name) => {
+    const dir = await exportWith({})
+    await rm(join(dir, name))
+    await expectBroken(dir, name)
+  })
+
+  test('another manifest is found, and so is another file', async () => {
+    const dir = await exportWith({})
+    await appendFile(join(dir, 'manifest.json'), ' ')
+    await expectBroken(dir, 'manifest: its signature is wrong')
+    const added = await exportWith({})
+    await writeFile(join(added, 'more.txt'), '')
+    await expectBroken(added, 'more.txt does not belong here')
+  })
+
+  test('a signature of another manifest is found', async () => {
+    const dir = await exportWith({ manifest: { created_at: '2026-03-01T00:00:00.000Z' } })
+    await writeFile(join(dir, 'manifest.sig'), await readFile(join(folder, 'good/manifest.sig')))
+    await expectBroken(dir, 'manifest: its signature is wrong')
+  })
+})
+
+const at = (seq: number) => rows.findIndex((row) => row.chain !== 'changes' && row.seq === seq)
+const row = rows[at(5)]!
+const commit = requests.commits.get('commit-1')!
+const without = (seq: number) => rows.toSpliced(at(seq), 1)
+const checkpoint = checkpointOf(requests.rows)
+
+// What a gateway would not sign: each shows that a check of its own stands behind the signature of the manifest.
+describe('although its manifest is signed', () => {
+  test.each<[string, Partial<ExportParts>, string]>([
+    ['another payload', { rows: rows.with(at(5), { ...row, payload: '{}' }) }, 'entry 5: its payload was changed'],
+    ['another id', { rows: rows.with(at(5), { ...row, id: 'jti-x' }) }, 'entry 5: its entry_hash is wrong'],
+    ['a member more', { rows: rows.with(at(5), { ...row, ...{ note: '' } }) }, 'entry 5: it has other members'],
+    ['another tenant', { rows: rows.with(at(5), { ...row, tenant_id: 'x' }) }, 'entry 5: it is of another chain'],
+    [
+      'another leaf index',
+      { rows: rows.with(at(5), { ...row, leaf_index: 1 }) },
+      'entry 5: its commit commit-0 does not',
+    ],
+    [
+      'another commit',
+      { rows: rows.with(at(5), { ...row, commit_id: 'commit-1' }) },
+      'entry 5: its commit commit-1 does not hold it',
+    ],
+    ['a missing entry', { rows: without(5) }, 'entry 5: it is missing: entry 6'],
+    ['a missing end', { rows: without(39) }, 'has 39 entries, and a checkpoint of 40'],
+    [
+      'a forged entry',
+      { rows: [...rows, nextRow(rows.at(-1), {}, 'commit-5', 1)] },
+      'entry 40: its commit commit-5 does not hold',
+    ],
+    [
+      'a missing commit',
+      { commits: parts.commits.filter(({ id }) => id !== 'commit-1') },
+      'its commit commit-1 is missing',
+    ],
+    ['one commit too many', { commits: [...parts.commits, commit] }, 'more entries or commits'],
+    [
+      'a commit with another leaf',
+      { commits: parts.commits.with(5, { ...commit, leaves: commit.leaves.with(0, GENESIS_HASH) }) },
+      'entry 7: its commit commit-1: it has another root',
+    ],
+    [
+      'a commit of a key that is not published',
+      { commits: parts.commits.with(5, testCommit('commit-1', commit.leaves, other)) },
+      'entry 7: its commit commit-1: it is signed with a key that is not trusted',
+    ],
+    [
+      'a commit with the signature of another',
+      { commits: parts.commits.with(5, { ...commit, signature: parts.commits[6]!.signature }) },
+      'commit commit-1 has a wrong signature',
+    ],
+    [
+      'a checkpoint of another root',
+      { notes: [testNote(checkpoint.origin, 30, Buffer.alloc(32).toString('base64'), signer)] },
+      'the first 30 entries are not those of a checkpoint',
+    ],
+    [
+      'a checkpoint of another log',
+      { notes: [testNote('aigw-test/logs/1', 30, checkpoint.root, signer)] },
+      'the log of none of its chains',
+    ],
+    [
+      'a checkpoint of a key that is not published',
+      { notes: [testNote(checkpoint.origin, 40, checkpoint.root, other)] },
+      'signed by no key that is trusted',
+    ],
+    [
+      'a table that says something else',
+      { csv: parts.csv.replace('SUCCESS', 'ERROR') },
+      'data.csv says something else',
+    ],
+    ['another number of rows', { manifest: { rowCount: 51 } }, 'there are 52 entries, and should be 51'],
+    ['another root', { manifest: { merkleRootOfExport: GENESIS_HASH } }, 'root of the export: it is not'],
+    ['another fingerprint', { manifest: { signingKeyFingerprint: other.published.kid } }, 'FAIL  key fingerprint'],
+    ['another version', { manifest: { version: 2 } }, 'another version'],
+    ['files left out', { manifest: { files: [] } }, 'FAIL  files'],
+  ])('%s is found', async (_what, changed, says) => {
+    await expectBroken(await exportWith(changed), says)
+  })
+})
