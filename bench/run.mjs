@@ -9,7 +9,7 @@ modes
   requests          gateway beside a bare proxy: CPU per request and chunk (default)
   streams           memory of 5,000 open streams, none lost or out of order
   start             time to ready, start of the CLI, idle memory
-  ledger            durable commits: rows/s and CPU per row
+  ledger            durable commits: rows/s and CPU per row, without evidence and with it
   access            lists, searches and creates among 100,000 users and 10,000 groups, on both engines
   webhooks          deliveries beside a bare loop of POSTs, and what bad endpoints cost the others
   ingest            what a chat notices of large and hostile files being indexed, speed and memory of ingest

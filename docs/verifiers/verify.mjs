@@ -27,6 +27,9 @@ const demand = (holds, problem) => {
 }
 const isCount = (value) => Number.isSafeInteger(value) && value >= 0
 const isText = (value) => typeof value === 'string'
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+/** What stands in a file may be anything; on a screen it must not do anything. */
+const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0).toString(16)}}`)
 
 // Hashes and trees (RFC 6962).
 const sha256 = (data) => hash('sha256', data, 'hex')
@@ -80,18 +83,23 @@ function* linesOf(path) {
 }
 
 function parse(text, what) {
+  let value
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch {
     throw new Violation(`${what} is not JSON`)
   }
+  demand(isObject(value), `${what} is not an object`)
+  return value
 }
 
 function readKeys(path) {
   const { keys } = parse(readFileSync(path, 'utf8'), path)
   demand(Array.isArray(keys) && keys.length > 0, `${path} has no keys`)
   return new Map(
-    keys.map(({ kty, crv, kid, x, name }) => {
+    keys.map((key) => {
+      demand(isObject(key), `${path} has a key that is none`)
+      const { kty, crv, kid, x, name } = key
       demand(kty === 'OKP' && crv === 'Ed25519' && isText(x) && isText(name), `${path} has a key that is not Ed25519`)
       const thumbprint = hash('sha256', `{"crv":"${crv}","kty":"${kty}","x":"${x}"}`, 'base64url')
       demand(kid === thumbprint, `the kid of ${thumbprint} is another`)
@@ -114,18 +122,23 @@ function checkManifest(folder, keys) {
   const bytes = readFileSync(join(folder, 'manifest.json'))
   const manifest = parse(bytes.toString(), 'manifest.json')
   const { kid, name, note, signature } = parse(readFileSync(join(folder, 'manifest.sig'), 'utf8'), 'manifest.sig')
-  const { version, tenant_id, rowCount, merkleRootOfExport, chains, files } = manifest
+  const { version, created_at, tenant_id, rowCount, merkleRootOfExport, chains, files } = manifest
   demand(version === 1, 'it is of another version')
-  demand(isText(tenant_id) && isCount(rowCount) && HASH.test(merkleRootOfExport), 'it is not complete')
-  demand(Array.isArray(chains) && Array.isArray(files), 'it has no chains or no files')
+  demand([created_at, tenant_id, signature].every(isText) && isCount(rowCount), 'it is not complete')
+  demand(HASH.test(merkleRootOfExport), 'it has no root')
+  demand(Array.isArray(chains) && chains.every(isObject), 'it has no chains')
+  demand(Array.isArray(files) && files.every(isObject), 'it has no files')
+  demand(
+    chains.every(({ chain, size }, at) => isText(chain) && isCount(size) && (at === 0 || chains[at - 1].chain < chain)),
+    'its chains are not those of a log, by name',
+  )
   const key = keyFor(keys, kid, name)
   const text = headText(`${name}/exports/${sha256(bytes)}`, rowCount, merkleRootOfExport)
-  demand(verify(null, text, key.object, Buffer.from(signature, 'base64')), 'its signature is wrong')
-  demand(
-    note === undefined || signersOf(note, keys).text === text.toString(),
-    'the note beside its signature is another',
-  )
-  return { manifest, kid, says: `signed by ${name}, ${manifest.created_at}` }
+  const raw = Buffer.from(signature, 'base64')
+  demand(verify(null, text, key.object, raw), 'its signature is wrong')
+  const line = Buffer.concat([Buffer.from(key.noteHash, 'hex'), raw]).toString('base64')
+  demand(note === `${text}\n— ${name} ${line}\n`, 'the note beside its signature is another')
+  return { manifest, kid, says: `signed by ${name}, made at ${created_at} by the clock of its maker` }
 }
 
 function checkFiles(folder, { files }) {
@@ -176,13 +189,19 @@ function checkCheckpoints(folder, { chains, tenant_id: tenant }, keys) {
   let count = 0
   for (const line of linesOf(join(folder, 'checkpoints.ndjson'))) {
     count += 1
-    const { text, names } = signersOf(parse(line, `line ${count} of checkpoints.ndjson`).note, keys)
+    const { chain, tree_size, note } = parse(line, `line ${count} of checkpoints.ndjson`)
+    const { text, names } = signersOf(note, keys)
     const [origin, size, root] = text.split('\n')
     const at = origin.lastIndexOf('/logs/')
     const log = byLog.get(origin.slice(at + 6))
-    demand(log !== undefined && names.includes(origin.slice(0, at)), `${origin} is the log of none of its chains`)
-    demand(!log.roots.has(Number(size)) || log.roots.get(Number(size)) === root, `${origin} has two roots at ${size}`)
-    log.roots.set(Number(size), root)
+    const isOurs = log !== undefined && names.includes(origin.slice(0, at))
+    demand(isOurs, `${origin} is the log of none of its chains`)
+    demand(
+      chain === log.chain && String(tree_size) === size,
+      `line ${count} of checkpoints.ndjson says another size or chain than its note`,
+    )
+    demand(!log.roots.has(tree_size) || log.roots.get(tree_size) === root, `${chain} has two roots at ${size}`)
+    log.roots.set(tree_size, root)
   }
   const roots = new Map([...byLog.values()].map((log) => [log.chain, log.roots]))
   return { roots, says: `${count} signed` }
@@ -196,6 +215,7 @@ class Signatures {
   async add(commit, keys) {
     const { id, kid, signer, tree_size: size, root, leaves, signature } = commit
     demand(Array.isArray(leaves) && leaves.length === size && leaves.every((leaf) => HASH.test(leaf)), 'it is broken')
+    demand(isText(signature), 'it has no signature')
     demand(rootOf(leaves.map(leafOf)) === root, 'it has another root than its entries')
     const key = keyFor(keys, kid, signer)
     const text = headText(`${signer}/commits/${id}`, size, root)
@@ -224,9 +244,9 @@ const toCell = (text) => {
 
 /** The line of data.csv for an entry. */
 function toCsvLine({ id, created_at, payload }) {
-  const said = payload === null ? { type: 'expunged' } : JSON.parse(payload)
+  const said = payload === null ? { type: 'expunged' } : parse(payload, 'a payload')
   const actor = said.actor === 'operator' ? 'operator' : (said.user_id ?? '')
-  const status = payload === null ? '' : said.result === 'success' ? 'SUCCESS' : 'ERROR'
+  const status = payload === null ? 'EXPUNGED' : said.result === 'success' ? 'SUCCESS' : 'ERROR'
   return `${[id, created_at, String(said.type ?? ''), String(actor), status, payload ?? ''].map(toCell).join(',')}\r\n`
 }
 
@@ -254,6 +274,8 @@ async function checkEntries(folder, manifest, { keys, roots, report }) {
       hold(row.tenant_id === manifest.tenant_id && row.chain === chain, 'it is of another chain')
       hold(seq === tree.size, `it is missing: entry ${seq} stands in its place`)
       hold(HASH.test(payload_hash) && isText(id) && isText(created_at), 'it is not complete')
+      // Retention is for what requests leave.
+      hold(payload !== null || chain !== 'changes', 'its payload is missing')
       hold(payload === null || (isText(payload) && sha256(payload) === payload_hash), 'its payload was changed')
       const covered = ['aigw-entry-v1', row.tenant_id, chain, String(seq), id, created_at, before, payload_hash]
       hold(sha256(netstrings(covered)) === entry_hash, 'its entry_hash is wrong')
@@ -310,7 +332,7 @@ async function main(args) {
   const named = args.indexOf('--keys')
   const [, keyFile] = named < 0 ? [] : args.splice(named, 2)
   const folder = args[0] ?? dirname(fileURLToPath(import.meta.url))
-  const say = (line) => process.stdout.write(`${line}\n`)
+  const say = (line) => process.stdout.write(`${harmless(line)}\n`)
   const report = (what, found) => say(`ok    ${what}: ${found}`)
   let at = 'keys'
   try {

@@ -115,21 +115,21 @@ def check_receipt(receipt, keys):
     check(is_signed(keys[kid][1], text, base64.b64decode(signature, validate=True)), "the signature is wrong")
     return "the receipt of %s, entry %d of %s, signed by %s" % (entry["id"], entry["seq"], entry["chain"], signer)
 
-def check_proof(proof, note, keys):
-    text, _, lines = note.rpartition("\n\n")
-    origin, size, root = text.split("\n")[:3]
-    leaf = sha256(b"\x00" + bytes.fromhex(proof["entry_hash"]))
-    index = count(proof["index"])
-    found = root_of(leaf, index, int(size), [bytes.fromhex(node) for node in proof["path"]])
-    check(base64.b64encode(found).decode() == root, "the path does not lead to the root of the checkpoint")
-    for name, key in keys.values():
-        blob = sha256(name.encode() + b"\n\x01" + key)[:4]
-        for line in lines.splitlines():
-            signature = base64.b64decode(line.rpartition(" ")[2])
-            if line.startswith("\u2014 " + name + " ") and signature[:4] == blob:
-                check(is_signed(key, (text + "\n").encode(), signature[4:]), "the signature is wrong")
-                return "entry %d is in %s, signed by %s" % (index, origin, name)
-    raise ValueError("the checkpoint is not signed with a key that is trusted")
+def check_proof(proof, notes, keys):
+    leaf, index = sha256(b"\x00" + bytes.fromhex(proof["entry_hash"])), count(proof["index"])
+    size = count(proof["size"])
+    root = root_of(leaf, index, size, [bytes.fromhex(node) for node in proof["path"]])
+    head = [str(size), base64.b64encode(root).decode()]
+    # One note after the other, also of other logs and sizes: text, empty line, lines that begin with a dash.
+    for text, lines in re.findall("((?:(?!\u2014 ).+\n)+)\n((?:\u2014 .+\n)+)", notes):
+        for name, key in keys.values() if text.split("\n")[1:3] == head else ():
+            blob = sha256(name.encode() + b"\n\x01" + key)[:4]
+            for line in lines.splitlines():
+                signature = base64.b64decode(line.rpartition(" ")[2])
+                if line.startswith("\u2014 " + name + " ") and signature[:4] == blob:
+                    check(is_signed(key, text.encode(), signature[4:]), "the signature is wrong")
+                    return "entry %d is in %s, signed by %s" % (index, text.split("\n")[0], name)
+    raise ValueError("no checkpoint has the size and root of the proof, and the signature of a key that is trusted")
 
 def main(kind, *files):
     texts = [open(name, encoding="utf-8", newline="").read() for name in files]

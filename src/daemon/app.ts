@@ -3,6 +3,7 @@ import {
   COUNTERS_PURGE_MS,
   EVIDENCE_CHECKPOINT_LOOK_MS,
   EVIDENCE_EXPUNGE_MS,
+  EVIDENCE_KEY_CACHE_MS,
   IDEMPOTENCY_PURGE_MS,
   INCIDENTS_PURGE_MS,
   INDEX_PURGE_MS,
@@ -26,7 +27,7 @@ import { deleteExpiredReservations } from './db/spend-counters.ts'
 import { createStoreCheck } from './db/store-check.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
 import { chainRoutes } from './evidence/chain-routes.ts'
-import { compareWithFile } from './evidence/checkpoint-file.ts'
+import { startComparison } from './evidence/checkpoint-file.ts'
 import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
 import { createIntegrity } from './evidence/integrity.ts'
@@ -146,14 +147,13 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     let dispatcher: Dispatcher | undefined
     const onEvents = () => dispatcher?.wake()
     const evidence = config.evidence ?? DEFAULT_EVIDENCE
-    const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock })
-    const lostHistory = await compareWithFile(db, evidence.checkpointFile, await signingKeys.published())
-    if (lostHistory.length > 0) {
-      log.error({ file: evidence.checkpointFile, lostHistory }, 'the store has not what its checkpoints say')
-    }
-    const places = createSecondPlaces({ file: evidence.checkpointFile, url: evidence.checkpointUrl, log })
+    const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
+    const { checkpointFile: file, checkpointUrl: url } = evidence
+    const places = createSecondPlaces({ file, url, log })
     const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, places })
     opened.push(() => checkpoints.close())
+    const history = startComparison({ db, file, keys: signingKeys, places, log })
+    opened.push(() => history.close())
     const daemonId = await openDaemonId(config.dataDir)
     const sealer = createSealer({ db, clock, keys: signingKeys, daemonId, onGrowth: checkpoints.wake })
     const ledger = createLedger({ db, clock, log, sealer, onEvents })
@@ -218,6 +218,11 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       maxAgeMs: POLICY_CACHE_MS,
       load: (tenantId) => loadTenantPolicies(db, tenantId),
     })
+    const keySet = createFreshCache({
+      clock,
+      maxAgeMs: EVIDENCE_KEY_CACHE_MS,
+      load: () => signingKeys.published(),
+    })
     const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers })
     const chat = {
       db,
@@ -229,6 +234,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       idempotency,
       billing,
       isAccepted: authenticator.isAccepted,
+      receipts: evidence.receipts,
       clock,
       log,
       ...createLoadAndFailover(config, clock),
@@ -251,6 +257,8 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       onChange: deliveries.endpointChanged,
     }
 
+    const integrity = createIntegrity({ db, clock, keys: signingKeys })
+    const isDoubted = async () => checkpoints.foundDamage() || (await history.hasLost())
     const isDraining = () => server?.isDraining() ?? false
     const routes: Route[] = [
       ...systemRoutes({
@@ -274,10 +282,10 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ...incidentRoutes({ db }),
       ...logRoutes({ db, clock }),
       ...receiptRoutes({ db, enabled: evidence.receipts }),
-      ...transparencyRoutes({ db, clock, integrity: createIntegrity({ db, clock, keys: signingKeys }), lostHistory }),
+      ...transparencyRoutes({ db, clock, integrity, isDoubted }),
       ...chainRoutes({ db }),
-      ...signingRoutes({ ...access, checkpoints }),
-      ...publicEvidenceRoutes({ db, clock, keys: signingKeys, trustedProxies: config.trustedProxies }),
+      ...signingRoutes({ ...access, checkpoints, keySet }),
+      ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies: config.trustedProxies }),
       ...policyRoutes({ ...access, policies }),
       ...discoveryRoutes({ db, clock, providers, policies, countsOf: limiter.usageOf, points: config.points }),
       ...chatRoutes(chat),

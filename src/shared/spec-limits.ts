@@ -424,6 +424,8 @@ export const EVIDENCE_KEY_CACHE_MS = 2_000
 export const EVIDENCE_HEADS = 10_000
 /** A chain that has grown gets a checkpoint after so many entries, or this long after the last one. */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
+/** How long an export of the log may take: entries that were there before must be in it. */
+export const EVIDENCE_EXPORT_MS = 3_600_000
 /** How long the content of requests' entries is kept. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const
 /** How long whoever collects checkpoints may take to answer. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { openDatabase } from '../../src/daemon/db/database.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
 import { type InstalledCli, installCli } from '../cli/installed-cli.ts'
 import { type DaemonProcess, runDaemon } from './daemon-process.ts'
@@ -51,6 +52,7 @@ test('a request leaves a receipt that verifies offline, with the published keys 
   await good('receipts', 'verify', bundleId)
   await good('audit', 'rotate-key', '--yes')
   await good('receipts', 'verify', bundleId)
+  await good('audit', 'verify')
   await daemon.end('SIGTERM')
   await good('receipts', 'verify', receipt, '--keys', keys)
   await writeFile(receipt, shown.stdout.replace('"local/extract"', '"local/extrakt"'))
@@ -86,6 +88,30 @@ test('an export holds by its own verifier, and a store that was put back is foun
   await good('audit', 'verify')
   const found = await aigw('audit', 'verify', '--checkpoint', kept)
   expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('does not hold from entry') })
+})
+
+test('what is taken out of the store is found by the checkpoints that are left in it', async () => {
+  await ask('One')
+  await ask('Two')
+  await good('audit', 'checkpoint')
+  const target = join(home, 'evidence')
+  await good('audit', 'export', target)
+  const cutRequests = async (from: number) => {
+    const db = await openDatabase({ kind: 'sqlite', dataDir: join(home, 'data') })
+    await db.deleteFrom('evidence_entries').where('chain', 'like', 'requests-%').where('seq', '>=', from).execute()
+    await db.destroy()
+  }
+  for (const from of [1, 0]) {
+    await daemon.end('SIGTERM')
+    await cutRequests(from)
+    env = { ...env, AIGW_BASE_URL: await start() }
+    for (const words of [['verify'], ['export', join(home, 'cut')]]) {
+      const { exitCode, stderr } = await aigw('audit', ...words)
+      expect(exitCode, stderr).toBe(10)
+      expect(stderr).toContain(`there are ${from} entries, and a checkpoint of 2`)
+    }
+  }
+  await good('audit', 'verify', target)
 })
 
 test('logs list, show and tail say the same of a request, over a restart of the daemon', async () => {

@@ -18,7 +18,7 @@ const usage = { prompt_tokens: 5, completion_tokens: 3 }
 type Ask = { streamed: boolean; idempotencyKey: string | undefined }
 type Answered = Ask & { id: string; text: string }
 
-test('kill -9 under load, 20 times: every acknowledged request is billed exactly once, and its answer is kept', {
+test('kill -9 under load, 20 times: every acknowledged request is billed exactly once, with one receipt in a whole log, and its answer is kept', {
   timeout: 240_000,
 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-kill-'))
@@ -65,11 +65,14 @@ test('kill -9 under load, 20 times: every acknowledged request is billed exactly
   const calls = upstream.requests.length
   const last = start()
   const agent = new Agent()
-  await expectReplays(await last.url(), key, agent, acknowledged)
+  const url = await last.url()
+  await expectReplays(url, key, agent, acknowledged)
+  const log = await integrityOf(url, key, agent)
   await agent.destroy()
   expect(await last.end('SIGTERM')).toMatchObject({ code: 0 })
   expect([await usageRows(dataDir), upstream.requests.length]).toEqual([rows, calls])
   const spent = await spendCounters(dataDir)
+  const receipts = await receiptsOf(dataDir)
   await upstream.close()
   await rm(dataDir, { recursive: true })
 
@@ -80,6 +83,8 @@ test('kill -9 under load, 20 times: every acknowledged request is billed exactly
   expect(ids.filter((id) => !stored.has(id))).toEqual([])
   for (const id of ids) expect(stored.get(id)).toMatchObject({ input_tokens: 5, output_tokens: 3, outcome: 'complete' })
   expect(rows.length).toBeLessThanOrEqual(calls)
+  expect(receipts).toEqual(rows.map(({ request_id }) => ({ request_id, result: 'success' })))
+  expect(log).toMatchObject({ chainIntegrity: 'maintained', details: [], treeSize: receipts.length })
   expect(spent).toEqual([{ points: rows.reduce((sum, { points }) => sum + points, 0) }])
 })
 
@@ -100,6 +105,29 @@ async function spendCounters(dataDir: string) {
     .select('points')
     .execute()
     .finally(() => db.destroy())
+}
+
+/** What each entry of the log of requests says, by request. */
+async function receiptsOf(dataDir: string): Promise<{ request_id: string; result: string }[]> {
+  const db = await openDatabase({ kind: 'sqlite', dataDir })
+  const entries = await db
+    .selectFrom('evidence_entries')
+    .select('payload')
+    .execute()
+    .finally(() => db.destroy())
+  const receipts = entries.map(({ payload }) => JSON.parse(payload as string))
+  return receipts
+    .map(({ request_id, result }) => ({ request_id, result }))
+    .sort((a, b) => (a.request_id < b.request_id ? -1 : 1))
+}
+
+/** What the daemon finds in every hash and signature of the log. */
+async function integrityOf(url: string, key: string, agent: Agent): Promise<unknown> {
+  const { body } = await request(`${url}/api/external/transparency/chain-integrity`, {
+    dispatcher: agent,
+    headers: { authorization: `Bearer ${key}` },
+  })
+  return body.json()
 }
 
 /** Asks again for the latest answers that had a key: the same bytes come back. */

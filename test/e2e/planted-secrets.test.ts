@@ -43,12 +43,14 @@ const SECRETS = {
   providerKey: planted('provider key', 20, (name) => `gsk-${marker(name, 36)}`),
   password: planted('password', 20, (name) => `${marker(name, 16)}!7`),
   card: planted('card number', 20, cardNumber),
-  word: planted('word of a prompt', 40, (name) => marker(name, 24)),
+  word: planted('word of a prompt', 30, (name) => marker(name, 24)),
   document: planted('text of a document', 20, (name) => marker(name, 28)),
   fileName: planted('name of a file', 20, (name) => `${marker(name, 20)}.md`),
   argument: planted('argument of a tool', 20, (name) => marker(name, 22)),
   keyword: planted('word of a guard rule', 10, (name) => marker(name, 18)),
   hook: planted('path of a receiver', 10, (name) => marker(name, 26)),
+  indexName: planted('name of an index', 5, (name) => marker(name, 21)),
+  modelName: planted('name of a model', 5, (name) => marker(name, 23)),
 } satisfies Record<string, Planted[]>
 const ALL = Object.values(SECRETS).flat()
 
@@ -102,7 +104,14 @@ describe('the search', () => {
 /** Refusals that name what the caller has asked for: a path that is no route, a file that cannot be read. */
 const ECHOES = /^(404 of GET \/api\/external\/[a-z]+|400 of POST \/api\/external\/indexes\/private\/train)$/
 
-type Call = { key?: string | null; headers?: Record<string, string>; raw?: string | Buffer; leaveAfter?: number }
+type Call = {
+  key?: string | null
+  headers?: Record<string, string>
+  raw?: string | Buffer
+  leaveAfter?: number
+  /** A refusal may name to its caller what they have asked for. */
+  isEchoed?: boolean
+}
 type Answer = { status: number; headers: IncomingHttpHeaders; text: string }
 
 describe('a gateway', () => {
@@ -172,7 +181,8 @@ describe('a gateway', () => {
       text += String(error)
     }
     outputs.push({ where: `headers of ${method} ${path.split('?')[0]}`, text: JSON.stringify(response.headers) })
-    if (status >= 400) outputs.push({ where: `${status} of ${method} ${path.split('?')[0]}`, text })
+    if (status >= 400 && !options.isEchoed)
+      outputs.push({ where: `${status} of ${method} ${path.split('?')[0]}`, text })
     const frames = text.match(/^data: \{("type":"error"|"error":).*$/gm) ?? []
     outputs.push(...frames.map((frame) => ({ where: `error frame of ${method} ${path}`, text: frame })))
     return { status, headers: response.headers, text }
@@ -218,6 +228,8 @@ describe('a gateway', () => {
       userId: user.id,
       enablePromptShield: true,
       allowedSMLTPPolicies: ['public', 'internal', 'pci-dss', 'blocking', 'masking'],
+      rateLimit: { requestsPerMinute: 1_000, requestsPerHour: 10_000 },
+      dailyLimit: null,
     })
     search.add({ kind: 'API key', text: key })
     const rotated = await made(`/api/admin/api-keys/${apiKey.id}/rotate`, {})
@@ -301,6 +313,24 @@ describe('a gateway', () => {
     await call('GET', `/api/external/${word}?key=${SECRETS.password[1]?.text}&api_key=${SECRETS.wrongKey[0]?.text}`)
     await call('GET', '/api/external/whoami', undefined, { headers: { 'x-trace': other, cookie: `session=${word}` } })
     await call('GET', '/api/external/whoami', undefined, { key: null, headers: { authorization: `Basic ${word}` } })
+
+    // Names that are none, where anything may stand.
+    const echoed = { ...asUser, isEchoed: true }
+    const refused: Answer[] = []
+    for (const [at, { text: index }] of SECRETS.indexName.entries()) {
+      const model = SECRETS.modelName[at]?.text ?? ''
+      const shielded = { prompt: ATTACK, prompt_shield: { enabled: true, policy: 'strict' } }
+      refused.push(
+        await chat({ prompt: 'hello', index }, echoed),
+        await chat({ prompt: 'hello', index, stream: true, model: `p0/${model}` }, echoed),
+        await chat({ prompt: 'hello', model: `nobody/${model}` }, echoed),
+        await chat({ ...shielded, model: `p0/${model}` }, echoed),
+        await openai({ model: `nobody/${model}` }, echoed),
+        await openai({ model, index }, echoed),
+      )
+    }
+    expect(refused.filter(({ status }) => status < 400)).toEqual([])
+    expect(refused.filter(({ headers }) => headers['x-smltp-bundle-id'] !== undefined).length).toBeGreaterThan(10)
 
     // Documents of one user, good and broken.
     await made('/api/external/indexes', { name: 'private', description: '', assignedUser: user.id })

@@ -1,8 +1,8 @@
 import { ChainCheck, type ChainReport, type ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { logId } from '../../shared/evidence/entry.ts'
-import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
+import type { TrustedKeys } from './key-set.ts'
 
 /** A chain as its keeper describes it: so many entries, and the hash of the last one. */
 export type ChainHead = { chain: string; size: number; head: string }
@@ -20,7 +20,8 @@ export type EvidenceSource = {
   heads: ChainHead[]
   /** The first `size` entries of a chain, with as much in memory as one page of them. */
   rows(head: ChainHead): AsyncIterable<SignedRow>
-  checkpoints(chain: string): AsyncIterable<CheckpointNote>
+  /** Those that the first `size` entries must agree with; also of more entries, where the chain had them. */
+  checkpoints(head: ChainHead): AsyncIterable<CheckpointNote>
 }
 
 export type CheckedChain = ChainReport & { chain: string }
@@ -28,7 +29,7 @@ export type CheckedChain = ChainReport & { chain: string }
 type Known = {
   tenantId: string
   head: ChainHead
-  keys: readonly PublishedKey[]
+  trusted: TrustedKeys
   /** Of any chains; those of others are passed over. */
   checkpoints: readonly Checkpoint[]
 }
@@ -39,13 +40,19 @@ type Known = {
  * either. `onRow` sees every entry that was looked at.
  */
 export async function checkChain(
-  { tenantId, head, keys, checkpoints }: Known,
+  { tenantId, head, trusted, checkpoints }: Known,
   rows: AsyncIterable<SignedRow>,
   onRow: (seen: SignedRow) => Promise<void> | void,
 ): Promise<CheckedChain> {
   const { chain } = head
+  const { keys } = trusted
   const check = new ChainCheck(tenantId, chain, { keys, checkpoints: checkpointsOf(tenantId, chain, checkpoints) })
+  let kid: string | undefined
   for await (const seen of rows) {
+    if (seen.commit !== undefined && seen.commit.kid !== kid) {
+      kid = seen.commit.kid
+      if (!keys.some((key) => key.kid === kid)) await trusted.renew()
+    }
     check.add(seen.row, seen.commit)
     await onRow(seen)
   }

@@ -9,7 +9,7 @@ export function toCsvLine({ id, created_at, payload }: ChainRow): string {
   const said = payload === null ? undefined : parseBody(Buffer.from(payload))
   const textAt = (path: string): string => String(findAtPath(said, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
-  const status = said === undefined ? '' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
+  const status = said === undefined ? 'EXPUNGED' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
   const event = said === undefined ? 'expunged' : textAt('type')
   return `${[id, created_at, event, actor, status, payload ?? ''].map(toCell).join(',')}\r\n`
 }

@@ -1,24 +1,31 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
+import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import { CliError, EXIT, unreadable } from '../errors.ts'
 import { parseBody } from '../http-errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
 import { CSV_HEAD, toCsvLine } from './csv.ts'
-import { readKeyFile, type TrustedKeys } from './key-set.ts'
-import { isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
+import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
+import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit } from './shapes.ts'
 
 /** Something in an export is not what its manifest says; exit 10. */
 const notAsSigned = (what: string): CliError =>
   new CliError(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
 
-export type OpenedExport = { source: EvidenceSource; manifest: Manifest; trusted: TrustedKeys; csv: CsvCheck }
+export type OpenedExport = {
+  source: EvidenceSource
+  trusted: TrustedKeys
+  onRow(seen: SignedRow): void
+  /** After the walk over all chains, when they hold: throws exit 10 unless that was all there is, and as the manifest says. */
+  assertEnd(checked: readonly CheckedChain[]): Promise<void>
+}
 
 /**
  * The log in the directory of an export whose manifest is signed and whose files are those of the manifest. Throws exit 10 for
@@ -36,10 +43,10 @@ export async function openExport(folder: string, keyFile: string | undefined): P
   const signed = parseBody(signature ?? Buffer.of())
   if (!isManifest(manifest)) throw notAsSigned('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw notAsSigned('manifest.sig is not a signature')
-  const trusted: TrustedKeys =
+  const trusted =
     keyFile === undefined
-      ? { keys: await readKeyFile(join(folder, 'keys.json')), from: 'export' }
-      : { keys: await readKeyFile(keyFile), from: 'file' }
+      ? fixedKeys(await readOwnKeys(folder), 'export')
+      : fixedKeys(await readKeyFile(keyFile), 'file')
   const sha256 = createHash('sha256')
     .update(bytes ?? '')
     .digest('hex')
@@ -47,23 +54,48 @@ export async function openExport(folder: string, keyFile: string | undefined): P
   if (problem !== undefined) throw notAsSigned(`of manifest.json, ${problem}`)
   await assertFiles(folder, manifest)
   assertRoot(manifest)
-  return { source: toSource(folder, manifest), manifest, trusted, csv: new CsvCheck(manifest) }
+  const csv = new CsvCheck(manifest)
+  const { source, assertRead } = toSource(folder, manifest)
+  return {
+    source,
+    trusted,
+    onRow: ({ row }) => csv.add(row),
+    async assertEnd(checked) {
+      await assertRead()
+      assertRoots(manifest, checked)
+      csv.end()
+    },
+  }
 }
 
+const readOwnKeys = (folder: string): Promise<PublishedKey[]> =>
+  readKeyFile(join(folder, 'keys.json')).catch(() => {
+    throw notAsSigned('keys.json holds no published keys')
+  })
+
+const NEWLINE = 10
+
 async function assertFiles(folder: string, { files }: Manifest): Promise<void> {
+  const known = new Set<string>(EXPORT_FILES)
+  const added = (await readdir(folder)).find((name) => !known.has(name) && !name.startsWith('.'))
+  if (added !== undefined) throw notAsSigned(`${added} does not belong there`)
   for (const { name, sha256, bytes } of files) {
     const path = join(folder, name)
     const hash = createHash('sha256')
     let size = 0
+    let last: number | undefined
     try {
       for await (const chunk of createReadStream(path)) {
         hash.update(chunk)
         size += chunk.length
+        last = chunk.at(-1)
       }
     } catch {
       throw notAsSigned(`${name} cannot be read`)
     }
     if (size !== bytes || hash.digest('hex') !== sha256) throw notAsSigned(`${name} was changed`)
+    const isCut = name.endsWith('.ndjson') && size > 0 && last !== NEWLINE
+    if (isCut) throw notAsSigned(`${name} does not end with a newline`)
   }
 }
 
@@ -74,12 +106,12 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
 }
 
 /** Both files of entries are read once, side by side, with one commit in memory. */
-function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest): EvidenceSource {
+function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   const rows = linesOf(folder, 'data.ndjson', isChainRow)
   const commits = linesOf(folder, 'commits.ndjson', isCommit)
   let commit: CommitRow | undefined
 
-  return {
+  const source: EvidenceSource = {
     tenantId,
     heads: chains,
     async *rows({ size }: ChainHead): AsyncGenerator<SignedRow> {
@@ -90,12 +122,25 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest): Ev
         yield { row: next.value, commit }
       }
     },
-    async *checkpoints(chain: string): AsyncGenerator<CheckpointNote> {
+    async *checkpoints({ chain }: ChainHead): AsyncGenerator<CheckpointNote> {
       for await (const checkpoint of linesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
         if (checkpoint.chain === chain) yield checkpoint
       }
     },
   }
+
+  /** Throws exit 10 when a file has more than belongs to the chains of the manifest. */
+  async function assertRead(): Promise<void> {
+    if (!(await rows.next()).done) throw notAsSigned('data.ndjson has more entries than its manifest says')
+    if (!(await commits.next()).done) throw notAsSigned('commits.ndjson has more commits than its entries need')
+    const known = new Set(chains.map(({ chain }) => chain))
+    for await (const { chain } of linesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+      if (!known.has(chain))
+        throw notAsSigned(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
+    }
+  }
+
+  return { source, assertRead }
 }
 
 /** The values of a file, one on each line. Throws exit 10 for a line that is something else. */
@@ -116,7 +161,7 @@ async function* linesOf<Row>(
 }
 
 /** Whether data.csv says the same as the entries: it is what people read. */
-export class CsvCheck {
+class CsvCheck {
   readonly #expected: string | undefined
   readonly #hash = createHash('sha256').update(CSV_HEAD)
 
@@ -135,7 +180,7 @@ export class CsvCheck {
 }
 
 /** Throws exit 10 when a chain has another root than the manifest says. */
-export function assertRoots({ chains }: Manifest, checked: readonly CheckedChain[]): void {
+function assertRoots({ chains }: Manifest, checked: readonly CheckedChain[]): void {
   for (const { chain, root } of chains) {
     const found = checked.find((report) => report.chain === chain)
     if (found?.root !== root) throw notAsSigned(`chain ${chain} has another root than the manifest says`)

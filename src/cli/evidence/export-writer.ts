@@ -46,21 +46,17 @@ or, if you have the gateway's public keys from elsewhere, which is worth more th
  */
 export async function writeExport(context: CliContext, folder: string): Promise<Manifest> {
   const source = await openGateway(context)
-  const { keys, raw } = await fetchKeys(context)
-  const signing = keys.find(({ retiredAt }) => retiredAt === null)
-  if (signing === undefined) throw new CliError(EXIT.error, 'the gateway publishes no key that signs now')
-
+  const trusted = await fetchKeys(context)
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))
     const add = async (name: (typeof COVERED_FILES)[number], text: string) => files.get(name)?.add(text)
-    await add('keys.json', raw.toString())
     await add('README.txt', README)
     await add('verify.mjs', readFileSync(VERIFIER, 'utf8'))
     await add('data.csv', CSV_HEAD)
     let commitId: string | undefined
     const checked = await checkEvidence(context, source, {
-      keys,
+      trusted,
       async onCheckpoint(checkpoint) {
         await add('checkpoints.ndjson', `${JSON.stringify(checkpoint)}\n`)
       },
@@ -72,6 +68,10 @@ export async function writeExport(context: CliContext, folder: string): Promise<
       },
     })
     assertHolds(checked)
+    const { keys, raw } = trusted
+    const signing = keys.find(({ retiredAt }) => retiredAt === null)
+    if (signing === undefined) throw new CliError(EXIT.error, 'the gateway publishes no key that signs now')
+    await add('keys.json', raw.toString())
     const sums: FileSum[] = []
     for (const file of files.values()) sums.push(await file.end())
     const manifest = toManifest(source.tenantId, checked, sums, { kid: signing.kid, now: context.io.clock.now() })

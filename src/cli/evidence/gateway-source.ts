@@ -1,4 +1,5 @@
 import type { CommitRow } from '../../shared/evidence/commit.ts'
+import { GENESIS_HASH } from '../../shared/evidence/entry.ts'
 import { EVIDENCE_PAGE } from '../../shared/spec-limits.ts'
 import type { ApiRequest } from '../client.ts'
 import type { CliContext } from '../context.ts'
@@ -29,10 +30,18 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with ${key}`, { requestId })
   }
 
+  // Asked for before the sizes: a chain that is shorter than its last checkpoint was cut.
+  const { rows: latest } = await getList({ path: 'checkpoints' }, 'checkpoints', isCheckpointNote)
+  const promised = new Map<string, number>()
+  for (const { chain, tree_size } of latest) promised.set(chain, Math.max(tree_size, promised.get(chain) ?? 0))
   const { body, rows: chains } = await getList({ path: 'chains' }, 'chains', isChainHead)
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not say whose chains these are`, {})
-  const heads = chains.map(({ chain, size, head }) => ({ chain, size, head })).sort(byName)
+  const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
+  // Of a chain that was taken out as a whole, this is left.
+  const gone = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
+  heads.push(...gone.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
+  heads.sort(byName)
 
   /** Those that these entries name. What the page before has of them is not asked for again. */
   async function commitsOf(entries: readonly RowOfChain[], known: ReadonlyMap<string, CommitRow>) {
@@ -67,11 +76,15 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
         from += rows.length
       }
     },
-    async *checkpoints(chain: string): AsyncGenerator<CheckpointNote> {
+    async *checkpoints({ chain, size }: ChainHead): AsyncGenerator<CheckpointNote> {
+      const known = Math.max(size, promised.get(chain) ?? 0)
       for (let from = 0; ; ) {
         const query = { chain, from, limit: EVIDENCE_PAGE }
         const { rows } = await getList({ path: 'checkpoints', query }, 'checkpoints', isCheckpointNote)
-        yield* rows.map(({ tree_size, note }) => ({ chain, tree_size, note }))
+        for (const { tree_size, note } of rows) {
+          // One that was made meanwhile is about entries that are not looked at.
+          if (tree_size <= known) yield { chain, tree_size, note }
+        }
         const last = rows.at(-1)
         if (last === undefined || rows.length < EVIDENCE_PAGE || last.tree_size <= from) return
         from = last.tree_size

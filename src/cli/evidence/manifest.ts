@@ -1,6 +1,6 @@
 import { type ExportedChain, exportOrigin } from '../../shared/evidence/export-root.ts'
 import { isObject, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
-import { checkpointText, decodeBase64 } from '../../shared/evidence/note.ts'
+import { checkpointText, decodeBase64, signedNote } from '../../shared/evidence/note.ts'
 import { isCount, isText } from './shapes.ts'
 
 /** What a file of an export holds, so that a changed one is found. */
@@ -39,7 +39,7 @@ export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] 
 export function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint }: Manifest,
   sha256: string,
-  { kid, name, signature }: ManifestSignature,
+  { kid, name, note, signature }: ManifestSignature,
   keys: readonly PublishedKey[],
 ): string | undefined {
   const key = keys.find((known) => known.kid === kid)
@@ -49,7 +49,8 @@ export function signatureProblem(
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
   const text = checkpointText({ origin: exportOrigin(name, sha256), size: rowCount, root })
   const bytes = decodeBase64(signature)
-  return bytes !== undefined && isSignedBy(key, text, bytes) ? undefined : 'its signature is wrong'
+  if (bytes === undefined || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
+  return note === signedNote(text, name, key.publicKey, bytes) ? undefined : 'the note beside its signature is another'
 }
 
 /** Whether JSON has the form of a manifest, with every file that an export has, each once. */
@@ -64,10 +65,14 @@ export function isManifest(json: unknown): json is Manifest {
   const files = json.files.every(
     (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
   )
-  if (!chains || !files) return false
+  if (!chains || !files || !isSorted(json.chains.map(({ chain }: ExportedChain) => chain))) return false
   const names = json.files.map(({ name }: FileSum) => name).sort()
   return names.join() === [...COVERED_FILES].sort().join()
 }
+
+/** Each name once, in the order of code units. */
+const isSorted = (names: readonly string[]): boolean =>
+  names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 
 export const isManifestSignature = (json: unknown): json is ManifestSignature =>
   isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)

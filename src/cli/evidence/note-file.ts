@@ -1,7 +1,7 @@
 import { type Checkpoint, verifyNote } from '../../shared/evidence/note.ts'
 import { CliError, EXIT, usageError } from '../errors.ts'
 import { readText } from '../text-input.ts'
-import type { TrustedKeys } from './key-set.ts'
+import { type TrustedKeys, withKeys } from './key-set.ts'
 
 const SIGNATURE_MARK = '— '
 
@@ -30,14 +30,14 @@ export function splitNotes(text: string): string[] {
 }
 
 /** The checkpoints of note files. Throws a usage error for a file without any, exit 10 for one that is not signed by a trusted key. */
-export async function readCheckpointFiles(paths: readonly string[], { keys }: TrustedKeys): Promise<Checkpoint[]> {
+export async function readCheckpointFiles(paths: readonly string[], trusted: TrustedKeys): Promise<Checkpoint[]> {
   const checkpoints: Checkpoint[] = []
   for (const path of paths) {
     const notes = splitNotes(await readText(path))
     if (notes.length === 0) throw usageError(`${path} holds no checkpoint`)
     for (const note of notes) {
       try {
-        checkpoints.push(verifyNote(note, keys))
+        checkpoints.push(await withKeys(trusted, (keys) => verifyNote(note, keys)))
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error)
         throw new CliError(EXIT.checkFailed, `a checkpoint in ${path} does not hold: ${why}`, {

@@ -28,8 +28,14 @@ export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): C
   return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }
 }
 
+/** An entry of an export: with the members of `toChainRow`, each of them covered, and no others. */
 export const isChainRow = (json: unknown): json is ChainRow =>
-  isObject(json) && isText(json.tenant_id) && isText(json.chain) && isRowOfChain(json)
+  isObject(json) &&
+  isText(json.tenant_id) &&
+  isText(json.chain) &&
+  isRowOfChain(json) &&
+  Object.keys(json).length === ROW_MEMBERS
+const ROW_MEMBERS = 10
 
 export const isCommit = (json: unknown): json is CommitRow =>
   isObject(json) &&

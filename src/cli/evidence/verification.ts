@@ -1,4 +1,3 @@
-import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import { type Checkpoint, verifyNote } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
@@ -11,9 +10,10 @@ import {
   type EvidenceSource,
   type SignedRow,
 } from './chains.ts'
+import { type TrustedKeys, withKeys } from './key-set.ts'
 
 type Given = {
-  keys: readonly PublishedKey[]
+  trusted: TrustedKeys
   /** From elsewhere than the source, with signatures that were checked. */
   outside?: readonly Checkpoint[]
   onRow?: (seen: SignedRow) => Promise<void> | void
@@ -27,7 +27,7 @@ type Given = {
 export async function checkEvidence(
   context: CliContext,
   source: EvidenceSource,
-  { keys, outside = [], onRow, onCheckpoint }: Given,
+  { trusted, outside = [], onRow, onCheckpoint }: Given,
 ): Promise<CheckedChain[]> {
   const { tenantId, heads } = source
   const total = heads.reduce((sum, { size }) => sum + size, 0)
@@ -37,14 +37,12 @@ export async function checkEvidence(
   try {
     for (const head of heads) {
       const own: Checkpoint[] = []
-      for await (const checkpoint of source.checkpoints(head.chain)) {
-        // Made after the size of the chain was asked for, so about entries that are not looked at.
-        if (checkpoint.tree_size > head.size) continue
-        own.push(checkedNote(checkpoint, tenantId, keys))
+      for await (const checkpoint of source.checkpoints(head)) {
+        own.push(await checkedNote(checkpoint, tenantId, trusted))
         await onCheckpoint?.(checkpoint)
       }
       const checkpoints = [...outside, ...own]
-      const report = await checkChain({ tenantId, head, keys, checkpoints }, source.rows(head), async (row) => {
+      const report = await checkChain({ tenantId, head, trusted, checkpoints }, source.rows(head), async (row) => {
         seen += 1
         if (seen % 1_000 === 1) progress.show(`Checked ${seen - 1} of ${total} entries`)
         await onRow?.(row)
@@ -57,18 +55,18 @@ export async function checkEvidence(
   return checked
 }
 
-function checkedNote(
+async function checkedNote(
   { chain, tree_size, note }: CheckpointNote,
   tenantId: string,
-  keys: readonly PublishedKey[],
-): Checkpoint {
+  trusted: TrustedKeys,
+): Promise<Checkpoint> {
   const fail = (why: string) =>
     new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} does not hold: ${why}`, {
       code: 'CHECKPOINT_INVALID',
     })
   let checkpoint: Checkpoint
   try {
-    checkpoint = verifyNote(note, keys)
+    checkpoint = await withKeys(trusted, (keys) => verifyNote(note, keys))
   } catch (error) {
     throw fail(error instanceof Error ? error.message : String(error))
   }

@@ -49,6 +49,8 @@ export type Activity = {
   /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
   description: string
   severity?: 'warning'
+  /** `authorization`, which is kept for ever, unless it says otherwise. */
+  complianceCategory?: 'data_protection'
   /** The tenant whose log it goes to, where that is not the caller's. */
   tenantId?: string
   /** Further facts: which fields changed, to what. Never secrets. */
@@ -155,7 +157,7 @@ export function toEntryDraft(
     operation: activity.operation,
     severity: activity.severity ?? 'info',
     result: 'success',
-    compliance_category: 'authorization',
+    compliance_category: activity.complianceCategory ?? 'authorization',
     description: `External API: ${activity.description}`,
     request_id: requestId,
     endpoint,

@@ -50,7 +50,7 @@ export async function admit(
   input: ChatInput,
   caller: Caller,
   { db, providers, policies, guards }: AdmitDeps,
-  evidence: Pick<RequestFacts, 'policy' | 'payerId'>,
+  evidence: Pick<RequestFacts, 'policy' | 'payerId' | 'index'>,
 ): Promise<Admitted> {
   const { settings } = caller
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, stream, options } = input
@@ -71,14 +71,16 @@ export async function admit(
   const paying = payerOf(input, caller, db)
   const payer = paying instanceof Promise ? await paying : paying
   evidence.payerId = payer.id
-  const index = indexOf(input, caller, db)
+  const searched = indexOf(input, caller, db)
+  const index = searched instanceof Promise ? await searched : searched
+  evidence.index = index.name
   return {
     caller,
     payer,
     conversation,
     conversationId: input.conversationId ?? newConversationId(),
     chain,
-    index: index instanceof Promise ? await index : index,
+    index,
     useRag,
     policy,
     shield,

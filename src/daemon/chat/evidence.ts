@@ -3,11 +3,13 @@ import { GatewayError } from '../../shared/errors.ts'
 import { newBundleId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/time.ts'
 import { CLIENT_LEFT, type RequestEnd, type RequestFacts, toRequestEntry } from '../evidence/request-entry.ts'
+import type { Caller } from '../http/caller.ts'
 import { type RequestIds, toErrorReply } from '../http/error-response.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import type { RequestContext } from '../http/route.ts'
 import { ClaimLostError, type Ledger, type LedgerRecords } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
+import type { ProviderRegistry } from '../providers/registry.ts'
 import type { ChatInput } from './input.ts'
 import type { Surface } from './surface.ts'
 
@@ -23,7 +25,7 @@ export type Evidence = RequestFacts & {
 
 /** Begins the evidence of a request that is well-formed. Nothing is written yet. */
 export function beginEvidence(
-  input: Pick<ChatInput, 'chain' | 'index' | 'stream'>,
+  input: Pick<ChatInput, 'chain' | 'stream'>,
   surface: Surface,
   { caller, requestId, endpoint, bodySha256 }: Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'bodySha256'>,
   clock: Clock,
@@ -40,8 +42,8 @@ export function beginEvidence(
     payerId: caller.userId,
     startedAtMs: nowMs,
     requestSha256: bodySha256,
-    requestedModel: input.chain.models?.[0]?.model ?? input.chain.model ?? '',
-    index: input.index,
+    requestedModel: input.chain.models?.[0]?.model ?? input.chain.model ?? null,
+    index: null,
     streamed: input.stream,
     policy: undefined,
     inspectors: { canary: false, dlp: false, pii: false, policy: false, prompt_shield: false },
@@ -65,19 +67,35 @@ export function addEntry(records: LedgerRecords, evidence: Evidence, end: Reques
   records.evidence = records.evidence ? [...records.evidence, entry] : [entry]
 }
 
+/** Commits the entry of a request, with what is committed beside it. When that fails, nobody is told of a receipt. */
+export async function commitEntry(records: LedgerRecords, context: RequestIds, ledger: Ledger): Promise<void> {
+  try {
+    await ledger.commit(records)
+  } catch (error) {
+    context.bundleId = undefined
+    throw error
+  }
+}
+
 /**
  * Makes a refusal or failure durable before the caller learns of it; and `context` knows from then on what its evidence is
- * called. A request whose entry is in a commit already leaves no other, nor does one that another daemon has taken over.
+ * called. A request whose entry is in a commit already leaves no other, nor does one that another daemon has taken over, or
+ * one that was turned away before anything came of it.
  * @returns what the caller is to be told: `error`, or why a denial could not be recorded
  */
 export async function recordRefusal(
   error: unknown,
   evidence: Evidence,
-  context: RequestIds,
-  { ledger, clock, log }: { ledger: Ledger; clock: Clock; log: Log },
+  context: RequestIds & Pick<RequestContext, 'caller'>,
+  { ledger, providers, clock, log }: { ledger: Ledger; providers: ProviderRegistry; clock: Clock; log: Log },
 ): Promise<unknown> {
   if (evidence.isWritten || error instanceof ClaimLostError) return error
+  if (isTurnedAway(error, evidence)) {
+    context.bundleId = undefined
+    return error
+  }
   context.bundleId = evidence.bundleId
+  if (evidence.entitlements.length === 0) evidence.requestedModel = knownName(evidence, context.caller, providers)
   const isDenied = isDenial(error)
   const told = isOfClient(error) ? undefined : toldOf(error, evidence, context)
   const records = evidence.withRefusal
@@ -91,7 +109,7 @@ export async function recordRefusal(
     answered: undefined,
   })
   try {
-    await ledger.commit(records)
+    await commitEntry(records, context, ledger)
     return error
   } catch (cause) {
     if (isDenied) return cause
@@ -99,6 +117,31 @@ export async function recordRefusal(
     log.error({ error: cause, request_id: evidence.requestId }, 'the evidence of a failed request could not be stored')
     return error
   }
+}
+
+/**
+ * A busy gateway does not make itself busier with commits for those whom it has no place for. Where a model was asked before, or
+ * a guard has found something, there is an entry.
+ */
+const isTurnedAway = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
+  error instanceof GatewayError && error.code === 'OVERLOADED' && entitlements.length === 0 && incidents.length === 0
+
+/**
+ * What is kept of the name of a model that was not asked: all of it when somebody here has named it too, `<provider>/*` of
+ * a provider that takes any name, null when there is no such model. The rest is what a caller wrote.
+ */
+function knownName(
+  { requestedModel, policy }: Evidence,
+  { settings }: Caller,
+  providers: ProviderRegistry,
+): string | null {
+  const found = requestedModel === null ? undefined : providers.find(requestedModel)
+  if (requestedModel === null || !found) return null
+  const { allowedModels = [], deniedModels = [] } = policy?.document ?? {}
+  const isNamed =
+    found.provider.models !== undefined ||
+    [settings.allowedModels, allowedModels, deniedModels].some((names) => names.includes(requestedModel))
+  return isNamed ? requestedModel : `${found.provider.name}/*`
 }
 
 /** The error of a reply as the edge is going to word it. */

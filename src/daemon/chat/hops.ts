@@ -41,6 +41,8 @@ export function addHops(
       resourceId: failed.model,
       description: `failed over from "${failed.model}" to "${next}" (${facts.reason})`,
       severity: 'warning',
+      // It changed nobody's rights, and goes when the receipt does, which says the same.
+      complianceCategory: 'data_protection',
       metadata: facts,
     } as const
     evidence.push(toEntryDraft(actor, activity, nowMs))

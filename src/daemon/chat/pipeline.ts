@@ -44,6 +44,8 @@ export type ChatDeps = {
   billing: Billing
   /** Whether a caller's key is still good; the answer may be as old as those of the authenticator. */
   isAccepted: Authenticator['isAccepted']
+  /** Whether receipts are handed out: only then is said where. */
+  receipts: boolean
   clock: Clock
   log: Log
   failover: Failover
@@ -129,7 +131,7 @@ async function answerOnce(
   const payment = await deps.billing.reserve(order) // the most it can cost, or 429
   try {
     const opened = await openRecorded(screened, grounded, context, signal, deps) // the first model to speak
-    const envelope = toEnvelope(requestId, deps.clock.now(), { screened, grounded, payment, opened })
+    const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened })
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
     const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
     const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
@@ -195,7 +197,7 @@ const toOrder = (requestId: string, { caller, payer, chain }: Admitted, { call }
 
 function toEnvelope(
   id: string,
-  nowMs: number,
+  { clock, receipts }: Pick<ChatDeps, 'clock' | 'receipts'>,
   {
     screened,
     grounded,
@@ -208,7 +210,7 @@ function toEnvelope(
   const { attempt, attempts } = opened
   return {
     id,
-    created: Math.floor(nowMs / 1000),
+    created: Math.floor(clock.now() / 1000),
     model: attempt.modelId,
     metadata: {
       conversation_id: conversationId,
@@ -221,7 +223,10 @@ function toEnvelope(
       requested_model: chain.attempts[0].modelId,
       ...(chain.attempts.length > 1 && { failover: { occurred: attempt !== chain.attempts[0], attempts } }),
       ...(payment.fallback && { billing_fallback: payment.fallback }),
-      smltp: { bundle_id: evidence.bundleId, receipt_url: `${RECEIPTS_PATH}/${evidence.bundleId}` },
+      smltp: {
+        bundle_id: evidence.bundleId,
+        ...(receipts && { receipt_url: `${RECEIPTS_PATH}/${evidence.bundleId}` }),
+      },
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,

@@ -13,7 +13,7 @@ import type { Answer } from './answer.ts'
 import type { AnswerGuard } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
 import { attemptsWith, type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
-import { addEntry, CLIENT_LEFT_STATUS, errorWord, isOfClient, toldOf } from './evidence.ts'
+import { addEntry, CLIENT_LEFT_STATUS, commitEntry, errorWord, isOfClient, toldOf } from './evidence.ts'
 import { addHops } from './hops.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { ChatDeps } from './pipeline.ts'
@@ -85,7 +85,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
     addEntry(bill, evidence, end)
     if (replay) bill.idempotency = replay.toRow({ status: 200, ...kept })
     try {
-      await deps.ledger.commit(bill)
+      await commitEntry(bill, served.context, deps.ledger)
       payment.settled(charge)
     } catch (error) {
       answer.fail(toErrorFrame(error, traceId))
@@ -105,7 +105,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const [result, error] = [isBlocked ? 'denied' : 'failure', errorWord(refusal)] as const
   addEntry(bill, evidence, { atMs: now, latencyMs, result, status, error, responseSha256: sha256, answered })
   if (replay && isBlocked) bill.idempotency = replay.toRow({ status, contentType, body })
-  await deps.ledger.commit(bill)
+  await commitEntry(bill, served.context, deps.ledger)
   payment.settled(charge)
   if (!isBlocked) replay?.broke(refusal)
   if (admitted.stream) return answer.send()

@@ -42,7 +42,7 @@ export function createFreshCache<T extends object>({
   }
 
   async function loadNow(name: string): Promise<T> {
-    const loadedAtMs = clock.now()
+    const loadedAtMs = clock.monotonic()
     const startedIn = generation
     try {
       const value = await load(name)
@@ -59,7 +59,7 @@ export function createFreshCache<T extends object>({
   return {
     of(name) {
       const known = cache.get(name)
-      const ageMs = known ? clock.now() - known.loadedAtMs : maxAgeMs
+      const ageMs = known ? clock.monotonic() - known.loadedAtMs : maxAgeMs
       if (!known || ageMs >= maxAgeMs) return loadOnce(name)
       // When it fails, the next request finds out why.
       if (ageMs >= maxAgeMs / 2) loadOnce(name).catch(() => {})

@@ -129,20 +129,21 @@ const sqliteEngine: Engine = {
  */
 function withTextsApart(values: unknown[][], column: number): InsertParameters {
   // The library binds an empty buffer as NULL, so it never is.
-  const texts = [Buffer.from('.')]
+  let texts = '.'
   let bytes = 1
   for (const row of values) {
     const text = row[column]
     if (typeof text !== 'string') row.push(0)
     else {
-      const encoded = Buffer.from(text)
-      texts.push(encoded)
+      const length = Buffer.byteLength(text)
+      // The point keeps two halves of a surrogate pair apart, which would become one.
+      texts += `${text}.`
       row[column] = bytes + 1
-      row.push(encoded.length)
-      bytes += encoded.length
+      row.push(length)
+      bytes += length + 1
     }
   }
-  return [JSON.stringify(values), Buffer.concat(texts, bytes)]
+  return [JSON.stringify(values), Buffer.from(texts)]
 }
 
 const ROW_FAULTS: ReadonlySet<string> = new Set(['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'])

@@ -25,26 +25,29 @@ import { proveConsistency, proveInclusion, rootOfChain } from './proofs.ts'
 import { findCommits, listChains, readChain } from './store.ts'
 
 /**
- * The log itself, for whoever verifies it elsewhere (docs/evidence.md). One request reads up to EVIDENCE_PAGE rows, so these
- * count towards what a key may ask in all and not, as lists do, by the route.
+ * The log itself, for whoever verifies it elsewhere (docs/evidence.md). A check takes many requests, and must not use up
+ * what its key may do in a day.
  */
 export function chainRoutes({ db }: { db: Db }): Route[] {
-  const common: Pick<Route, 'method' | 'access' | 'errors' | 'tags'> = {
+  const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
     access: 'smltp-security',
+    rate: 'unmetered',
     errors: 'structured',
     tags: ['Transparency'],
   }
   const noSuchChain: ResponseDoc = { description: 'No chain of this tenant has this name', schema: StructuredError }
+  const hole: ResponseDoc = { description: 'The store lacks entries of the chain', schema: StructuredError }
 
-  /** @throws CHAIN_NOT_FOUND */
+  /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH for one of which only checkpoints are left */
   async function sizeOf(tenantId: string, chain: string): Promise<number> {
     const { size } = isChainName(chain) ? await findHead(db, tenantId, chain) : { size: 0 }
-    if (size === 0) throw new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
-    return size
+    if (size > 0) return size
+    const [checkpoint] = await listCheckpointsFrom(db, tenantId, chain, { from: 0, limit: 1 })
+    throw checkpoint ? broken(chain) : new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
   }
 
-  /** @throws CHAIN_NOT_FOUND, and VALIDATION_ERROR naming `field` for a size that the chain does not have */
+  /** @throws what sizeOf throws, and VALIDATION_ERROR naming `field` for a size that the chain does not have */
   async function requireSize(tenantId: string, chain: string, field: string, size: number): Promise<void> {
     const entries = await sizeOf(tenantId, chain)
     if (size > entries) throw invalidField(field, `The chain has ${entries} entries.`, size)
@@ -71,7 +74,11 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
       path: '/api/external/transparency/chains/{chain}/entries',
       summary: 'The rows of a chain, in order',
       query: ReadChainQuery,
-      responses: { 200: { description: 'Rows from `from` on', schema: ReadChainResponse }, 404: noSuchChain },
+      responses: {
+        200: { description: 'Rows from `from` on', schema: ReadChainResponse },
+        404: noSuchChain,
+        409: hole,
+      },
       async handle({ caller: { tenantId }, params: { chain = '' }, query }) {
         await sizeOf(tenantId, chain)
         const entries = (await readChain(db, tenantId, chain, query)).map(toShownRow)
@@ -116,15 +123,20 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
       path: '/api/external/transparency/proofs/inclusion',
       summary: 'Prove that an entry is in a chain of this size',
       query: ProveInclusionQuery,
-      responses: { 200: { description: 'The path (RFC 6962)', schema: InclusionProofResponse }, 404: noSuchChain },
+      responses: {
+        200: { description: 'The path (RFC 6962)', schema: InclusionProofResponse },
+        404: noSuchChain,
+        409: hole,
+      },
       async handle({ caller: { tenantId }, query: { chain, index, size } }) {
         await requireSize(tenantId, chain, 'size', size)
         if (index >= size) throw invalidField('index', 'index counts from 0 and must be below size.', index)
         const [row] = await readChain(db, tenantId, chain, { from: index, limit: 1 })
-        const path = await proveInclusion(db, tenantId, chain, index, size)
-        const leaf = leafHash(row?.entry_hash ?? '')
+        if (row?.seq !== index) throw broken(chain)
+        const path = await provenOf(chain, proveInclusion(db, tenantId, chain, index, size))
+        const leaf = leafHash(row.entry_hash)
         const root = rootOfInclusion(leaf, index, size, path)
-        if (!row || !root) throw new Error(`the tree of ${chain} does not hold its entry ${index}`)
+        if (!root) throw broken(chain)
         return reply(200, {
           ...{ chain, index, size },
           entry_hash: row.entry_hash,
@@ -139,21 +151,40 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
       path: '/api/external/transparency/proofs/consistency',
       summary: 'Prove that a chain of one size begins with what it was at another',
       query: ProveConsistencyQuery,
-      responses: { 200: { description: 'The path (RFC 6962)', schema: ConsistencyProofResponse }, 404: noSuchChain },
+      responses: {
+        200: { description: 'The path (RFC 6962)', schema: ConsistencyProofResponse },
+        404: noSuchChain,
+        409: hole,
+      },
       async handle({ caller: { tenantId }, query: { chain, from, to } }) {
         await requireSize(tenantId, chain, 'to', to)
         if (from > to) throw invalidField('from', 'from must not be larger than to.', from)
-        const path = await proveConsistency(db, tenantId, chain, from, to)
+        const path = await provenOf(chain, proveConsistency(db, tenantId, chain, from, to))
         return reply(200, {
           ...{ chain, from, to },
           path: path.map(toHex),
-          from_root: toHex(await rootOfChain(db, tenantId, chain, from)),
-          to_root: toHex(await rootOfChain(db, tenantId, chain, to)),
+          from_root: toHex(await provenOf(chain, rootOfChain(db, tenantId, chain, from))),
+          to_root: toHex(await provenOf(chain, rootOfChain(db, tenantId, chain, to))),
         } satisfies z.input<typeof ConsistencyProofResponse>)
       },
     }),
   ]
 }
+
+/** @throws EVIDENCE_MISMATCH when entries of the chain are missing in the store */
+async function provenOf<T>(chain: string, proof: Promise<T>): Promise<T> {
+  try {
+    return await proof
+  } catch (error) {
+    throw error instanceof RangeError ? broken(chain) : error
+  }
+}
+
+const broken = (chain: string) =>
+  new GatewayError(
+    'EVIDENCE_MISMATCH',
+    `The store lacks entries of the chain "${chain}": see GET /transparency/chain-integrity.`,
+  )
 
 const toHex = (hash: Buffer): string => hash.toString('hex')
 

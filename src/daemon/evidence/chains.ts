@@ -1,14 +1,11 @@
 import { commitText } from '../../shared/evidence/commit.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../shared/evidence/entry.ts'
-import { leafHash, treeRoot } from '../../shared/evidence/merkle.ts'
+import { rootOfEntries } from '../../shared/evidence/merkle.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import type { EvidenceCommitRow, EvidenceEntryRow } from '../db/tables.ts'
 import type { EntryDraft } from './entry-draft.ts'
 import type { Signer } from './signing-keys.ts'
-
-/** The chain of administrative changes; those of requests are called `requests-…`. */
-export const CHANGES_CHAIN = 'changes'
 
 /** Where a chain goes on: how many entries it has, and the hash of the last. */
 export type ChainHead = { size: number; hash: string }
@@ -56,13 +53,8 @@ export function signCommit(
   signer: Signer,
   nowMs: number,
 ): EvidenceCommitRow {
-  const hashes: Buffer[] = []
-  let leaves = ''
-  for (const { entry_hash } of entries) {
-    hashes.push(leafHash(entry_hash))
-    leaves += entry_hash
-  }
-  const row = { id, signer: signer.name, tree_size: entries.length, root: treeRoot(hashes).toString('hex') }
+  const hashes = entries.map(({ entry_hash }) => entry_hash)
+  const row = { id, signer: signer.name, tree_size: entries.length, root: rootOfEntries(hashes) }
   return {
     id,
     created_at: isoTime(nowMs),
@@ -70,7 +62,7 @@ export function signCommit(
     signer: signer.name,
     tree_size: row.tree_size,
     root: row.root,
-    leaves,
+    leaves: hashes.join(''),
     signature: signer.sign(commitText(row)).toString('base64'),
   }
 }

@@ -1,10 +1,11 @@
+import { CHANGES_CHAIN } from '../../shared/evidence/entry.ts'
 import { newCommitId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { insertRows } from '../db/insert-rows.ts'
 import type { EvidenceEntryRow } from '../db/tables.ts'
 import { lockTenant } from '../db/tenant-lock.ts'
-import { CHANGES_CHAIN, type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
+import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
 import type { EntryDraft } from './entry-draft.ts'
 import type { SigningKeys } from './signing-keys.ts'
 

@@ -4,9 +4,13 @@ import { ENTITLEMENT_SECONDS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Entitle } from '../providers/provider.ts'
 
-/** What became of an entitlement: why it was refused, or that the call was let go; `unused` when nothing was sent. */
+/**
+ * What became of an entitlement: why it was refused, or that the call was let go. Nothing was sent when it is `unused`, or
+ * `unchecked`: used, but nobody could say whether the key is good.
+ */
 export type EntitlementVerdict =
   | 'unused'
+  | 'unchecked'
   | 'allowed'
   | 'expired'
   | 'model_mismatch'
@@ -70,7 +74,7 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       const accepted = terms.isAccepted()
       if (!(accepted instanceof Promise)) return decide(accepted ? 'allowed' : 'revoked')
       // Taken already: what is looked up must not leave time for another use.
-      entitlement.verdict = 'revoked'
+      entitlement.verdict = 'unchecked'
       return accepted.then((isGood) => decide(isGood ? 'allowed' : 'revoked'))
     }
 

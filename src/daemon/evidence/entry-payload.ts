@@ -8,21 +8,23 @@ export type LoggedPayload = {
   severity: 'info' | 'warning' | 'error' | 'critical'
   result: 'success' | 'denied' | 'failure'
   compliance_category: string
-  description: string
   request_id: string
   endpoint: string
   actor: 'key' | 'operator'
   user_id: string | null
   key_id: string | null
-  resource_type: string | null
-  resource_id: string | null
   metadata: Record<string, unknown>
+  /** Changes have these three. */
+  description?: string
+  resource_type?: string
+  resource_id?: string
   bundle_id?: string
+  error?: string
   mode?: string
   status?: number
   model?: string | null
-  requested_model?: string
-  index?: string
+  requested_model?: string | null
+  index?: string | null
   policy?: object
   attempts?: readonly { model: string; status: string; reason?: string; latency_ms: number }[]
   usage?: object
@@ -31,6 +33,28 @@ export type LoggedPayload = {
   times?: { started_at: string; first_token_ms: number | null; latency_ms: number }
 }
 
-/** What an entry says; undefined once it was expunged. */
-export const payloadOf = ({ payload }: Pick<EvidenceEntryRow, 'payload'>): LoggedPayload | undefined =>
-  payload === null ? undefined : (JSON.parse(payload) as LoggedPayload)
+/** What an entry says; undefined once it was expunged, and for one that was changed so that nobody can read it. */
+export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): LoggedPayload | undefined {
+  if (payload === null) return undefined
+  try {
+    return JSON.parse(payload) as LoggedPayload
+  } catch {
+    return undefined
+  }
+}
+
+/** What was done, in a sentence. That of a request follows from the rest of it, so it is not kept. */
+export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
+  if (description !== undefined) return description
+  const what = operation === 'embedding' ? 'embedding' : 'chat'
+  const how = result === 'success' ? 'answered' : result === 'denied' ? 'refused' : 'failed'
+  const why = error === undefined ? '' : ` (${error})`
+  const model = requested_model === null ? '' : ` with "${requested_model}"`
+  return `External API: ${how} ${what}${model}${why}`
+}
+
+/** What it was done to: of a request, the model that was asked for. */
+export const resourceOf = ({ kind, resource_type, resource_id, requested_model }: LoggedPayload) =>
+  kind === 'request' && requested_model !== undefined
+    ? { resourceType: 'model', resourceId: requested_model }
+    : { resourceType: resource_type ?? null, resourceId: resource_id ?? null }

@@ -38,7 +38,7 @@ export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
 
   async function findingsOf(tenantId: string): Promise<ChainFindings[]> {
     const findings: ChainFindings[] = []
-    for (const checked of await verifyTenant(db, tenantId, await keys.published())) {
+    for (const checked of await verifyTenant(db, tenantId, await keys.published(), keys.published)) {
       const { chain, firstBad } = checked
       const [bad] = firstBad ? await readChain(db, tenantId, chain, { from: firstBad.seq, limit: 1 }) : []
       findings.push({ ...checked, entryId: bad?.seq === firstBad?.seq ? (bad?.id ?? null) : null })

@@ -11,10 +11,14 @@ export type Period = { startDate?: string | undefined; endDate?: string | undefi
  * @throws VALIDATION_ERROR for one that ends before it starts
  */
 export function windowOf({ startDate, endDate }: Period, nowMs: number) {
-  const end = endDate ?? isoTime(nowMs)
+  // The clock of whoever asks, or of another daemon, may be ahead of this one.
+  const end = endDate ?? latest(isoTime(nowMs), startDate)
   const start = startDate ?? isoTime(Date.parse(end) - LOG_WINDOW_DAYS * DAY_MS)
-  if (endDate !== undefined && start > end) {
+  if (start > end) {
     throw invalidField('startDate', 'startDate must not be after endDate.', startDate)
   }
   return { shown: { startDate: start, endDate: end }, filter: { startDate: start, endDate } }
 }
+
+const latest = (now: string, startDate: string | undefined): string =>
+  startDate !== undefined && startDate > now ? startDate : now

@@ -27,7 +27,7 @@ export const PAGE_HEADERS: Record<string, string> = {
 
 /** A public proof for people; the same facts as its JSON. */
 export function proofPage({ bundle_id, layer1, layer2, layer3 }: PublicProof): string {
-  const isWhole = layer2.state === 'verified'
+  const isWhole = [layer1, layer2, layer3].every(({ state }) => state !== 'failed')
   return page(
     'Evidence of a request',
     `<p>${isWhole ? 'This request is on record, and its record is signed.' : 'The record of this request does not hold.'}</p>
@@ -39,16 +39,18 @@ export function proofPage({ bundle_id, layer1, layer2, layer3 }: PublicProof): s
 <p>The Merkle tree of what was written at once, and the signature over its root.</p>
 <dl>${facts({ ...layer2, path: layer2.path.join(' ') })}</dl>
 <h2>3. The log: ${escapeHtml(layer3.state)}</h2>
-<p>${
-      layer3.state === 'anchored'
-        ? 'The first signed checkpoint of the log that covers the entry.'
-        : 'No checkpoint covers the entry yet. They are made every hour, or after 1,000 entries.'
-    }</p>
+<p>${LOG_STATES[layer3.state]}</p>
 <dl>${layer3.note === null ? '' : facts({ ...layer3, path: layer3.path.join(' '), note: null })}</dl>
 ${layer3.note === null ? '' : `<pre>${escapeHtml(layer3.note)}</pre>`}
 <p>The keys that sign are at <a href="/.well-known/aigw-keys.json">/.well-known/aigw-keys.json</a>, these facts as JSON
 at <a href="/api/public/verify/${encodeURIComponent(bundle_id)}">/api/public/verify/${escapeHtml(bundle_id)}</a>.</p>`,
   )
+}
+
+const LOG_STATES: Record<PublicProof['layer3']['state'], string> = {
+  anchored: 'The first signed checkpoint of the log that covers the entry.',
+  pending: 'No checkpoint covers the entry yet. They are made every hour, or after 1,000 entries.',
+  failed: 'The entry is not what the checkpoints of its log vouch for.',
 }
 
 /** A page that says why there is nothing to show. */

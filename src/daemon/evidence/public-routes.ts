@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import { ERRORS, GatewayError } from '../../shared/errors.ts'
-import { toKeySet } from '../../shared/evidence/keys.ts'
-import { EVIDENCE_KEY_CACHE_MS, KEY_SET_MAX_AGE_SECONDS, PUBLIC_PROOF_RATE } from '../../shared/spec-limits.ts'
+import { type PublishedKey, toKeySet } from '../../shared/evidence/keys.ts'
+import { KEY_SET_MAX_AGE_SECONDS, PUBLIC_PROOF_RATE } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import { KeySetResponse, type PublicProof, PublicProofResponse } from '../../shared/wire/evidence.ts'
 import type { Db } from '../db/database.ts'
-import { createFreshCache } from '../db/fresh-cache.ts'
+import type { FreshCache } from '../db/fresh-cache.ts'
 import { createAddressRate } from '../http/address-rate.ts'
 import { clientAddress, createAddressList } from '../http/client-address.ts'
 import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
@@ -20,16 +20,16 @@ export type PublicRouteDeps = {
   db: Db
   clock: Clock
   keys: Pick<SigningKeys, 'published'>
+  /** What is published as it is, or was a moment ago: whoever reads it may be anyone, and need not ask the store. */
+  keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
   /** Addresses and blocks of proxies whose X-Forwarded-For is believed; none by default. */
   trustedProxies?: readonly string[] | undefined
 }
 
 /** What is open to everyone: the proof that a request is on record, and the keys to check it with (named-endpoints §12). */
-export function publicEvidenceRoutes({ db, clock, keys, trustedProxies = [] }: PublicRouteDeps): Route[] {
+export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies = [] }: PublicRouteDeps): Route[] {
   const rate = createAddressRate({ clock, ...PUBLIC_PROOF_RATE })
   const proxies = createAddressList(trustedProxies)
-  // Whoever reads them may be anyone, and need not ask the store.
-  const published = createFreshCache({ clock, maxAgeMs: EVIDENCE_KEY_CACHE_MS, load: () => keys.published() })
   let running = 0
 
   /** @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and what refuses strangers who ask too much: RATE_LIMIT_EXCEEDED, OVERLOADED */
@@ -94,11 +94,19 @@ export function publicEvidenceRoutes({ db, clock, keys, trustedProxies = [] }: P
       ...common,
       path: '/.well-known/aigw-keys.json',
       summary: 'The public keys that evidence is and was signed with',
-      responses: { 200: { description: 'Active and retired keys (RFC 7517)', schema: KeySetResponse } },
-      handle: async () =>
-        reply(200, toKeySet(await published.of('')), {
+      responses: {
+        200: { description: 'Active and retired keys (RFC 7517)', schema: KeySetResponse },
+        429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
+      },
+      async handle({ request }) {
+        // Whoever met a kid that they do not know asks so: another daemon may have rotated the key just now.
+        const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
+        const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
+        if (waitSeconds !== undefined) throw tooOften(waitSeconds)
+        return reply(200, toKeySet(isAnew ? await keys.published() : await keySet.of('')), {
           'cache-control': `public, max-age=${KEY_SET_MAX_AGE_SECONDS}`,
-        }),
+        })
+      },
     }),
   ]
 }

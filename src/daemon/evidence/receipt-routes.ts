@@ -26,6 +26,7 @@ export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Ro
           description: "Unknown, expunged, another user's, or receipts are switched off",
           schema: FlatError,
         },
+        409: { description: 'The store no longer holds the commit that the request was signed in', schema: FlatError },
       },
       async handle({ caller, params: { bundleId = '' } }) {
         requireBundleId(bundleId)
@@ -33,7 +34,7 @@ export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Ro
         const payload = entry && payloadOf(entry)
         if (!entry || payload?.kind !== 'request' || !mayRead(caller, payload.user_id)) throw noReceipt()
         const commit = await findCommit(db, entry.commit_id)
-        if (!commit) throw new Error(`the commit ${entry.commit_id} of ${bundleId} is not in the store`)
+        if (commit?.leaves[entry.leaf_index] !== entry.entry_hash) throw noProof(entry.chain)
         return reply(200, { success: true, receipt: toReceipt(payload, entry, commit) })
       },
     }),
@@ -53,4 +54,10 @@ const noReceipt = () =>
   new GatewayError(
     'RECEIPT_NOT_FOUND',
     'There is no receipt for this id. What happened is in the audit chain: see GET /transparency/entries.',
+  )
+
+const noProof = (chain: string) =>
+  new GatewayError(
+    'EVIDENCE_MISMATCH',
+    `The commit that proves this request is not in the log as it was written: see GET /transparency/chain-integrity, chain "${chain}".`,
   )

@@ -25,8 +25,9 @@ export type RequestFacts = {
   payerId: string
   startedAtMs: number
   requestSha256: string
-  requestedModel: string
-  index: string
+  /** Callers choose these two, and entries of refusals are kept for ever: they are only told as far as they are known here. */
+  requestedModel: string | null
+  index: string | null
   streamed: boolean
   /** Undefined until it is known. */
   policy: AppliedPolicy | undefined
@@ -70,25 +71,24 @@ export type RequestEnd = {
  * The entry that a governed request leaves, which is its receipt (docs/evidence.md, Receipts). It holds ids, names of models,
  * policies, indexes and rules, counts, hashes and times; nothing that was said.
  *
- * Every request pays for this, so its canonical JSON (RFC 8785) is written straight away, members in their order.
+ * Every request pays for this, so its canonical JSON (RFC 8785) is written straight away, members in their order, and what
+ * can be told from the rest is left out: two of them fit into a page of SQLite, so that a request costs half of one.
  */
 export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {
   const { policy } = facts
   const { answered } = end
   const denied = end.result === 'denied'
   const issuedAt = isoTime(end.atMs)
-  const requestedModel = toText(facts.requestedModel)
   const payload =
     `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",` +
     `"compliance_category":"${denied ? 'security' : 'data_protection'}","cost":${costOf(answered)},` +
-    `"description":${descriptionOf(facts, end, requestedModel)},"documents_retrieved":${facts.documentsRetrieved},` +
-    `"endpoint":"${facts.endpoint}","index":${toText(facts.index)},"inspection":${inspectionOf(facts)},` +
+    `"documents_retrieved":${facts.documentsRetrieved},"endpoint":"${facts.endpoint}",` +
+    `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${toTextOrNull(facts.index)},"inspection":${inspectionOf(facts)},` +
     `"issued_at":"${issuedAt}","key_id":"${facts.keyId}","kind":"request","metadata":${metadataOf(facts, end)},` +
-    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${answered ? toText(answered.model) : 'null'},` +
+    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${toTextOrNull(answered?.model ?? null)},` +
     `"operation":"${facts.operation}","outcome":"${denied ? 'denied' : 'allowed'}","policy":${policyOf(policy)},` +
-    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${requestedModel},` +
-    `"resource_id":${requestedModel},"resource_type":"model","response_sha256":${toHash(end.responseSha256)},` +
-    `"result":"${end.result}","severity":"${severityOf(end)}","status":${end.status},` +
+    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${toTextOrNull(facts.requestedModel)},` +
+    `"response_sha256":${toHash(end.responseSha256)},"result":"${end.result}","severity":"${severityOf(end)}","status":${end.status},` +
     `"times":{"first_token_ms":${answered?.firstTokenMs ?? null},"latency_ms":${end.latencyMs},` +
     `"started_at":"${isoTime(facts.startedAtMs)}"},"type":"api_access","usage":${usageOf(answered)},` +
     `"user_id":"${facts.userId}","version":1}`
@@ -99,10 +99,8 @@ function attemptsOf({ attempts, entitlements }: RequestFacts): string {
   let all = ''
   for (let at = 0; at < attempts.length; at++) {
     const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
-    const entitlement = entitlements[at]
     all +=
-      `${at === 0 ? '' : ','}{"body_sha256":${toHash(entitlement?.bodySha256 ?? null)},` +
-      `"entitlement":${entitlementOf(entitlement)},"latency_ms":${latency_ms},"model":${toText(model)},` +
+      `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
       `${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
   }
   return all
@@ -126,24 +124,18 @@ const costOf = (answered: Answered | undefined): string =>
 function usageOf(answered: Answered | undefined): string {
   if (!answered) return 'null'
   const { cacheReadTokens, cacheWriteTokens, estimated, inputTokens, outputTokens, reasoningTokens } = answered.usage
+  const read = cacheReadTokens === 0 ? '' : `"cache_read_tokens":${cacheReadTokens},`
+  const written = cacheWriteTokens === 0 ? '' : `"cache_write_tokens":${cacheWriteTokens},`
+  const reasoned = reasoningTokens === 0 ? '' : `,"reasoning_tokens":${reasoningTokens}`
   return (
-    `{"cache_read_tokens":${cacheReadTokens},"cache_write_tokens":${cacheWriteTokens},"estimated":${estimated},` +
-    `"input_tokens":${inputTokens},"output_tokens":${outputTokens},"reasoning_tokens":${reasoningTokens}}`
+    `{${read}${written}"estimated":${estimated},` +
+    `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}}`
   )
 }
 
-/** @param requestedModel as JSON */
-function descriptionOf({ operation }: RequestFacts, { result, error }: RequestEnd, requestedModel: string): string {
-  const what = operation === 'embedding' ? 'embedding' : 'chat'
-  const how = result === 'success' ? 'answered' : result === 'denied' ? 'refused' : 'failed'
-  const why = error === undefined ? '' : ` (${error})`
-  return `"External API: ${how} ${what} with \\"${requestedModel.slice(1, -1)}\\"${why}"`
-}
-
-function metadataOf({ streamed, payerId, userId }: RequestFacts, { answered, error }: RequestEnd): string {
-  const failure = error === undefined ? '' : `"error":"${error}",`
+function metadataOf({ streamed, payerId, userId }: RequestFacts, { answered }: RequestEnd): string {
   const payer = payerId === userId ? '' : `"payer_id":"${payerId}",`
-  return `{"ending":${answered ? `"${answered.outcome}"` : 'null'},${failure}${payer}"streamed":${streamed}}`
+  return `{"ending":${answered ? `"${answered.outcome}"` : 'null'},${payer}"streamed":${streamed}}`
 }
 
 const severityOf = ({ result, error }: RequestEnd): string => {
@@ -164,8 +156,8 @@ function inspectionOf({ inspectors, incidents }: RequestFacts): string {
   return `${all}}`
 }
 
-const CLEAN = toCanonicalJson({ hits: 0, rules: {}, verdict: 'clean' })
-const NOT_RUN = toCanonicalJson({ hits: 0, rules: {}, verdict: 'not_run' })
+const CLEAN = toCanonicalJson({ verdict: 'clean' })
+const NOT_RUN = toCanonicalJson({ verdict: 'not_run' })
 
 function foundBy(incidents: readonly GuardIncident[]): string {
   const rules: Record<string, number> = Object.create(null)
@@ -189,6 +181,8 @@ function verdictOf(incidents: readonly GuardIncident[]): 'logged' | 'changed' | 
   if (done.some(({ action }) => action === 'block')) return 'blocked'
   return done.length > 0 ? 'changed' : 'logged'
 }
+
+const toTextOrNull = (text: string | null): string => (text === null ? 'null' : toText(text))
 
 const toHash = (hash: string | null): string => (hash === null ? 'null' : `"${hash}"`)
 

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
+import { CHANGES_CHAIN } from '../../shared/evidence/entry.ts'
 import { EVIDENCE_EXPUNGE_ROWS } from '../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
-import { CHANGES_CHAIN } from './chains.ts'
 
 /** What is kept for as long as the log is. */
 const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])

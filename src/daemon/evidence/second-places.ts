@@ -27,18 +27,30 @@ export function createSecondPlaces({ file, url, log }: SecondPlaceOptions): Seco
   /** By chain, the last note that was not posted yet: it covers those before it. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
+  let hasNew = false
 
-  /** Until everything is posted or one fails, which is then tried again with the next checkpoint. */
+  /** Each note once, and again while there are new ones; what fails is tried again with the next checkpoint. */
   async function postAll(place: string): Promise<void> {
-    for (const [origin, note] of waiting) {
-      try {
-        await post(place, note)
-        if (waiting.get(origin) === note) waiting.delete(origin)
-      } catch (error) {
-        log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
-        return
+    do {
+      hasNew = false
+      for (const [origin, note] of [...waiting]) {
+        try {
+          await post(place, note)
+          if (waiting.get(origin) === note) waiting.delete(origin)
+        } catch (error) {
+          log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
+          // A place that answers may take the others; one that does not would cost EVIDENCE_POST_MS for each.
+          if (!(error instanceof RefusedNoteError)) return putLast(origin)
+        }
       }
-    }
+    } while (hasNew)
+  }
+
+  /** So that the next round begins with others, if this one is what the place does not answer to. */
+  function putLast(origin: string): void {
+    const note = waiting.get(origin)
+    waiting.delete(origin)
+    if (note !== undefined) waiting.set(origin, note)
   }
 
   return {
@@ -52,6 +64,7 @@ export function createSecondPlaces({ file, url, log }: SecondPlaceOptions): Seco
       if (url === undefined) return
       const origin = note.slice(0, note.indexOf('\n'))
       if (waiting.has(origin) || waiting.size < NOTES_WAITING) waiting.set(origin, note)
+      hasNew = true
       posting ??= postAll(url).finally(() => {
         posting = undefined
       })
@@ -62,6 +75,11 @@ export function createSecondPlaces({ file, url, log }: SecondPlaceOptions): Seco
   }
 }
 
+class RefusedNoteError extends Error {
+  override name = 'RefusedNoteError'
+}
+
+/** @throws RefusedNoteError when it is answered with anything but success, and what the network throws */
 async function post(url: string, note: string): Promise<void> {
   const { statusCode, body } = await request(url, {
     method: 'POST',
@@ -70,7 +88,7 @@ async function post(url: string, note: string): Promise<void> {
     signal: AbortSignal.timeout(EVIDENCE_POST_MS),
   })
   await body.dump()
-  if (statusCode < 200 || statusCode > 299) throw new Error(`it was answered with ${statusCode}`)
+  if (statusCode < 200 || statusCode > 299) throw new RefusedNoteError(`it was answered with ${statusCode}`)
 }
 
 /** On the disk when this returns. An empty line ends each note. */

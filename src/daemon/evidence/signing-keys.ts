@@ -7,6 +7,7 @@ import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { engineOf } from '../db/engine.ts'
 import type { EvidenceKeyRow } from '../db/tables.ts'
+import type { Log } from '../log.ts'
 import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../secrets/seal.ts'
 
 /** The key that signs now. */
@@ -38,15 +39,19 @@ export type SigningKeyOptions = {
   /** Of keys that are made from now on; undefined: as the last one, or a random one. */
   name: string | undefined
   clock: Clock
+  log?: Pick<Log, 'error'>
 }
 
 /** Opens the keys of this store, and makes the first. @throws SealBrokenError */
-export async function openSigningKeys(db: Db, { masterKey, name, clock }: SigningKeyOptions): Promise<SigningKeys> {
+export async function openSigningKeys(
+  db: Db,
+  { masterKey, name, clock, log }: SigningKeyOptions,
+): Promise<SigningKeys> {
   const isShared = engineOf(db).name === 'postgres'
   let known: { signer: Signer; loadedAtMs: number } | undefined
 
   // Nobody else rotates the keys of a file.
-  const isFresh = (loadedAtMs: number) => !isShared || clock.now() - loadedAtMs < EVIDENCE_KEY_CACHE_MS
+  const isFresh = (loadedAtMs: number) => !isShared || clock.monotonic() - loadedAtMs < EVIDENCE_KEY_CACHE_MS
   const freshSigner = () => (known !== undefined && isFresh(known.loadedAtMs) ? known.signer : undefined)
 
   async function load(from: Db): Promise<Signer> {
@@ -56,7 +61,7 @@ export async function openSigningKeys(db: Db, { masterKey, name, clock }: Signin
   }
 
   async function loadAndKeep(): Promise<Signer> {
-    const loadedAtMs = clock.now()
+    const loadedAtMs = clock.monotonic()
     const signer = await load(db)
     known = { signer, loadedAtMs }
     return signer
@@ -70,9 +75,14 @@ export async function openSigningKeys(db: Db, { masterKey, name, clock }: Signin
 
   await db.transaction().execute(async (tx) => {
     await lockKeys(tx)
+    const isFirst = !(await hasKeys(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
-    await signWhatIsUnsigned(tx, toSigner(masterKey, row), clock)
+    // Fails now, and not with the first request, if the master key is another one.
+    const signer = toSigner(masterKey, row)
+    if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
+  const unsigned = await countUnsigned(db)
+  if (unsigned > 0) log?.error({ unsigned }, 'commits of evidence have no signature: somebody has written to the store')
 
   return {
     current: () => freshSigner() ?? loadAndKeep(),
@@ -111,7 +121,22 @@ async function lockKeys(tx: Db): Promise<void> {
 const findCurrent = (db: Db): Promise<EvidenceKeyRow | undefined> =>
   db.selectFrom('evidence_keys').selectAll().where('retired_at', 'is', null).executeTakeFirst()
 
-/** Signs the entries that a migration has taken over. */
+const hasKeys = async (db: Db): Promise<boolean> =>
+  (await db.selectFrom('evidence_keys').select('kid').limit(1).executeTakeFirst()) !== undefined
+
+async function countUnsigned(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('evidence_commits')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('signature', '=', '')
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+/**
+ * Signs the entries that a migration has taken over. Only the first key of a store does: whatever has no signature later is
+ * not of ours, and to sign it would make a forgery genuine.
+ */
 async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx
     .selectFrom('evidence_commits')

@@ -65,7 +65,7 @@ export type StoredChain = {
   checkpoint: EvidenceCheckpointRow | undefined
 }
 
-/** The chains of a tenant that have entries, by name. */
+/** The chains of a tenant that have entries, or had some when a checkpoint was made, by name. */
 export async function listChains(db: Db, tenantId: string): Promise<StoredChain[]> {
   const chains: StoredChain[] = []
   for (const { chain, size, checkpointed } of await measureChains(db, tenantId)) {
@@ -86,7 +86,10 @@ export type MeasuredChain = {
   waiting_since: string | null
 }
 
-/** How long the chains of one tenant, or of all, are. Reads a few rows of each chain, however long it is. */
+/**
+ * How long the chains of one tenant, or of all, are; 0 for one that is gone and has left its checkpoints. Reads a few rows of
+ * each chain, however long it is.
+ */
 export async function measureChains(db: Db, tenantId?: string): Promise<MeasuredChain[]> {
   const only = tenantId === undefined ? sql`` : sql`where id = ${tenantId}`
   const { rows } = await sql<MeasuredChain>`
@@ -96,19 +99,15 @@ export async function measureChains(db: Db, tenantId?: string): Promise<Measured
     ) as waiting_since
     from (
       with recursive chains (tenant_id, chain) as (
-        select id, (select min(chain) from evidence_entries where tenant_id = tenants.id) from tenants ${only}
+        select id, ${firstChain(sql`tenants.id`, sql`''`)} from tenants ${only}
         union all
-        select tenant_id, (
-          select min(next.chain) from evidence_entries as next
-          where next.tenant_id = chains.tenant_id and next.chain > chains.chain
-        )
-        from chains where chain is not null
+        select tenant_id, ${firstChain(sql`chains.tenant_id`, sql`chains.chain`)} from chains where chain is not null
       )
       select tenant_id, chain,
-        (
+        coalesce((
           select max(seq) + 1 from evidence_entries as entry
           where entry.tenant_id = chains.tenant_id and entry.chain = chains.chain
-        ) as size,
+        ), 0) as size,
         coalesce((
           select max(tree_size) from evidence_checkpoints as made
           where made.tenant_id = chains.tenant_id and made.chain = chains.chain
@@ -118,6 +117,15 @@ export async function measureChains(db: Db, tenantId?: string): Promise<Measured
     order by tenant_id, chain`.execute(db)
   return rows
 }
+
+/** The first chain of a tenant by name that comes after another. */
+const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) => sql`(
+  select min(first) from (
+    select min(chain) as first from evidence_entries as entry where entry.tenant_id = ${tenantId} and entry.chain > ${after}
+    union all
+    select min(chain) from evidence_checkpoints as made where made.tenant_id = ${tenantId} and made.chain > ${after}
+  ) as either
+)`
 
 /** Entries of a chain by their places, from `from` on; fewer than `limit` at its end. */
 export const readChain = (
@@ -194,6 +202,15 @@ export type EntryFilter = {
 /** Where a search looks; `actor` is the ids of user and key. */
 export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
 
+const MEMBERS: Record<SearchedPart, readonly string[]> = {
+  // That of a request is made of these (entry-payload.ts).
+  description: ['description', 'requested_model', 'error'],
+  operation: ['operation'],
+  endpoint: ['endpoint'],
+  type: ['type'],
+  actor: ['user_id', 'key_id'],
+}
+
 const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint']
 
 /**
@@ -255,7 +272,7 @@ function matching(db: Db, tenantId: string, filter: EntryFilter) {
     found = found.where(({ between }) => between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
   }
   if (search !== undefined) {
-    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => (part === 'actor' ? ['user_id', 'key_id'] : [part]))
+    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => MEMBERS[part])
     found = found.where(({ or }) => or(parts.map((part) => holds(member(db, part), search))))
   }
   return found

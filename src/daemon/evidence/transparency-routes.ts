@@ -9,6 +9,7 @@ import {
   ComplianceReportQuery,
   ComplianceReportResponse,
   ENTRY_STATUSES,
+  EXPUNGED_STATUS,
   type FoundEntry,
   ListEntriesQuery,
   ListEntriesResponse,
@@ -31,16 +32,16 @@ export type TransparencyDeps = {
   db: Db
   clock: Clock
   integrity: Integrity
-  /** Published checkpoints that the store did not agree with when the daemon started: of whatever tenant they are. */
-  lostHistory: readonly unknown[]
+  /** Whether the store did not agree with a checkpoint, at the start or when the next was due, of whatever tenant: known once they are compared. */
+  isDoubted(): Promise<boolean>
 }
 
 /** The log of a tenant as its administrators look at it and have it checked (named-endpoints §12). */
-export function transparencyRoutes({ db, clock, integrity, lostHistory }: TransparencyDeps): Route[] {
+export function transparencyRoutes({ db, clock, integrity, isDoubted }: TransparencyDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
     access: 'smltp-security',
-    rate: 'read',
+    rate: 'unmetered',
     errors: 'structured',
     tags: ['Transparency'],
   }
@@ -53,8 +54,10 @@ export function transparencyRoutes({ db, clock, integrity, lostHistory }: Transp
       async handle({ caller: { tenantId } }) {
         const chains = await listChains(db, tenantId)
         const known = integrity.last(tenantId)
+        const isCut = chains.some(({ size, checkpoint }) => checkpoint !== undefined && checkpoint.tree_size > size)
+        const isDegraded = isCut || known?.chainIntegrity === 'violated' || (await isDoubted())
         return reply(200, {
-          status: known?.chainIntegrity === 'violated' || lostHistory.length > 0 ? 'degraded' : 'operational',
+          status: isDegraded ? 'degraded' : 'operational',
           timestamp: isoTime(clock.now()),
           auditSystem: {
             totalEntries: chains.reduce((sum, { size }) => sum + size, 0),
@@ -186,7 +189,7 @@ function toFoundEntry(entry: EvidenceEntryRow): FoundEntry {
     timestamp: entry.created_at,
     event: payload?.type ?? EXPUNGED,
     actor: payload ? (payload.user_id ?? payload.actor) : null,
-    status: !payload || payload.result === 'success' ? SUCCESS : ERROR,
+    status: payload ? (payload.result === 'success' ? SUCCESS : ERROR) : EXPUNGED_STATUS,
     details: payload ?? {},
   }
 }

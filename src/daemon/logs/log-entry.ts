@@ -1,6 +1,6 @@
 import { type ActivityLog, EXPUNGED } from '../../shared/wire/logs.ts'
 import type { EvidenceEntryRow } from '../db/tables.ts'
-import { type LoggedPayload, payloadOf } from '../evidence/entry-payload.ts'
+import { descriptionOf, type LoggedPayload, payloadOf, resourceOf } from '../evidence/entry-payload.ts'
 
 /** What is shown of a user beside what they did. */
 export type UserName = { id: string; name: string; email: string }
@@ -18,7 +18,7 @@ export function toLogEntry(
     timestamp,
     type: payload.type,
     severity: payload.severity,
-    description: payload.description,
+    description: descriptionOf(payload),
     user: users.get(payload.user_id ?? '') ?? null,
     metadata: {
       ...payload.metadata,
@@ -30,8 +30,7 @@ export function toLogEntry(
     },
     complianceCategory: payload.compliance_category,
     outcome: payload.result,
-    resourceType: payload.resource_type,
-    resourceId: payload.resource_id,
+    ...resourceOf(payload),
   }
 }
 
@@ -41,6 +40,7 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   status: payload.status,
   model: payload.model,
   requestedModel: requested_model,
+  ...(payload.error !== undefined && { error: payload.error }),
   index: payload.index,
   policy: payload.policy,
   attempts: attempts.map(({ model, status, reason, latency_ms }) => ({
@@ -58,12 +58,12 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
 /** Hashes are all that is left of an entry whose content was expunged. */
 const GONE = {
   type: EXPUNGED,
-  severity: 'info',
-  description: 'The content of this entry was expunged when its time was over',
+  severity: null,
+  description: 'The content of this entry was expunged',
   user: null,
   metadata: {},
-  complianceCategory: 'data_protection',
-  outcome: 'success',
+  complianceCategory: null,
+  outcome: null,
   resourceType: null,
   resourceId: null,
 } as const

@@ -1,5 +1,5 @@
 import { type CommitRow, commitProblem } from './commit.ts'
-import { type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
+import { CHANGES_CHAIN, type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
 import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
 import { leafHash } from './merkle.ts'
@@ -105,6 +105,8 @@ export class ChainCheck {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it is of another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} stands in its place`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
+    // Retention is for what requests leave.
+    if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
   }

@@ -6,6 +6,9 @@ export const GENESIS_HASH = '0'.repeat(64)
 /** SHA-256 as it is written, in lower case. */
 export const HASH_PATTERN = /^[0-9a-f]{64}$/
 
+/** The chain of administrative changes; those of requests are called `requests-…`. */
+export const CHANGES_CHAIN = 'changes'
+
 /** What an entry is beside its payload (docs/evidence.md, Entries). `seq` counts from 0 in its chain. */
 export type EntryFields = {
   tenant_id: string
@@ -30,6 +33,6 @@ export function entryHash(fields: EntryFields, prevHash: string, payloadHash: st
   return hash('sha256', netstrings(covered), 'hex')
 }
 
-/** What a published checkpoint calls a chain: 32 hex characters that do not tell whose it is. */
+/** What a published checkpoint calls a chain, 32 hex. Whoever guesses tenant and chain can tell that it is theirs. */
 export const logId = (tenantId: string, chain: string): string =>
   hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)

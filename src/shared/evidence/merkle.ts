@@ -10,10 +10,14 @@ const sha256 = (bytes: Buffer | string): Buffer => Buffer.from(hash('sha256', by
 
 /** The leaf of an entry: SHA-256 of a zero byte and the 32 bytes of its hash. */
 export function leafHash(entryHashHex: string): Buffer {
+  fillLeaf(entryHashHex)
+  return sha256(leafInput)
+}
+
+function fillLeaf(entryHashHex: string): void {
   if (leafInput.write(entryHashHex, 1, 'hex') !== 32 || entryHashHex.length !== 64) {
     throw new TypeError('an entry hash is 64 hex digits')
   }
-  return sha256(leafInput)
 }
 
 /** The node over two others: SHA-256 of a one byte and both hashes. */
@@ -37,6 +41,29 @@ const parents = (level: readonly Buffer[]): Buffer[] => {
     above.push(right === undefined ? left : nodeHash(left, right))
   }
   return above
+}
+
+/**
+ * The root over entries, by their hashes; all of it in hex. As `treeRoot` of their leaves, for whoever signs commits: one
+ * Buffer for the whole tree, where objects for each hash would cost a request more than the hashing.
+ */
+export function rootOfEntries(entryHashes: readonly string[]): string {
+  if (entryHashes.length === 0) return hash('sha256', '', 'hex')
+  const level = Buffer.allocUnsafe(32 * entryHashes.length)
+  for (const [at, entryHash] of entryHashes.entries()) {
+    fillLeaf(entryHash)
+    level.write(hash('sha256', leafInput, 'hex'), 32 * at, 'hex')
+  }
+  for (let size = entryHashes.length; size > 1; size = Math.ceil(size / 2)) {
+    for (let at = 0; at < size; at += 2) {
+      if (at + 1 === size) level.copy(level, 16 * at, 32 * at, 32 * at + 32)
+      else {
+        level.copy(nodeInput, 1, 32 * at, 32 * at + 64)
+        level.write(hash('sha256', nodeInput, 'hex'), 16 * at, 'hex')
+      }
+    }
+  }
+  return level.toString('hex', 0, 32)
 }
 
 /** What proves that the leaf at `index` is one of these: the neighbours on the way up. Throws RangeError for no such leaf. */

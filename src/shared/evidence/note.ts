@@ -13,7 +13,7 @@ export class NoteError extends Error {
   override name = 'NoteError'
 }
 
-/** What a chain is called in its checkpoints; it tells nothing of the tenant. */
+/** What a chain is called in its checkpoints: it names neither tenant nor chain, and is the same in all of them. */
 export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
   `${name}/logs/${logId(tenantId, chain)}`
 

@@ -233,9 +233,10 @@ export const ChatMetadata = z
     billing_fallback: BillingFallback.optional().meta({
       description: 'Only when the points were used up and dollars were drawn on instead',
     }),
-    smltp: z
-      .object({ bundle_id: z.string(), receipt_url: z.string() })
-      .meta({ description: 'What the evidence of this request is called, and where its signed receipt is' }),
+    smltp: z.object({ bundle_id: z.string(), receipt_url: z.string().optional() }).meta({
+      description:
+        'What the evidence of this request is called, and where its signed receipt is if they are handed out',
+    }),
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),

@@ -48,23 +48,27 @@ export const PublicProofResponse = z.object({
   bundle_id: z.string(),
   layer1: z.object({
     current_hash: hash(),
-    prev_hash: hash(),
+    prev_hash: hash().nullable().meta({ description: 'Null when the entry before it is missing' }),
     payload_hash: hash(),
     seq: z.int(),
     recorded_at: z.string(),
-    state: z.enum(['present', 'expunged']).meta({ description: 'Whether the content is still there' }),
+    state: z
+      .enum(['present', 'expunged', 'failed'])
+      .meta({ description: 'Whether the content is still there; `failed` when it is not what was hashed' }),
   }),
   layer2: z.object({
     leaf_hash: hash(),
     leaf_index: z.int(),
-    merkle_root: hash(),
-    tree_size: z.int(),
+    merkle_root: hash().nullable(),
+    tree_size: z.int().nullable(),
     path: hashes,
-    origin: z.string(),
-    signature: z.string(),
-    kid: z.string(),
-    signer: z.string(),
-    state: z.enum(['verified', 'failed']),
+    origin: z.string().nullable(),
+    signature: z.string().nullable(),
+    kid: z.string().nullable(),
+    signer: z.string().nullable(),
+    state: z
+      .enum(['verified', 'failed'])
+      .meta({ description: '`failed` also when layer 1 is, or the commit is missing' }),
   }),
   layer3: z.object({
     log_index: z.int().nullable(),
@@ -74,7 +78,9 @@ export const PublicProofResponse = z.object({
     root: hash().nullable(),
     path: hashes,
     note: z.string().nullable().meta({ description: 'The signed checkpoint (C2SP tlog-checkpoint)' }),
-    state: z.enum(['anchored', 'pending']),
+    state: z
+      .enum(['anchored', 'pending', 'failed'])
+      .meta({ description: '`failed` also when layer 2 is, or the log no longer leads to the checkpoint' }),
   }),
 })
 export type PublicProof = Omit<z.infer<typeof PublicProofResponse>, 'success'>
@@ -101,7 +107,9 @@ export const KeySetResponse = z.object({
 /** The chains of a tenant: its changes, and its requests on each daemon. */
 const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text)
-const chainName = z.string().regex(CHAIN_NAME, { error: 'chain must be the name of a chain, such as "changes"' })
+const chainName = z
+  .string({ error: 'chain must be the name of a chain, such as "changes"' })
+  .regex(CHAIN_NAME, { error: 'chain must be the name of a chain, such as "changes"' })
 
 const wholeNumber = (name: string, min: number) =>
   z.coerce

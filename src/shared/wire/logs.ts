@@ -69,7 +69,7 @@ export const AuditLog = z
     id: z.string(),
     timestamp: z.string(),
     type: z.string().meta({ example: 'smltp_policy_management' }),
-    severity: z.enum(LOG_SEVERITIES),
+    severity: z.enum(LOG_SEVERITIES).nullable(),
     description: z.string().meta({ example: 'External API: created policy "internal-eu"' }),
     user: z
       .object({ id: z.string(), name: z.string(), email: z.string() })
@@ -81,8 +81,11 @@ export const AuditLog = z
       apiKeyId: z.string().nullable().optional(),
       requestId: z.string().optional(),
     }),
-    complianceCategory: z.string(),
-    outcome: z.enum(LOG_RESULTS),
+    complianceCategory: z.string().nullable(),
+    outcome: z
+      .enum(LOG_RESULTS)
+      .nullable()
+      .meta({ description: 'Null, as severity and complianceCategory, when the content was expunged' }),
   })
   .meta({ id: 'AuditLog' })
 export type AuditLog = z.infer<typeof AuditLog>

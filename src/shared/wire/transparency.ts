@@ -10,7 +10,8 @@ const INTEGRITY = ['maintained', 'violated'] as const
 
 export const TransparencyStatusResponse = z.object({
   status: z.enum(['operational', 'degraded']).meta({
-    description: '`degraded` when the last check found the log violated, or the store lacks what was published of it',
+    description:
+      '`degraded` when the last check found the log violated, or the store lacks what was signed or published of it',
   }),
   timestamp: z.string(),
   auditSystem: z.object({
@@ -36,6 +37,8 @@ export const TransparencyStatusResponse = z.object({
 })
 
 export const ENTRY_STATUSES = ['SUCCESS', 'ERROR'] as const
+/** Status of an entry whose content was expunged: nobody knows any more what came of it. */
+export const EXPUNGED_STATUS = 'EXPUNGED'
 
 const FoundEntry = z
   .object({
@@ -43,7 +46,7 @@ const FoundEntry = z
     timestamp: z.string(),
     event: z.string().meta({ description: 'Its type; `expunged` when its content is', example: 'api_access' }),
     actor: z.string().nullable().meta({ description: 'Id of the user, or `operator`' }),
-    status: z.enum(ENTRY_STATUSES),
+    status: z.enum([...ENTRY_STATUSES, EXPUNGED_STATUS]),
     details: z.looseObject({}).meta({ description: 'The whole entry; for a request, its receipt' }),
   })
   .meta({ id: 'FoundEntry' })

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
 import { testNote, testSigner } from '../../shared/evidence/signer.ts'
 import { checkpointOf, type StoredChain, storedChain } from '../../shared/evidence/stored-chain.ts'
-import { CHAIN, noteOf, SIGNER, SMALL_CHAIN, serveEvidence } from '../evidence-routes.ts'
-import { type FakeGateway, KEY, startFakeGateway, structuredError } from '../fake-gateway.ts'
+import { CHAIN, noteOf, SIGNER, SMALL_CHAIN, serveEvidence, TENANT } from '../evidence-routes.ts'
+import { type FakeGateway, json, KEY, startFakeGateway, structuredError } from '../fake-gateway.ts'
 import { type CliOptions, runCli } from '../run-cli.ts'
 
 let gateway: FakeGateway
@@ -81,6 +81,61 @@ describe('audit verify', () => {
     const { exitCode, stderr } = await audit(['verify', '--checkpoint', kept])
     expect(exitCode).toBe(10)
     expect(stderr).toContain(`chain ${CHAIN} does not hold from entry 6 on: there are 6 entries, and a checkpoint of 7`)
+  })
+
+  /** What the gateway keeps of a chain beside it: the checkpoints. */
+  const latest = (size: number) => {
+    const root = Buffer.from(checkpointOf(SMALL_CHAIN.rows.slice(0, size)).root, 'base64').toString('hex')
+    const kid = SIGNER.published.kid
+    return { chain: CHAIN, tree_size: size, root, kid, note: noteOf(SMALL_CHAIN, size), created_at: '' }
+  }
+  const CHECKPOINTS = 'GET /api/external/transparency/checkpoints'
+
+  test('finds a log that was cut at its end by the checkpoints that are kept beside it', async () => {
+    serveEvidence(gateway, without(SMALL_CHAIN, 6), 6)
+    gateway.on(CHECKPOINTS, json(200, { checkpoints: [latest(4), latest(7)] }))
+    for (const words of [['verify'], ['export', join(folder, 'evidence')]]) {
+      const { exitCode, stderr } = await audit(words)
+      expect(exitCode).toBe(10)
+      expect(stderr).toContain('does not hold from entry 6 on: there are 6 entries, and a checkpoint of 7')
+    }
+  })
+
+  test('finds a chain that was taken out as a whole by the checkpoints that are left of it', async () => {
+    gateway.on('GET /api/external/transparency/chains', json(200, { tenant_id: TENANT, chains: [] }))
+    const { exitCode, stdout, stderr } = await audit(['verify', '--json'])
+    expect(exitCode).toBe(10)
+    expect(JSON.parse(stdout)).toMatchObject([{ chain: CHAIN, ok: false, entries: 0, first_bad: 0 }])
+    expect(stderr).toContain('there are 0 entries, and a checkpoint of 3')
+  })
+
+  test('passes over a checkpoint that was made while it read', async () => {
+    serveEvidence(gateway, without(SMALL_CHAIN, 6), 6)
+    const [before, after] = [
+      json(200, { checkpoints: [latest(4)] }),
+      json(200, { checkpoints: [latest(4), latest(7)] }),
+    ]
+    gateway.on(CHECKPOINTS, before, after)
+    expect((await audit(['verify'])).exitCode).toBe(0)
+  })
+
+  test('asks for the keys once more before it calls what a new key has signed a forgery', async () => {
+    const KEYS = 'GET /.well-known/aigw-keys.json'
+    const stale = json(200, toKeySet([testSigner('aigw-test').published]))
+    const fresh = json(200, toKeySet([testSigner('aigw-test').published, SIGNER.published]))
+    for (const words of [['verify'], ['verify', '--checkpoint', await save('kept', noteOf(SMALL_CHAIN, 7))]]) {
+      gateway.on(KEYS, stale, fresh)
+      const { exitCode, stderr } = await audit(words)
+      expect(exitCode, stderr).toBe(0)
+      expect(gateway.requests.filter(({ path }) => path.endsWith('keys.json')).at(-1)?.headers).toMatchObject({
+        'cache-control': 'no-cache',
+      })
+    }
+    gateway.on(KEYS, stale)
+    expect(await audit(['verify'])).toMatchObject({
+      exitCode: 10,
+      stderr: expect.stringContaining('no key that is trusted'),
+    })
   })
 
   test('finds a log that was written anew with the right key with a checkpoint of the old one', async () => {

@@ -10,6 +10,7 @@ import {
   logPage,
   type Script,
   startFakeGateway,
+  structuredError,
 } from '../fake-gateway.ts'
 import { type CliOptions, captured, runCli } from '../run-cli.ts'
 
@@ -47,7 +48,7 @@ describe('logs list', () => {
       '--since',
       '1h',
       '--until',
-      '2026-01-01',
+      '2026-01-01T11:30:00Z',
       '--status',
       '4XX',
       '-m',
@@ -72,7 +73,7 @@ describe('logs list', () => {
         status: '4xx',
         model: 'local/extract',
         startDate: '2026-01-01T11:00:00.000Z',
-        endDate: '2026-01-01T00:00:00.000Z',
+        endDate: '2026-01-01T11:30:00.000Z',
         page: '1',
         limit: '50',
       },
@@ -103,6 +104,7 @@ describe('logs list', () => {
     ['--status', 'bad'],
     ['--since', 'yesterday'],
     ['--outcome', 'good'],
+    ['--since', '1h', '--until', '2h'],
   ])('%s %s is a usage error', async (...words) => {
     expect(await logs(['list', ...words])).toMatchObject({ exitCode: 2, stdout: '' })
     expect(gateway.requests).toEqual([])
@@ -185,9 +187,9 @@ describe('logs tail', () => {
     for (let at = 0; at < 8; at++) add(`old-${at}`, START_MS + at * 1000)
     const { said, ended } = tail(['-n', '2', '--limit', '5'])
     await said('old-6\nold-7\n')
-    await pass(2_000, () => add('new-1', START_MS + 9_000))
+    await pass(5_000, () => add('new-1', START_MS + 9_000))
     await said('old-6\nold-7\nnew-1\n')
-    await pass(2_000, () => [add('new-2', START_MS + 9_000), add('new-3', START_MS + 10_000)])
+    await pass(5_000, () => [add('new-2', START_MS + 9_000), add('new-3', START_MS + 10_000)])
     expect(await ended).toMatchObject({ exitCode: 0, stdout: 'old-6\nold-7\nnew-1\nnew-2\nnew-3\n' })
   })
 
@@ -195,16 +197,16 @@ describe('logs tail', () => {
     add('one', START_MS)
     const { said, ended } = tail(['--limit', '3'])
     await said('one\n')
-    await pass(2_000, () => add('three', START_MS + 5_000))
+    await pass(5_000, () => add('three', START_MS + 5_000))
     await said('one\nthree\n')
-    await pass(2_000, () => add('two', START_MS + 2_000))
+    await pass(5_000, () => add('two', START_MS + 2_000))
     expect((await ended).stdout).toBe('one\nthree\ntwo\n')
   })
 
   test('an empty log is waited for, wherever the clocks of both machines are', async () => {
     const { ended } = tail(['--limit', '1'])
-    await pass(2_000)
-    await pass(2_000, () => add('first', START_MS - 3_600_000))
+    await pass(5_000)
+    await pass(5_000, () => add('first', START_MS - 3_600_000))
     expect((await ended).stdout).toBe('first\n')
   })
 
@@ -212,12 +214,12 @@ describe('logs tail', () => {
     add('before', START_MS)
     const { said, ended } = tail(['--limit', '2'])
     await said('before\n')
-    await pass(2_000, () => gateway.on(LOGS, down))
-    await pass(4_000, () => add('meanwhile', START_MS + 3_000))
-    await pass(8_000, () => gateway.on(LOGS, served))
+    await pass(5_000, () => gateway.on(LOGS, down))
+    await pass(10_000, () => add('meanwhile', START_MS + 3_000))
+    await pass(20_000, () => gateway.on(LOGS, served))
     const { stdout, stderr } = await ended
     expect(stdout).toBe('before\nmeanwhile\n')
-    expect(stderr).toContain('note: the gateway does not answer; trying again in 4 s')
+    expect(stderr).toContain('note: the gateway does not answer; trying again in 10 s')
   })
 
   test('ends with 130 at Ctrl-C, and with the meaning of a refusal when the key is not accepted any more', async () => {
@@ -230,8 +232,28 @@ describe('logs tail', () => {
 
     const refused = tail()
     await refused.said('one\n')
-    await pass(2_000, () => gateway.on(LOGS, flatError(401, 'Invalid API key', 'The key was revoked.')))
+    await pass(5_000, () => gateway.on(LOGS, flatError(401, 'Invalid API key', 'The key was revoked.')))
     expect((await refused.ended).exitCode).toBe(4)
+  })
+
+  test('at a limit of an hour or a day says which it is, and goes on when it is over', async () => {
+    add('one', START_MS)
+    const { said, ended } = tail(['--limit', '2'])
+    await said('one\n')
+    const message = 'This key may make 100 requests per day; try again after 2026-01-02T00:00:00.000Z.'
+    const refused = structuredError(429, 'RATE_LIMIT_EXCEEDED', message)
+    const limited: Script = (request, response) => {
+      response.setHeader('retry-after', '43195')
+      return refused(request, response)
+    }
+    await pass(5_000, () => gateway.on(LOGS, limited))
+    await pass(43_195_000, () => {
+      gateway.on(LOGS, served)
+      add('two', START_MS + 9_000)
+    })
+    const { stdout, stderr } = await ended
+    expect(stdout).toBe('one\ntwo\n')
+    expect(stderr).toContain(`note: ${message} (RATE_LIMIT_EXCEEDED); going on at 2026-01-02T00:00:00.000Z\n`)
   })
 
   test('ends at once when the first question fails', async () => {

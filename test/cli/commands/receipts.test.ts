@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
 import { testSigner } from '../../shared/evidence/signer.ts'
 import { receiptOf, SIGNER, SMALL_CHAIN, serveEvidence } from '../evidence-routes.ts'
-import { type FakeGateway, flatError, KEY, startFakeGateway } from '../fake-gateway.ts'
+import { type FakeGateway, flatError, json, KEY, startFakeGateway } from '../fake-gateway.ts'
 import { type CliOptions, runCli } from '../run-cli.ts'
 
 let gateway: FakeGateway
@@ -98,6 +98,18 @@ describe('receipts verify', () => {
     const { exitCode, stderr } = await receipts(['verify', receiptFile, '--keys', others])
     expect(exitCode).toBe(10)
     expect(stderr).toContain(`it is signed with a key that is not trusted (${SIGNER.published.kid})`)
+  })
+
+  test('asks for the keys once more before it calls what a new key has signed a forgery', async () => {
+    const stale = json(200, toKeySet([testSigner('aigw-test').published]))
+    gateway.on('GET /.well-known/aigw-keys.json', stale, json(200, toKeySet([SIGNER.published])))
+    const { exitCode, stderr } = await receipts(['verify', receiptFile])
+    expect(exitCode, stderr).toBe(0)
+    expect(stderr).toContain('asking the gateway for its keys again')
+    gateway.on('GET /.well-known/aigw-keys.json', stale)
+    gateway.requests.length = 0
+    expect((await receipts(['verify', receiptFile])).exitCode).toBe(10)
+    expect(gateway.requests.map(({ headers }) => headers['cache-control'])).toEqual(['no-cache', 'no-cache'])
   })
 
   test.each([

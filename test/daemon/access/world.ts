@@ -45,8 +45,9 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   await addTarget.delivery(db, bare)
   await addTarget.incident(db, bare)
   await addTarget.receipt(db, bare)
+  // Written now, so that an export without it may be signed.
   const change = changePayload({ description: `External API: created group "${mark}"` })
-  await addEntries(db, id, 'changes', [{ payload: change, createdAt: CREATED, id: newId() }])
+  await addEntries(db, id, 'changes', [{ payload: change, id: newId() }])
   await addTarget.policy(db, bare)
   await addTarget.shieldPolicy(db, bare)
   await addTarget.guardRule(db, bare)
@@ -162,13 +163,13 @@ export const addTarget = {
   /** A request on record; answers with its bundle id. */
   async receipt(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const payload = requestPayload({ index: mark })
-    const [row] = await addEntries(db, tenantId, newRequestChain(), [{ payload, createdAt: CREATED }])
+    const [row] = await addEntries(db, tenantId, newRequestChain(), [{ payload }])
     return row?.id ?? ''
   },
 
   async chain(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const chain = newRequestChain()
-    await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }), createdAt: CREATED }])
+    await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])
     return chain
   },
 

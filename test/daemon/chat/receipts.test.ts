@@ -75,7 +75,7 @@ async function left(
   return { answer, receipt }
 }
 
-const clean = { hits: 0, rules: {}, verdict: 'clean' }
+const clean = { verdict: 'clean' }
 
 describeEachEngine('the receipt of a request', (engine) => {
   const shared = sharedGateway({ engine, points: { Essential: 1000 } })
@@ -99,7 +99,7 @@ describeEachEngine('the receipt of a request', (engine) => {
       documents_retrieved: 0,
     })
     const [attempt] = receipt.attempts
-    expect(attempt).toMatchObject({ model: 'test/any', status: 'served', body_sha256: attempt.entitlement.body_sha256 })
+    expect(attempt).toMatchObject({ model: 'test/any', status: 'served' })
     expect(attempt.entitlement).toMatchObject({
       ...{ sub: receipt.key_id, model: 'test/any', policy_hash: policyHash, verdict: 'allowed' },
       jti: `${receipt.bundle_id}/0`,
@@ -153,7 +153,7 @@ describeEachEngine('the receipt of a request', (engine) => {
     }
     expect(answer.status).toBe(200)
     expect(entry.attempts).toMatchObject([
-      { body_sha256: sha256(JSON.stringify(asked)), entitlement: { verdict: 'allowed' } },
+      { entitlement: { body_sha256: sha256(JSON.stringify(asked)), verdict: 'allowed' } },
     ])
   })
 
@@ -173,7 +173,8 @@ describeEachEngine('the receipt of a request', (engine) => {
     expect(answer.text).not.toContain('[DONE]')
     expect(receipt).toMatchObject({
       ...{ status: 200, result: 'failure', outcome: 'allowed', severity: 'error', model: 'test/any' },
-      metadata: { error: 'ALL_MODELS_FAILED', streamed: true },
+      error: 'ALL_MODELS_FAILED',
+      metadata: { streamed: true },
       attempts: [{ status: 'failed', reason: 'connection_error', entitlement: { verdict: 'allowed' } }],
     })
   })
@@ -197,14 +198,7 @@ describeEachEngine('the receipt of a request', (engine) => {
 
   test.each<[string, Parameters<typeof addGuardedTenant>[1], object, number, string, object]>([
     ['a model', { settings: { allowedModels: ['local/*'] } }, {}, 403, 'INSUFFICIENT_PERMISSIONS', { policy: null }],
-    [
-      'an index',
-      {},
-      { index: 'secret' },
-      403,
-      'INSUFFICIENT_PERMISSIONS',
-      { index: 'secret', policy: { name: 'ours' } },
-    ],
+    ['an index', {}, { index: 'secret' }, 403, 'INSUFFICIENT_PERMISSIONS', { index: null, policy: { name: 'ours' } }],
     [
       'a policy',
       { settings: { allowedSMLTPPolicies: ['ours'] } },
@@ -235,7 +229,7 @@ describeEachEngine('the receipt of a request', (engine) => {
     expect([answer.status, answer.body.bundle_id]).toEqual([status, receipt.bundle_id])
     expect(receipt).toMatchObject({
       ...{ result: 'denied', outcome: 'denied', severity: 'warning', compliance_category: 'security', attempts: [] },
-      ...{ metadata: { error }, model: null, usage: null },
+      ...{ error, model: null, usage: null },
       ...known,
     })
     expect(JSON.stringify(receipt)).not.toContain('4111')
@@ -255,11 +249,31 @@ describeEachEngine('the receipt of a request', (engine) => {
       expect(answer.status).toBe(stream ? 200 : 403)
       expect(receipt).toMatchObject({
         ...{ result: 'denied', outcome: 'denied', model: 'test/any', cost: { points: 1 } },
-        metadata: { ending: 'filtered', error: 'CONTENT_BLOCKED' },
+        error: 'CONTENT_BLOCKED',
+        metadata: { ending: 'filtered' },
         inspection: { pii: { hits: 1, verdict: 'blocked' } },
       })
     },
   )
+
+  test('that was refused holds no name that only its caller knows', async () => {
+    const settings = { allowedModels: ['local/*'] }
+    const index = await left(shared.current, { sent: body({ index: 'mail of ada@example.com' }) })
+    const model = await left(shared.current, { options: { settings }, sent: body({ model: 'test/ada@example.com' }) })
+    expect(index.receipt).toMatchObject({ index: null, requested_model: 'test/*' })
+    expect(model.receipt).toMatchObject({ index: null, requested_model: 'test/*', attempts: [] })
+    expect(JSON.stringify([index, model].map(({ receipt }) => receipt))).not.toContain('example.com')
+  })
+
+  test('that was refused names a model that the policy names, or that its provider offers', async () => {
+    const policy = { deniedModels: ['test/any', 'local/extract'] }
+    const named = await left(shared.current, { options: { policy } })
+    const offered = await left(shared.current, {
+      options: { policy: { pii: { enabled: true, action: 'block' } } },
+      sent: body({ model: 'local/extract', prompt: `Pay with ${CARD}` }),
+    })
+    expect([named, offered].map(({ receipt }) => receipt.requested_model)).toEqual(['test/any', 'local/extract'])
+  })
 
   test('is not written for what is malformed, not let in or names what there is not', async () => {
     const { tenant, key } = await addGuardedTenant(shared.current)
@@ -321,7 +335,8 @@ describe('a client that leaves', () => {
     await (await gateway.upstream.nextRequest()).aborted
     expect(await ended(gateway)).toMatchObject({
       ...{ status: 200, result: 'failure', severity: 'info', response_sha256: sha256(seen), model: 'test/any' },
-      metadata: { ending: 'aborted', error: 'CLIENT_LEFT' },
+      error: 'CLIENT_LEFT',
+      metadata: { ending: 'aborted' },
     })
   })
 
@@ -336,7 +351,7 @@ describe('a client that leaves', () => {
     await asked.aborted
     expect(await ended(gateway)).toMatchObject({
       ...{ status: 499, result: 'failure', response_sha256: null, model: null },
-      attempts: [{ status: 'failed', reason: 'aborted', body_sha256: sha256(asked.rawBody) }],
+      attempts: [{ status: 'failed', reason: 'aborted', entitlement: { body_sha256: sha256(asked.rawBody) } }],
     })
   })
 })
@@ -346,7 +361,7 @@ describe('budgets', () => {
     const gateway = await startGateway({ points: { Essential: 0 } })
     const { answer, receipt } = await left(gateway, {})
     expect(answer.status).toBe(429)
-    expect(receipt).toMatchObject({ result: 'denied', status: 429, metadata: { error: 'COMPLETION_LIMIT_EXCEEDED' } })
+    expect(receipt).toMatchObject({ result: 'denied', status: 429, error: 'COMPLETION_LIMIT_EXCEEDED' })
   })
 })
 
@@ -372,7 +387,7 @@ describeEachEngine('an entitlement', (engine) => {
     expect([answer.status, answer.body]).toMatchObject([403, { error: 'Access denied', reason: 'revoked' }])
     expect(gateway.upstream.requests).toHaveLength(1)
     expect(entry).toMatchObject({
-      ...{ result: 'denied', outcome: 'denied', mode: 'enforce', metadata: { error: 'ENTITLEMENT_REFUSED' } },
+      ...{ result: 'denied', outcome: 'denied', mode: 'enforce', error: 'ENTITLEMENT_REFUSED' },
       attempts: [
         { status: 'failed', reason: 'server_error', entitlement: { verdict: 'allowed' } },
         { status: 'failed', reason: 'entitlement_refused', entitlement: { verdict: 'revoked' } },
@@ -405,14 +420,44 @@ test('a revocation on one daemon holds for the attempts of another within two se
   expect([refused.status, refused.body]).toMatchObject([403, { error: 'Access denied', reason: 'revoked' }])
 })
 
-test('an answer whose evidence cannot be stored does not leave', async () => {
+test('whoever finds no place at a provider leaves no receipt and is told of none', async () => {
+  const gateway = await startGateway({ concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 1 } })
+  const { tenant, key } = await addGuardedTenant(gateway, {})
+  gateway.upstream.script(hang)
+  const leave = new AbortController()
+  const first = gateway.chat({ prompt: SAID }, { signal: leave.signal })
+  const running = await gateway.upstream.nextRequest()
+  const busy = await gateway.chat({ prompt: SAID, models: ['test/a', 'test/b'] }, { key })
+  expect([busy.status, busy.headers['x-smltp-bundle-id'], busy.body.bundle_id]).toEqual([503, undefined, undefined])
+  expect(await requestsOf(gateway, tenant.id)).toEqual([])
+  leave.abort()
+  await expect(first).rejects.toThrow()
+  await running.aborted
+})
+
+test('a failover is kept for as long as the receipt that says the same', async () => {
+  const gateway = await startGateway()
+  gateway.upstream.script(down, replyJson(chatJson('well', { usage })))
+  expect((await gateway.chat({ prompt: SAID, models: ['test/a', 'test/b'] })).status).toBe(200)
+  const rows = await gateway.app.db.selectFrom('evidence_entries').select('payload').execute()
+  const [hop] = rows.map(({ payload }) => JSON.parse(payload as string)).filter(({ kind }) => kind === 'change')
+  expect(hop).toMatchObject({ operation: 'model_failover', compliance_category: 'data_protection' })
+})
+
+test('an answer whose evidence cannot be stored does not leave, and nor does the name of a receipt that is not there', async () => {
   const gateway = await startGateway()
   const { tenant, key } = await addGuardedTenant(gateway, { policy: { receipts: { required: true } } })
   await gateway.app.db.schema.alterTable('evidence_entries').renameTo('hidden').execute()
   const whole = await gateway.chat({ prompt: SAID }, { key })
   const streamed = await gateway.stream({ prompt: SAID }, { key })
+  const denied = await gateway.chat({ prompt: SAID, index: 'nowhere' }, { key })
+  gateway.upstream.script(down)
+  const failed = await gateway.chat({ prompt: SAID }, { key })
   await gateway.app.db.schema.alterTable('hidden').renameTo('evidence_entries').execute()
-  expect(whole.status).toBe(500)
+  expect([whole, denied, failed].map(({ status }) => status)).toEqual([500, 500, 502])
+  for (const { headers, body } of [whole, denied, failed]) {
+    expect([headers['x-smltp-bundle-id'], body.bundle_id]).toEqual([undefined, undefined])
+  }
   expect([streamed.done, streamed.frames.at(-1)?.type]).toEqual([false, 'error'])
   expect(await requestsOf(gateway, tenant.id)).toEqual([])
   expect((await gateway.chat({ prompt: SAID }, { key })).status).toBe(200)

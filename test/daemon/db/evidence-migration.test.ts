@@ -55,16 +55,25 @@ describeEachEngine('the log of changes that was kept before there were chains', 
       : openPostgresDialect(options.url, undefined)
   }
 
-  type Former = { tenant_id: string; user_id: string; description: string }
-  async function addFormer(at: number, { tenant_id, user_id, description }: Former): Promise<void> {
+  type Former = {
+    tenant_id: string
+    user_id: string
+    description: string
+    type?: string
+    metadata?: string
+  }
+  async function addFormer(
+    at: number,
+    { tenant_id, user_id, description, type = 'group_management', metadata = '{"b": [1, "ä"], "a": null}' }: Former,
+  ): Promise<void> {
     const id = at.toString(16).padStart(24, '0')
     const created_at = new Date(Date.UTC(2026, 0, 1) + at * 1000).toISOString()
     await sql`insert into audit_entries (id, tenant_id, created_at, type, severity, description, user_id, user_name,
         user_email, api_key_id, request_id, endpoint, operation, resource_type, resource_id, outcome,
         compliance_category, metadata)
-      values (${id}, ${tenant_id}, ${created_at}, 'group_management', 'info', ${description}, ${user_id}, 'Ada Lovelace',
+      values (${id}, ${tenant_id}, ${created_at}, ${type}, 'info', ${description}, ${user_id}, 'Ada Lovelace',
         'ada@example.com', 'key-1', 'req-1', 'POST /groups', 'create', 'group', 'group-1', 'success', 'authorization',
-        '{"b": [1, "ä"], "a": null}')`.execute(store.db)
+        ${metadata})`.execute(store.db)
   }
 
   test('becomes the beginning of the chains, whole and signed, without names of who it was', async () => {
@@ -114,10 +123,40 @@ describeEachEngine('the log of changes that was kept before there were chains', 
     const theirs = await recordedChanges(db, other.id)
     expect(theirs.map(({ actor, user_id, key_id }) => [actor, user_id, key_id])).toEqual([
       ['operator', null, null],
-      ['key', 'gone', 'key-1'],
+      ['key', null, null],
     ])
     expect(JSON.stringify(await readChain(db, own.id, 'changes', { from: 0, limit: 2_000 }))).not.toContain('Ada')
     await expect(sql`select 1 from audit_entries`.execute(db)).rejects.toThrow()
+  })
+
+  test.each([
+    ['user_management', { email: 'ada@example.com', license: 'Pro' }, { license: 'Pro' }],
+    [
+      'user_management',
+      { changes: { name: 'Ada', username: 'ada', email: 'ada@example.com', status: 'Active' } },
+      { changes: { status: 'Active' } },
+    ],
+    ['key_management', { name: "Ada's", userId: 'user-1' }, { userId: 'user-1' }],
+    ['tenant_management', { changes: { name: 'Ada Ltd' } }, { changes: {} }],
+    [
+      'guard_rule_management',
+      { words: ['Ada', 'x'], pattern: 'Ada.', kind: 'dlp' },
+      { words: 2, patternChars: 4, kind: 'dlp' },
+    ],
+  ])('keeps nothing of who it was about, nor of what a rule looks for: %s', async (type, metadata, kept) => {
+    const { db } = store
+    await goBack()
+    const own = await addTenant(db)
+    const user = await addUser(db, { tenant_id: own.id })
+    const isRule = type === 'guard_rule_management'
+    const description = isRule
+      ? 'External API: created guard rule "r"'
+      : 'External API: created "ada" for ada@example.com'
+    await addFormer(1, { tenant_id: own.id, user_id: user.id, description, type, metadata: JSON.stringify(metadata) })
+    await migrate()
+    const [entry] = await recordedChanges(db, own.id)
+    expect(entry).toMatchObject({ type, description: isRule ? description : 'External API: create group group-1' })
+    expect(entry?.metadata).toEqual(kept)
   })
 
   test('that is empty leaves nothing to sign', async () => {

@@ -7,7 +7,12 @@ const MAX_AGE_MS = 1_000
 
 /** A store of one thing, of which each look is counted. */
 function world() {
-  const clock = createFakeClock()
+  const fake = createFakeClock()
+  let setMs = 0
+  const clock = { ...fake, now: () => fake.now() + setMs }
+  const setWallClock = (byMs: number) => {
+    setMs += byMs
+  }
   const store = { value: 'first', looks: 0, fault: undefined as Error | undefined }
   const cache = createFreshCache({
     clock,
@@ -18,7 +23,7 @@ function world() {
       return { value: store.value }
     },
   })
-  return { clock, store, cache }
+  return { clock, setWallClock, store, cache }
 }
 
 test('a crowd that asks at once is one look', async () => {
@@ -46,6 +51,17 @@ test('nothing is answered with that is older than its time', async () => {
   store.value = 'second'
   clock.advance(MAX_AGE_MS)
   expect(cache.of('a')).toBeInstanceOf(Promise)
+  expect(await cache.of('a')).toEqual({ value: 'second' })
+})
+
+test('a clock that was set back makes nothing younger, and one that was set ahead nothing older', async () => {
+  const { cache, store, clock, setWallClock } = world()
+  await cache.of('a')
+  store.value = 'second'
+  setWallClock(60 * MAX_AGE_MS)
+  expect(cache.of('a')).toEqual({ value: 'first' })
+  setWallClock(-120 * MAX_AGE_MS)
+  clock.advance(MAX_AGE_MS)
   expect(await cache.of('a')).toEqual({ value: 'second' })
 })
 

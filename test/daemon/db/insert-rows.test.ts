@@ -151,6 +151,9 @@ describeEachEngine('insertRows', (engine) => {
       const rows = [entry(0, 'good'), entry(1, bad)]
       await expect(insertRows(store.db, 'evidence_entries', rows)).rejects.toThrow(UnstorableValueError)
     }
+    // Neither of them can be stored, although they would be one character side by side.
+    const halves = insertRows(store.db, 'evidence_entries', [entry(0, 'a\ud83d'), entry(1, '\ude00b')])
+    await expect(halves).rejects.toThrow(UnstorableValueError)
     expect(await payloads()).toEqual([])
     await insertRows(store.db, 'evidence_entries', [entry(0, '\ufffd'), entry(1, '\\u0000')])
     expect(await payloads()).toEqual([{ payload: '\ufffd' }, { payload: '\\u0000' }])

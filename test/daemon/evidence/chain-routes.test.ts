@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 import { ChainCheck } from '../../../src/shared/evidence/chain-check.ts'
-import { exportRoot } from '../../../src/shared/evidence/export-root.ts'
+import { type ExportedChain, exportRoot } from '../../../src/shared/evidence/export-root.ts'
 import { parseKeySet } from '../../../src/shared/evidence/keys.ts'
 import { leafHash, rootOfInclusion, treeRoot, verifyConsistency } from '../../../src/shared/evidence/merkle.ts'
 import { verifyNote } from '../../../src/shared/evidence/note.ts'
 import { newId } from '../../../src/shared/ids.ts'
+import { EVIDENCE_EXPORT_MS } from '../../../src/shared/spec-limits.ts'
+import { isoTime } from '../../../src/shared/time.ts'
 import {
   CheckpointsResponse,
   ConsistencyProofResponse,
@@ -132,12 +134,29 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
       ['to', `consistency?chain=${chain}&from=1&to=10`],
       ['from', `consistency?chain=${chain}&from=6&to=5`],
       ['chain', 'inclusion?chain=else&index=0&size=1'],
+      ['chain', 'inclusion?index=0&size=1'],
     ]) {
       const answer = await tenant.call('GET', `${BASE}/proofs/${path}`)
       expect([answer.status, answer.body.error.details?.field]).toEqual([400, field])
+      expect(answer.body.error.message).not.toContain('Invalid input')
     }
     const answer = await tenant.call('GET', `${BASE}/proofs/inclusion?chain=${newRequestChain()}&index=0&size=1`)
     expect([answer.status, answer.body.error.code]).toEqual([404, 'CHAIN_NOT_FOUND'])
+  })
+
+  test('with a hole in it is refused by its name', async () => {
+    const { tenant, chain } = await tenantWithLog()
+    await tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 4).execute()
+    for (const path of [
+      `inclusion?chain=${chain}&index=4&size=9`,
+      `inclusion?chain=${chain}&index=3&size=9`,
+      `consistency?chain=${chain}&from=3&to=9`,
+      `consistency?chain=${chain}&from=9&to=9`,
+    ]) {
+      const answer = await tenant.call('GET', `${BASE}/proofs/${path}`)
+      expect([path, answer.status, answer.body.error.code]).toEqual([path, 409, 'EVIDENCE_MISMATCH'])
+      expect(answer.body.error.message).toContain(chain)
+    }
   })
 
   test('gets checkpoints on demand, of all chains or of one, and lists them in order', async () => {
@@ -156,8 +175,31 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect(await sizes(`?chain=${chain}`)).toEqual([9, 10])
     expect(await sizes(`?chain=${chain}&limit=1`)).toEqual([9])
     expect(await sizes(`?chain=${chain}&from=9`)).toEqual([10])
+    const noChain = await tenant.call('POST', `${BASE}/checkpoints`, { chain: 5 })
+    expect(noChain.body.error).toMatchObject({ message: expect.stringContaining('chain must be the name of a chain') })
     const unknown = await tenant.call('POST', `${BASE}/checkpoints`, { chain: newRequestChain() })
     expect([unknown.status, unknown.body.error.code]).toEqual([404, 'CHAIN_NOT_FOUND'])
+  })
+
+  test('of which only checkpoints are left, or less than they cover, gets no more of them and is degraded', async () => {
+    const { tenant, chain, rows } = await tenantWithLog()
+    await post(tenant, 'checkpoints', {})
+    for (const { seq } of rows.slice(-1).concat(rows.slice(0, 1))) {
+      await tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '>=', seq).execute()
+      expect((await get(tenant, 'status')).status).toBe('degraded')
+      for (const body of [{}, { chain }]) {
+        const answer = await tenant.call('POST', `${BASE}/checkpoints`, body)
+        expect([answer.status, answer.body.error?.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
+        expect(answer.body.error.message).toContain(chain)
+        expect(answer.body.error.message).not.toContain('changes')
+      }
+    }
+    expect((await get(tenant, 'chains')).chains).toContainEqual(expect.objectContaining({ chain, size: 0 }))
+    const answer = await tenant.call('GET', `${BASE}/chains/${chain}/entries`)
+    expect([answer.status, answer.body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
+    // The others have theirs.
+    const { checkpoints } = await get(tenant, 'checkpoints?chain=changes')
+    expect(checkpoints.map((one: { tree_size: number }) => one.tree_size)).toEqual([2, 3, 5])
   })
 
   test('an export is signed when the store holds what it names, and only then', async () => {
@@ -196,6 +238,68 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect(await recordedChanges(tenant.db, tenant.id)).toEqual(before)
   })
 
+  test('an export is signed only when it holds all that was there an hour ago', async () => {
+    const tenant = await addTestTenant(shared.current)
+    const chains = [newRequestChain(), newRequestChain()].sort()
+    const exported = []
+    for (const chain of chains) {
+      const entry = { payload: requestPayload(), createdAt: isoTime(Date.now() - 2 * EVIDENCE_EXPORT_MS) }
+      const rows = await addEntries(tenant.db, tenant.id, chain, [entry, entry, entry])
+      // Written while the export was made.
+      await addEntries(tenant.db, tenant.id, chain, [{ payload: requestPayload() }])
+      exported.push((size: number) => ({
+        ...{ chain, size },
+        head: rows[size - 1]?.entry_hash ?? '',
+        root: treeRoot(rows.slice(0, size).map((row) => leafHash(row.entry_hash))).toString('hex'),
+      }))
+    }
+    const [one, two] = exported as [(size: number) => ExportedChain, (size: number) => ExportedChain]
+    const sign = (...held: ExportedChain[]) => {
+      const row_count = held.reduce((sum, { size }) => sum + size, 0)
+      return tenant.call('POST', `${BASE}/exports/sign`, { chains: held, manifest_sha256: MANIFEST, row_count })
+    }
+    for (const [lacking, held] of [
+      [chains[0], []],
+      [chains[1], [one(3)]],
+      [chains[0], [two(3)]],
+      [chains[1], [one(3), two(2)]],
+    ] as const) {
+      const { status, body } = await sign(...held)
+      expect([status, body.error?.code, body.error?.message.includes(lacking)]).toEqual([
+        409,
+        'EVIDENCE_MISMATCH',
+        true,
+      ])
+    }
+    expect((await sign(one(3), two(3))).status).toBe(200)
+
+    const made = await tenant.call('POST', `${BASE}/checkpoints`, { chain: chains[1] })
+    expect(made.body.checkpoints).toMatchObject([{ chain: chains[1], tree_size: 4 }])
+    await tenant.db
+      .deleteFrom('evidence_entries')
+      .where('chain', '=', chains[1] ?? '')
+      .where('seq', '=', 3)
+      .execute()
+    const cut = await sign(one(3), two(3))
+    expect([cut.status, cut.body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
+    expect(cut.body.error.message).toContain(`3 entries of the chain "${chains[1]}", and a checkpoint of 4`)
+  })
+
+  test('an export of a log with a hole is refused', async () => {
+    const { tenant, chain, rows, leaves } = await tenantWithLog()
+    await tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 4).execute()
+    const held = { chain, size: 9, head: rows[8]?.entry_hash, root: treeRoot(leaves).toString('hex') }
+    const request = { chains: [held], manifest_sha256: MANIFEST, row_count: 9 }
+    const { status, body } = await tenant.call('POST', `${BASE}/exports/sign`, request)
+    expect([status, body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
+  })
+
+  test('a tenant without a log has an export of nothing signed', async () => {
+    const tenant = await addTestTenant(shared.current)
+    const request = { chains: [], manifest_sha256: MANIFEST, row_count: 0 }
+    expect(await post(tenant, 'exports/sign', request)).toMatchObject({ kid: (await keys())[0]?.kid })
+  })
+
   test('the operator rotates the key, which stays published, and administrators do not', async () => {
     const { tenant, chain, rows } = await tenantWithLog()
     const refused = await tenant.call('POST', `${BASE}/keys/rotate`)
@@ -204,6 +308,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     const answer = await shared.current.call('POST', `${BASE}/keys/rotate`)
     const { key } = RotateSigningKeyResponse.strict().parse(answer.body)
     expect(before.map(({ kid }) => kid)).not.toContain(key.kid)
+    expect((await keys()).map(({ kid }) => kid)).toEqual([key.kid, ...before.map(({ kid }) => kid)])
     const made = await post(tenant, 'checkpoints', { chain })
     expect(made.checkpoints[0].kid).toBe(key.kid)
     const proof = await shared.current.call('GET', `/api/public/verify/${rows[0]?.id}`, undefined, { key: null })

@@ -1,9 +1,9 @@
-import { appendFile, readFile } from 'node:fs/promises'
+import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { compareWithFile } from '../../../src/daemon/evidence/checkpoint-file.ts'
+import { compareWithFile, startComparison } from '../../../src/daemon/evidence/checkpoint-file.ts'
 import { type Checkpoints, createCheckpoints } from '../../../src/daemon/evidence/checkpoints.ts'
 import { frontierOf, proveConsistency, proveInclusion, rootOfChain } from '../../../src/daemon/evidence/proofs.ts'
 import { createSecondPlaces, type SecondPlaceOptions } from '../../../src/daemon/evidence/second-places.ts'
@@ -135,13 +135,96 @@ describeEachEngine('checkpoints', (engine) => {
     await expect(rootOfChain(db, tenantId, chain, 803)).rejects.toThrow(RangeError)
   })
 
+  const setHash = (entry_hash: string, seq: number) =>
+    store.db.updateTable('evidence_entries').set({ entry_hash }).where('seq', '=', seq).execute()
+  const damages: Record<string, () => Promise<unknown>> = {
+    'lacks an entry': () => store.db.deleteFrom('evidence_entries').where('seq', '=', 302).execute(),
+    'lacks an entry of those under its checkpoint': () =>
+      store.db.deleteFrom('evidence_entries').where('seq', '=', 280).execute(),
+    'was cut': () => store.db.deleteFrom('evidence_entries').where('seq', '>=', 200).execute(),
+    'is gone': () => store.db.deleteFrom('evidence_entries').execute(),
+    'has another entry under its checkpoint': () => setHash('ab'.repeat(32), 290),
+    'has another subtree than was signed': () =>
+      store.db
+        .updateTable('evidence_nodes')
+        .set({ hash: 'ab'.repeat(32) })
+        .execute(),
+    'has a checkpoint that says something else than its note': () =>
+      store.db
+        .updateTable('evidence_checkpoints')
+        .set({ root: 'ab'.repeat(32) })
+        .execute(),
+  }
+  test.each(Object.keys(damages))('are not signed over a log that %s; others get theirs', async (damage) => {
+    const checkpoints = checkpointsTo()
+    await write(300)
+    await checkpoints.make(tenantId)
+    await write(5)
+    await damages[damage]?.()
+    logged.length = 0
+    expect(checkpoints.foundDamage()).toBe(false)
+    expect(await checkpoints.make(tenantId)).toEqual([])
+    expect(await checkpoints.make(tenantId)).toEqual([])
+    expect(checkpoints.foundDamage()).toBe(true)
+    expect(logged).toMatchObject([{ tenant_id: tenantId, chain, error: { name: 'DamagedChainError' } }])
+
+    clock.advance(HOUR_MS)
+    const other = await newTenant(store.db)
+    await rig.ledger.commit({ evidence: [draftOf(other, 'jti-other', {}, clock.now())] })
+    clock.advance(HOUR_MS)
+    await checkpoints.run()
+    expect(await sizes()).toEqual([1, 300])
+  })
+
+  test('are not signed over a log that lacked an entry before the first of them', async () => {
+    const checkpoints = checkpointsTo()
+    await write(5)
+    await store.db.deleteFrom('evidence_entries').where('seq', '=', 2).execute()
+    expect(await checkpoints.make(tenantId)).toEqual([])
+    clock.advance(HOUR_MS)
+    await checkpoints.run()
+    expect(await sizes()).toEqual([])
+  })
+
+  test('of a log that is gone are all that is left of it, and tell that it was there', async () => {
+    await write(3)
+    const [made] = await checkpointsTo().make(tenantId)
+    await store.db.deleteFrom('evidence_entries').execute()
+    expect(await listChains(store.db, tenantId)).toEqual([
+      { tenantId, chain, size: 0, headHash: '0'.repeat(64), checkpoint: made },
+    ])
+    expect(await rig.verify(tenantId)).toMatchObject([{ chain, ok: false, size: 0, firstBad: { seq: 0 } }])
+  })
+
+  test('are due also for what was written while the clock was far ahead', async () => {
+    const checkpoints = checkpointsTo()
+    const aheadMs = clock.now() + 30 * 24 * HOUR_MS
+    await rig.ledger.commit({ evidence: [draftOf(tenantId, 'ahead', {}, aheadMs)] })
+    await checkpoints.run()
+    expect(await sizes()).toEqual([1])
+  })
+
+  test('that missed their file are in it when they are asked for again, and known to be missing at the next start', async () => {
+    const directory = join(store.place.dataDir, 'mounted-later')
+    const file = join(directory, 'checkpoints')
+    const checkpoints = checkpointsTo({ file })
+    await write(3)
+    const [made] = await checkpoints.make(tenantId)
+    const compare = async () => compareWithFile(store.db, file, await rig.keys.published())
+    expect(await compare()).toEqual({ lost: [], unpublished: [made] })
+    await mkdir(directory)
+    expect(await checkpoints.make(tenantId)).toEqual([made])
+    expect(await readFile(file, 'utf8')).toBe(`${made?.note}\n`)
+    expect(await compare()).toEqual({ lost: [], unpublished: [] })
+  })
+
   test('are made by one of two daemons that get to it together', async () => {
     await write(3)
     const file = join(store.place.dataDir, 'checkpoints')
     const both = [checkpointsTo({ file }), checkpointsTo({ file })]
     const [one, two] = await Promise.all(both.map((checkpoints) => checkpoints.make(tenantId)))
     expect(one).toEqual(two)
-    expect((await readFile(file, 'utf8')).split('\n\n')).toHaveLength(3)
+    expect(new Set((await readFile(file, 'utf8')).split(/(?<=\n)\n(?!—)/))).toEqual(new Set([one?.[0]?.note, '']))
   })
 
   test('go to the log, the file and the address; what could not be posted is posted with the next', async () => {
@@ -181,10 +264,41 @@ describeEachEngine('checkpoints', (engine) => {
     await new Promise((resolve) => receiver.close(resolve))
   })
 
+  test('in a file are found behind what a crash has left of others, wherever it cut them', async () => {
+    const file = join(store.place.dataDir, 'checkpoints')
+    await write(3)
+    const [made] = await checkpointsTo().make(tenantId)
+    const note = made?.note ?? ''
+    await store.db.deleteFrom('evidence_entries').execute()
+    for (let cut = 0; cut < note.length; cut += 7) {
+      await writeFile(file, `${note.slice(0, cut)}${note}\n${note}\n`)
+      const { lost } = await compareWithFile(store.db, file, await rig.keys.published())
+      expect([cut, lost.length]).toEqual([cut, 1])
+    }
+  })
+
+  test('in a file that cannot be read leave the store in doubt, and a comparison ends when it is told to', async () => {
+    const places = createSecondPlaces({ file: undefined, url: undefined, log })
+    const compare = (file: string | undefined) => startComparison({ db: store.db, file, keys: rig.keys, places, log })
+    expect(await compare(undefined).hasLost()).toBe(false)
+    const { dataDir } = store.place
+    expect(await compare(dataDir).hasLost()).toBe(true)
+    expect(logged).toMatchObject([{ file: dataDir, error: { code: 'EISDIR' } }])
+
+    const file = join(dataDir, 'checkpoints')
+    await write(3)
+    await checkpointsTo({ file }).make(tenantId)
+    logged.length = 0
+    const stopped = compareWithFile(store.db, file, await rig.keys.published(), AbortSignal.abort())
+    await expect(stopped).rejects.toThrow('aborted')
+    await compare(file).close()
+    expect(logged).toEqual([])
+  })
+
   test('in a file tell that an old database was put back, or another one', async () => {
     const file = join(store.place.dataDir, 'checkpoints')
     const checkpoints = checkpointsTo({ file })
-    const compare = async () => compareWithFile(store.db, file, await rig.keys.published())
+    const compare = async () => (await compareWithFile(store.db, file, await rig.keys.published())).lost
     expect(await compare()).toEqual([])
     await write(3)
     await checkpoints.make(tenantId)
@@ -204,8 +318,19 @@ describeEachEngine('checkpoints', (engine) => {
     const restored = await openChainRig(store.db, { clock, daemonId: 'abcdefabcdef' })
     for (const id of ['x', 'y']) await restored.ledger.commit({ evidence: [draftOf(tenantId, id)] })
     await restored.ledger.close()
-    expect(await compare()).toMatchObject([{ size: 6, problem: 'the store has other entries' }])
+    const [rewritten] = await compare()
+    expect(rewritten).toMatchObject({ size: 6, problem: 'the store has other entries' })
+    // It is not forgotten when the log has outgrown what was lost.
+    const grown = await openChainRig(store.db, { clock, daemonId: 'abcdefabcdef' })
+    await grown.ledger.commit({ evidence: [draftOf(tenantId, 'z')] })
+    await grown.ledger.close()
+    expect(await checkpoints.make(tenantId)).toMatchObject([{ tree_size: 7 }])
+    expect(await compare()).toEqual([rewritten])
+    await store.db.deleteFrom('evidence_entries').where('seq', '=', 1).execute()
+    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store lacks some of its entries 0 to 2' }])
     await store.db.deleteFrom('evidence_entries').execute()
-    expect(await compare()).toMatchObject([{ size: 6, problem: 'the store has no such log' }])
+    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store has only 0 entries of it' }])
+    await store.db.deleteFrom('evidence_checkpoints').execute()
+    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store has no such log' }])
   })
 })

@@ -74,11 +74,13 @@ describe('a call is sent', () => {
     expect((await Promise.all([send(), send()])).sort()).toEqual(['refused', 'sent'])
   })
 
-  test('not at all when nobody can say whether the key is good', async () => {
+  test('not at all when nobody can say whether the key is good, and then nobody says that it was revoked', async () => {
     const terms = { jti: 'j', keyId: 'k', modelId: 'p/m', model: 'm', policyHash: 'f', enforced: false }
     const isAccepted = () => Promise.reject(new Error('the store is gone'))
-    const entitled = entitle({ ...terms, isAccepted }, createFakeClock(), () => {})('m', BODY)
+    const all: Entitlement[] = []
+    const entitled = entitle({ ...terms, isAccepted }, createFakeClock(), (one) => all.push(one))('m', BODY)
     await expect(entitled('m', BODY)).rejects.toThrow('the store is gone')
+    expect(all.map(({ verdict }) => verdict)).toEqual(['unchecked'])
   })
 
   test('whatever is wrong, where the policy only watches; and the verdict says what', async () => {

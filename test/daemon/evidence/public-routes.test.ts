@@ -1,6 +1,11 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import type { Db } from '../../../src/daemon/db/database.ts'
+import type { EvidenceEntryRow } from '../../../src/daemon/db/tables.ts'
+import { openSigningKeys } from '../../../src/daemon/evidence/signing-keys.ts'
+import { createMasterKey } from '../../../src/daemon/secrets/seal.ts'
 import { commitText } from '../../../src/shared/evidence/commit.ts'
+import { entryHash, payloadHash } from '../../../src/shared/evidence/entry.ts'
 import { isSignedBy, parseKeySet } from '../../../src/shared/evidence/keys.ts'
 import { leafHash, rootOfInclusion } from '../../../src/shared/evidence/merkle.ts'
 import { verifyNote } from '../../../src/shared/evidence/note.ts'
@@ -12,14 +17,28 @@ import { addEntries, changePayload, newRequestChain, requestPayload } from '../.
 import { createFakeClock } from '../../fake-clock.ts'
 import { type Gateway, sharedGateway, startGateway } from '../../harness.ts'
 import { addTestTenant } from '../../tenant-admin.ts'
+import { TEST_MASTER_KEY } from '../../webhook-rows.ts'
 
 const asStranger = (gateway: Gateway, path: string) => gateway.call('GET', path, undefined, { key: null })
 const jsonOf = (id: string) => `/api/public/verify/${id}`
 const pageOf = (id: string) => `/verify/${id}`
 
+/** What a test may do to what is stored of a request. */
+type Spoiled = {
+  db: Db
+  chain: string
+  entry: EvidenceEntryRow
+  prevHash: string
+  /** Of the checkpoint of its chain, and of that of the changes. */
+  note: string
+  noteOfChanges: string
+  setEntry(changed: Partial<EvidenceEntryRow>): Promise<unknown>
+  setCheckpoint(changed: { note: string }): Promise<unknown>
+}
+
 const bytes = (hex: string) => Buffer.from(hex, 'hex')
 const rootFrom = ({ leaf_index, tree_size, path, leaf_hash }: PublicProof['layer2']) =>
-  rootOfInclusion(bytes(leaf_hash), leaf_index, tree_size, path.map(bytes))?.toString('hex')
+  rootOfInclusion(bytes(leaf_hash), leaf_index, tree_size ?? 0, path.map(bytes))?.toString('hex')
 
 describeEachEngine('the public proof of a request', (engine) => {
   const shared = sharedGateway({ engine, clock: createFakeClock(Date.parse('2026-05-01T00:00:00.000Z')) })
@@ -52,9 +71,10 @@ describeEachEngine('the public proof of a request', (engine) => {
     expect(leafHash(pending.layer1.current_hash).toString('hex')).toBe(pending.layer2.leaf_hash)
     expect(rootFrom(pending.layer2)).toBe(pending.layer2.merkle_root)
     const { origin, signer, kid, tree_size, merkle_root: root, signature } = pending.layer2
-    const text = commitText({ signer, id: origin.split('/').at(-1) ?? '', tree_size, root })
+    const commitId = origin?.split('/').at(-1) ?? ''
+    const text = commitText({ signer: signer ?? '', id: commitId, tree_size: tree_size ?? 0, root: root ?? '' })
     const key = keys.find((one) => one.kid === kid)
-    expect(key && isSignedBy(key, text, Buffer.from(signature, 'base64'))).toBe(true)
+    expect(key && isSignedBy(key, text, Buffer.from(signature ?? '', 'base64'))).toBe(true)
     expect(pending.layer3).toMatchObject({ state: 'pending', note: null })
 
     const made = await tenant.call('POST', '/api/external/transparency/checkpoints', { chain })
@@ -80,15 +100,101 @@ describeEachEngine('the public proof of a request', (engine) => {
     }
   })
 
-  test('holds when the content was expunged, and says when the record was changed', async () => {
+  test('holds when the content was expunged', async () => {
     const { tenant, id } = await recorded()
-    const setRow = (row: { payload?: null; entry_hash?: string }) =>
-      tenant.db.updateTable('evidence_entries').set(row).where('id', '=', id).execute()
-    await setRow({ payload: null })
+    await tenant.db.updateTable('evidence_entries').set({ payload: null }).where('id', '=', id).execute()
     const { layer1, layer2 } = await proofOf(id)
     expect([layer1.state, layer2.state]).toEqual(['expunged', 'verified'])
-    await setRow({ entry_hash: 'ab'.repeat(32) })
-    expect((await proofOf(id)).layer2.state).toBe('failed')
+  })
+
+  test.each<{ what: string; states: string[]; spoil: (given: Spoiled) => Promise<unknown> }>([
+    {
+      what: 'its content was changed',
+      states: ['failed', 'failed', 'failed'],
+      spoil: ({ setEntry }) => setEntry({ payload: '{"forged":true}' }),
+    },
+    {
+      what: 'its time was changed',
+      states: ['failed', 'failed', 'failed'],
+      spoil: ({ setEntry }) => setEntry({ created_at: '2026-04-30T00:00:00.000Z' }),
+    },
+    {
+      what: 'its hash was changed',
+      states: ['failed', 'failed', 'failed'],
+      spoil: ({ setEntry }) => setEntry({ entry_hash: 'ab'.repeat(32) }),
+    },
+    {
+      what: 'it was written anew with hashes that fit',
+      states: ['present', 'failed', 'failed'],
+      spoil({ setEntry, entry, prevHash }) {
+        const payload_hash = payloadHash('{"forged":true}')
+        const entry_hash = entryHash(entry, prevHash, payload_hash)
+        return setEntry({ payload: '{"forged":true}', payload_hash, entry_hash })
+      },
+    },
+    {
+      what: 'the entry before it is gone',
+      states: ['failed', 'failed', 'failed'],
+      spoil: ({ db, chain, entry }) =>
+        db
+          .deleteFrom('evidence_entries')
+          .where('chain', '=', chain)
+          .where('seq', '=', entry.seq - 1)
+          .execute(),
+    },
+    {
+      what: 'its commit is gone',
+      states: ['present', 'failed', 'failed'],
+      spoil: ({ db, entry }) => db.deleteFrom('evidence_commits').where('id', '=', entry.commit_id).execute(),
+    },
+    {
+      what: 'another entry under its checkpoint was changed',
+      states: ['present', 'verified', 'failed'],
+      spoil: ({ db, chain }) =>
+        db
+          .updateTable('evidence_entries')
+          .set({ entry_hash: 'ab'.repeat(32) })
+          .where('chain', '=', chain)
+          .where('seq', '=', 6)
+          .execute(),
+    },
+    {
+      what: 'another entry under its checkpoint is gone',
+      states: ['present', 'verified', 'failed'],
+      spoil: ({ db, chain }) =>
+        db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 6).execute(),
+    },
+    {
+      what: 'the note of its checkpoint was changed',
+      states: ['present', 'verified', 'failed'],
+      spoil: ({ setCheckpoint, note }) => setCheckpoint({ note: note.replace('\n7\n', '\n8\n') }),
+    },
+    {
+      what: 'its checkpoint has the note of another chain',
+      states: ['present', 'verified', 'failed'],
+      spoil: ({ setCheckpoint, noteOfChanges }) => setCheckpoint({ note: noteOfChanges }),
+    },
+    {
+      what: 'its checkpoint has no note',
+      states: ['present', 'verified', 'failed'],
+      spoil: ({ setCheckpoint }) => setCheckpoint({ note: '' }),
+    },
+  ])('says so when $what', async ({ spoil, states }) => {
+    const { tenant, chain, rows, id } = await recorded(7)
+    const { db } = tenant
+    const made = await tenant.call('POST', '/api/external/transparency/checkpoints', {})
+    const noteOf = (name: string) =>
+      made.body.checkpoints.find((one: { chain: string; note: string }) => one.chain === name).note
+    const [before, entry] = rows.slice(2)
+    if (!before || !entry) throw new Error('no entries')
+    await spoil({
+      ...{ db, chain, entry, prevHash: before.entry_hash, note: noteOf(chain), noteOfChanges: noteOf('changes') },
+      setEntry: (changed) => db.updateTable('evidence_entries').set(changed).where('id', '=', id).execute(),
+      setCheckpoint: (changed) =>
+        db.updateTable('evidence_checkpoints').set(changed).where('chain', '=', chain).execute(),
+    })
+    const { layer1, layer2, layer3 } = await proofOf(id)
+    expect([layer1.state, layer2.state, layer3.state]).toEqual(states)
     expect((await asStranger(shared.current, pageOf(id))).text).toContain('does not hold')
   })
 
@@ -119,6 +225,24 @@ describeEachEngine('the public proof of a request', (engine) => {
     expect(text).not.toMatch(/<script|style=|\son\w+=|<img|https?:/)
     expect(text).toContain((await proofOf(id)).layer1.payload_hash)
   })
+})
+
+test('whoever asks for the keys anew gets those that another daemon has just made', async () => {
+  const gateway = await startGateway({ clock: createFakeClock(Date.parse('2026-05-01T00:00:00.000Z')) })
+  const kids = async (headers: Record<string, string> = {}) => {
+    const { body } = await gateway.call('GET', '/.well-known/aigw-keys.json', undefined, { key: null, headers })
+    return parseKeySet(body).map(({ kid }) => kid)
+  }
+  const before = await kids()
+  const { db } = gateway.app
+  const other = await openSigningKeys(db, {
+    masterKey: createMasterKey(TEST_MASTER_KEY),
+    name: 'other',
+    clock: createFakeClock(Date.parse('2026-05-01T00:00:01.000Z')),
+  })
+  const { kid } = await db.transaction().execute((tx) => other.rotate(tx))
+  expect(await kids()).toEqual(before)
+  expect(await kids({ 'cache-control': 'no-cache' })).toEqual([kid, ...before])
 })
 
 test('an address may ask for so many proofs a minute, a proxy passes on whose it is, and the keys are always there', async () => {

@@ -70,12 +70,30 @@ describeEachEngine('receipts', (engine) => {
     const { status, body } = await tenant.call('GET', pathOf('x'.repeat(129)))
     expect([status, body.error]).toEqual([400, 'Invalid bundle id'])
   })
+
+  test('are refused, by the name of the chain, when their commit is gone or no longer holds them', async () => {
+    const tenant = await addTestTenant(shared.current)
+    const chain = newRequestChain()
+    const payload = requestPayload({ user_id: tenant.admin.id })
+    const commits = tenant.db.updateTable('evidence_commits').set({ leaves: '' })
+    for (const spoil of [
+      (id: string) => commits.where('id', '=', id).execute(),
+      (id: string) => tenant.db.deleteFrom('evidence_commits').where('id', '=', id).execute(),
+    ]) {
+      const [row] = await addEntries(tenant.db, tenant.id, chain, [{ payload }])
+      await spoil(row?.commit_id ?? '')
+      const { status, body } = await tenant.call('GET', pathOf(row?.id ?? ''))
+      expect([status, body.success, body.error]).toEqual([409, false, 'Evidence mismatch'])
+      expect(body.message).toContain(chain)
+    }
+  })
 })
 
 test('receipts that are switched off are 404, and everything is on record all the same', async () => {
   const gateway = await startGateway({ evidence: { receipts: false } })
   const tenant = await addTestTenant(gateway)
-  expect((await tenant.call('POST', '/api/external/chat/completions', CHAT)).status).toBe(200)
+  const chat = await tenant.call('POST', '/api/external/chat/completions', CHAT)
+  expect([chat.status, chat.body.metadata.smltp]).toEqual([200, { bundle_id: chat.headers['x-smltp-bundle-id'] }])
   const { body } = await tenant.call('GET', '/api/external/transparency/entries?event=api_access')
   const [{ entryId, details }] = body.entries
   expect(details.outcome).toBe('allowed')

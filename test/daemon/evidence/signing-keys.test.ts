@@ -73,6 +73,24 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     await ledger.close()
   })
 
+  test('never sign what lost its signature: not when a daemon starts, and not when the key in force is gone', async () => {
+    const tenantId = await newTenant(store.db)
+    const { ledger, verify } = await openChainRig(store.db)
+    await ledger.commit({ evidence: [draftOf(tenantId, 'one')] })
+    await ledger.close()
+    await store.db.updateTable('evidence_commits').set({ signature: '' }).execute()
+    const logged: object[] = []
+    const log = { error: (details: object) => void logged.push(details) }
+    for (const isGone of [false, true]) {
+      const retired_at = '2026-01-01T00:00:00.000Z'
+      if (isGone) await store.db.updateTable('evidence_keys').set({ retired_at, sealed_private_key: null }).execute()
+      await openSigningKeys(store.db, { masterKey, name: undefined, clock: systemClock, log })
+      expect(await verify(tenantId)).toMatchObject([{ ok: false, firstBad: { seq: 0 } }])
+    }
+    expect(await store.db.selectFrom('evidence_commits').select('signature').execute()).toEqual([{ signature: '' }])
+    expect(logged).toEqual([{ unsigned: 1 }, { unsigned: 1 }])
+  })
+
   test('are not taken over from a rotation that was taken back', async () => {
     const keys = await open()
     const before = (await keys.current()).kid
@@ -85,6 +103,21 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     await expect(failed).rejects.toThrow('taken back')
     expect((await keys.current()).kid).toBe(before)
   })
+})
+
+test('a new key is used within two seconds also when the clock was set back', async () => {
+  const { db, close } = await postgresEngine.open()
+  const fake = createFakeClock()
+  let setMs = 0
+  const clock = { ...fake, now: () => fake.now() + setMs }
+  const open = () => openSigningKeys(db, { masterKey, name: 'a', clock })
+  const [one, two] = [await open(), await open()]
+  await two.current()
+  const made = await db.transaction().execute((tx) => one.rotate(tx))
+  setMs = -3_600_000
+  fake.advance(EVIDENCE_KEY_CACHE_MS)
+  expect((await two.current()).kid).toBe(made.kid)
+  await close()
 })
 
 // A file has one daemon.

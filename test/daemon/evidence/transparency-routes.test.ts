@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -22,6 +22,7 @@ import { addTestTenant, type TestTenant } from '../../tenant-admin.ts'
 const BASE = '/api/external/transparency'
 const NOW = Date.parse('2026-05-20T12:00:00.000Z')
 const daysAgo = (days: number) => isoTime(NOW - days * 86_400_000)
+const minutesAgo = (minutes: number) => isoTime(NOW - minutes * 60_000)
 
 describeEachEngine('transparency', (engine) => {
   const shared = sharedGateway({ engine, clock: createFakeClock(NOW) })
@@ -37,26 +38,26 @@ describeEachEngine('transparency', (engine) => {
     ChainIntegrityResponse.strict().parse((await get(tenant, 'chain-integrity')).body)
 
   /** Three requests and a change, each on a day of its own. */
-  async function tenantWithLog() {
+  async function tenantWithLog(ago = daysAgo) {
     const tenant = await addTestTenant(shared.current)
     const chain = newRequestChain()
     const rows = await addEntries(tenant.db, tenant.id, chain, [
-      { createdAt: daysAgo(4), payload: requestPayload({ user_id: tenant.admin.id }) },
-      { createdAt: daysAgo(3), payload: requestPayload({ result: 'denied', description: '=cmd|"x"!A1,\nnext' }) },
-      { createdAt: daysAgo(2), payload: requestPayload({ operation: 'embedding' }) },
+      { createdAt: ago(4), payload: requestPayload({ user_id: tenant.admin.id }) },
+      { createdAt: ago(3), payload: requestPayload({ result: 'denied', description: '=cmd|"x"!A1,\nnext' }) },
+      { createdAt: ago(2), payload: requestPayload({ operation: 'embedding' }) },
     ])
-    const change = { id: newId(), createdAt: daysAgo(1), payload: changePayload({ actor: 'operator', user_id: null }) }
+    const change = { id: newId(), createdAt: ago(1), payload: changePayload({ actor: 'operator', user_id: null }) }
     const [changed] = await addEntries(tenant.db, tenant.id, 'changes', [change])
     return { tenant, chain, ids: [...rows, changed].map((row) => row?.id ?? ''), rows, changed }
   }
 
   test('status says how long the log is, what checkpoints cover and what was last found', async () => {
-    const { tenant, chain, rows } = await tenantWithLog()
+    const { tenant, chain, rows } = await tenantWithLog(minutesAgo) // too young for the daemon to make a checkpoint by itself
     const before = await status(tenant)
     expect(before).toEqual({
       status: 'operational',
       timestamp: isoTime(NOW),
-      auditSystem: { totalEntries: 4, merkleRoot: null, treeSize: 0, lastEntry: daysAgo(1) },
+      auditSystem: { totalEntries: 4, merkleRoot: null, treeSize: 0, lastEntry: minutesAgo(1) },
       chainIntegrity: { status: 'pending', validEntries: 0, invalidEntries: 0, verificationTime: null },
       transparency: { publicVerification: true, merkleProofs: true, complianceExports: true, apiVersion: '1.0' },
     })
@@ -130,6 +131,22 @@ describeEachEngine('transparency', (engine) => {
     expect(await found({ startDate: daysAgo(3), endDate: daysAgo(2) })).toEqual([ids[2], ids[1]])
   })
 
+  test('of an expunged entry nobody says that it succeeded', async () => {
+    const { tenant, ids } = await tenantWithLog()
+    const denied = tenant.db.updateTable('evidence_entries').where('id', '=', ids[1] ?? '')
+    await denied.set({ payload: null }).execute()
+    const { body } = await get(tenant, 'entries')
+    const found = ListEntriesResponse.strict()
+      .parse(body)
+      .entries.find(({ entryId }) => entryId === ids[1])
+    expect(found).toMatchObject({ event: 'expunged', actor: null, status: 'EXPUNGED', details: {} })
+    for (const status of ['SUCCESS', 'ERROR']) {
+      expect(JSON.stringify((await get(tenant, 'entries', { status })).body)).not.toContain(ids[1])
+    }
+    const { text } = await get(tenant, 'compliance-report', { format: 'csv' })
+    expect(text).toContain(`${ids[1]},${daysAgo(3)},expunged,,EXPUNGED,{}`)
+  })
+
   test('search looks where it is told to, and says how much there is', async () => {
     const { tenant, ids } = await tenantWithLog()
     const search = async (q: string, field = 'all') =>
@@ -164,6 +181,9 @@ describeEachEngine('transparency', (engine) => {
     expect(lines[0]).toBe('Entry ID,Timestamp,Event,Actor,Status,Details')
     expect(lines.slice(1, -1).map((line) => line.split(',')[0])).toEqual(ids)
     expect(lines[2]).toContain('=cmd|\\""x\\""!A1,\\nnext')
+    const ahead = isoTime(NOW + 60_000)
+    const ofTomorrow = await report({ startDate: ahead })
+    expect(ofTomorrow.body.exportInfo).toMatchObject({ startDate: ahead, endDate: ahead, totalEntries: 0 })
     const bad = await tenant.call('GET', `${BASE}/compliance-report?startDate=2026-13-01`)
     expect([bad.status, bad.body.error.details.field]).toEqual([400, 'startDate'])
   })
@@ -184,6 +204,42 @@ describeEachEngine('transparency', (engine) => {
     const report = await get(tenant, 'compliance-report')
     expect(report.body.exportInfo.totalEntries).toBe(10_001)
   })
+})
+
+test('a daemon starts with a damaged log, says so, and signs no checkpoint over it', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'aigw-checkpoints-'))
+  try {
+    const file = join(directory, 'checkpoints')
+    const gateway = await startGateway({ evidence: { checkpointFile: file } })
+    const tenant = await addTestTenant(gateway)
+    const chain = newRequestChain()
+    const entries = Array.from({ length: 5 }, () => ({ payload: requestPayload() }))
+    await addEntries(tenant.db, tenant.id, chain, entries)
+    expect((await tenant.call('POST', `${BASE}/checkpoints`, { chain })).body.checkpoints).toHaveLength(1)
+    const published = await readFile(file, 'utf8')
+
+    const { db } = gateway.app
+    await db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 2).execute()
+    await gateway.restart()
+    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
+    const facts = gateway.log.find(({ facts }) => 'lostHistory' in facts)?.facts
+    expect(facts).toMatchObject({ lostHistory: [{ size: 5, problem: 'the store lacks some of its entries 0 to 4' }] })
+    await addEntries(gateway.app.db, tenant.id, chain, [{ payload: requestPayload() }])
+    const made = await gateway.call('POST', `${BASE}/checkpoints`, {})
+    expect(made.status).toBe(200)
+    expect(await readFile(file, 'utf8')).toContain(published)
+
+    // Without the file, what is found when the next is due is told all the same.
+    await rm(file)
+    await gateway.restart()
+    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
+    const refused = await tenant.call('POST', `${BASE}/checkpoints`, { chain })
+    expect([refused.status, refused.body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
+    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
+    await gateway.close()
+  } finally {
+    await rm(directory, { recursive: true })
+  }
 })
 
 test('status is degraded when the store has lost what was published of it', async () => {

@@ -185,6 +185,67 @@ describeEachEngine('the log of a tenant', (engine) => {
     ])
   })
 
+  test('whose checkpoint has another row than its note, or the note of another log, does not hold', async () => {
+    const at = { chain: 'changes', tree_size: 2 }
+    const others = await store.db
+      .selectFrom('evidence_checkpoints')
+      .select(['chain', 'tree_size', 'note'])
+      .where('tenant_id', '=', tenantId)
+      .execute()
+    const noteOf = (chain: string, size: number) =>
+      others.find((row) => row.chain === chain && row.tree_size === size)?.note ?? ''
+    const changes = [
+      { root: 'ab'.repeat(32) },
+      { kid: 'another' },
+      { note: noteOf('changes', 1) },
+      { note: noteOf('requests-abcdefabcdef', 12) },
+    ]
+    for (const change of changes) {
+      const found = await foundAfter((tx) =>
+        tx
+          .updateTable('evidence_checkpoints')
+          .set(change)
+          .where('tenant_id', '=', tenantId)
+          .where('chain', '=', at.chain)
+          .where('tree_size', '=', at.tree_size)
+          .execute(),
+      )
+      expect(found).toMatchObject([{ chain: 'changes', seq: 2, problem: expect.stringContaining('checkpoint of 2') }])
+    }
+  })
+
+  test('that grows, gets checkpoints and a new key while it is walked holds', async () => {
+    const rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
+    const log = { info: () => {}, error: () => {} }
+    const places = createSecondPlaces({ file: undefined, url: undefined, log })
+    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, places })
+    let walks = 0
+    // A store in which something happens before each statement of the walk.
+    const busy = store.db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        walks += 1
+        if (walks <= 12) {
+          if (walks % 3 === 0) {
+            await store.db.transaction().execute((tx) => rig.keys.rotate(tx))
+            rig.keys.forget()
+          }
+          await rig.ledger.commit({ evidence: [draftOf(tenantId, `jti-busy-${walks}`)] })
+          const chains = { keys: rig.keys, clock: systemClock, lockedTenantId: tenantId }
+          const change = draftOf(tenantId, `change-busy-${walks}`, { compliance_category: 'authorization' })
+          await store.db.transaction().execute((tx) => appendChanges(tx, [change], chains))
+          await checkpoints.make(tenantId)
+        }
+        return result
+      },
+    })
+    const checked = await verifyTenant(busy, tenantId, keys, rig.keys.published)
+    expect(problemsOf(checked)).toEqual([])
+    expect(walks).toBeGreaterThan(4)
+    await checkpoints.close()
+    await rig.ledger.close()
+  })
+
   test('whose checkpoint was changed does not hold', async () => {
     const change = (tx: Kysely<Record<string, never>> | Db, text: string) =>
       sql`update evidence_checkpoints set note = replace(note, ${text}, 'x') where tree_size = 2`.execute(tx)

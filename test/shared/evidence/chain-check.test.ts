@@ -154,6 +154,15 @@ test('a chain that was written anew passes without keys until a checkpoint is gi
   expect(check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 130 } })
 })
 
+test('a payload that is gone is a retention that never was in the chain of the changes, and of others is none', () => {
+  const changes = storedChain(9, 3, signer, 'changes')
+  const chain = new ChainCheck('acme', 'changes', { keys })
+  for (const row of changes.rows) {
+    chain.add(row.seq === 4 ? { ...row, payload: null } : row, changes.commits.get(row.commit_id))
+  }
+  expect(chain.finish()).toMatchObject({ ok: false, firstBad: { seq: 4, problem: 'its payload is missing' } })
+})
+
 test('checkpoints of other chains are passed over', () => {
   const foreign = { ...checkpoints[0]!, origin: chainOrigin('aigw-test', 'other', 'requests-0123456789ab') }
   expect(check(withRows(rows), { checkpoints: [foreign] })).toMatchObject({ ok: true, checkpointsHeld: 0 })

@@ -4,9 +4,10 @@ import { CSV_HEAD, toCsvLine } from '../../../src/cli/evidence/csv.ts'
 import type { COVERED_FILES, Manifest } from '../../../src/cli/evidence/manifest.ts'
 import type { ChainRow } from '../../../src/shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../../src/shared/evidence/commit.ts'
-import { payloadHash as sha256 } from '../../../src/shared/evidence/entry.ts'
+import { logId, payloadHash as sha256 } from '../../../src/shared/evidence/entry.ts'
 import { exportOrigin, exportRoot } from '../../../src/shared/evidence/export-root.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
+import { parseCheckpoint } from '../../../src/shared/evidence/note.ts'
 import { type TestSigner, testNote } from './signer.ts'
 import { checkpointOf } from './stored-chain.ts'
 
@@ -48,7 +49,7 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
     'data.ndjson': lines(rows),
     'data.csv': csv,
     'commits.ndjson': lines(commits),
-    'checkpoints.ndjson': lines(notes.map((note) => ({ note }))),
+    'checkpoints.ndjson': lines(notes.map((note) => toCheckpointNote(note, rows))),
     'keys.json': JSON.stringify(toKeySet([signer.published])),
     'README.txt': 'An export.\n',
     'verify.mjs': await readFile(join(VERIFIERS, 'verify.mjs'), 'utf8'),
@@ -79,6 +80,13 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
   const text = JSON.stringify(manifest)
   await writeFile(join(folder, 'manifest.json'), text)
   await writeFile(join(folder, 'manifest.sig'), JSON.stringify(signed(manifest, text, signer)))
+}
+
+/** A note as it stands in checkpoints.ndjson: of the chain whose log it names, or of none. */
+function toCheckpointNote(note: string, rows: readonly ChainRow[]) {
+  const { origin, size: tree_size } = parseCheckpoint(note).checkpoint
+  const row = rows.find(({ tenant_id, chain }) => origin.endsWith(`/${logId(tenant_id, chain)}`))
+  return { chain: row?.chain ?? 'requests-000000000000', tree_size, note }
 }
 
 function signed({ rowCount, merkleRootOfExport }: Manifest, text: string, signer: TestSigner) {

@@ -146,6 +146,22 @@ describe('the verifier in another language', () => {
     })
   })
 
+  test('finds the checkpoint of a proof among notes of other logs and sizes', async () => {
+    const others = [
+      testNote('aigw-example/logs/0', 3, Buffer.alloc(32, 1).toString('base64'), other),
+      testNote('aigw-example/logs/0', 2, ROOT, other),
+    ]
+    const files = [
+      `${others.join('\n')}\n${exampleCheckpoint}\n`,
+      `${exampleCheckpoint}\n${others.join('\n')}\n`,
+      exampleCheckpoint + others.join(''),
+    ]
+    const calls = files.map(async (notes) => ['proof', join(FIXTURES, 'proof.json'), await fileOf(notes), KEYS])
+    expect(pythonOf(await Promise.all(calls))).toEqual(['ok', 'ok', 'ok'])
+    const without = await fileOf(others.join('\n'))
+    expect(pythonOf([['proof', join(FIXTURES, 'proof.json'), without, KEYS]])).toEqual(['FAIL'])
+  })
+
   test('refuses a proof that does not lead to the checkpoint, or a checkpoint that is not signed', async () => {
     const calls = PROOFS.map(async ([, proof, note]) => ['proof', await fileOf(proof), await fileOf(note), KEYS])
     const answers = pythonOf(await Promise.all(calls))

@@ -6,6 +6,7 @@ import {
   inclusionPath,
   leafHash,
   nodeHash,
+  rootOfEntries,
   rootOfInclusion,
   treeRoot,
   verifyConsistency,
@@ -39,7 +40,8 @@ const subproof = (m: number, leaves: Buffer[], isWhole: boolean): Buffer[] => {
     : [...subproof(m - k, leaves.slice(k), false), mth(leaves.slice(0, k))]
 }
 
-const LEAVES = Array.from({ length: 301 }, (_, at) => leafHash(createHash('sha256').update(`${at}`).digest('hex')))
+const ENTRIES = Array.from({ length: 301 }, (_, at) => createHash('sha256').update(`${at}`).digest('hex'))
+const LEAVES = ENTRIES.map(leafHash)
 const first = (size: number): Buffer[] => LEAVES.slice(0, size)
 const read = (level: number, index: number): Buffer => mth(LEAVES.slice(index * 2 ** level, (index + 1) * 2 ** level))
 const hex = (nodes: readonly Buffer[]): string[] => nodes.map((node) => node.toString('hex'))
@@ -100,6 +102,7 @@ test('every size up to 300 has the root of the definition, in a list, as a front
   for (let size = 0; size <= 300; size += 1) {
     const root = mth(first(size))
     expect(treeRoot(first(size))).toEqual(root)
+    expect(rootOfEntries(ENTRIES.slice(0, size))).toBe(root.toString('hex'))
     expect(frontier.root()).toEqual(root)
     expect(await rootOfSize(size, read)).toEqual(root)
     frontier.append(LEAVES[size]!)

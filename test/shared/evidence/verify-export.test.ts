@@ -84,6 +84,25 @@ test('keys from elsewhere decide, not those of the export', async () => {
   await expectBroken(join(folder, 'good'), 'not trusted', ['--keys', foreign!])
 })
 
+test('what an export says does nothing to the screen that it is shown on', async () => {
+  const manifest = { created_at: '\u001b[2J\u009b31m\n2031\u2028\u202e' }
+  const { code, out } = await run([await exportWith({ manifest })])
+  expect(code).toBe(0)
+  expect(out).toContain('\\u{1b}[2J\\u{9b}31m\\u{a}2031\\u{2028}\\u{202e}')
+  expect(out.replaceAll('\n', '')).not.toMatch(/[\p{C}\p{Zl}]/u)
+})
+
+test.each(['manifest.json', 'manifest.sig', 'keys.json'])(
+  'a %s that is null, a list or a number is none',
+  async (name) => {
+    for (const text of ['null', '[]', '5', '[null]']) {
+      const dir = await exportWith({})
+      await writeFile(join(dir, name), text)
+      await expectBroken(dir, `${name} is not an object`)
+    }
+  },
+)
+
 describe('after it was signed', () => {
   test.each([
     'data.ndjson',

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { type CheckedChain, checkpointsOf, type EvidenceSource } from '../../evidence/chains.ts'
-import { assertRoots, openExport } from '../../evidence/export-reader.ts'
+import { openExport } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
@@ -48,23 +48,16 @@ async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: F
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
-  return checkEvidence(context, source, { keys: trusted.keys, outside })
+  return checkEvidence(context, source, { trusted, outside })
 }
 
 async function verifyFolder(context: CliContext, folder: string, { keys: keyFile, ...flags }: Flags) {
-  const { source, manifest, trusted, csv } = await openExport(folder, keyFile)
+  const { source, trusted, onRow, assertEnd } = await openExport(folder, keyFile)
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
-  const checked = await checkEvidence(context, source, {
-    keys: trusted.keys,
-    outside,
-    onRow: ({ row }) => csv.add(row),
-  })
-  if (checked.every(({ ok }) => ok)) {
-    assertRoots(manifest, checked)
-    csv.end()
-  }
+  const checked = await checkEvidence(context, source, { trusted, outside, onRow })
+  if (checked.every(({ ok }) => ok)) await assertEnd(checked)
   return checked
 }
 

@@ -7,7 +7,7 @@ import { CliError, EXIT } from '../../errors.ts'
 import { readPages } from '../../listing.ts'
 import { LOGS_PATH } from './view.ts'
 
-const POLL_MS = 2_000
+const POLL_MS = 5_000
 const LONGEST_WAIT_MS = 30_000
 /**
  * An entry has the time at which its request ended, and is in the log a moment later: so long may a commit take, and so far
@@ -26,25 +26,36 @@ export async function* followLogs(
 ): AsyncGenerator<ActivityLog> {
   const shown = new Shown()
   let startDate: string | undefined
-  let waitMs = POLL_MS
+  let backoffMs = POLL_MS
+  let isAnswering = true
   while (true) {
+    let waitMs = POLL_MS
     try {
       if (startDate === undefined) yield* await firstEntries(context, query, lines, shown)
       else yield* newEntries(context, { ...query, startDate }, shown)
-      if (waitMs > POLL_MS) await context.note('note: connected again')
-      waitMs = POLL_MS
+      if (!isAnswering) await context.note('note: connected again')
+      isAnswering = true
+      backoffMs = POLL_MS
       startDate = shown.forgetBefore(OVERLAP_MS) ?? isoTime(context.io.clock.now() - QUIET_MS)
     } catch (error) {
       if (startDate === undefined || !isPassing(error)) throw error
-      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
-      await context.note(`note: the gateway does not answer; trying again in ${waitMs / 1000} s`)
+      isAnswering = false
+      const { retryAfterSeconds, message } = error
+      if (retryAfterSeconds === undefined) {
+        waitMs = backoffMs = Math.min(backoffMs * 2, LONGEST_WAIT_MS)
+        await context.note(`note: the gateway does not answer; trying again in ${waitMs / 1000} s`)
+      } else {
+        // A limit of an hour or a day: whoever reads along is told which, and how long it stays quiet.
+        waitMs = Math.max(POLL_MS, retryAfterSeconds * 1000)
+        await context.note(`note: ${message}; going on at ${isoTime(context.io.clock.now() + waitMs)}`)
+      }
     }
     await pause(waitMs, context.io)
   }
 }
 
 const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-const isPassing = (error: unknown): boolean => error instanceof CliError && PASSING.has(error.exitCode)
+const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
 
 /** Where to begin when nothing is there: within the week that the gateway has just said is empty, whatever our clock says. */
 const QUIET_MS = 6 * DAY_MS

@@ -3,6 +3,7 @@ import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { ActivityLog } from '../../../shared/wire/logs.ts'
 import type { CliContext } from '../../context.ts'
+import { usageError } from '../../errors.ts'
 import { type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
 import { PAST_FORMS, toPast } from '../../past-time.ts'
 import { addFilterOptions, type FilterFlags, toQuery } from './filter.ts'
@@ -34,6 +35,9 @@ export async function listLogs(
   // What is logged while pages are read would push others from page to page.
   const latest = all || limit > PAGE_LIMIT.max ? isoTime(nowMs) : undefined
   const endDate = until === undefined ? latest : toPast(until, '--until', nowMs)
+  if (until !== undefined && startDate !== undefined && endDate !== undefined && endDate < startDate) {
+    throw usageError(`--until ${until} is before --since ${since}`)
+  }
   await listAll<ActivityLog>(context, {
     path: LOGS_PATH,
     itemsKey: 'logs',

@@ -34,7 +34,7 @@ export function tailCommand(context: CliContext, run = tailLogs): Command {
     )
 }
 
-/** GET /activity-logs every two seconds, until it is stopped. */
+/** GET /activity-logs every five seconds, until it is stopped. */
 export async function tailLogs(context: CliContext, { lines, limit, ...filter }: TailInput): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const show = shownIn(settings, output)

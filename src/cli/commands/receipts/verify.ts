@@ -31,6 +31,8 @@ export async function verifyOne(context: CliContext, { receipt: given, keys: fil
   const receipt = await findReceipt(context, given)
   const trusted = await getTrustedKeys(context, file)
   await noteTrust(context, trusted)
+  const isKnown = trusted.keys.some((key) => key.kid === findAtPath(receipt, 'kid'))
+  if (!isKnown) await trusted.renew()
   const verdict = verifyReceipt(receipt, trusted.keys)
   if (!verdict.ok) {
     throw new CliError(EXIT.checkFailed, `the receipt does not hold: ${verdict.problem}`, { code: 'RECEIPT_INVALID' })

@@ -161,9 +161,13 @@ function linked(head: Head, row: FormerEntry): Omit<Entry, 'commit_id' | 'leaf_i
   return { ...fields, payload, payload_hash, entry_hash: entryHash(fields, head.hash, payload_hash) }
 }
 
-/** Without the name and address of who it was: they stay with the user, and go with them. */
+/**
+ * Without the name and address of who it was: they stay with the user, and go with them. Of one who is gone already nobody
+ * can tell whether they were of this tenant.
+ */
 function toPayload(row: FormerEntry): string {
   const isForeign = row.home !== null && row.home !== row.tenant_id
+  const isOwn = row.home === row.tenant_id
   return toCanonicalJson({
     version: 1,
     kind: 'change',
@@ -173,17 +177,43 @@ function toPayload(row: FormerEntry): string {
     severity: row.severity,
     result: row.outcome,
     compliance_category: row.compliance_category,
-    description: row.description,
+    description: toDescription(row),
     request_id: row.request_id,
     endpoint: row.endpoint,
     actor: isForeign ? 'operator' : 'key',
-    user_id: isForeign ? null : row.user_id,
-    key_id: isForeign ? null : row.api_key_id,
+    user_id: isOwn ? row.user_id : null,
+    key_id: isOwn ? row.api_key_id : null,
     resource_type: row.resource_type,
     resource_id: row.resource_id,
-    metadata: JSON.parse(row.metadata),
+    metadata: toFacts(JSON.parse(row.metadata), row.type),
   })
 }
+
+/** What was written of these named people, and their addresses. */
+const OF_PEOPLE: ReadonlySet<string> = new Set(['user_management', 'key_management', 'tenant_management'])
+
+const toDescription = ({ type, operation, resource_type, resource_id, description }: FormerEntry): string =>
+  OF_PEOPLE.has(type) ? `External API: ${operation} ${resource_type} ${resource_id}` : description
+
+/** As such facts are recorded today: nothing of who somebody is, nor what a rule of the guards looks for. */
+function toFacts({ changes, ...facts }: Facts, type: string): Facts {
+  if (type === 'guard_rule_management') {
+    const { words, pattern, ...rest } = facts
+    return {
+      ...rest,
+      ...(Array.isArray(words) && { words: words.length }),
+      ...(typeof pattern === 'string' && { patternChars: pattern.length }),
+      ...(changes !== undefined && { changes }),
+    }
+  }
+  const shown = OF_PEOPLE.has(type) ? withoutPerson : (given: Facts) => given
+  return { ...shown(facts), ...(changes !== undefined && { changes: isFacts(changes) ? shown(changes) : changes }) }
+}
+
+const withoutPerson = ({ name, email, username, ...facts }: Facts): Facts => facts
+
+type Facts = Record<string, unknown>
+const isFacts = (value: unknown): value is Facts => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The first daemon that starts signs it. */
 const unsignedCommit = (id: string, entries: readonly Entry[]) => ({
