@@ -10,7 +10,7 @@ import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import { CliError, EXIT, unreadable } from '../errors.ts'
 import { parseBody } from '../http-errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
-import { CSV_HEAD, toCsvLine } from './csv.ts'
+import { CSV_HEAD, toLogLine } from './csv.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit } from './shapes.ts'
@@ -170,7 +170,7 @@ class CsvCheck {
   }
 
   add(row: ChainRow): void {
-    this.#hash.update(toCsvLine(row))
+    this.#hash.update(toLogLine(row))
   }
 
   /** Throws exit 10 when it says something else. */

@@ -11,7 +11,7 @@ import type { SignExportResponse } from '../../shared/wire/evidence.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
 import type { CheckedChain } from './chains.ts'
-import { CSV_HEAD, toCsvLine } from './csv.ts'
+import { CSV_HEAD, toLogLine } from './csv.ts'
 import { openGateway, TRANSPARENCY } from './gateway-source.ts'
 import { HashedFile } from './hashed-file.ts'
 import { fetchKeys } from './key-set.ts'
@@ -62,7 +62,7 @@ export async function writeExport(context: CliContext, folder: string): Promise<
       },
       async onRow({ row, commit }) {
         await add('data.ndjson', `${JSON.stringify(row)}\n`)
-        await add('data.csv', toCsvLine(row))
+        await add('data.csv', toLogLine(row))
         if (row.commit_id !== commitId) await add('commits.ndjson', `${JSON.stringify(commit)}\n`)
         commitId = row.commit_id
       },

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { invalidField } from '../../shared/errors.ts'
+import { LOG_COLUMNS, toCsvLine } from '../../shared/evidence/csv.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
 import { COMPLIANCE_REPORT_ROWS, PAGE_LIMIT } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
@@ -22,7 +23,6 @@ import type { Db } from '../db/database.ts'
 import { toPagination } from '../db/list-page.ts'
 import type { EvidenceEntryRow } from '../db/tables.ts'
 import { type Route, reply, route } from '../http/route.ts'
-import { toCsv } from './csv.ts'
 import { payloadOf } from './entry-payload.ts'
 import type { Integrity } from './integrity.ts'
 import { windowOf } from './log-window.ts'
@@ -139,7 +139,7 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
         if (format === 'csv') {
           if (found.total > COMPLIANCE_REPORT_ROWS) throw tooLong(found.total, shown.startDate)
           const rows = await allOf(db, tenantId, filter, found.total)
-          return reply(200, toCsv(CSV_COLUMNS, rows.map(toFoundEntry).map(toCells)), CSV_HEADERS)
+          return reply(200, [LOG_COLUMNS, ...rows.map(toFoundEntry).map(toCells)].map(toCsvLine).join(''), CSV_HEADERS)
         }
         return reply(200, {
           exportInfo: { ...shown, totalEntries: found.total, format },
@@ -210,7 +210,6 @@ const SEARCHES: Record<(typeof SEARCH_FIELDS)[number], (text: string) => EntryFi
   details: (search) => ({ search, searchIn: ['description', 'operation', 'endpoint'] }),
 }
 
-const CSV_COLUMNS = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 const CSV_HEADERS = {
   'content-type': 'text/csv; charset=utf-8',
   'content-disposition': 'attachment; filename="compliance-report.csv"',

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CSV_HEAD, toCsvLine } from '../../../src/cli/evidence/csv.ts'
+import { CSV_HEAD, toLogLine } from '../../../src/cli/evidence/csv.ts'
 import type { COVERED_FILES, Manifest } from '../../../src/cli/evidence/manifest.ts'
 import type { ChainRow } from '../../../src/shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../../src/shared/evidence/commit.ts'
@@ -36,7 +36,7 @@ export function exportParts(
     rows,
     commits: chains.flatMap((chain) => [...chain.commits.values()]),
     notes,
-    csv: CSV_HEAD + rows.map(toCsvLine).join(''),
+    csv: CSV_HEAD + rows.map(toLogLine).join(''),
     manifest: {},
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { toCsv } from '../../../src/daemon/evidence/csv.ts'
+import { toCsvLine } from '../../../src/shared/evidence/csv.ts'
 
 /** Reads CSV as RFC 4180 has it. */
 function parse(csv: string): string[][] {
@@ -19,7 +19,7 @@ test('cells come back as they were, but for an apostrophe before what a spreadsh
   const cell = fc.oneof(fc.string(), fc.constantFrom('=1+1', '+1', '-1', '@sum', '\t=1', 'a,"b"\r\nc', '', '"'))
   fc.assert(
     fc.property(fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 5 }), (rows) => {
-      const read = parse(toCsv(['a', 'b'], rows))
+      const read = parse([['a', 'b'], ...rows].map(toCsvLine).join(''))
       expect(read[0]).toEqual(['a', 'b'])
       expect(read.slice(1)).toEqual(
         rows.map((row) => row.map((text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text))),
