@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deferred } from '../deferred.ts'
 import { type Gateway, startGateway, upstreamProvider } from '../harness.ts'
 import { sharedResources } from '../shared-resources.ts'
+import { type AttentiveClock, startAttentiveClock } from './attentive-clock.ts'
 import { completion, head, STREAM_HEAD, word } from './plays.ts'
 import { type RawExchange, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
 
@@ -20,14 +21,17 @@ const WHOLE = head(200, { 'content-type': 'application/json', 'content-length': 
 
 let gateway: Gateway
 let raw: RawUpstream
+let clock: AttentiveClock
 let asked = 0
 
 beforeAll(async () => {
   raw = await startRawUpstream()
   gateway = await startGateway({ providers: [upstreamProvider('raw', `http://127.0.0.1:${raw.port}/v1`)] })
   sharedResources.add(gateway)
+  clock = startAttentiveClock()
 })
 afterAll(async () => {
+  clock.stop()
   sharedResources.delete(gateway)
   await gateway.close()
   await raw.close()
@@ -53,10 +57,10 @@ async function leaveStream(sentBytes: number): Promise<{ model: string; abortedM
   const refused = hearsWords ? undefined : expect(opening).rejects.toThrow()
   const exchange = await silent
   if (hearsWords) await (await opening).next()
-  const leftMs = performance.now()
+  const leftMs = clock.nowMs()
   leave.abort()
   await exchange.closed()
-  const abortedMs = performance.now() - leftMs
+  const abortedMs = clock.nowMs() - leftMs
   await refused
   return { model, abortedMs, rows: hearsWords ? 1 : 0 }
 }
@@ -67,10 +71,10 @@ async function leaveWhole(sentBytes: number): Promise<{ model: string; abortedMs
   const leave = new AbortController()
   const answer = expect(gateway.chat({ prompt: 'hi', model }, { signal: leave.signal })).rejects.toThrow()
   const exchange = await silent
-  const leftMs = performance.now()
+  const leftMs = clock.nowMs()
   leave.abort()
   await exchange.closed()
-  const abortedMs = performance.now() - leftMs
+  const abortedMs = clock.nowMs() - leftMs
   await answer
   return { model, abortedMs, rows: 0 }
 }

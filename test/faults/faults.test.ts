@@ -63,7 +63,7 @@ beforeAll(async () => {
   for (const row of await stage.gateway.usage()) {
     bills.set(row.request_id, [...(bills.get(row.request_id) ?? []), row])
   }
-}, 90_000)
+}, 300_000)
 
 afterAll(() => stage.close())
 

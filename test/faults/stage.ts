@@ -10,6 +10,7 @@ import {
   upstreamProvider,
 } from '../harness.ts'
 import { sharedResources } from '../shared-resources.ts'
+import { type AttentiveClock, startAttentiveClock } from './attentive-clock.ts'
 import type { Place } from './fault.ts'
 import { completion, DONE, finish, reply, stream, word } from './plays.ts'
 import { type Play, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
@@ -23,6 +24,7 @@ export type Mode = 'streamed' | 'held' | 'whole'
 /** What came of one request, as its client saw it. */
 export type Seen = {
   status: number
+  /** In which the process could run. */
   ms: number
   requestId: string
   retryAfter: string | undefined
@@ -67,11 +69,13 @@ export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
     ...options,
   })
   sharedResources.add(gateway)
+  const clock = startAttentiveClock()
   return {
     gateway,
     raw,
-    ask: (models, mode, timeoutMs) => ask(gateway, models, mode, timeoutMs),
+    ask: (models, mode, timeoutMs) => ask({ gateway, clock }, models, mode, timeoutMs),
     async close() {
+      clock.stop()
       sharedResources.delete(gateway)
       await gateway.close()
       await raw.close()
@@ -89,7 +93,12 @@ export const goodPlay = (mode: Mode): Play => (mode === 'whole' ? GOOD_REPLY : G
 /** What the raw upstream knows a model as. */
 export const nameOf = (modelId: string) => modelId.slice(modelId.indexOf('/') + 1)
 
-async function ask(gateway: Gateway, models: readonly string[], mode: Mode, timeoutMs: number): Promise<Seen> {
+async function ask(
+  { gateway, clock }: { gateway: Gateway; clock: AttentiveClock },
+  models: readonly string[],
+  mode: Mode,
+  timeoutMs: number,
+): Promise<Seen> {
   const body = {
     prompt: 'hi',
     index: 'Zero-Knowledge',
@@ -97,9 +106,9 @@ async function ask(gateway: Gateway, models: readonly string[], mode: Mode, time
     models: models.map((model) => ({ model, timeout_ms: timeoutMs, first_token_timeout_ms: timeoutMs / 2 })),
     ...(mode === 'held' && { redundancy: { commit: 'complete' } }),
   }
-  const startedMs = performance.now()
+  const startedMs = clock.nowMs()
   const answer = await gateway.call('POST', '/api/external/chat/completions', body)
-  const ms = performance.now() - startedMs
+  const ms = clock.nowMs() - startedMs
   const isStream = String(answer.headers['content-type']).startsWith('text/event-stream')
   return {
     status: answer.status,
