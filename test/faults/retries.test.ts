@@ -63,7 +63,7 @@ beforeAll(async () => {
   for (const { request_id: id, served_model: model } of await stage.gateway.usage()) {
     bills.set(id, [...(bills.get(id) ?? []), model])
   }
-}, 90_000)
+}, 300_000)
 
 afterAll(() => stage.close())
 
