@@ -51,6 +51,8 @@ const KEY = '5f43a1c2d4e5f60718293a4c'
 
 /** The receipt of a request as the chat pipeline makes it. */
 function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, policy }) {
+  const { id, name, document } = policy
+  const applied = { canonical: id, name, document, hash: policy.hash, source: 'system_default' }
   return (usage) => {
     const nowMs = Date.now()
     const bundleId = newBundleId(nowMs)
@@ -80,14 +82,13 @@ function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, policy 
       requestedModel: 'mock/mock-model',
       index: 'Zero-Knowledge',
       streamed: false,
-      policy: { ...policy, canonical: policy.id, source: 'system_default' },
+      policy: applied,
       inspectors,
       incidents: [],
       documentsRetrieved: 0,
       attempts: [{ model: 'mock/mock-model', status: 'served', latency_ms: 640 }],
       entitlements,
     }
-    const counts = { inputTokens: 321, outputTokens: 123, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
     return toRequestEntry(facts, {
       atMs: nowMs,
       latencyMs: 640,
@@ -98,7 +99,14 @@ function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, policy 
       answered: {
         outcome: 'complete',
         model: 'mock/mock-model',
-        usage: { ...counts, estimated: false },
+        usage: {
+          inputTokens: 321,
+          outputTokens: 123,
+          cacheReadTokens: 0,
+          cacheWriteTokens: 0,
+          reasoningTokens: 0,
+          estimated: false,
+        },
         cost: { mode: 'user-completions', nanos: 0, points: 0 },
         firstTokenMs: 640,
       },

@@ -20,8 +20,14 @@ export type EntryFields = {
 }
 
 /** Texts with their lengths before them, so that no two lists of texts give the same bytes. Lengths are of UTF-8. */
-export const netstrings = (texts: readonly string[]): string =>
-  texts.reduce((all, text) => `${all}${Buffer.byteLength(text)}:${text},`, '')
+export function netstrings(texts: readonly string[]): string {
+  const together = texts.join('')
+  // Nearly always: then one look at all of them tells the length of each.
+  const isAscii = Buffer.byteLength(together) === together.length
+  let all = ''
+  for (const text of texts) all += `${isAscii ? text.length : Buffer.byteLength(text)}:${text},`
+  return all
+}
 
 /** SHA-256 of a payload, hex. The payload is canonical JSON already (RFC 8785). */
 export const payloadHash = (canonicalJson: string): string => hash('sha256', canonicalJson, 'hex')
