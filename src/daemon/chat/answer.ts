@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { ChatFrame, ChatMetadata, ChatResponse, FINISH_REASONS } from '../../shared/wire/chat.ts'
+import type { ChatFrame, ChatMetadata, FINISH_REASONS } from '../../shared/wire/chat.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
 import { reply } from '../http/route.ts'
 import { SSE_DONE, sseFrame } from '../http/sse.ts'
@@ -46,11 +46,30 @@ export type AnswerFault = { error: string; message: string; reason: string; verd
 /** What every refusal by a guard says beside its message. */
 export type BlockedVerdict = { verdict: 'BLOCK'; attack_category: string | null; trace_id: string }
 
-type AnswerHead = Pick<ChatResponse, 'success' | 'id' | 'object' | 'created' | 'model'>
-type AnswerTail = Pick<ChatResponse, 'usage' | 'metadata'>
+/** What a whole answer and a stream begin with; more members may follow, and a brace. */
+const headOf = ({ id, created, model }: Envelope): string =>
+  `{"success":true,"id":${toJsonString(id)},"object":"chat.completion","created":${created},"model":${toJsonString(model)}`
 
-/** `stream: false`: one JSON body at the end. */
-export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
+/** Written member by member: JSON.stringify takes five times as long for these, which is 3 % of a request. */
+function metadataJson(metadata: ChatMetadata): string {
+  const { failover, billing_fallback: fallback, smltp, sources } = metadata
+  const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
+  return (
+    `{"conversation_id":${toJsonString(metadata.conversation_id)},"index_used":${toJsonString(metadata.index_used)},` +
+    `"smltp_policy_used":${toJsonString(metadata.smltp_policy_used)},` +
+    `"smltp_policy_source":${toJsonString(metadata.smltp_policy_source)},` +
+    `"smltp_policy_hash":${JSON.stringify(metadata.smltp_policy_hash)},` +
+    `"prompt_shield_policy":${JSON.stringify(metadata.prompt_shield_policy)},` +
+    `"served_model":${toJsonString(metadata.served_model)},"requested_model":${toJsonString(metadata.requested_model)},` +
+    `${failover ? `"failover":${JSON.stringify(failover)},` : ''}` +
+    `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +
+    `"smltp":{"bundle_id":${toJsonString(smltp.bundle_id)}${receipt}},"rag_enabled":${metadata.rag_enabled},` +
+    `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}}`
+  )
+}
+
+/** `stream: false`: one JSON body at the end (spec: Response; wire: ChatResponse). */
+export function wholeAnswer(envelope: Envelope): Answer {
   let content = ''
   let body = ''
   return {
@@ -60,19 +79,12 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
     },
     drained: () => Promise.resolve(),
     close(finish, { inputTokens, outputTokens }) {
-      const head = JSON.stringify({ success: true, id, object: 'chat.completion', created, model } satisfies AnswerHead)
-      const tail = JSON.stringify({
-        usage: {
-          prompt_tokens: inputTokens,
-          completion_tokens: outputTokens,
-          total_tokens: inputTokens + outputTokens,
-          input_tokens: inputTokens,
-          output_tokens: outputTokens,
-        },
-        metadata,
-      } satisfies AnswerTail)
-      const message = `{"role":"assistant","content":${toJsonString(content)}}`
-      body = `${head.slice(0, -1)},"choices":[{"index":0,"message":${message},"finish_reason":"${finish}"}],${tail.slice(1)}`
+      const usage =
+        `{"prompt_tokens":${inputTokens},"completion_tokens":${outputTokens},"total_tokens":${inputTokens + outputTokens},` +
+        `"input_tokens":${inputTokens},"output_tokens":${outputTokens}}`
+      body =
+        `${headOf(envelope)},"choices":[{"index":0,"message":{"role":"assistant","content":${toJsonString(content)}},` +
+        `"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope.metadata)}}`
       return renderedJson(body)
     },
     // Nothing has left yet, so the error itself becomes the answer.
@@ -86,12 +98,10 @@ export function wholeAnswer({ id, created, model, metadata }: Envelope): Answer 
 export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
   streamInWords(classicWording(envelope), context, keep)
 
-function classicWording({ id, created, model, metadata }: Envelope): StreamWording {
+function classicWording(envelope: Envelope): StreamWording {
+  const { id, model } = envelope
   // Let go of once it is said: some streams stay open for minutes.
-  let head = sseFrame({
-    type: 'metadata',
-    data: { success: true, id, object: 'chat.completion', created, model, metadata },
-  } satisfies ChatFrame)
+  let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope.metadata)}}}\n\n`
   // Everything of a chunk but its delta is the same each time, so it is rendered once.
   const beforeDelta =
     `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +

@@ -56,7 +56,12 @@ export function toInsert(
 ): { sql: string; parameters: InsertParameters } {
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
-  for (const row of rows) values.push(valuesOf(table, columns, row))
+  for (const row of rows) {
+    // Rows of one table are nearly always made in one place, so their members come in one order: then they need not be
+    // asked for by name, which takes three times as long.
+    const inOrder = isSameList(Object.keys(row), columns)
+    values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))
+  }
   const insert = bulkInsert(engine, table, columns, onConflict)
   const parameters = insert.toParameters(rows, values)
   const [json, texts] = parameters
@@ -113,16 +118,12 @@ function conflictClause(table: string, columns: readonly string[], onConflict: A
 const sumOf = (a: string, b: string) =>
   `case when ${a} > ${Number.MAX_SAFE_INTEGER} - ${b} then ${Number.MAX_SAFE_INTEGER} else ${a} + ${b} end`
 
-// Lists of values are filled by hand: those of an optimised `map` may have holes for all that V8 knows, and JSON.stringify
-// writes such lists half as fast (measured: 5,000 instructions of a bill).
-function valuesOf(table: string, columns: readonly string[], row: Record<string, unknown>): unknown[] {
-  const values: unknown[] = []
-  for (const column of columns) {
-    const value = row[column]
+function checked(table: string, columns: readonly string[], values: unknown[]): unknown[] {
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at]
     if (typeof value !== 'string' && value !== null && !Number.isSafeInteger(value)) {
-      throw new UnstorableValueError(`${table}.${column} must be text, null or a whole number`)
+      throw new UnstorableValueError(`${table}.${columns[at]} must be text, null or a whole number`)
     }
-    values.push(value)
   }
   return values
 }

@@ -15,6 +15,7 @@ import { reply } from '../http/route.ts'
 import { SSE_DONE, sseFrame } from '../http/sse.ts'
 import type { Reasoning } from '../providers/conversation.ts'
 import type { ChatPart, TokenUsage } from '../providers/provider.ts'
+import { toJsonString } from '../text/json-string.ts'
 
 /** Answers as OpenAI's clients know them. @param includeUsage whether a stream ends with a chunk that says its usage. */
 export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
@@ -122,7 +123,7 @@ function openAiWording({ id, created, model, metadata }: Envelope, includeUsage:
     switch (part.type) {
       case 'text': {
         const logprobs = part.logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(part.logprobs)}`
-        return chunk(`"content":${JSON.stringify(part.text)}`, logprobs)
+        return chunk(`"content":${toJsonString(part.text)}`, logprobs)
       }
       case 'reasoning': {
         step = withPart(step, part)

@@ -30,7 +30,7 @@ export type AnswerCall = {
  * closes the connection.
  */
 export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]> {
-  return { [Symbol.asyncIterator]: () => new AnswerReader(call, signal) }
+  return new AnswerReader(call, signal)
 }
 
 /**
@@ -62,7 +62,7 @@ export async function readJson(
 }
 
 // An iterator by hand: a generator would add three turns of the microtask queue to every network read.
-class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
+class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   /** Until it has begun: its request is not wanted any more then, and may be large. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
@@ -81,6 +81,10 @@ class AnswerReader implements AsyncIterator<readonly ChatPart[]> {
     this.#call = call
     this.#clock = call.clock
     this.#signal = signal
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
   }
 
   // No promise around that of the parts: each would add turns of the microtask queue to every network read.
