@@ -5,6 +5,8 @@ import { BILLING_MODES } from '../../../src/shared/wire/billing.ts'
 import { ChatMetadata } from '../../../src/shared/wire/chat.ts'
 
 const text = fc.string({ unit: 'binary' })
+/** What the gateway makes itself. */
+const word = fc.stringMatching(/^[0-9a-z_-]{1,64}$/)
 const count = fc.nat()
 const mode = fc.constantFrom(...BILLING_MODES)
 const attempt = fc.record(
@@ -15,8 +17,8 @@ const members = {
   conversation_id: text,
   index_used: text,
   smltp_policy_used: text,
-  smltp_policy_source: text,
-  smltp_policy_hash: fc.option(text),
+  smltp_policy_source: word,
+  smltp_policy_hash: fc.option(word),
   prompt_shield_policy: fc.option(fc.record({ id: text, name: text, mode: text, sensitivity: text })),
   served_model: text,
   requested_model: text,
@@ -26,7 +28,7 @@ const members = {
     fallback_mode: mode,
     reason: fc.constant('quota_exhausted' as const),
   }),
-  smltp: fc.record({ bundle_id: text, receipt_url: text }, { requiredKeys: ['bundle_id'] }),
+  smltp: fc.record({ bundle_id: word, receipt_url: text }, { requiredKeys: ['bundle_id'] }),
   rag_enabled: fc.boolean(),
   documents_retrieved: count,
   sources: fc.array(fc.record({ source: text, score: fc.integer({ min: 0, max: 100 }).map((it) => it / 100) }), {
