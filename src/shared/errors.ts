@@ -40,6 +40,7 @@ export const ERRORS = {
   WEBHOOK_NOT_FOUND: { status: 404, label: 'Webhook not found' },
   INCIDENT_NOT_FOUND: { status: 404, label: 'Incident not found' },
   RECEIPT_NOT_FOUND: { status: 404, label: 'Receipt not found' },
+  MODEL_NOT_FOUND: { status: 404, label: 'Model not found' },
   CHAIN_NOT_FOUND: { status: 404, label: 'Chain not found' },
   DELIVERY_NOT_FOUND: { status: 404, label: 'Delivery not found' },
   METHOD_NOT_ALLOWED: { status: 405, label: 'Method not allowed' },

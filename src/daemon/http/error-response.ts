@@ -80,15 +80,18 @@ function openAiBody(error: GatewayError, ids: RequestIds): object {
   const { status } = ERRORS[error.code]
   const isExhausted = error.code === 'ALL_MODELS_FAILED' || error.code === 'ALL_MODELS_RATE_LIMITED'
   if (FLAT_STATUSES.includes(status) && !isExhausted) return flatBody(error, ids)
-  const code = isExhausted ? 'all_models_failed' : (OPENAI_CODES.get(error.extra?.reason) ?? null)
+  const code = OPENAI_CODES.get(error.code) ?? OPENAI_CODES.get(error.extra?.reason) ?? null
   return {
     error: { message: error.message, type: openAiErrorType(status), code },
     ...(error.extra && { request_id: ids.requestId, ...error.extra }),
   } satisfies OpenAiError
 }
 
-/** Why a provider refused a request, as clients of OpenAI look for it. */
+/** What clients of OpenAI look for, by our code or by why a provider refused the request. */
 const OPENAI_CODES = new Map<unknown, string>([
+  ['ALL_MODELS_FAILED', 'all_models_failed'],
+  ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
+  ['MODEL_NOT_FOUND', 'model_not_found'],
   ['context_length', 'context_length_exceeded'],
   ['content_filter', 'content_filter'],
 ])

@@ -74,6 +74,8 @@ export type Route = {
   method: Method
   /** Absolute, with `{name}` for a segment that is handed to the handler decoded. */
   path: string
+  /** The last segment of the path takes all that is left of it, slashes too. */
+  takesRest?: true
   access: Access
   rate: RateClass
   /** Which class this request has in place of `rate`, for a route with two ways to answer. */

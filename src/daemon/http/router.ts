@@ -10,7 +10,7 @@ export type Router = {
   shapeOf(method: string, path: string): ErrorShape
 }
 
-type Pattern = { segments: string[]; byMethod: Map<string, Route> }
+type Pattern = { segments: string[]; takesRest: boolean; byMethod: Map<string, Route> }
 
 /** Many clients put `/v1` right after the host, whatever base they are given. */
 const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
@@ -68,7 +68,7 @@ function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route:
     const segments = route.path.split('/')
     let pattern = patterns.find((known) => known.segments.join('/') === route.path)
     if (!pattern) {
-      pattern = { segments, byMethod: new Map() }
+      pattern = { segments, takesRest: route.takesRest === true, byMethod: new Map() }
       patterns.push(pattern)
     }
     byMethod = pattern.byMethod
@@ -89,14 +89,16 @@ function pick(byMethod: Map<string, Route>, method: string, path: string): Route
 
 const isParameter = (segment: string): boolean => segment.startsWith('{')
 
-const fits = ({ segments: expected }: Pattern, segments: string[]): boolean =>
-  expected.length === segments.length &&
+const fits = ({ segments: expected, takesRest }: Pattern, segments: string[]): boolean =>
+  (takesRest ? expected.length <= segments.length : expected.length === segments.length) &&
   expected.every((segment, at) => (isParameter(segment) ? segments[at] !== '' : segments[at] === segment))
 
-function paramsOf({ segments: expected }: Pattern, segments: string[]): Record<string, string> {
+function paramsOf({ segments: expected, takesRest }: Pattern, segments: string[]): Record<string, string> {
   const params: Record<string, string> = {}
   for (const [at, segment] of expected.entries()) {
-    if (isParameter(segment)) params[segment.slice(1, -1)] = decodeSegment(segments[at] as string)
+    if (!isParameter(segment)) continue
+    const isRest = takesRest && at === expected.length - 1
+    params[segment.slice(1, -1)] = decodeSegment(isRest ? segments.slice(at).join('/') : (segments[at] as string))
   }
   return params
 }

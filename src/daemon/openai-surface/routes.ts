@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { GatewayError } from '../../shared/errors.ts'
 import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import {
@@ -6,17 +7,18 @@ import {
   EmbeddingsResponse,
   OPENAI_CHAT_PATH,
   OPENAI_EMBEDDINGS_PATH,
+  OPENAI_MODEL_PATH,
   OPENAI_MODELS_PATH,
   OpenAiChatRequest,
   OpenAiChatResponse,
   OpenAiChunk,
   OpenAiError,
-  type OpenAiModel,
+  OpenAiModel,
   OpenAiModels,
 } from '../../shared/wire/openai.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
-import { offeredModels } from '../policies/offered-models.ts'
+import { offeredModels, offersModel } from '../policies/offered-models.ts'
 import { openAiSurface } from './answer.ts'
 import { runEmbeddings } from './embeddings.ts'
 import { toChatInput } from './input.ts'
@@ -43,6 +45,14 @@ const FAILURES: Record<number, ResponseDoc> = {
   502: failure('Every model that was tried failed'),
   503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
 }
+
+const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
+  401: refusal('Key missing or invalid'),
+  403: refusal('Not from this address'),
+  429: refusal('Rate limit of the key'),
+}
+
+const SHOWN_MODEL_CHARS = 200
 
 /** What OpenAI's clients call (named-endpoints §5), also under `/v1` alone. */
 export function openAiRoutes(deps: ChatDeps): Route[] {
@@ -92,14 +102,35 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       tags: ['OpenAI-compatible'],
       responses: {
         200: { description: 'What chat takes as `model`', schema: OpenAiModels },
-        401: refusal('Key missing or invalid'),
-        403: refusal('Not from this address'),
-        429: refusal('Rate limit of the key'),
+        ...DISCOVERY_REFUSALS,
       },
       async handle({ caller }) {
         const policies = await deps.policies.of(caller.tenantId)
         const data = offeredModels(deps.providers, caller.settings, policies).map(toModel)
         return reply(200, { object: 'list', data } satisfies OpenAiModels)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: OPENAI_MODEL_PATH,
+      takesRest: true,
+      access: 'key',
+      errors: 'openai',
+      summary: 'A model this key may use, in the words of OpenAI',
+      tags: ['OpenAI-compatible'],
+      responses: {
+        200: { description: 'Chat takes its id as `model`', schema: OpenAiModel },
+        400: failure('The path cannot be decoded'),
+        ...DISCOVERY_REFUSALS,
+        404: failure('There is no such model, or this key may not use it'),
+      },
+      async handle({ caller, params: { model = '' } }) {
+        const policies = await deps.policies.of(caller.tenantId)
+        if (!offersModel(model, deps.providers, caller.settings, policies)) {
+          const shown = model.slice(0, SHOWN_MODEL_CHARS)
+          throw new GatewayError('MODEL_NOT_FOUND', `The model "${shown}" does not exist, or this key may not use it.`)
+        }
+        return reply(200, toModel(model))
       },
     }),
   ]

@@ -6,6 +6,8 @@ import { flag, oneOf, optional } from './common.ts'
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
 export const OPENAI_MODELS_PATH = '/api/external/v1/models'
+/** A name of a model has slashes, which clients escape or not. */
+export const OPENAI_MODEL_PATH = `${OPENAI_MODELS_PATH}/{model}`
 
 const text = (name: string) => z.string({ error: `${name} must be a string` })
 const number = (name: string) => z.number({ error: `${name} must be a number` })
@@ -299,7 +301,7 @@ export const EmbeddingsResponse = z
   .meta({ id: 'EmbeddingsResponse' })
 export type EmbeddingsResponse = z.infer<typeof EmbeddingsResponse>
 
-/** One of GET /v1/models. */
+/** One of GET /v1/models, and GET /v1/models/{model}. */
 export const OpenAiModel = z
   .object({
     id: z.string().meta({ description: 'What `model` takes; `<provider>/*` where any model of it may be named' }),

@@ -15,7 +15,7 @@ export type RouteCall = {
   target?: (db: Db, world: World) => Promise<string>
   /** Whoever does not own the target needs this section to find it. */
   ownersOr?: Section
-  /** What it names is shown to everyone, whichever tenant it is of. */
+  /** What it names is shown to everyone, whichever tenant it is of, or it is of none. */
   isPublic?: true
   /** Its good answer says what would be refused, so it is given whatever is asked. */
   saysRefusals?: true
@@ -582,6 +582,13 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     bodies: () => [{ model: 'test/any', input: ['one'], encoding_format: 'float', user: 'someone' }],
   },
   'GET /api/external/v1/models': { access: 'key', status: 200 },
+  'GET /api/external/v1/models/{model}': {
+    access: 'key',
+    status: 200,
+    // Of the installation, as every model.
+    target: async () => 'local/extract',
+    isPublic: true,
+  },
 
   'GET /api/external/indexes': { access: 'key', status: 200 },
   'GET /api/external/indexes/all': { access: 'index-management', status: 200, references: [searchOf] },
