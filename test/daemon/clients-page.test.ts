@@ -59,12 +59,14 @@ test('the page has an example for each kind of client, and no program that is no
     'openai',
     '@ai-sdk/openai-compatible, ai',
     '@anthropic-ai/sdk',
+    '@anthropic-ai/sdk',
   ])
   expect(PAGE.split('```js').length - 1).toBe(EXAMPLES.length)
 })
 
 test('every route it names is one', async () => {
   for (const [, method = '', path = ''] of PAGE.matchAll(/^\| `(GET|POST) (\/v1\/\S+)`/gm)) {
-    expect((await gateway.call(method, path, method === 'POST' ? {} : undefined)).status).not.toBe(404)
+    const named = path.replace('<provider>/<model>', 'openai/gpt-4o')
+    expect((await gateway.call(method, named, method === 'POST' ? {} : undefined)).status).not.toBe(404)
   }
 })

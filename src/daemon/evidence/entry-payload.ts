@@ -46,12 +46,17 @@ export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): Logge
 /** What was done, in a sentence. That of a request follows from the rest of it, so it is not kept. */
 export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
   if (description !== undefined) return description
-  const what = operation === 'embedding' ? 'embedding' : 'chat'
+  const what = OPERATIONS.get(operation) ?? 'chat'
   const how = result === 'success' ? 'answered' : result === 'denied' ? 'refused' : 'failed'
   const why = error === undefined ? '' : ` (${error})`
   const model = requested_model === null ? '' : ` with "${requested_model}"`
   return `External API: ${how} ${what}${model}${why}`
 }
+
+const OPERATIONS = new Map<unknown, string>([
+  ['embedding', 'embedding'],
+  ['token.count', 'count of tokens'],
+])
 
 /** What it was done to: of a request, the model that was asked for. */
 export const resourceOf = ({ kind, resource_type, resource_id, requested_model }: LoggedPayload) =>

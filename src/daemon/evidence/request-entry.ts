@@ -17,7 +17,7 @@ export type RequestFacts = {
   requestId: string
   /** Method and path pattern of the route. */
   endpoint: string
-  operation: 'chat.completion' | 'embedding'
+  operation: 'chat.completion' | 'embedding' | 'token.count'
   tenantId: string
   keyId: string
   userId: string

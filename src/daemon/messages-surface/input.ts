@@ -5,6 +5,8 @@ import { askedOptions, type ChatInput, requireModel, sized } from '../chat/input
 import type { Content, GenerationOptions, Message, Reasoning, ToolCall, ToolChoice } from '../providers/conversation.ts'
 import { toReasoning } from './reasoning.ts'
 
+/** What is asked of a message, or about one. */
+type Asked = Pick<MessagesRequest, 'messages' | 'max_tokens'> & Partial<MessagesRequest>
 type Turn = MessagesRequest['messages'][number]
 type UserBlock = Exclude<Extract<Turn, { role: 'user' }>['content'], string>[number]
 type ShownBlock = Exclude<UserBlock, { type: 'tool_result' }>
@@ -14,7 +16,7 @@ type AssistantBlock = Exclude<Extract<Turn, { role: 'assistant' }>['content'], s
  * A body of POST /v1/messages as the pipeline takes it. Sampling is left to the model unless it is asked for.
  * @throws MODEL_REQUIRED, VALIDATION_ERROR
  */
-export function toChatInput(request: MessagesRequest): ChatInput {
+export function toChatInput(request: Asked): ChatInput {
   requireModel(request)
   const messages = request.messages.flatMap((turn) => (turn.role === 'user' ? toUserMessages(turn) : toAnswers(turn)))
   return {
@@ -113,7 +115,7 @@ function toAnswer(blocks: readonly AssistantBlock[]): Message {
   }
 }
 
-function toOptions(request: MessagesRequest): GenerationOptions | undefined {
+function toOptions(request: Asked): GenerationOptions | undefined {
   const { tools, tool_choice: choice, output_config: output, output_format: format } = request
   const schema = (output?.format ?? format)?.schema
   return askedOptions({
@@ -145,7 +147,7 @@ function toToolChoice(choice: NonNullable<MessagesRequest['tool_choice']>): Tool
 const ADAPTIVE_EFFORT = 'high'
 
 /** Thinking is asked for as a share of the answer, or as an effort; we know efforts alone. */
-function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: MessagesRequest): string | undefined {
+function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: Asked): string | undefined {
   if (thinking?.type === 'disabled') return undefined
   if (output?.effort !== undefined) return output.effort
   if (thinking?.type === 'adaptive') return ADAPTIVE_EFFORT

@@ -1,5 +1,8 @@
 import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import {
+  COUNT_TOKENS_PATH,
+  CountTokensRequest,
+  CountTokensResponse,
   MESSAGES_PATH,
   MessagesError,
   MessagesEvent,
@@ -7,11 +10,26 @@ import {
   MessagesResponse,
 } from '../../shared/wire/messages.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
-import { type Route, route } from '../http/route.ts'
+import { type ResponseDoc, type Route, route } from '../http/route.ts'
 import { MESSAGES_SURFACE } from './answer.ts'
+import { runCount } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
 
-const failure = (description: string) => ({ description, schema: MessagesError })
+const failure = (description: string): ResponseDoc => ({ description, schema: MessagesError })
+
+const FAILURES: Record<number, ResponseDoc> = {
+  400: failure('A rule of the request is broken, or the provider refuses it'),
+  401: failure('Key missing, invalid, revoked or expired'),
+  403: failure('Model, policy, way of billing or `user_id` not allowed'),
+  409: failure('The answer of this Idempotency-Key was too large to be kept'),
+  413: failure('Body above 1 MiB'),
+  415: failure('Not application/json'),
+  422: failure('Idempotency-Key reused with another body'),
+  429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
+  500: failure('Unexpected failure'),
+  502: failure('Every model of the chain failed'),
+  503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+}
 
 /** What Anthropic's clients call, also under `/v1` alone. */
 export function messagesRoutes(deps: ChatDeps): Route[] {
@@ -26,21 +44,21 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       body: MessagesRequest,
       bodyLimit: CHAT_BODY_BYTES,
       hashesBody: true,
-      responses: {
-        200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent },
-        400: failure('A rule of the request is broken, or the provider refuses it'),
-        401: failure('Key missing, invalid, revoked or expired'),
-        403: failure('Model, policy, way of billing or `user_id` not allowed'),
-        409: failure('The answer of this Idempotency-Key was too large to be kept'),
-        413: failure('Body above 1 MiB'),
-        415: failure('Not application/json'),
-        422: failure('Idempotency-Key reused with another body'),
-        429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
-        500: failure('Unexpected failure'),
-        502: failure('Every model of the chain failed'),
-        503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
-      },
+      responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
       handle: (context) => runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps),
+    }),
+    route({
+      method: 'POST',
+      path: COUNT_TOKENS_PATH,
+      access: 'key',
+      errors: 'anthropic',
+      summary: 'Count the tokens of a chat request, without an answer and without a bill',
+      tags: ['Anthropic-compatible'],
+      body: CountTokensRequest,
+      bodyLimit: CHAT_BODY_BYTES,
+      hashesBody: true,
+      responses: { 200: { description: 'How many its model would read', schema: CountTokensResponse }, ...FAILURES },
+      handle: (context) => runCount(context.body, context, deps),
     }),
   ]
 }

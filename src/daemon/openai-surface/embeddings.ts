@@ -1,12 +1,13 @@
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import { type EmbeddingsRequest, type EmbeddingsResponse, OPENAI_EMBEDDINGS_PATH } from '../../shared/wire/openai.ts'
-import { type Answer, type Envelope, renderedJson } from '../chat/answer.ts'
+import type { Answer, Envelope } from '../chat/answer.ts'
 import { type ChatInput, requireModel, sized } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
-import { type Reply, type RequestContext, reply } from '../http/route.ts'
+import { wordlessAnswer } from '../chat/wordless-answer.ts'
+import type { Reply, RequestContext } from '../http/route.ts'
 import { textOf } from '../providers/conversation.ts'
 import { type Embeddings, type Provider, ProviderError } from '../providers/provider.ts'
-import type { ProviderRegistry } from '../providers/registry.ts'
+import { withProviders } from '../providers/registry.ts'
 
 /**
  * Turns texts into vectors, on the way that every chat takes: admitted, billed, kept and recorded are both alike. To the
@@ -26,7 +27,7 @@ export function runEmbeddings(
     context,
     {
       ...deps,
-      providers: embeddingRegistry(deps.providers, request, made),
+      providers: withProviders(deps.providers, (provider) => embeddingProvider(provider, request, made)),
     },
   )
 }
@@ -54,16 +55,6 @@ function toChatInput(request: EmbeddingsRequest): ChatInput {
   }
 }
 
-function embeddingRegistry(registry: ProviderRegistry, request: EmbeddingsRequest, made: Made): ProviderRegistry {
-  return {
-    ...registry,
-    find(modelId) {
-      const found = registry.find(modelId)
-      return found && { ...found, provider: embeddingProvider(found.provider, request, made) }
-    },
-  }
-}
-
 function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest, made: Made): Provider {
   return {
     ...provider,
@@ -81,31 +72,20 @@ function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest
   }
 }
 
-function embeddingsAnswer({ encoding_format: format }: EmbeddingsRequest, made: Made, { model }: Envelope): Answer {
-  let body = ''
-  return {
-    add: () => true,
-    drained: () => Promise.resolve(),
-    close(_, { inputTokens, outputTokens }) {
-      const { vectors } = made.embeddings as Embeddings
-      body = JSON.stringify({
-        object: 'list',
-        data: vectors.map((vector, index) => ({
-          object: 'embedding',
-          index,
-          embedding: format === 'base64' ? toBase64(vector) : vector,
-        })),
-        model,
-        usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
-      } satisfies EmbeddingsResponse)
-      return renderedJson(body)
-    },
-    send: () => reply(200, body),
-    // Nothing has left yet, so the error itself becomes the answer.
-    fail: () => undefined,
-    abandon: () => null,
-  }
-}
+const embeddingsAnswer = ({ encoding_format: format }: EmbeddingsRequest, made: Made, { model }: Envelope): Answer =>
+  wordlessAnswer(({ inputTokens, outputTokens }): EmbeddingsResponse => {
+    const { vectors } = made.embeddings as Embeddings
+    return {
+      object: 'list',
+      data: vectors.map((vector, index) => ({
+        object: 'embedding',
+        index,
+        embedding: format === 'base64' ? toBase64(vector) : vector,
+      })),
+      model,
+      usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
+    }
+  })
 
 /** 32-bit floats, little-endian. */
 function toBase64(vector: readonly number[]): string {

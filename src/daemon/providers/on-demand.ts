@@ -1,14 +1,18 @@
 import type { ChatPart, Provider, ProviderCall } from './provider.ts'
 
-/** A provider whose code is loaded by its first call. Later calls go straight to it. */
-export function providerOnDemand(
+/**
+ * A provider whose code is loaded by its first call. Later chats go straight to it.
+ * @param beside what it can do beside chats, given the way to it
+ */
+export function providerOnDemand<Loaded extends Provider>(
   { name, models }: Pick<Provider, 'name' | 'models'>,
-  load: () => Promise<Provider>,
+  load: () => Promise<Loaded>,
+  beside: (provider: () => Promise<Loaded>) => Pick<Provider, 'embed' | 'countTokens'> = () => ({}),
 ): Provider {
-  let loading: Promise<Provider> | undefined
-  let loaded: Provider | undefined
+  let loading: Promise<Loaded> | undefined
+  let loaded: Loaded | undefined
 
-  function provider(): Promise<Provider> {
+  function provider(): Promise<Loaded> {
     loading ??= load().then((ready) => {
       loaded = ready
       return ready
@@ -21,6 +25,7 @@ export function providerOnDemand(
   }
 
   return {
+    ...beside(provider),
     name,
     models,
     chat: (call, signal) => (loaded ? loaded.chat(call, signal) : chatOnceLoaded(call, signal)),

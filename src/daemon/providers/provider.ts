@@ -121,6 +121,11 @@ export type Provider = {
    */
   chat(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]>
   /**
+   * Counts the tokens that a call would give its model to read, without having it answered; absent where there is no such
+   * interface. @throws ProviderError
+   */
+  countTokens?(call: ProviderCall, signal: AbortSignal): Promise<number>
+  /**
    * Turns texts into vectors, one for each and in their order; absent where there is no such interface.
    * @throws ProviderError
    */

@@ -78,10 +78,14 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
       return azureProvider(config, { clock })
     // The start of the daemon does not wait for what many installations never use.
     case 'anthropic':
-      return providerOnDemand(config, async () => {
-        const { anthropicProvider } = await import('./anthropic/provider.ts')
-        return anthropicProvider(config, { clock })
-      })
+      return providerOnDemand(
+        config,
+        async () => {
+          const { anthropicProvider } = await import('./anthropic/provider.ts')
+          return anthropicProvider(config, { clock })
+        },
+        (provider) => ({ countTokens: async (call, signal) => (await provider()).countTokens(call, signal) }),
+      )
     case 'google':
       return providerOnDemand(config, async () => {
         const { googleProvider } = await import('./google/provider.ts')
@@ -94,6 +98,18 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
       })
   }
 }
+
+/** The same registry with something else in the place of each provider. */
+export const withProviders = (
+  registry: ProviderRegistry,
+  replace: (provider: Provider) => Provider,
+): ProviderRegistry => ({
+  ...registry,
+  find(modelId) {
+    const found = registry.find(modelId)
+    return found && { ...found, provider: replace(found.provider) }
+  },
+})
 
 function usableIds({ name, models }: Provider, allowed: readonly string[]): string[] {
   const any = `${name}/*`

@@ -4,6 +4,7 @@ import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { flag, oneOf, optional } from './common.ts'
 
 export const MESSAGES_PATH = '/api/external/v1/messages'
+export const COUNT_TOKENS_PATH = `${MESSAGES_PATH}/count_tokens`
 
 const TextBlock = z.object({ type: z.literal('text'), text: z.string() })
 const ImageBlock = z.object({
@@ -118,6 +119,32 @@ export const MessagesRequest = z
   )
   .meta({ id: 'MessagesRequest' })
 export type MessagesRequest = z.infer<typeof MessagesRequest>
+
+const { model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config } =
+  MessagesRequest.shape
+
+/** Body of POST /v1/messages/count_tokens: what of a message its model reads, and what our guards go by. */
+export const CountTokensRequest = z
+  .object(
+    {
+      ...{ model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config },
+      output_format: MessagesRequest.shape.output_format,
+    },
+    { error: 'the body must be a JSON object' },
+  )
+  .meta({ id: 'CountTokensRequest' })
+export type CountTokensRequest = z.infer<typeof CountTokensRequest>
+
+/** 200 of POST /v1/messages/count_tokens. */
+export const CountTokensResponse = z
+  .object({
+    input_tokens: z.int(),
+    gateway: GatewayExtension.extend({
+      estimated: z.boolean().meta({ description: 'Counted here, for its provider has no interface for that' }),
+    }),
+  })
+  .meta({ id: 'CountTokensResponse' })
+export type CountTokensResponse = z.infer<typeof CountTokensResponse>
 
 const ContentBlock = z.discriminatedUnion('type', [TextBlock, ToolUseBlock, ThinkingBlock, RedactedThinkingBlock])
 export type MessagesBlock = z.infer<typeof ContentBlock>

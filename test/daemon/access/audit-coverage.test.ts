@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/shared/ids.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
-import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
 import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
@@ -11,7 +11,9 @@ import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
 import { addWorld, freshName, nothing, type World } from './world.ts'
 
 /** What asking a model leaves behind is its usage record. */
-const ASKING = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH].map((path) => `POST ${path}`)
+const ASKING = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
+  (path) => `POST ${path}`,
+)
 /** These look like changes, and only answer. */
 const DRY_RUNS = [
   'POST /api/external/smltp-policies/diff',

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { TRIGGER_PATH } from '../../../src/shared/wire/event-feed.ts'
-import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
 import { definition, type JsonSchema, toInputSchema } from './generated-input.ts'
 import { ROUTE_CALLS } from './route-calls.ts'
@@ -32,6 +32,32 @@ const CHAT_BODIES = [
 const EXTENSIONS = { smltp_policy: 'public', prompt_shield: { policy: 'p' }, user_id: 'f'.repeat(24) }
 const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
 
+/** What a message asks in the words of Anthropic, and what its tokens are counted of. */
+const ASKED_OF_ANTHROPIC = {
+  system: 'Be brief.',
+  messages: [
+    { role: 'user', content: [IMAGE] },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 'Hm.', signature: 's' },
+        { type: 'redacted_thinking', data: 'd' },
+        { type: 'tool_use', id: 'call_1', name: 'look', input: {} },
+      ],
+    },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'A lift.' }] },
+    {
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id: 'call_1', content: [{ type: 'text', text: 'hi' }, IMAGE] }],
+    },
+  ],
+  tools: [{ type: 'custom', name: 'look', description: 'Looks', input_schema: {} }],
+  tool_choice: { type: 'tool', name: 'look' },
+  thinking: { type: 'adaptive' },
+  output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
+  output_format: { type: 'json_schema', schema: {} },
+}
+
 /** And those of the other surfaces. */
 const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${TRIGGER_PATH}`]: [
@@ -48,6 +74,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
+  [`POST ${COUNT_TOKENS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', ...ASKED_OF_ANTHROPIC }],
   [`POST ${MESSAGES_PATH}`]: [
     {
       ...EXTENSIONS,
@@ -55,28 +82,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       fallback_models: ['test/other', { model: 'test/third' }],
       redundancy: { on: ['timeout'], commit: 'complete' },
       max_tokens: 5,
-      system: 'Be brief.',
-      messages: [
-        { role: 'user', content: [IMAGE] },
-        {
-          role: 'assistant',
-          content: [
-            { type: 'thinking', thinking: 'Hm.', signature: 's' },
-            { type: 'redacted_thinking', data: 'd' },
-            { type: 'tool_use', id: 'call_1', name: 'look', input: {} },
-          ],
-        },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'A lift.' }] },
-        {
-          role: 'user',
-          content: [{ type: 'tool_result', tool_use_id: 'call_1', content: [{ type: 'text', text: 'hi' }, IMAGE] }],
-        },
-      ],
-      tools: [{ type: 'custom', name: 'look', description: 'Looks', input_schema: {} }],
-      tool_choice: { type: 'tool', name: 'look' },
-      thinking: { type: 'adaptive' },
-      output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
-      output_format: { type: 'json_schema', schema: {} },
+      ...ASKED_OF_ANTHROPIC,
     },
   ],
 }

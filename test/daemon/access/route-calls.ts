@@ -576,6 +576,23 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
       }),
     ],
   },
+  'POST /api/external/v1/messages/count_tokens': {
+    access: 'key',
+    status: 200,
+    bodies: () => [
+      {
+        model: 'test/any',
+        system: [{ type: 'text', text: 'Be brief.' }],
+        messages: [
+          { role: 'user', content: 'Hello' },
+          { role: 'assistant', content: [{ type: 'text', text: 'Hello.' }] },
+          { role: 'user', content: [{ type: 'text', text: 'Where is the lift?' }] },
+        ],
+        smltp_policy: 'public',
+        prompt_shield: { enabled: false },
+      },
+    ],
+  },
   'POST /api/external/v1/embeddings': {
     access: 'key',
     status: 200,

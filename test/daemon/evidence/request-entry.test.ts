@@ -34,7 +34,7 @@ const incident: fc.Arbitrary<GuardIncident> = fc.oneof(
 )
 const facts: fc.Arbitrary<RequestFacts> = fc.record({
   ...{ bundleId: fc.constant('jti-1'), requestId: fc.constant('req-1'), endpoint: fc.constant('POST /chat') },
-  operation: fc.constantFrom('chat.completion', 'embedding'),
+  operation: fc.constantFrom('chat.completion', 'embedding', 'token.count'),
   ...{ tenantId: fc.constant('t'), keyId: fc.constant('k'), userId: fc.constant('u') },
   payerId: fc.constantFrom('u', 'v'),
   ...{

@@ -3,7 +3,7 @@ import { endpointOf } from '../../../src/daemon/http/route.ts'
 import type { Format } from '../../../src/daemon/knowledge/extract/format.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { TextInputs } from '../../../src/shared/wire/indexes.ts'
-import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
 import { sharedGateway } from '../../harness.ts'
 import { bodiesOf, stringsIn, stringsOf } from '../access/body-strings.ts'
@@ -15,7 +15,9 @@ import { MULTIPART, multipart, type TestPart } from '../knowledge/multipart.ts'
 const PERSONAL = 'Write to ada.lovelace@analytical.org'
 
 /** Routes whose text reaches a model. */
-const ENDPOINTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH].map((path) => `POST ${path}`)
+const ENDPOINTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
+  (path) => `POST ${path}`,
+)
 
 /** Strings that are no text, on every route: who is asked, by which rules, for whom, and in which form. */
 const NO_TEXT: readonly RegExp[] = [

@@ -315,7 +315,7 @@ describe('errors', () => {
   })
 
   test('of a path under it that is nowhere have the same form', async () => {
-    for (const path of [`${PATH}/count_tokens`, '/v1/messages/batches/one']) {
+    for (const path of [`${PATH}/batches`, '/v1/messages/batches/one']) {
       const { status, body } = await shared.current.call('POST', path, hello)
       expect([status, body]).toEqual([
         404,

@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../../../src/daemon/config.ts'
 import { POLICY_CACHE_MS } from '../../../src/shared/spec-limits.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { KeySettings } from '../../../src/shared/wire/keys.ts'
-import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, OPENAI_MODELS_PATH } from '../../../src/shared/wire/openai.ts'
 import { addKey } from '../../accounts.ts'
 import { describeEachEngine, postgresEngine } from '../../engines.ts'
@@ -28,6 +28,7 @@ const SURFACES: [path: string, body: Record<string, unknown>][] = [
   [OPENAI_CHAT_PATH, { messages: [{ role: 'user', content: 'hi' }] }],
   [MESSAGES_PATH, { messages: [{ role: 'user', content: 'hi' }], max_tokens: 10 }],
   [OPENAI_EMBEDDINGS_PATH, { input: 'hi' }],
+  [COUNT_TOKENS_PATH, { messages: [{ role: 'user', content: 'hi' }] }],
 ]
 
 describeEachEngine('a policy', (engine) => {

@@ -1,11 +1,15 @@
 import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
+import { member, tokenCount } from '../json.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
-import { readAnswer } from '../stream/answer.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
+import { unreadableError } from '../stream/failure.ts'
 import { governed } from '../stream/upstream.ts'
-import { anthropicFormat, toAnthropicRequest } from './wire.ts'
+import { anthropicFormat, toAnthropicRequest, toCountRequest } from './wire.ts'
+
+export type AnthropicProvider = Provider & Required<Pick<Provider, 'countTokens'>>
 
 export type AnthropicOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
   /** Undefined: Anthropic's own. */
@@ -16,7 +20,7 @@ const ANTHROPIC_URL = 'https://api.anthropic.com'
 const ANTHROPIC_VERSION = '2023-06-01'
 
 /** A server that speaks Anthropic's Messages API. `/v1/messages` is put after `baseUrl`, which may itself end in `/v1`. */
-export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): Provider {
+export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): AnthropicProvider {
   const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
   const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
   const usualHeaders = requestHeaders(options)
@@ -45,6 +49,15 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
         },
         signal,
       )
+    },
+    async countTokens(call, signal) {
+      const body = JSON.stringify(toCountRequest(call))
+      const headers = call.noTraining ? privateHeaders : usualHeaders
+      const request = { path: `${path}/count_tokens`, headers, body, governed: governed(call, body) }
+      const answer = await readJson({ pool, clock, request, attemptMs: call.timeouts.attemptMs }, signal)
+      const tokens = tokenCount(member(answer, 'input_tokens'))
+      if (tokens === undefined) throw unreadableError('a count of tokens that is none')
+      return tokens
     },
     close: () => pool.destroy(),
   }

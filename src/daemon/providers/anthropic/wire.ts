@@ -33,6 +33,17 @@ export function toAnthropicRequest(call: ProviderCall): object {
   }
 }
 
+const READ_BY_THE_MODEL = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
+
+/**
+ * The body of POST /v1/messages/count_tokens for a call. What says how the model is to answer is refused there.
+ * @throws ProviderError as `toAnthropicRequest` does
+ */
+export function toCountRequest(call: ProviderCall): object {
+  const request = new Map(Object.entries(toAnthropicRequest(call)))
+  return Object.fromEntries(READ_BY_THE_MODEL.map((name) => [name, request.get(name)]))
+}
+
 /** Penalties of 0 and `logprobs: false` ask for nothing, and many clients send them always. */
 function refuseUnknown(options: GenerationOptions, temperature = 0): void {
   const asked = {
