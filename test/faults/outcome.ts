@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import type { Case, Fault } from './fault.ts'
 import type { Mode, Seen } from './stage.ts'
+import { SURFACES, type SurfaceName } from './surfaces.ts'
 
 export type Position = 'first of two' | 'last of two' | 'only model'
 
@@ -8,6 +9,7 @@ export type Run = Case & {
   id: string
   title: string
   fault: Fault
+  surface: SurfaceName
   mode: Mode
   position: Position
   /** Models in their order: the one with the fault, and its neighbour. */
@@ -16,7 +18,8 @@ export type Run = Case & {
 }
 
 /** What a run must come to, by what its fault does and where its model stands. */
-export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
+export function outcomeOf({ surface, expected, position, models, faulty, fault }: Run) {
+  const { errors } = SURFACES[surface]
   const earlier = position === 'last of two' ? [[models[0], 'server_error']] : []
   const neighboursAsked = (asked: 0 | 1) =>
     models.map((model) => (model === faulty ? reached : model === models[0] ? 1 : asked))
@@ -42,7 +45,7 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
       billed: [{ model: faulty, outcome: expected.outcome }],
       check(answer: Seen) {
         const { breaks: reason, after: text } = expected
-        const error = { error: 'Provider interrupted', reason, request_id: answer.requestId }
+        const error = errors.interrupted(reason, answer.requestId)
         expect(answer).toMatchObject({ status: 200, done: false, finish: undefined, servedModel: faulty, error })
         expect(answer.text).toEqual(typeof text === 'string' ? text : expect.stringMatching(text))
       },
@@ -54,11 +57,12 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
       billed: [],
       check(answer: Seen) {
         if (position !== 'last of two') {
-          const error = { error: 'Provider rejected the request', reason: expected.refuses }
+          const error = errors.rejected(expected.refuses, answer.requestId)
           return void expect(answer).toMatchObject({ status: 400, done: false, text: '', error })
         }
         // That the first model was down is not hidden by a second one that cannot do what was asked.
-        expect(answer).toMatchObject({ status: 502, done: false, error: { error: 'All model attempts failed' } })
+        const error = errors.exhausted(false, answer.requestId)
+        expect(answer).toMatchObject({ status: 502, done: false, error })
         expect(failedIn(answer)).toEqual([...earlier, [faulty, expected.refuses]])
       },
     }
@@ -86,7 +90,7 @@ export function outcomeOf({ expected, position, models, faulty, fault }: Run) {
     billed: [],
     check(answer: Seen) {
       const isLimit = position === 'only model' && expected.fails === 'rate_limit'
-      const error = { error: 'All model attempts failed', request_id: answer.requestId }
+      const error = errors.exhausted(isLimit, answer.requestId)
       expect(answer).toMatchObject({ status: isLimit ? 429 : 502, done: false, text: '', error })
       expect(failedIn(answer)).toEqual(failed)
       if (position !== 'only model' || !expected.retryAfter) return void expect(answer.retryAfter).toBeUndefined()

@@ -1,19 +1,11 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import type { FailoverAttempt } from '../../src/shared/wire/chat.ts'
-import {
-  type Answer,
-  type Gateway,
-  type GatewayOptions,
-  startGateway,
-  textOf,
-  toFrames,
-  upstreamProvider,
-} from '../harness.ts'
+import { type Gateway, type GatewayOptions, startGateway, upstreamProvider } from '../harness.ts'
 import { sharedResources } from '../shared-resources.ts'
 import { type AttentiveClock, startAttentiveClock } from './attentive-clock.ts'
 import type { Place } from './fault.ts'
 import { completion, DONE, finish, reply, stream, word } from './plays.ts'
 import { type Play, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
+import { type Said, SURFACES, type SurfaceName } from './surfaces.ts'
 
 /** In which the contents of an answer are compared; what is longer would count as memory that the daemon keeps. */
 const KEPT_CHARACTERS = 2_000
@@ -21,21 +13,13 @@ const KEPT_CHARACTERS = 2_000
 /** How an answer is asked for: `held` is streamed, but only once it is known to be whole. */
 export type Mode = 'streamed' | 'held' | 'whole'
 
-/** What came of one request, as its client saw it. */
-export type Seen = {
+/** What came of one request, as its client saw it; of the text, as far as it is kept. */
+export type Seen = Said & {
   status: number
   /** In which the process could run. */
   ms: number
   requestId: string
   retryAfter: string | undefined
-  /** What was said, as far as it is kept. */
-  text: string
-  finish: string | null | undefined
-  done: boolean
-  /** The error of a body, or of the last frame. */
-  error: { error: string } | undefined
-  servedModel: string | undefined
-  attempts: readonly FailoverAttempt[]
   leaksDetail: boolean
 }
 
@@ -43,7 +27,7 @@ export type Stage = {
   gateway: Gateway
   raw: RawUpstream
   /** Asks these models in their order, each with `timeoutMs` for its answer and half of that for its first token. */
-  ask(models: readonly string[], mode: Mode, timeoutMs: number): Promise<Seen>
+  ask(models: readonly string[], mode: Mode, timeoutMs: number, surface?: SurfaceName): Promise<Seen>
   close(): Promise<void>
 }
 
@@ -73,7 +57,8 @@ export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
   return {
     gateway,
     raw,
-    ask: (models, mode, timeoutMs) => ask({ gateway, clock }, models, mode, timeoutMs),
+    ask: (models, mode, timeoutMs, surface = 'classic') =>
+      ask({ gateway, clock }, surface, { models, mode, timeoutMs }),
     async close() {
       clock.stop()
       sharedResources.delete(gateway)
@@ -95,62 +80,28 @@ export const nameOf = (modelId: string) => modelId.slice(modelId.indexOf('/') + 
 
 async function ask(
   { gateway, clock }: { gateway: Gateway; clock: AttentiveClock },
-  models: readonly string[],
-  mode: Mode,
-  timeoutMs: number,
+  surface: SurfaceName,
+  { models, mode, timeoutMs }: { models: readonly string[]; mode: Mode; timeoutMs: number },
 ): Promise<Seen> {
-  const body = {
-    prompt: 'hi',
-    index: 'Zero-Knowledge',
+  const { path, toBody, readStream, readBody } = SURFACES[surface]
+  const body = toBody({
     stream: mode !== 'whole',
     models: models.map((model) => ({ model, timeout_ms: timeoutMs, first_token_timeout_ms: timeoutMs / 2 })),
     ...(mode === 'held' && { redundancy: { commit: 'complete' } }),
-  }
+  })
   const startedMs = clock.nowMs()
-  const answer = await gateway.call('POST', '/api/external/chat/completions', body)
+  const answer = await gateway.call('POST', path, body)
   const ms = clock.nowMs() - startedMs
   const isStream = String(answer.headers['content-type']).startsWith('text/event-stream')
+  const said = isStream ? readStream(answer.text) : readBody(answer.body)
   return {
+    ...said,
+    text: kept(said.text),
     status: answer.status,
     ms,
     requestId: String(answer.headers['x-request-id']),
     retryAfter: answer.headers['retry-after'] as string | undefined,
     leaksDetail: answer.text.includes('secret detail'),
-    ...(isStream ? ofStream(toFrames(answer.text)) : ofBody(answer.body)),
-  }
-}
-
-type Said = Pick<Seen, 'text' | 'finish' | 'done' | 'error' | 'servedModel' | 'attempts'>
-
-function ofStream({ frames, done }: ReturnType<typeof toFrames>): Said {
-  const said: Said = {
-    text: kept(textOf(frames)),
-    finish: undefined,
-    done,
-    error: undefined,
-    servedModel: undefined,
-    attempts: [],
-  }
-  for (const frame of frames) {
-    if (frame.type === 'metadata') {
-      said.servedModel = frame.data.metadata.served_model
-      said.attempts = frame.data.metadata.failover?.attempts ?? []
-    }
-    if (frame.type === 'chunk') said.finish = frame.data.choices[0]?.finish_reason ?? said.finish
-    if (frame.type === 'error') said.error = frame.data
-  }
-  return said
-}
-
-function ofBody(body: Answer['body']): Said {
-  const [choice] = body.choices ?? []
-  return {
-    text: kept(choice?.message.content ?? ''),
-    finish: choice?.finish_reason,
-    done: body.success,
-    error: body.success ? undefined : body,
-    servedModel: body.metadata?.served_model,
-    attempts: body.attempts ?? body.metadata?.failover?.attempts ?? [],
   }
 }
 

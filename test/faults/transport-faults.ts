@@ -240,6 +240,7 @@ const size: Fault[] = [
   },
   {
     name: 'a line of 1 MiB',
+    heavy: true,
     streamed: {
       play: stream([word('y'.repeat(MEBIBYTE)), finish('stop'), DONE]),
       expected: { answers: /^y{1000}/ },

@@ -1,0 +1,181 @@
+import type { FailureReason } from '../../src/daemon/providers/provider.ts'
+import { CHAT_PATH, type FailoverAttempt } from '../../src/shared/wire/chat.ts'
+import { MESSAGES_PATH, MessagesEvent } from '../../src/shared/wire/messages.ts'
+import { OPENAI_CHAT_PATH, OpenAiChunk } from '../../src/shared/wire/openai.ts'
+import { type Answer, textOf, toFrames } from '../harness.ts'
+
+/** What an answer says, in whichever words. */
+export type Said = {
+  text: string
+  /** Undefined for an answer that has no end. */
+  finish: 'stop' | 'length' | 'content_filter' | undefined
+  /** It says that it is whole. */
+  done: boolean
+  /** The error of a body, or of the last frame: one that something follows is none. */
+  error: object | undefined
+  servedModel: string | undefined
+  attempts: readonly FailoverAttempt[]
+}
+
+type Asked = { models: readonly object[]; stream: boolean; redundancy?: object }
+
+/** One way to ask a chat, and how its clients are told what went wrong. */
+type FaultSurface = {
+  path: string
+  toBody(asked: Asked): object
+  readStream(text: string): Said
+  readBody(body: Answer['body']): Said
+  errors: {
+    /** An answer that broke after its first words. */
+    interrupted(reason: FailureReason, requestId: string): object
+    rejected(reason: FailureReason, requestId: string): object
+    exhausted(isLimit: boolean, requestId: string): object
+  }
+}
+
+const NOTHING: Said = {
+  text: '',
+  finish: undefined,
+  done: false,
+  error: undefined,
+  servedModel: undefined,
+  attempts: [],
+}
+const messages = [{ role: 'user', content: 'hi' }]
+
+const classic: FaultSurface = {
+  path: CHAT_PATH,
+  toBody: (asked) => ({ prompt: 'hi', index: 'Zero-Knowledge', ...asked }),
+  readStream(text) {
+    const { frames, done } = toFrames(text)
+    const said: Said = { ...NOTHING, text: textOf(frames), done }
+    for (const frame of frames) {
+      if (frame.type === 'metadata') {
+        said.servedModel = frame.data.metadata.served_model
+        said.attempts = frame.data.metadata.failover?.attempts ?? []
+      }
+      if (frame.type === 'chunk') said.finish = frame.data.choices[0]?.finish_reason ?? said.finish
+      if (frame.type === 'error') said.error = frame.data
+    }
+    return said
+  },
+  readBody: (body) => ({
+    text: body.choices?.[0]?.message.content ?? '',
+    finish: body.choices?.[0]?.finish_reason,
+    done: body.success,
+    error: body.success ? undefined : body,
+    servedModel: body.metadata?.served_model,
+    attempts: body.attempts ?? body.metadata?.failover?.attempts ?? [],
+  }),
+  errors: {
+    interrupted: (reason, requestId) => ({ error: 'Provider interrupted', reason, request_id: requestId }),
+    rejected: (reason, requestId) => ({ error: 'Provider rejected the request', reason, request_id: requestId }),
+    exhausted: (_, requestId) => ({ error: 'All model attempts failed', request_id: requestId }),
+  },
+}
+
+const OPENAI_CODES = new Map<FailureReason, string>([
+  ['context_length', 'context_length_exceeded'],
+  ['content_filter', 'content_filter'],
+])
+
+const openAi: FaultSurface = {
+  path: OPENAI_CHAT_PATH,
+  toBody: (asked) => ({ messages, ...asked }),
+  readStream(text) {
+    const events = text.split('\n\n').slice(0, -1)
+    const done = events.at(-1) === 'data: [DONE]'
+    const said: Said = { ...NOTHING, done }
+    for (const [at, event] of (done ? events.slice(0, -1) : events).entries()) {
+      const frame = OpenAiChunk.parse(JSON.parse(event.replace(/^data: /, '')))
+      if ('error' in frame) {
+        if (at === events.length - 1) said.error = frame
+        continue
+      }
+      said.text += frame.choices[0]?.delta.content ?? ''
+      said.finish = toFinish(frame.choices[0]?.finish_reason) ?? said.finish
+      if (!frame.gateway) continue
+      said.servedModel = frame.gateway.served_model
+      said.attempts = frame.gateway.failover?.attempts ?? []
+    }
+    return said
+  },
+  readBody: (body) => ({
+    text: body.choices?.[0]?.message.content ?? '',
+    finish: toFinish(body.choices?.[0]?.finish_reason),
+    done: body.object === 'chat.completion',
+    error: body.error && body,
+    servedModel: body.gateway?.served_model,
+    attempts: body.attempts ?? body.gateway?.failover?.attempts ?? [],
+  }),
+  errors: {
+    interrupted: (reason) => ({ error: { type: 'server_error', code: reason } }),
+    rejected: (reason, requestId) => ({
+      error: { type: 'invalid_request_error', code: OPENAI_CODES.get(reason) ?? null },
+      reason,
+      request_id: requestId,
+    }),
+    exhausted: (isLimit, requestId) => ({
+      error: { type: isLimit ? 'rate_limit_error' : 'server_error', code: 'all_models_failed' },
+      request_id: requestId,
+    }),
+  },
+}
+
+/** Nothing else is an end: `tool_calls` would be a surprise. */
+function toFinish(reason: string | null | undefined): Said['finish'] {
+  return reason === 'stop' || reason === 'length' || reason === 'content_filter' ? reason : undefined
+}
+
+const STOP_REASONS = new Map<unknown, Said['finish']>([
+  ['end_turn', 'stop'],
+  ['max_tokens', 'length'],
+  ['refusal', 'content_filter'],
+])
+const ANTHROPIC_TYPES = new Map<FailureReason, string>([
+  ['rate_limit', 'rate_limit_error'],
+  ['timeout', 'timeout_error'],
+])
+const anthropicError = (type: string, requestId: string) => ({ type: 'error', error: { type }, request_id: requestId })
+
+const anthropic: FaultSurface = {
+  path: MESSAGES_PATH,
+  toBody: (asked) => ({ messages, max_tokens: 100, ...asked }),
+  readStream(text) {
+    const events = text.split('\n\n').slice(0, -1).map(toMessagesEvent)
+    const said: Said = { ...NOTHING, done: events.at(-1)?.type === 'message_stop' }
+    for (const [at, event] of events.entries()) {
+      if (event.type === 'message_start') {
+        said.servedModel = event.message.gateway.served_model
+        said.attempts = event.message.gateway.failover?.attempts ?? []
+      }
+      if (event.type === 'content_block_delta' && event.delta.type === 'text_delta') said.text += event.delta.text
+      if (event.type === 'message_delta') said.finish = STOP_REASONS.get(event.delta.stop_reason)
+      if (event.type === 'error' && at === events.length - 1) said.error = event
+    }
+    return said
+  },
+  readBody: (body) => ({
+    text: body.content?.[0]?.text ?? '',
+    finish: STOP_REASONS.get(body.stop_reason),
+    done: body.type === 'message',
+    error: body.type === 'error' ? body : undefined,
+    servedModel: body.gateway?.served_model,
+    attempts: body.attempts ?? body.gateway?.failover?.attempts ?? [],
+  }),
+  errors: {
+    interrupted: (reason, requestId) => anthropicError(ANTHROPIC_TYPES.get(reason) ?? 'api_error', requestId),
+    rejected: (reason, requestId) => ({ ...anthropicError('invalid_request_error', requestId), reason }),
+    exhausted: (isLimit, requestId) => anthropicError(isLimit ? 'rate_limit_error' : 'api_error', requestId),
+  },
+}
+
+function toMessagesEvent(frame: string): MessagesEvent {
+  const [, name, data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(frame) ?? []
+  const event = MessagesEvent.parse(JSON.parse(data))
+  if (event.type !== name) throw new Error(`an event has another name than it says: ${frame}`)
+  return event
+}
+
+export const SURFACES = { classic, OpenAI: openAi, Anthropic: anthropic } as const
+export type SurfaceName = keyof typeof SURFACES
