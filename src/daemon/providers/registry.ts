@@ -68,6 +68,10 @@ export function createProviderRegistry(
   }
 }
 
+const embedding = (provider: () => Promise<Required<Pick<Provider, 'embed'>>>): Pick<Provider, 'embed'> => ({
+  embed: async (call, signal) => (await provider()).embed(call, signal),
+})
+
 function createProvider(config: ProviderConfig, clock: Clock): Provider {
   switch (config.kind) {
     case 'local':
@@ -87,15 +91,23 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
         (provider) => ({ countTokens: async (call, signal) => (await provider()).countTokens(call, signal) }),
       )
     case 'google':
-      return providerOnDemand(config, async () => {
-        const { googleProvider } = await import('./google/provider.ts')
-        return googleProvider(config, { clock })
-      })
+      return providerOnDemand(
+        config,
+        async () => {
+          const { googleProvider } = await import('./google/provider.ts')
+          return googleProvider(config, { clock })
+        },
+        embedding,
+      )
     case 'bedrock':
-      return providerOnDemand(config, async () => {
-        const { bedrockProvider } = await import('./bedrock/provider.ts')
-        return bedrockProvider(config, { clock })
-      })
+      return providerOnDemand(
+        config,
+        async () => {
+          const { bedrockProvider } = await import('./bedrock/provider.ts')
+          return bedrockProvider(config, { clock })
+        },
+        embedding,
+      )
   }
 }
 

@@ -119,7 +119,7 @@ function findListed(provider: string, model: string): Listed | undefined {
 
 /** Bedrock puts a region and a maker before the name; resellers write the versions of Claude with a dot, some dates with @. */
 function plainName(provider: string, model: string): string {
-  if (provider === 'bedrock') return model.replace(/^(?:[a-z]+\.)?(?:anthropic|amazon)\./, '')
+  if (provider === 'bedrock') return model.replace(/^(?:[a-z]+\.)?(?:anthropic|amazon|cohere)\./, '')
   return provider === 'anthropic' ? model.replaceAll('.', '-').replace('@', '-') : model
 }
 

@@ -1,9 +1,11 @@
+import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import type { ProviderConfig } from '../../../src/daemon/config.ts'
 import { ATTEMPT_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../accounts.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type Gateway, sharedGateway, startGateway } from '../../harness.ts'
-import { hang, replyJson } from '../../upstream.ts'
+import { hang, replyJson, startUpstream } from '../../upstream.ts'
 
 const PATH = '/v1/embeddings'
 const shared = sharedGateway()
@@ -165,5 +167,38 @@ describe('embeddings take the same places as chats', () => {
     const { status, body } = await answer
     expect([status, body.attempts]).toMatchObject([502, [{ reason: 'timeout' }]])
     expect(await gateway.usage()).toEqual([])
+  })
+})
+
+describe('providers with an interface of their own', () => {
+  const usual = { apiKey: 'secret', headers: {}, models: undefined, prices: { '*': { input: 1, output: 2 } } }
+  const configured = (baseUrl: string): readonly ProviderConfig[] => [
+    { ...usual, name: 'google', kind: 'google', baseUrl },
+    { ...usual, name: 'bedrock', kind: 'bedrock', baseUrl, region: 'eu-central-1', credentials: undefined },
+  ]
+
+  test.each([
+    ['google/gemini-embedding-001', { embeddings: [{ values: [0.5] }] }],
+    ['bedrock/cohere.embed-v4:0', { embeddings: { float: [[0.5]] } }],
+  ])('%s: vectors in the words of OpenAI, a bill and an entitlement', async (model, answer) => {
+    const upstream = await startUpstream()
+    const gateway = await startGateway({ providers: configured(new URL(upstream.url).origin) })
+    upstream.fallback(replyJson(answer))
+    const asked = await gateway.call('POST', PATH, { model, input: 'one text' })
+    expect([asked.status, asked.body]).toEqual([
+      200,
+      expect.objectContaining({ model, data: [{ object: 'embedding', index: 0, embedding: [0.5] }] }),
+    ])
+    expect(await gateway.usage()).toMatchObject([{ served_model: model, tokens_estimated: 1, outcome: 'complete' }])
+    const { payload } = await gateway.app.db
+      .selectFrom('evidence_entries')
+      .select('payload')
+      .where('id', '=', String(asked.headers['x-smltp-bundle-id']))
+      .executeTakeFirstOrThrow()
+    const [attempt] = JSON.parse(payload ?? '').attempts
+    expect(attempt.entitlement).toMatchObject({ model, verdict: 'allowed' })
+    expect(attempt.entitlement.body_sha256).toBe(hash('sha256', upstream.requests[0]?.rawBody ?? ''))
+    await gateway.close()
+    await upstream.close()
   })
 })

@@ -53,6 +53,8 @@ describe('a price', () => {
     ['mistral/mistral-large-2512', [0.5, 1.5, 1, true]],
     ['mistral/mistral-large-latest', [2, 6, 1, true]],
     ['bedrock/eu.anthropic.claude-haiku-4-5-20251001-v1:0', [1, 5, 1, true]],
+    ['bedrock/eu.cohere.embed-v4:0', [0.12, 0, 1, true]],
+    ['bedrock/amazon.titan-embed-text-v2:0', [0.02, 0, 1, true]],
     ['openrouter/anthropic/claude-sonnet-4.5', [3, 15, 2, true]],
     ['anthropic/claude-sonnet-4-5@20250929', [3, 15, 2, true]],
     ['openrouter/openai/gpt-4o', [2.5, 10, 2, true]],

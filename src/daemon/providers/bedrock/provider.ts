@@ -3,11 +3,16 @@ import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../no-training.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../provider.ts'
-import { readAnswer } from '../stream/answer.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
 import { governed, type UpstreamRequest } from '../stream/upstream.ts'
 import { bedrockBaseUrl } from './address.ts'
+import { embeddingFamily, toBedrockEmbeddings } from './embeddings.ts'
 import { type AwsCredentials, createSigner } from './signature.ts'
 import { bedrockFormat, toBedrockRequest } from './wire.ts'
+
+export type BedrockProvider = Provider & Required<Pick<Provider, 'embed'>>
+
+type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle'>
 
 export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
   /** The AWS region, such as `eu-central-1`. */
@@ -19,10 +24,10 @@ export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' 
 }
 
 /**
- * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either. `chat` throws a
- * ProviderError (`bad_request`) for what the API cannot do.
+ * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either, and InvokeModel of those
+ * that embed. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
  */
-export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): Provider {
+export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): BedrockProvider {
   const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
   const basePath = url.pathname.replace(/\/+$/, '')
   const usualHeaders = requestHeaders(options, url.host)
@@ -35,10 +40,9 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
   // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
   const pool = new Pool(url.origin, { pipelining: 1 })
 
-  function request(call: ProviderCall): UpstreamRequest | (() => Promise<UpstreamRequest>) {
-    const path = `${basePath}/${operation(call)}`
+  function request(call: Asked, operation: string, body: string): UpstreamRequest | (() => Promise<UpstreamRequest>) {
+    const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`
     const headers = call.noTraining ? privateHeaders : usualHeaders
-    const body = JSON.stringify(toBedrockRequest(call))
     const right = governed(call, body)
     if (!sign) return { path, headers: Object.entries(headers).flat(), body, governed: right }
     return async () => {
@@ -55,21 +59,28 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
         {
           pool,
           clock,
-          request: request(call),
+          request: request(call, call.stream ? 'converse-stream' : 'converse', JSON.stringify(toBedrockRequest(call))),
           format: bedrockFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
         },
         signal,
       ),
+    async embed(call, signal) {
+      const family = embeddingFamily(call)
+      const made = request(call, 'invoke', JSON.stringify(family.toRequest(call)))
+      const asked = typeof made === 'function' ? await made() : made
+      const answer = await readJson({ pool, clock, request: asked, attemptMs: call.attemptMs }, signal)
+      return toBedrockEmbeddings(answer, family, call.input.length)
+    },
     close: () => pool.destroy(),
   }
 }
 
 /** Whatever is in the model's name, it stays one segment; an ARN is full of slashes and colons. */
-function operation({ model, stream }: ProviderCall): string {
+function segmentOf(model: string): string {
   if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model of this name.')
-  return `model/${encodeURIComponent(model)}/${stream ? 'converse-stream' : 'converse'}`
+  return encodeURIComponent(model)
 }
 
 /** In lower case; what is configured wins over ours. An API key goes before credentials, as it does at AWS itself. */

@@ -2,22 +2,25 @@ import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../no-training.ts'
-import type { Provider, ProviderCall } from '../provider.ts'
-import { readAnswer } from '../stream/answer.ts'
+import type { Provider } from '../provider.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
 import { governed } from '../stream/upstream.ts'
+import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
 import { toGoogleRequest } from './request.ts'
 import { googleFormat } from './wire.ts'
 
 /** Where the Gemini API is, for a provider that is configured without `base_url`. */
 export const GOOGLE_BASE_URL = 'https://generativelanguage.googleapis.com'
 
+export type GoogleProvider = Provider & Required<Pick<Provider, 'embed'>>
+
 export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
 
 /**
- * The Gemini API: `generateContent` and `streamGenerateContent` of a model. `/v1beta` is put after `baseUrl`, unless that
+ * The Gemini API: `generateContent`, `streamGenerateContent` and `batchEmbedContents` of a model. `/v1beta` is put after `baseUrl`, unless that
  * already ends with a version. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
  */
-export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): Provider {
+export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): GoogleProvider {
   const url = new URL(options.baseUrl)
   const basePath = versioned(url.pathname.replace(/\/+$/, ''))
   const usualHeaders = requestHeaders(options)
@@ -35,7 +38,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
           pool,
           clock,
           request: {
-            path: `${basePath}/${method(call)}`,
+            path: `${basePath}/${resourceOf(call.model)}:${call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
             headers: call.noTraining ? privateHeaders : usualHeaders,
             body,
             governed: governed(call, body),
@@ -47,6 +50,19 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
         signal,
       )
     },
+    async embed(call, signal) {
+      const resource = resourceOf(call.model)
+      const body = JSON.stringify(toEmbedRequest(call, resource))
+      const headers = call.noTraining ? privateHeaders : usualHeaders
+      const request = {
+        path: `${basePath}/${resource}:batchEmbedContents`,
+        headers,
+        body,
+        governed: governed(call, body),
+      }
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      return toGoogleEmbeddings(answer, call.input.length)
+    },
     close: () => pool.destroy(),
   }
 }
@@ -54,10 +70,8 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
 const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
 
 /** A tuned model is named with its collection; any other name, whatever is in it, stays one segment below `models`. */
-function method({ model, stream }: ProviderCall): string {
-  const resource = /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
-  return `${resource}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`
-}
+const resourceOf = (model: string): string =>
+  /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
 
 /** Name and value in turn, as undici likes them best; what is configured wins over ours. */
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {

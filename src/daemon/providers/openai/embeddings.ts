@@ -1,6 +1,7 @@
 import { isObject } from '../json.ts'
 import type { EmbedCall, Embeddings } from '../provider.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
+import { toVectors } from '../vectors.ts'
 import type { Profile } from './profiles.ts'
 import { toTokenUsage } from './usage.ts'
 
@@ -23,26 +24,19 @@ export function toEmbeddings(body: unknown, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (body.error !== undefined && body.error !== null) throw reportedError(body.error)
   if (!Array.isArray(body.data) || body.data.length !== count) throw unreadableError('another number of vectors')
-  const vectors = new Map<unknown, number[]>()
+  const vectors = new Map<unknown, unknown>()
   body.data.forEach((entry, position) => {
     if (!isObject(entry)) throw unreadableError('a vector of an unknown kind')
-    vectors.set(entry.index ?? position, toVector(entry.embedding))
+    vectors.set(entry.index ?? position, decoded(entry.embedding))
   })
   const ordered = Array.from({ length: count }, (_, index) => vectors.get(index))
-  const length = ordered[0]?.length
-  const isWhole = (vector: number[] | undefined): vector is number[] => vector !== undefined && vector.length === length
-  if (!ordered.every(isWhole)) throw unreadableError('vectors that do not fit together')
   // An answer to texts counts nothing but them.
   const usage = isObject(body.usage) ? toTokenUsage({ completion_tokens: 0, ...body.usage }) : undefined
-  return { vectors: ordered, usage }
+  return { vectors: toVectors(ordered, count), usage }
 }
 
-function toVector(embedding: unknown): number[] {
-  const vector = typeof embedding === 'string' ? floatsOf(Buffer.from(embedding, 'base64')) : embedding
-  const isVector = Array.isArray(vector) && vector.length > 0 && vector.every((value) => Number.isFinite(value))
-  if (!isVector) throw unreadableError('a vector of an unknown kind')
-  return vector
-}
+const decoded = (embedding: unknown): unknown =>
+  typeof embedding === 'string' ? floatsOf(Buffer.from(embedding, 'base64')) : embedding
 
 /** Little-endian, four bytes each. */
 function floatsOf(bytes: Buffer): number[] | undefined {
