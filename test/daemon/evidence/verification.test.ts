@@ -12,7 +12,7 @@ import { describeEachEngine, type TestStore } from '../../engines.ts'
 import { draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'
 
 /** The engine of PostgreSQL takes some 10 ms for each, SQLite a few. */
-const MUTATIONS = { sqlite: 2_000, postgres: 200 }
+const MUTATIONS = { sqlite: 10_000, postgres: 200 }
 
 /** Numbers that are the same in every run. */
 function createRandom(seed: number): (below: number) => number {
