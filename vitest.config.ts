@@ -3,17 +3,34 @@ import { defineConfig } from 'vitest/config'
 // CI counts the tests of several runs from their reports.
 const report = process.env.AIGW_TEST_REPORT
 
+const common = {
+  environment: 'node',
+  pool: 'forks' as const,
+  setupFiles: ['test/leaks.ts'],
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+}
+
+/** Tests of faults give models a second, so they have the machine to themselves. */
+const FAULTS = 'test/faults/**/*.test.ts'
+
 export default defineConfig({
   test: {
-    environment: 'node',
-    pool: 'forks',
-    // Half of a test's time is waiting; the default leaves one of two cores unused.
-    maxWorkers: '100%',
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
-    setupFiles: ['test/leaks.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
     ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
+    projects: [
+      {
+        test: {
+          ...common,
+          name: 'tests',
+          include: ['test/**/*.test.ts'],
+          exclude: [FAULTS],
+          // Half of a test's time is waiting; the default leaves one of two cores unused.
+          maxWorkers: '100%',
+          sequence: { groupOrder: 0 },
+        },
+      },
+      { test: { ...common, name: 'faults', include: [FAULTS], maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
   },
 })
