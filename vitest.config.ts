@@ -7,8 +7,9 @@ const common = {
   environment: 'node',
   pool: 'forks' as const,
   setupFiles: ['test/leaks.ts'],
-  testTimeout: 30_000,
-  hookTimeout: 30_000,
+  // A test that hangs is found out; one on a busy machine has time.
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
 }
 
 /** Tests of faults give models a second, so they have the machine to themselves. */
