@@ -53,10 +53,10 @@ export async function checkChain(
       kid = seen.commit.kid
       if (!keys.some((key) => key.kid === kid)) await trusted.renew()
     }
-    check.add(seen.row, seen.commit)
+    await check.add(seen.row, seen.commit)
     await onRow(seen)
   }
-  const report = check.finish()
+  const report = await check.finish()
   if (!report.ok || (report.size === head.size && report.head === head.head)) return { ...report, chain }
   const problem = `it ends with ${report.head} after ${report.size} entries, and should with ${head.head} after ${head.size}`
   return { ...report, chain, ok: false, firstBad: { seq: Math.min(report.size, head.size), problem } }

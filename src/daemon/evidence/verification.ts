@@ -72,11 +72,11 @@ async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<Cha
     await ring.require([...commits.values()].map(({ kid }) => kid))
     for (const row of rows) {
       if (row.commit_id !== commit?.id) commit = commits.get(row.commit_id)
-      check.add(row, commit)
+      await check.add(row, commit)
       await rest()
     }
   }
-  const report = check.finish()
+  const report = await check.finish()
   const firstBad = report.firstBad ?? broken
   return firstBad ? { ...report, ok: false, firstBad } : report
 }

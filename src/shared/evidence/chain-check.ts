@@ -1,4 +1,4 @@
-import { type CommitRow, commitProblem } from './commit.ts'
+import { type CommitRow, checkCommitSignature, treeProblem } from './commit.ts'
 import { CHANGES_CHAIN, type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
 import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
@@ -38,6 +38,22 @@ export type ChainCheckOptions = {
 }
 
 /**
+ * Signatures that are checked beside the walk, which waits when there are more. Few: a daemon that checks its log has commits
+ * of requests in the same threads, and these would come after all of them.
+ */
+const SIGNATURES_AT_ONCE = 8
+
+/** What the rows so far have come to. */
+type Walked = {
+  tree: Frontier
+  head: string
+  expunged: number
+  checkpointsHeld: number
+  /** The size of the last checkpoint that held: what stands before it is vouched for. */
+  heldSize: number
+}
+
+/**
  * Walks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot tell a chain from which the
  * end was cut, or an older state of it, from one that is whole; without keys, a chain that was written anew altogether, nor
  * whether `commit_id` and `leaf_index` are right.
@@ -47,15 +63,14 @@ export class ChainCheck {
   readonly #chain: string
   readonly #keys: readonly PublishedKey[] | undefined
   readonly #roots = new Map<number, string[]>()
-  readonly #tree = new Frontier()
+  #walked: Walked = { tree: new Frontier(), head: GENESIS_HASH, expunged: 0, checkpointsHeld: 0, heldSize: 0 }
   #size = 0
-  #head = GENESIS_HASH
-  #expunged = 0
-  #held = 0
-  /** The size of the last checkpoint that held: what stands before it is vouched for. */
-  #heldSize = 0
   #firstBad: ChainReport['firstBad']
   #goodCommit: CommitRow | undefined
+  #signaturesWaiting = 0
+  #firstWrongSignature = Number.POSITIVE_INFINITY
+  /** Told of each signature that was checked. */
+  #onChecked = () => {}
 
   constructor(tenantId: string, chain: string, { checkpoints = [], keys }: ChainCheckOptions = {}) {
     this.#tenantId = tenantId
@@ -68,36 +83,42 @@ export class ChainCheck {
     this.#compareRoots()
   }
 
-  /** The next row; nothing is looked at any more after one that did not hold. */
-  add(row: ChainRow, commit?: CommitRow): void {
+  /**
+   * The next row; nothing is looked at any more after one that did not hold. A promise is to be awaited before the row that
+   * comes after it.
+   */
+  add(row: ChainRow, commit?: CommitRow): Promise<void> | undefined {
     this.#size += 1
-    if (this.#firstBad !== undefined) return
-    const seq = this.#tree.size
+    if (this.#firstBad !== undefined) return undefined
+    const seq = this.#walked.tree.size
     const problem = this.#entryProblem(row, seq) ?? this.#placeProblem(row, commit)
-    if (problem !== undefined) {
-      this.#firstBad = { seq, problem }
-      return
-    }
-    if (row.payload === null) this.#expunged += 1
-    this.#head = row.entry_hash
-    this.#tree.append(leafHash(row.entry_hash))
+    if (problem !== undefined) this.#firstBad ??= { seq, problem }
+    if (this.#firstBad !== undefined) return undefined
+    const walked = this.#walked
+    if (row.payload === null) walked.expunged += 1
+    walked.head = row.entry_hash
+    walked.tree.append(leafHash(row.entry_hash))
     this.#compareRoots()
+    return this.#signaturesWaiting < SIGNATURES_AT_ONCE ? undefined : this.#signaturesDownTo(SIGNATURES_AT_ONCE / 2)
   }
 
-  finish(): ChainReport {
+  /** After the last row. */
+  async finish(): Promise<ChainReport> {
+    await this.#signaturesDownTo(0)
     const size = this.#size
     const missing = [...this.#roots.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
     if (this.#firstBad === undefined && missing !== undefined) {
       this.#firstBad = { seq: size, problem: `there are ${size} entries, and a checkpoint of ${missing}` }
     }
+    const { tree, head, expunged, checkpointsHeld } = this.#walked
     return {
       ok: this.#firstBad === undefined,
       size,
-      root: this.#tree.root().toString('hex'),
-      head: this.#head,
-      expunged: this.#expunged,
+      root: tree.root().toString('hex'),
+      head,
+      expunged,
       ...(this.#firstBad !== undefined && { firstBad: this.#firstBad }),
-      checkpointsHeld: this.#held,
+      checkpointsHeld,
     }
   }
 
@@ -108,31 +129,60 @@ export class ChainCheck {
     // Retention is for what requests leave.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
-    return entryHash(row, this.#head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
+    return entryHash(row, this.#walked.head, row.payload_hash) === row.entry_hash
+      ? undefined
+      : 'its entry_hash is wrong'
   }
 
   #placeProblem(row: ChainRow, commit: CommitRow | undefined): string | undefined {
     if (this.#keys === undefined) return undefined
     if (commit === undefined || commit.id !== row.commit_id) return `its commit ${row.commit_id} is missing`
     if (commit !== this.#goodCommit) {
-      const problem = commitProblem(commit, this.#keys)
+      const problem = treeProblem(commit)
       if (problem !== undefined) return `its commit ${commit.id} ${problem}`
+      this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
     }
     return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not hold it`
   }
 
+  /** When it is wrong, the walk has ended where it is now, however far it came by then and whatever it found there. */
+  #checkSignature(commit: CommitRow, keys: readonly PublishedKey[]): void {
+    const before = { ...this.#walked, tree: this.#walked.tree.copy() }
+    const seq = before.tree.size
+    this.#signaturesWaiting += 1
+    checkCommitSignature(commit, keys, (problem) => {
+      this.#signaturesWaiting -= 1
+      if (problem !== undefined && seq < this.#firstWrongSignature) {
+        this.#firstWrongSignature = seq
+        this.#firstBad = { seq, problem: `its commit ${commit.id} ${problem}` }
+        this.#walked = before
+      }
+      this.#onChecked()
+    })
+  }
+
+  #signaturesDownTo(count: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onChecked = () => {
+        if (this.#signaturesWaiting <= count) resolve()
+      }
+      this.#onChecked()
+    })
+  }
+
   #compareRoots(): void {
-    const size = this.#tree.size
+    const walked = this.#walked
+    const size = walked.tree.size
     const roots = this.#roots.get(size)
     if (roots === undefined) return
-    const root = this.#tree.root().toString('base64')
+    const root = walked.tree.root().toString('base64')
     const agreeing = roots.filter((expected) => expected === root).length
-    this.#held += agreeing
-    if (agreeing === roots.length) this.#heldSize = size
+    walked.checkpointsHeld += agreeing
+    if (agreeing === roots.length) walked.heldSize = size
     else {
       const problem = `the first ${size} entries are not those of the checkpoint`
-      this.#firstBad = { seq: this.#heldSize, problem }
+      this.#firstBad = { seq: walked.heldSize, problem }
     }
   }
 }

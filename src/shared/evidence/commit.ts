@@ -1,5 +1,5 @@
 import { HASH_PATTERN } from './entry.ts'
-import { isSignedBy, type PublishedKey } from './keys.ts'
+import { checkSignature, isSignedBy, type PublishedKey } from './keys.ts'
 import { leafHash, treeRoot } from './merkle.ts'
 import { checkpointText, commitOrigin, decodeBase64 } from './note.ts'
 
@@ -32,20 +32,48 @@ export const commitText = ({
   })
 
 /** What is wrong with a commit as a whole: its number of leaves, its root or its signature. Undefined for a good one. */
-export function commitProblem(commit: CommitRow, keys: readonly PublishedKey[]): string | undefined {
-  const { leaves, tree_size: size, root } = commit
+export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
+  treeProblem(commit) ?? signatureProblem(commit, keys)
+
+/** What is wrong with a commit but for its signature. */
+export function treeProblem({ leaves, tree_size: size, root }: CommitRow): string | undefined {
   if (leaves.length !== size) return `names ${size} entries and holds ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'holds what is not a hash'
-  if (treeRoot(leaves.map(leafHash)).toString('hex') !== root) return 'has another root than its entries'
-  return signatureProblem(commit, keys)
+  return treeRoot(leaves.map(leafHash)).toString('hex') === root ? undefined : 'has another root than its entries'
 }
 
+type Signed = Omit<CommitRow, 'leaves'>
+
 /** What is wrong with the signature under a commit's root alone; undefined for a good one of a key that is trusted. */
-export function signatureProblem(commit: Omit<CommitRow, 'leaves'>, keys: readonly PublishedKey[]): string | undefined {
-  const { kid, signer } = commit
+export function signatureProblem(commit: Signed, keys: readonly PublishedKey[]): string | undefined {
+  const found = findSigner(commit, keys)
+  if (typeof found === 'string') return found
+  return isSignedBy(found.key, commitText(commit), found.signature) ? undefined : WRONG_SIGNATURE
+}
+
+/** The same, told later: a thread beside this one checks the signature. */
+export function checkCommitSignature(
+  commit: Signed,
+  keys: readonly PublishedKey[],
+  done: (problem: string | undefined) => void,
+): void {
+  const found = findSigner(commit, keys)
+  if (typeof found === 'string') done(found)
+  else {
+    checkSignature(found.key, commitText(commit), found.signature, (holds) => done(holds ? undefined : WRONG_SIGNATURE))
+  }
+}
+
+const WRONG_SIGNATURE = 'has a wrong signature'
+
+/** The key that a commit names, and the bytes of its signature; a text for what is wrong before anything is computed. */
+function findSigner(
+  { kid, signer, signature }: Signed,
+  keys: readonly PublishedKey[],
+): { key: PublishedKey; signature: Buffer } | string {
   const key = keys.find((known) => known.kid === kid)
   if (key === undefined) return `is signed with a key that is not trusted (${kid})`
   if (key.name !== signer) return `is signed as ${signer} with the key of ${key.name}`
-  const signature = decodeBase64(commit.signature)
-  return signature !== undefined && isSignedBy(key, commitText(commit), signature) ? undefined : 'has a wrong signature'
+  const bytes = decodeBase64(signature)
+  return bytes === undefined ? WRONG_SIGNATURE : { key, signature: bytes }
 }

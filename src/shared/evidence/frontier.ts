@@ -23,6 +23,11 @@ export class Frontier {
     return this.#size
   }
 
+  /** The tree as it is now, whatever is appended to this one. */
+  copy(): Frontier {
+    return new Frontier(this.#size, this.#roots)
+  }
+
   append(leaf: Buffer, completed?: OnSubtree): void {
     let root = leaf
     let level = 0

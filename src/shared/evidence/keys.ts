@@ -60,12 +60,24 @@ export const isSignerName = (value: unknown): value is string =>
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
 /** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
-export function isSignedBy(key: PublishedKey, text: string, signature: Buffer): boolean {
-  const known = keyObjects.get(key)
-  const publicKey = known ?? toKeyObject(key.publicKey)
-  if (known === undefined) keyObjects.set(key, publicKey)
-  return verify(null, Buffer.from(text), publicKey, signature)
+export const isSignedBy = (key: PublishedKey, text: string, signature: Buffer): boolean =>
+  verify(null, Buffer.from(text), keyObjectOf(key), signature)
+
+/** The same in a thread of libuv's pool, beside what its caller goes on with. */
+export function checkSignature(
+  key: PublishedKey,
+  text: string,
+  signature: Buffer,
+  done: (holds: boolean) => void,
+): void {
+  verify(null, Buffer.from(text), keyObjectOf(key), signature, (error, holds) => done(error === null && holds))
 }
 
-const toKeyObject = (publicKey: Buffer): KeyObject =>
-  createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: publicKey.toString('base64url') }, format: 'jwk' })
+function keyObjectOf(key: PublishedKey): KeyObject {
+  const known = keyObjects.get(key)
+  if (known !== undefined) return known
+  const x = key.publicKey.toString('base64url')
+  const made = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+  keyObjects.set(key, made)
+  return made
+}

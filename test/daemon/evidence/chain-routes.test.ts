@@ -80,13 +80,13 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
         const { commits } = ListCommitsResponse.parse(await get(tenant, `commits?ids=${ids.join(',')},unknown`))
         expect(commits.map(({ id }) => id).sort()).toEqual(ids.sort())
         for (const row of page.entries) {
-          check.add(
+          await check.add(
             { tenant_id, chain, ...row },
             commits.find(({ id }) => id === row.commit_id),
           )
         }
       }
-      expect(check.finish()).toMatchObject({ ok: true, size, head, checkpointsHeld: 1 })
+      expect(await check.finish()).toMatchObject({ ok: true, size, head, checkpointsHeld: 1 })
     }
   })
 

@@ -15,9 +15,9 @@ const whole = storedChain(SIZE, 30, signer)
 const rows = whole.rows.map((row) => (row.seq % 11 === 0 ? { ...row, payload: null } : row))
 const checkpoints = [100, 200, SIZE].map((size) => checkpointOf(rows.slice(0, size)))
 
-function check({ rows, commits }: StoredChain, options: ChainCheckOptions = {}) {
+async function check({ rows, commits }: StoredChain, options: ChainCheckOptions = {}) {
   const chain = new ChainCheck('acme', 'requests-0123456789ab', options)
-  for (const row of rows) chain.add(row, commits.get(row.commit_id))
+  for (const row of rows) await chain.add(row, commits.get(row.commit_id))
   return chain.finish()
 }
 
@@ -103,11 +103,11 @@ function flipped(text: string, at: number): string {
 describe('10,000 mutations of a stored chain', () => {
   const runs = Math.ceil(10_000 / Object.keys(MUTATIONS).length)
 
-  test.each(Object.entries(MUTATIONS))('%s: found, and where it begins', { timeout: 60_000 }, (_what, mutate) => {
-    fc.assert(
-      fc.property(fc.nat(), fc.nat(), fc.nat(), (a, b, c) => {
+  test.each(Object.entries(MUTATIONS))('%s: found, and where it begins', { timeout: 60_000 }, async (_what, mutate) => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.nat(), fc.nat(), async (a, b, c) => {
         const changed = mutate(a, b, c)
-        const { ok, firstBad } = check(withRows(changed), { keys, checkpoints })
+        const { ok, firstBad } = await check(withRows(changed), { keys, checkpoints })
         expect({ ok, seq: firstBad?.seq }).toEqual({ ok: false, seq: firstDifference(changed) })
       }),
       { numRuns: runs },
@@ -115,8 +115,8 @@ describe('10,000 mutations of a stored chain', () => {
   })
 })
 
-test('the chain as it was written holds, with the payloads that are gone', () => {
-  const report = check(withRows(rows), { keys, checkpoints })
+test('the chain as it was written holds, with the payloads that are gone', async () => {
+  const report = await check(withRows(rows), { keys, checkpoints })
   expect(report).toEqual({
     ok: true,
     size: SIZE,
@@ -127,45 +127,51 @@ test('the chain as it was written holds, with the payloads that are gone', () =>
   })
 })
 
-test('an empty chain holds, unless a checkpoint knows of entries', () => {
-  expect(check(withRows([]), { keys, checkpoints: [checkpointOf([])] })).toMatchObject({
+test('an empty chain holds, unless a checkpoint knows of entries', async () => {
+  expect(await check(withRows([]), { keys, checkpoints: [checkpointOf([])] })).toMatchObject({
     ok: true,
     size: 0,
     head: GENESIS_HASH,
     checkpointsHeld: 1,
   })
-  expect(check(withRows([]), { checkpoints: [checkpoints[0]!] })).toMatchObject({ ok: false, firstBad: { seq: 0 } })
+  expect(await check(withRows([]), { checkpoints: [checkpoints[0]!] })).toMatchObject({
+    ok: false,
+    firstBad: { seq: 0 },
+  })
 })
 
-test('an older state passes for a whole chain until a checkpoint from elsewhere is given', () => {
+test('an older state passes for a whole chain until a checkpoint from elsewhere is given', async () => {
   const older = withRows(rows.slice(0, 250))
-  expect(check(older, { keys })).toMatchObject({ ok: true, size: 250 })
-  expect(check(older, { keys, checkpoints: checkpoints.slice(0, 2) })).toMatchObject({ ok: true, checkpointsHeld: 2 })
-  expect(check(older, { keys, checkpoints })).toMatchObject({
+  expect(await check(older, { keys })).toMatchObject({ ok: true, size: 250 })
+  expect(await check(older, { keys, checkpoints: checkpoints.slice(0, 2) })).toMatchObject({
+    ok: true,
+    checkpointsHeld: 2,
+  })
+  expect(await check(older, { keys, checkpoints })).toMatchObject({
     ok: false,
     firstBad: { seq: 250, problem: 'there are 250 entries, and a checkpoint of 300' },
   })
 })
 
-test('a chain that was written anew passes without keys until a checkpoint is given, which tells after which entry', () => {
+test('a chain that was written anew passes without keys until a checkpoint is given, which tells after which entry', async () => {
   const forged = withRows(MUTATIONS['the rest is written anew, with hashes that fit']!(130, 0, 0))
-  expect(check(forged)).toMatchObject({ ok: true, size: SIZE })
-  expect(check(forged, { checkpoints })).toMatchObject({ ok: false, firstBad: { seq: 100 }, checkpointsHeld: 1 })
-  expect(check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 130 } })
+  expect(await check(forged)).toMatchObject({ ok: true, size: SIZE })
+  expect(await check(forged, { checkpoints })).toMatchObject({ ok: false, firstBad: { seq: 100 }, checkpointsHeld: 1 })
+  expect(await check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 130 } })
 })
 
-test('a payload that is gone is a retention that never was in the chain of the changes, and of others is none', () => {
+test('a payload that is gone is a retention that never was in the chain of the changes, and of others is none', async () => {
   const changes = storedChain(9, 3, signer, 'changes')
   const chain = new ChainCheck('acme', 'changes', { keys })
   for (const row of changes.rows) {
-    chain.add(row.seq === 4 ? { ...row, payload: null } : row, changes.commits.get(row.commit_id))
+    await chain.add(row.seq === 4 ? { ...row, payload: null } : row, changes.commits.get(row.commit_id))
   }
-  expect(chain.finish()).toMatchObject({ ok: false, firstBad: { seq: 4, problem: 'its payload is missing' } })
+  expect(await chain.finish()).toMatchObject({ ok: false, firstBad: { seq: 4, problem: 'its payload is missing' } })
 })
 
-test('checkpoints of other chains are passed over', () => {
+test('checkpoints of other chains are passed over', async () => {
   const foreign = { ...checkpoints[0]!, origin: chainOrigin('aigw-test', 'other', 'requests-0123456789ab') }
-  expect(check(withRows(rows), { checkpoints: [foreign] })).toMatchObject({ ok: true, checkpointsHeld: 0 })
+  expect(await check(withRows(rows), { checkpoints: [foreign] })).toMatchObject({ ok: true, checkpointsHeld: 0 })
 })
 
 describe('a commit', () => {
@@ -184,24 +190,33 @@ describe('a commit', () => {
     ['another kid', { kid: other.published.kid }],
     ['the signature of another key', { ...testCommit('commit-4', commit.leaves, other), kid: commit.kid }],
     ['another id', { id: 'commit-5' }],
-  ])('with %s is found at its first entry', (_what, change) => {
+  ])('with %s is found at its first entry', async (_what, change) => {
     const changed = { ...commit, ...change }
     expect(commitProblem(changed, keys)).toBeDefined()
-    const report = check({ rows, commits: new Map(whole.commits).set('commit-4', changed) }, { keys })
-    expect(report).toMatchObject({ ok: false, firstBad: { seq: 120 } })
+    const report = await check({ rows, commits: new Map(whole.commits).set('commit-4', changed) }, { keys })
+    // All but the size is of what stands before.
+    const before = rows.slice(0, 120)
+    const expunged = before.filter(({ payload }) => payload === null).length
+    expect(report).toMatchObject({
+      ok: false,
+      firstBad: { seq: 120 },
+      size: SIZE,
+      head: before.at(-1)?.entry_hash,
+      expunged,
+    })
   })
 
-  test('that is missing is found at its first entry', () => {
+  test('that is missing is found at its first entry', async () => {
     const commits = new Map(whole.commits)
     commits.delete('commit-4')
-    expect(check({ rows, commits }, { keys })).toMatchObject({
+    expect(await check({ rows, commits }, { keys })).toMatchObject({
       ok: false,
       firstBad: { seq: 120, problem: 'its commit commit-4 is missing' },
     })
   })
 
-  test('of another key is good for those who trust that key', () => {
+  test('of another key is good for those who trust that key', async () => {
     const commits = new Map(whole.commits).set('commit-4', testCommit('commit-4', commit.leaves, other))
-    expect(check({ rows, commits }, { keys: [...keys, other.published] })).toMatchObject({ ok: true })
+    expect(await check({ rows, commits }, { keys: [...keys, other.published] })).toMatchObject({ ok: true })
   })
 })
