@@ -25,6 +25,8 @@ export type Listing<Row> = Page & {
   sortOrder: 'asc' | 'desc'
   /** Whether rows are matched by a part of a text, for which no order helps. */
   isSearch: boolean
+  /** How many rows match, where it is known: none is looked for behind the last of them, and nobody counts. */
+  total?: number | undefined
   /** The rows with these ids, in any order; those that are gone by now are left out. */
   find(ids: readonly string[]): Promise<readonly Row[]>
 }
@@ -36,11 +38,13 @@ export type Listing<Row> = Page & {
  */
 export async function pageOf<Database, Table extends keyof Database, Row extends { id: string }>(
   matching: SelectQueryBuilder<Database, Table, { id: string }>,
-  { page, limit, sortKeys, sortOrder, isSearch, find }: Listing<Row>,
+  { page, limit: longest, sortKeys, sortOrder, isSearch, total: known, find }: Listing<Row>,
 ): Promise<{ rows: Row[]; total: number }> {
   const few = isSearch ? await findFew(matching) : undefined
   if (few?.length === 0) return { rows: [], total: 0 }
-  const offset = (page - 1) * limit
+  const offset = (page - 1) * longest
+  const limit = known === undefined ? longest : Math.min(longest, known - offset)
+  if (known !== undefined && limit <= 0) return { rows: [], total: known }
   let onPage = few ? matching.where(sql<SqlBool>`id in (${sql.join(few)})`) : matching
   for (const key of sortKeys) onPage = onPage.orderBy(typeof key === 'string' ? sql.ref(key) : key, sortOrder)
   const ids = (await onPage.limit(limit).offset(offset).execute()).map(({ id }) => id)
@@ -48,7 +52,7 @@ export async function pageOf<Database, Table extends keyof Database, Row extends
   const isLast = ids.length < limit && (ids.length > 0 || page === 1)
   const [rows, total] = await Promise.all([
     ids.length === 0 ? [] : find(ids),
-    few?.length ?? (isLast ? offset + ids.length : countOf(matching)),
+    known ?? few?.length ?? (isLast ? offset + ids.length : countOf(matching)),
   ])
   const byId = new Map(rows.map((row) => [row.id, row]))
   return { rows: ids.flatMap((id) => byId.get(id) ?? []), total }

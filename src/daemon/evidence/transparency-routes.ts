@@ -23,10 +23,11 @@ import type { Db } from '../db/database.ts'
 import { toPagination } from '../db/list-page.ts'
 import type { EvidenceEntryRow } from '../db/tables.ts'
 import { type Route, reply, route } from '../http/route.ts'
+import { type EntryFilter, listEntries } from './entry-list.ts'
 import { payloadOf } from './entry-payload.ts'
 import type { Integrity } from './integrity.ts'
 import { windowOf } from './log-window.ts'
-import { type EntryFilter, listChains, listEntries, readChain } from './store.ts'
+import { listChains, readChain } from './store.ts'
 
 export type TransparencyDeps = {
   db: Db

@@ -11,9 +11,9 @@ import {
 import type { Db } from '../db/database.ts'
 import { toPagination } from '../db/list-page.ts'
 import type { EvidenceEntryRow } from '../db/tables.ts'
+import { type EntryFilter, listAndCountEntries, listEntries } from '../evidence/entry-list.ts'
 import { payloadOf } from '../evidence/entry-payload.ts'
 import { windowOf } from '../evidence/log-window.ts'
-import { countEntries, type EntryFilter, listEntries } from '../evidence/store.ts'
 import { type Route, reply, route } from '../http/route.ts'
 import { findUserNames } from '../users/store.ts'
 import { toLogEntry } from './log-entry.ts'
@@ -68,10 +68,7 @@ export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
           ...window.filter,
           ...(query.type !== undefined && { types: [query.type] }),
         }
-        const [{ rows, total }, counts] = await Promise.all([
-          listEntries(db, tenantId, filter, query),
-          countEntries(db, tenantId, filter),
-        ])
+        const { rows, total, counts } = await listAndCountEntries(db, tenantId, filter, query)
         const countBy = (member: 'type' | 'severity') => {
           const sums: Record<string, number> = {}
           for (const { [member]: name, count } of counts) sums[name ?? EXPUNGED] = (sums[name ?? EXPUNGED] ?? 0) + count
