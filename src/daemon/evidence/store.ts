@@ -1,10 +1,8 @@
-import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { GENESIS_HASH } from '../../shared/evidence/entry.ts'
 import type { Db } from '../db/database.ts'
-import { engineOf } from '../db/engine.ts'
-import { pageOf } from '../db/list-page.ts'
 import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables } from '../db/tables.ts'
 
 /** An entry with the hash of the one before it. */
@@ -175,115 +173,3 @@ export const findCheckpoint = (
     .where('chain', '=', chain)
     .where('tree_size', '=', treeSize)
     .executeTakeFirst()
-
-/** Which entries a list of logs shows. Dates are ISO 8601 in UTC with milliseconds, both ends included. */
-export type EntryFilter = {
-  startDate?: string | undefined
-  endDate?: string | undefined
-  types?: readonly string[] | undefined
-  severity?: string | undefined
-  userId?: string | undefined
-  keyId?: string | undefined
-  result?: string | undefined
-  /** Every result but this one. */
-  notResult?: string | undefined
-  complianceCategory?: string | undefined
-  operation?: string | undefined
-  /** Served or asked for. */
-  model?: string | undefined
-  requestId?: string | undefined
-  id?: string | undefined
-  /** Of HTTP, both ends included. */
-  status?: { min: number; max: number } | undefined
-  search?: string | undefined
-  searchIn?: readonly SearchedPart[] | undefined
-}
-
-/** Where a search looks; `actor` is the ids of user and key. */
-export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
-
-const MEMBERS: Record<SearchedPart, readonly string[]> = {
-  // That of a request is made of these (entry-payload.ts).
-  description: ['description', 'requested_model', 'error'],
-  operation: ['operation'],
-  endpoint: ['endpoint'],
-  type: ['type'],
-  actor: ['user_id', 'key_id'],
-}
-
-const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint']
-
-/**
- * One page of the entries of a tenant that match, by age, with how many there are in all. Whatever is asked of a payload
- * leaves out entries whose payload was expunged.
- */
-export const listEntries = (
-  db: Db,
-  tenantId: string,
-  filter: EntryFilter,
-  { page, limit, sortOrder }: { page: number; limit: number; sortOrder: 'asc' | 'desc' },
-): Promise<{ rows: EvidenceEntryRow[]; total: number }> =>
-  pageOf(matching(db, tenantId, filter).select('id'), {
-    page,
-    limit,
-    sortKeys: ['created_at', 'id'],
-    sortOrder,
-    isSearch: false,
-    find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
-  })
-
-/** How many entries of each type and severity match; both are null for those that were expunged. */
-export const countEntries = (
-  db: Db,
-  tenantId: string,
-  filter: EntryFilter,
-): Promise<{ type: string | null; severity: string | null; count: number }[]> =>
-  matching(db, tenantId, filter)
-    .select([member(db, 'type').as('type'), member(db, 'severity').as('severity'), sql<number>`count(*)`.as('count')])
-    .groupBy([member(db, 'type'), member(db, 'severity')])
-    .execute()
-
-function matching(db: Db, tenantId: string, filter: EntryFilter) {
-  let found = db.selectFrom('evidence_entries').where('tenant_id', '=', tenantId)
-  if (filter.startDate !== undefined) found = found.where('created_at', '>=', filter.startDate)
-  if (filter.endDate !== undefined) found = found.where('created_at', '<=', filter.endDate)
-  if (filter.id !== undefined) found = found.where('id', '=', filter.id)
-  if (filter.types !== undefined) found = found.where(member(db, 'type'), 'in', filter.types)
-  const equal = {
-    severity: filter.severity,
-    user_id: filter.userId,
-    key_id: filter.keyId,
-    result: filter.result,
-    compliance_category: filter.complianceCategory,
-    operation: filter.operation,
-    request_id: filter.requestId,
-  }
-  for (const [name, value] of Object.entries(equal)) {
-    if (value !== undefined) found = found.where(member(db, name), '=', value)
-  }
-  if (filter.notResult !== undefined) found = found.where(member(db, 'result'), '<>', filter.notResult)
-  const { model, status, search } = filter
-  if (model !== undefined) {
-    found = found.where(({ or, eb }) =>
-      or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]),
-    )
-  }
-  if (status !== undefined) {
-    found = found.where(({ between }) => between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
-  }
-  if (search !== undefined) {
-    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => MEMBERS[part])
-    found = found.where(({ or }) => or(parts.map((part) => holds(member(db, part), search))))
-  }
-  return found
-}
-
-/** A member of the payload, as text. The names are ours. */
-const member = (db: Db, name: string): RawBuilder<string | null> =>
-  sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
-
-/** Whether a text holds another, whatever the case of its letters; `%` and `_` mean themselves. */
-function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
-  const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
-  return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`
-}
