@@ -5,6 +5,7 @@ import type { Tables } from '../src/daemon/db/tables.ts'
 import { insertSystemRoles } from '../src/daemon/roles/system-roles.ts'
 import { newApiKey, newId } from '../src/shared/ids.ts'
 import type { KeySettings } from '../src/shared/wire/keys.ts'
+import { secretWatch } from './secret-watch.ts'
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 
@@ -92,6 +93,7 @@ export async function addKey(
   { settings = {}, ...given }: Partial<Omit<Tables['api_keys'], 'settings'>> & { settings?: Partial<KeySettings> } = {},
 ): Promise<{ row: Tables['api_keys']; secret: string }> {
   const secret = newApiKey()
+  secretWatch.addSecret('an API key', secret)
   const row = apiKeyRow({
     tenant_id: user.tenant_id,
     user_id: user.id,

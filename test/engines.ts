@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { describe, inject } from 'vitest'
 import { type DatabaseOptions, type Db, migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
+import { sayStore } from './kept-texts.ts'
 
 /** A place for one store that nobody has opened. On SQLite it is empty, on PostgreSQL migrated or empty as asked. */
 export type TestPlace = {
@@ -13,6 +14,7 @@ export type TestPlace = {
   databaseUrl: string | undefined
   /** A fresh directory, on either engine, for whatever else a daemon keeps. */
   dataDir: string
+  /** What is kept there is searched for secrets first. */
   remove(): Promise<void>
 }
 
@@ -35,7 +37,15 @@ export const sqliteEngine: TestEngine = {
       const db = await openDatabase(options)
       await migrateDatabase(db).finally(() => db.destroy())
     }
-    return { options, databaseUrl: undefined, dataDir, remove: () => removeDirectory(dataDir) }
+    return {
+      options,
+      databaseUrl: undefined,
+      dataDir,
+      async remove() {
+        await sayStore(options)
+        await removeDirectory(dataDir)
+      },
+    }
   },
   open: () => openStore(sqliteEngine),
 }
@@ -47,11 +57,13 @@ export const postgresEngine: TestEngine = {
     const name = `test_${randomUUID().replaceAll('-', '')}`
     await administer(`create database ${name} template ${migrated ? inject('postgresTemplate') : 'template0'}`)
     const dataDir = await newDirectory()
+    const options: DatabaseOptions = { kind: 'postgres', url: `${server}/${name}` }
     return {
-      options: { kind: 'postgres', url: `${server}/${name}` },
-      databaseUrl: `${server}/${name}`,
+      options,
+      databaseUrl: options.url,
       dataDir,
       async remove() {
+        await sayStore(options)
         await administer(`drop database ${name} with (force)`)
         await removeDirectory(dataDir)
       },

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
 import { Agent, request as send } from 'undici'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
@@ -6,11 +7,12 @@ import { type App, startApp } from '../src/daemon/app.ts'
 import { type Config, DEFAULT_EVIDENCE, licensePools, type ProviderConfig } from '../src/daemon/config.ts'
 import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
 import type { ConnectionLimits } from '../src/daemon/http/server.ts'
-import type { Log } from '../src/daemon/log.ts'
+import { createLog, type DaemonLog, type Log } from '../src/daemon/log.ts'
 import { newApiKey } from '../src/shared/ids.ts'
 import { type Clock, systemClock } from '../src/shared/time.ts'
 import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
 import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
+import { secretWatch } from './secret-watch.ts'
 import { sharedResources } from './shared-resources.ts'
 import { chatJson, replyJson, startUpstream, type Upstream } from './upstream.ts'
 import { TEST_MASTER_KEY } from './webhook-rows.ts'
@@ -95,6 +97,8 @@ export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) =
   })
   afterAll(async () => {
     if (!gateway) return
+    // For the watch: what was counted of all that was done.
+    await gateway.call('GET', '/metrics')
     sharedResources.delete(gateway)
     await gateway.close()
   })
@@ -126,10 +130,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const adminKey = beside?.adminKey ?? newApiKey()
   const clock = countingClock(options.clock ?? systemClock)
   const log: LogLine[] = []
+  const written = watchedLog()
   const config = testConfig(place, adminKey, upstream, options)
+  watchSecretsOf(config)
   const deps = {
     clock,
-    log: collectingLog(log),
+    log: collectingLog(log, written),
     extractionWorker: extractionWorker(),
     ...(options.limits && { limits: options.limits }),
   }
@@ -138,7 +144,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 
   async function exchange(method: string, path: string, body: unknown, { key, headers, signal }: CallOptions = {}) {
     const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
-    return send(gateway.url + path, {
+    if (key) secretWatch.addSecret('an API key', key)
+    if (SAID_TO_MODELS.test(path)) secretWatch.addWords(typeof raw === 'string' ? parse(raw) : undefined)
+    const response = await send(gateway.url + path, {
       method: method as 'GET',
       dispatcher: agent,
       ...(signal && { signal }),
@@ -149,6 +157,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       },
       ...(raw !== undefined && { body: raw }),
     })
+    secretWatch.say(`headers of ${nameOf(method, path)}`, JSON.stringify(response.headers))
+    return response
   }
 
   let closed = false
@@ -169,12 +179,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     async call(method, path, body, callOptions) {
       const response = await exchange(method, path, body, callOptions)
       const text = await response.body.text()
+      watchAnswer(method, path, response.statusCode, text)
       return { status: response.statusCode, headers: response.headers, text, body: parse(text) }
     },
     chat: (body, callOptions) => gateway.call('POST', chatPath, withDefaults(body), callOptions),
     async stream(body, callOptions) {
       const response = await exchange('POST', chatPath, { ...withDefaults(body), stream: true }, callOptions)
       const text = await response.body.text()
+      watchAnswer('POST', chatPath, response.statusCode, text)
       return { status: response.statusCode, headers: response.headers, text, ...toFrames(text) }
     },
     async openStream(body, callOptions) {
@@ -192,6 +204,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       running.delete(gateway)
       await agent.destroy()
       await app.close()
+      await written.flush()
       if (!beside) await upstream.close()
       await place.remove()
       if (clock.outstanding > 0) throw new Error(`the daemon left ${clock.outstanding} timer(s) behind`)
@@ -297,8 +310,54 @@ function countingClock(clock: Clock): Clock & { readonly outstanding: number } {
   }
 }
 
-function collectingLog(lines: LogLine[]): Log {
-  const at = (level: LogLine['level']) => (facts: object, message: string) =>
-    void lines.push({ level, facts: { ...facts }, message })
+function collectingLog(lines: LogLine[], written: Log): Log {
+  const at = (level: LogLine['level']) => (facts: object, message: string) => {
+    lines.push({ level, facts: { ...facts }, message })
+    written[level](facts, message)
+  }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/** The lines as the daemon would write them. */
+const watchedLog = (): DaemonLog =>
+  createLog(
+    'debug',
+    new Writable({
+      decodeStrings: false,
+      write(lines: string, _, done) {
+        secretWatch.say('the log', lines)
+        done()
+      },
+    }),
+  )
+
+/** Routes whose bodies are what somebody says to a model. */
+const SAID_TO_MODELS =
+  /\/(chat\/completions|completions|messages|embeddings|responses|policy-check|prompt-shield\/scan)$/
+/** Where customers read what they have written. */
+const OF_CUSTOMERS = /\/(indexes|guard-rules|prompt-shield|conversations)\b/
+
+const nameOf = (method: string, path: string) => `${method} ${path.split('?')[0]}`
+
+/** Tells the watch what is no answer of a model, and which secrets an answer shows to those who have asked for them. */
+function watchAnswer(method: string, path: string, status: number, text: string): void {
+  secretWatch.addMade(text)
+  const isRead = method === 'GET' && status < 400
+  if (status >= 400 || isRead) {
+    secretWatch.say(`${status} of ${nameOf(method, path)}`, text, { mayHoldWords: isRead && OF_CUSTOMERS.test(path) })
+  }
+  for (const [frame] of text.matchAll(/^data: \{("type":"error"|"error":).*$/gm)) {
+    secretWatch.say(`an error frame of ${nameOf(method, path)}`, frame)
+  }
+}
+
+function watchSecretsOf({ bootstrapKey, masterKey, providers }: Config): void {
+  if (bootstrapKey !== undefined) secretWatch.addSecret('the key of the operator', bootstrapKey)
+  if (masterKey !== undefined) secretWatch.addSecret('the master key', masterKey)
+  for (const provider of providers) {
+    if (provider.apiKey !== undefined) secretWatch.addSecret('the key of a provider', provider.apiKey)
+    for (const value of Object.values(provider.headers)) secretWatch.addSecret('a header for a provider', value)
+    const { secretAccessKey = '', sessionToken = '' } = (provider.kind === 'bedrock' && provider.credentials) || {}
+    for (const value of [secretAccessKey, sessionToken]) secretWatch.addSecret('credentials of a provider', value)
+  }
 }

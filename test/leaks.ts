@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { secretWatch } from './secret-watch.ts'
 import { sharedResources } from './shared-resources.ts'
 
 /** Kinds of handle that a test may not leave open. */
@@ -26,6 +27,7 @@ afterEach(async () => {
   if (sharedResources.size === 0) await expectNothingLeft()
 })
 afterAll(expectNothingLeft)
+afterAll(() => expect(secretWatch.takeFound(), 'secrets that were told or kept in the clear').toEqual([]))
 afterAll(() => {
   const left = readdirSync(scratch)
   rmSync(scratch, { recursive: true })

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
 
-/** What must not be found: a text, and what it stands for. */
-export type Planted = { kind: string; text: string }
+/**
+ * What must not be found: a text, and what it stands for. `fragmentChars`: so much of it is a leak; words that others may
+ * say as well need more of them than letters that nobody else has written.
+ */
+export type Planted = { kind: string; text: string; fragmentChars?: number }
 
 /** Something planted that was found: where, which, and the part of it that was there. */
 export type Leak = { where: string; kind: string; text: string; part: string }
@@ -45,10 +48,11 @@ export class SecretSearch {
   }
 
   add(secret: Planted): void {
+    const { fragmentChars = FRAGMENT_CHARS } = secret
     for (const text of [secret.text, [...secret.text].reverse().join('')]) {
-      for (let at = 0; at + FRAGMENT_CHARS <= text.length; at++) {
+      for (let at = 0; at + fragmentChars <= text.length; at++) {
         const part = text.slice(at, at + FRAGMENT_CHARS)
-        const fragment = /^\d+$/.test(part) ? text.slice(at, at + FRAGMENT_DIGITS) : part
+        const fragment = text.slice(at, at + (/^\d+$/.test(part) ? FRAGMENT_DIGITS : fragmentChars))
         if (/^\d+$/.test(fragment) && fragment.length < FRAGMENT_DIGITS) continue
         this.#fragments.set(part, [...(this.#fragments.get(part) ?? []), { secret, fragment }])
         this.#beginnings[beginningAt(part, 0)] = 1

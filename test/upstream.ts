@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { secretWatch } from './secret-watch.ts'
 
 /** One request that the upstream got. */
 export type ReceivedRequest = {
@@ -250,6 +251,7 @@ export function chatStream(
   options: { finishReason?: string | null; usage?: Usage; done?: boolean } = {},
 ): string {
   const { finishReason = 'stop', usage, done = true } = options
+  secretWatch.addWords(texts.join(''))
   const chunk = (choices: object[], more: object = {}) =>
     `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1767225600, model: 'test', choices, ...more })}\n\n`
   return [
@@ -267,6 +269,7 @@ export function chatJson(
   options: { finishReason?: string | null; usage?: Usage; message?: object } = {},
 ): object {
   const { finishReason = 'stop', usage, message = {} } = options
+  secretWatch.addWords(content)
   return {
     id: 'chatcmpl-1',
     object: 'chat.completion',

@@ -2,6 +2,7 @@ import type { WebhookEndpointRow } from '../src/daemon/db/tables.ts'
 import { createMasterKey } from '../src/daemon/secrets/seal.ts'
 import { newSigningSecret, sealSigningSecret } from '../src/daemon/webhooks/signing-secret.ts'
 import { newId } from '../src/shared/ids.ts'
+import { secretWatch } from './secret-watch.ts'
 
 /** The master key of every gateway in the tests that does not say otherwise. */
 export const TEST_MASTER_KEY = '5ea1'.repeat(16)
@@ -16,6 +17,7 @@ export function endpointRow({
     WebhookEndpointRow,
     'tenant_id'
   >): WebhookEndpointRow {
+  secretWatch.addSecret('a signing secret', signingSecret)
   const row = {
     id: newId(),
     url: 'http://127.0.0.1:61999/hook',

@@ -4,6 +4,7 @@ import { PassThrough, Writable } from 'node:stream'
 import type { Io } from '../../src/cli/context.ts'
 import { runProgram } from '../../src/cli/program.ts'
 import { systemClock } from '../../src/shared/time.ts'
+import { secretWatch } from '../secret-watch.ts'
 
 export type CliResult = { exitCode: number; stdout: string; stderr: string }
 
@@ -56,5 +57,7 @@ export async function runCli(words: string[], options: CliOptions = {}): Promise
     signal: new AbortController().signal,
     ...options.io,
   })
+  if (options.env?.AIGW_API_KEY !== undefined) secretWatch.addSecret('an API key', options.env.AIGW_API_KEY)
+  secretWatch.say(`stderr of ${words.slice(0, 2).join(' ')}`, stderr.text(), { mayHoldWords: true })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { afterEach, inject } from 'vitest'
+import { sayFiles } from '../kept-texts.ts'
+import { secretWatch } from '../secret-watch.ts'
 
 export type LogLine = { level: string; msg: string } & Record<string, unknown>
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
@@ -60,7 +62,14 @@ export function runDaemon(
     if (line.startsWith('{')) seen.push(JSON.parse(line))
     for (const look of waiting) look()
   })
-  const ended: Promise<Ended> = once(child, 'close').then(([code, signal]) => ({ code, signal, ...output }))
+  for (const [name, value] of Object.entries(env ?? {})) if (name.endsWith('_KEY')) secretWatch.addSecret(name, value)
+  const ended: Promise<Ended> = once(child, 'close').then(async ([code, signal]) => {
+    secretWatch.say('the log of a daemon', output.stdout)
+    secretWatch.say('stderr of a daemon', output.stderr)
+    const dataDir = args[args.indexOf('--data-dir') + 1]
+    if (args.includes('--data-dir') && dataDir !== undefined) await sayFiles(dataDir)
+    return { code, signal, ...output }
+  })
   const daemon: DaemonProcess = {
     child,
     ended,

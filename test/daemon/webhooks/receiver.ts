@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { secretWatch } from '../../secret-watch.ts'
 
 /** One POST as it came. */
 export type Received = { head: string; headers: Record<string, string>; body: string }
@@ -60,6 +61,7 @@ export async function startReceiver(react: Reaction = reply(200), options: Recei
       for (let post = takePost(buffer); post; post = takePost(buffer)) {
         buffer = buffer.subarray(post.length)
         received.push(post.received)
+        secretWatch.say('the post of a webhook', `${post.received.head}\n${post.received.body}`)
         react(socket, post.received, received.length)
         for (const look of waiting) look()
       }

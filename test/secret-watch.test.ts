@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { newApiKey } from '../src/shared/ids.ts'
+import { describeEachEngine } from './engines.ts'
+import { startGateway, upstreamProvider } from './harness.ts'
+import { ENCODINGS, marker } from './secret-search.ts'
+import { SecretWatch, secretWatch } from './secret-watch.ts'
+import { chatJson, replyJson } from './upstream.ts'
+
+// Each of these plants something where it must not be and takes the finding away: left there, it would fail this file.
+
+test.each(Object.entries(ENCODINGS))(
+  'a line of the log that tells the key of a provider is found (%s)',
+  async (name, encode) => {
+    const key = marker(`key ${name}`, 30)
+    const leaking = { ...upstreamProvider('leaking', 'http://127.0.0.1:1/v1', [`m-${encode(key)}`]), apiKey: key }
+    const gateway = await startGateway({ providers: [leaking] })
+    await gateway.close()
+    expect(secretWatch.takeFound()).toEqual(['the log: the key of a provider'])
+  },
+)
+
+describeEachEngine('what is kept', (engine) => {
+  test('of a key or of what was said or answered is found in any table but those of the customers', async () => {
+    const gateway = await startGateway({ engine })
+    const [said, answered] = ['Where did the captain hide the spare keys?', 'Behind the seventh barrel, as ever.']
+    gateway.upstream.script(replyJson(chatJson(answered)))
+    const { body } = await gateway.chat({ prompt: said })
+    const { app, adminKey } = gateway
+    expect(body.success).toBe(true)
+    const keep = (column: 'outcome' | 'native_finish_reason' | 'requested_model', text: string) =>
+      app.db
+        .updateTable('usage_records')
+        .set({ [column]: text })
+        .execute()
+    await keep('outcome', Buffer.from(adminKey).toString('base64'))
+    await keep('native_finish_reason', `It was: ${said}`)
+    await keep('requested_model', encodeURIComponent(answered))
+    await gateway.close()
+    expect(secretWatch.takeFound()).toEqual([
+      expect.stringContaining('the table usage_records: the key of the operator'),
+      expect.stringContaining('the table usage_records: what somebody said'),
+      expect.stringContaining('the table usage_records: what somebody said'),
+    ])
+  })
+})
+
+test('a key that nobody knows of is found by its form, and texts of customers where they do not belong', () => {
+  const watch = new SecretWatch()
+  watch.say('a metric', `calls{key="${newApiKey()}"} 1`)
+  watch.addWords({ messages: [{ content: 'The word is rhubarb, and nothing else will do.' }, { content: 'short' }] })
+  watch.say('an event', '{"error":"no model for: The word is rhubarb, and nothing"}')
+  watch.say('a document', 'The word is rhubarb, and nothing else will do.', { mayHoldWords: true })
+  watch.say('a receipt', '{"sk":"sk-short","said":"The word is short"}')
+  expect(watch.takeFound()).toEqual([
+    'a metric: a key or a signing secret',
+    expect.stringMatching(/^an event: what somebody said \(/),
+  ])
+  expect(watch.takeFound()).toEqual([])
+})
