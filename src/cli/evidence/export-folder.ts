@@ -2,7 +2,7 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { CliContext } from '../context.ts'
 import { isErrno, unwritable, usageError } from '../errors.ts'
-import { EXPORT_FILES } from './manifest.ts'
+import { EXPORT_FILES, VIOLATIONS_FILE } from './manifest.ts'
 
 /**
  * Runs `fill` on a new folder beside `path`, which takes its place once it is whole; when `fill` throws, nothing is left of it.
@@ -15,7 +15,7 @@ export async function inNewFolder<T>(
 ): Promise<T> {
   const target = resolve(path)
   const earlier = await filesIn(target)
-  const foreign = earlier.filter((name) => !new Set<string>(EXPORT_FILES).has(name))
+  const foreign = earlier.filter((name) => !new Set<string>([...EXPORT_FILES, VIOLATIONS_FILE]).has(name))
   if (foreign.length > 0)
     throw usageError(`${path} holds more than an export (${foreign[0]})`, ['Name a new directory.'])
   if (earlier.length > 0) await context.confirm(`Replace the export in ${path}?`)

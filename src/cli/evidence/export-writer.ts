@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { z } from 'zod'
@@ -15,8 +15,8 @@ import { CSV_HEAD, toLogLine } from './csv.ts'
 import { openGateway, TRANSPARENCY } from './gateway-source.ts'
 import { HashedFile } from './hashed-file.ts'
 import { fetchKeys } from './key-set.ts'
-import { COVERED_FILES, type FileSum, type Manifest, signatureProblem } from './manifest.ts'
-import { assertHolds, checkEvidence } from './verification.ts'
+import { COVERED_FILES, type FileSum, type Manifest, signatureProblem, VIOLATIONS_FILE } from './manifest.ts'
+import { checkEvidence, toRow, violationsOf } from './verification.ts'
 
 const VERIFIER = fileURLToPath(new URL('../../../docs/verifiers/verify.mjs', import.meta.url))
 
@@ -40,46 +40,92 @@ or, if you have the gateway's public keys from elsewhere, which is worth more th
   node verify.mjs --keys aigw-keys.json
 `
 
+const VIOLATED_README = `This directory is the log of one tenant of an aigw gateway, as the gateway gave it, and the log DOES NOT HOLD: something
+in it was changed, removed or added after it was signed. Nobody has signed this directory, and no verifier accepts it.
+
+  violations.json     what does not hold, chain by chain, and the SHA-256 of the other files
+  data.ndjson         every entry as it is now, one on a line
+  data.csv            the same for a spreadsheet; its details are the entry
+  commits.ndjson      the signatures under the entries
+  checkpoints.ndjson  the checkpoints of the chains that the gateway has
+  keys.json           the public keys, retired ones too
+`
+
+/** An export that the gateway has signed, or one of a log that does not hold, with the first thing that does not. */
+export type Written = { manifest: Manifest } | { violation: CliError }
+
 /**
  * Fills a new folder with the log of the tenant, each entry checked on its way, and has the gateway sign what it is. Throws
- * exit 10 when the log does not hold.
+ * exit 10 when the log does not hold; with `evenViolated` the folder gets it as it is, without a manifest or a signature.
  */
-export async function writeExport(context: CliContext, folder: string): Promise<Manifest> {
+export async function writeExport(
+  context: CliContext,
+  folder: string,
+  { evenViolated }: { evenViolated: boolean },
+): Promise<Written> {
   const source = await openGateway(context)
   const trusted = await fetchKeys(context)
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))
     const add = async (name: (typeof COVERED_FILES)[number], text: string) => files.get(name)?.add(text)
-    await add('README.txt', README)
-    await add('verify.mjs', readFileSync(VERIFIER, 'utf8'))
     await add('data.csv', CSV_HEAD)
     let commitId: string | undefined
+    const violations: CliError[] = []
     const checked = await checkEvidence(context, source, {
       trusted,
+      onBroken: evenViolated ? (problem) => violations.push(problem) : undefined,
       async onCheckpoint(checkpoint) {
         await add('checkpoints.ndjson', `${JSON.stringify(checkpoint)}\n`)
       },
       async onRow({ row, commit }) {
         await add('data.ndjson', `${JSON.stringify(row)}\n`)
         await add('data.csv', toLogLine(row))
-        if (row.commit_id !== commitId) await add('commits.ndjson', `${JSON.stringify(commit)}\n`)
+        if (row.commit_id !== commitId && commit) await add('commits.ndjson', `${JSON.stringify(commit)}\n`)
         commitId = row.commit_id
       },
     })
-    assertHolds(checked)
     const { keys, raw } = trusted
+    violations.push(...violationsOf(checked))
+    const [violation] = violations
+    if (violation !== undefined) {
+      if (!evenViolated) throw violation
+      await add('README.txt', VIOLATED_README)
+      await add('keys.json', raw.toString())
+      await writeViolations(folder, {
+        created_at: isoTime(context.io.clock.now()),
+        tenant_id: source.tenantId,
+        problems: violations.map(({ message }) => message),
+        chains: checked.map(toRow),
+        files: (await endAll(files)).filter(({ name }) => name !== 'verify.mjs'),
+      })
+      return { violation }
+    }
+    await add('README.txt', README)
+    await add('verify.mjs', readFileSync(VERIFIER, 'utf8'))
     const signing = keys.find(({ retiredAt }) => retiredAt === null)
     if (signing === undefined) throw new CliError(EXIT.error, 'the gateway publishes no key that signs now')
     await add('keys.json', raw.toString())
-    const sums: FileSum[] = []
-    for (const file of files.values()) sums.push(await file.end())
+    const sums = await endAll(files)
     const manifest = toManifest(source.tenantId, checked, sums, { kid: signing.kid, now: context.io.clock.now() })
     await writeSigned(context, folder, manifest, keys)
-    return manifest
+    return { manifest }
   } finally {
     for (const file of files.values()) await file.close()
   }
+}
+
+async function endAll(files: ReadonlyMap<string, HashedFile>): Promise<FileSum[]> {
+  const sums: FileSum[] = []
+  for (const file of files.values()) sums.push(await file.end())
+  return sums
+}
+
+/** In place of the manifest, and of the verifier, which has nothing to begin with. */
+async function writeViolations(folder: string, found: object): Promise<void> {
+  const text = `${JSON.stringify(found, null, 2)}\n`
+  await writeFile(join(folder, VIOLATIONS_FILE), text, { mode: 0o600, flush: true })
+  await rm(join(folder, 'verify.mjs'))
 }
 
 function toManifest(

@@ -73,7 +73,8 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }
-        from += rows.length
+        // Where some are missing, those behind the hole are read once all the same.
+        from = Math.max(from + rows.length, (rows.at(-1)?.seq ?? 0) + 1)
       }
     },
     async *checkpoints({ chain, size }: ChainHead): AsyncGenerator<CheckpointNote> {

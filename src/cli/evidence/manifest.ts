@@ -33,6 +33,8 @@ export const COVERED_FILES = [
   'README.txt',
   'verify.mjs',
 ] as const
+/** In place of the manifest, in the export of a log that does not hold. */
+export const VIOLATIONS_FILE = 'violations.json'
 export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] as const
 
 /** What is wrong with a manifest's signature; undefined for one that a trusted key made over exactly these bytes. */

@@ -18,16 +18,18 @@ type Given = {
   outside?: readonly Checkpoint[]
   onRow?: (seen: SignedRow) => Promise<void> | void
   onCheckpoint?: (checkpoint: CheckpointNote) => Promise<void> | void
+  /** Told of a checkpoint that does not hold, which is passed over then. */
+  onBroken?: ((problem: CliError) => void) | undefined
 }
 
 /**
  * Walks every chain of a source, one after the other, with a count on stderr. Throws exit 10 for a checkpoint that the source
- * keeps and that is not signed as one of its chain.
+ * keeps and that is not signed as one of its chain, unless `onBroken` is told instead.
  */
 export async function checkEvidence(
   context: CliContext,
   source: EvidenceSource,
-  { trusted, outside = [], onRow, onCheckpoint }: Given,
+  { trusted, outside = [], onRow, onCheckpoint, onBroken }: Given,
 ): Promise<CheckedChain[]> {
   const { tenantId, heads } = source
   const total = heads.reduce((sum, { size }) => sum + size, 0)
@@ -38,7 +40,12 @@ export async function checkEvidence(
     for (const head of heads) {
       const own: Checkpoint[] = []
       for await (const checkpoint of source.checkpoints(head)) {
-        own.push(await checkedNote(checkpoint, tenantId, trusted))
+        try {
+          own.push(await checkedNote(checkpoint, tenantId, trusted))
+        } catch (error) {
+          if (onBroken === undefined || !(error instanceof CliError)) throw error
+          onBroken(error)
+        }
         await onCheckpoint?.(checkpoint)
       }
       const checkpoints = [...outside, ...own]
@@ -104,12 +111,15 @@ export const CHECKED_VIEW = {
 
 /** Throws exit 10, naming the first entry, when a chain does not hold. */
 export function assertHolds(checked: readonly CheckedChain[]): void {
-  for (const { chain, firstBad } of checked) {
-    if (firstBad === undefined) continue
-    const { seq, problem } = firstBad
-    throw new CliError(EXIT.checkFailed, `chain ${chain} does not hold from entry ${seq} on: ${problem}`, {
-      code: 'CHAIN_VIOLATED',
-      hints: ['What stands before that entry is as it was written.'],
-    })
-  }
+  const [violation] = violationsOf(checked)
+  if (violation !== undefined) throw violation
 }
+
+/** For each chain that does not hold what is to be said of it; exit 10. */
+export const violationsOf = (checked: readonly CheckedChain[]): CliError[] =>
+  checked.flatMap(({ chain, firstBad }) => {
+    if (firstBad === undefined) return []
+    const message = `chain ${chain} does not hold from entry ${firstBad.seq} on: ${firstBad.problem}`
+    const hints = ['What stands before that entry is as it was written.']
+    return [new CliError(EXIT.checkFailed, message, { code: 'CHAIN_VIOLATED', hints })]
+  })

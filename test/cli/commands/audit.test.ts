@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -303,6 +304,58 @@ describe('audit export', () => {
     expect(await audit(['export', target, '--yes'])).toMatchObject({ exitCode: 10, stdout: '' })
     expect((await readdir(folder)).sort()).toEqual(['before', 'evidence', 'keys.json'])
     expect(await readFile(join(target, 'manifest.sig'))).toEqual(await readFile(join(folder, 'before/manifest.sig')))
+  })
+
+  test.each([
+    [
+      'an entry that was changed',
+      changed(SMALL_CHAIN, 4, { payload: '{"bundle_id":"jti-4"}' }),
+      'from entry 4 on: its payload was changed',
+    ],
+    ['an entry that is missing', without(SMALL_CHAIN, 3), 'from entry 3 on: it is missing'],
+  ])('with --even-violated keeps %s as it is, unsigned, and still exits 10', async (_what, chain, problem) => {
+    serveEvidence(gateway, chain)
+    const { exitCode, stdout, stderr } = await audit(['export', target, '--even-violated'])
+    expect([exitCode, stdout]).toEqual([10, ''])
+    expect(stderr).toContain(problem)
+    expect(stderr).toContain('violations.json says what does not hold')
+    expect((await readdir(target)).sort()).toEqual([
+      'README.txt',
+      'checkpoints.ndjson',
+      'commits.ndjson',
+      'data.csv',
+      'data.ndjson',
+      'keys.json',
+      'violations.json',
+    ])
+    const text = await readFile(join(target, 'data.ndjson'), 'utf8')
+    expect(
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual(chain.rows)
+    const found = JSON.parse(await readFile(join(target, 'violations.json'), 'utf8'))
+    expect(found).toMatchObject({ tenant_id: TENANT, chains: [{ chain: CHAIN, ok: false }] })
+    expect(found.problems).toEqual([expect.stringContaining(problem)])
+    expect(found.files).toContainEqual({
+      name: 'data.ndjson',
+      sha256: hash('sha256', text, 'hex'),
+      bytes: Buffer.byteLength(text),
+    })
+    // Nothing takes it for an export, and a good one takes its place.
+    expect((await audit(['verify', target])).exitCode).not.toBe(0)
+    serveEvidence(gateway)
+    expect((await audit(['export', target, '--yes', '--even-violated'])).exitCode).toBe(0)
+    expect((await audit(['verify', target])).exitCode).toBe(0)
+  })
+
+  test('with --even-violated keeps a checkpoint that is not of its chain too', async () => {
+    const checkpoint = { chain: CHAIN, tree_size: 6, note: noteOf(SMALL_CHAIN, 7) }
+    gateway.on('GET /api/external/transparency/checkpoints', json(200, { checkpoints: [checkpoint] }))
+    const { exitCode, stderr } = await audit(['export', target, '--even-violated'])
+    expect([exitCode, stderr]).toEqual([10, expect.stringContaining('it is one of something else')])
+    expect(await readFile(join(target, 'checkpoints.ndjson'), 'utf8')).toContain('"tree_size":6')
   })
 
   test('makes no formula of what callers wrote', async () => {
