@@ -77,6 +77,22 @@ export async function listAndCountEntries(
   return { ...(await listEntries(db, tenantId, filter, page, total)), counts }
 }
 
+/** The first entries of one chain that match, by their places from `from` on and before `size`. */
+export const listChainEntries = (
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  { chain, from, size, limit }: { chain: string; from: number; size: number; limit: number },
+): Promise<EvidenceEntryRow[]> =>
+  matching(db, tenantId, filter)
+    .selectAll()
+    .where('chain', '=', chain)
+    .where('seq', '>=', from)
+    .where('seq', '<', size)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+
 function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
   const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
   const said = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])

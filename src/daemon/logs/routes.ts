@@ -4,6 +4,7 @@ import {
   type ActivityLog,
   AUDIT_TYPES,
   EXPUNGED,
+  ListActivityLogsQuery,
   ListActivityLogsResponse,
   ListAuditLogsResponse,
   ListLogsQuery,
@@ -17,6 +18,7 @@ import { windowOf } from '../evidence/log-window.ts'
 import { type Route, reply, route } from '../http/route.ts'
 import { findUserNames } from '../users/store.ts'
 import { toLogEntry } from './log-entry.ts'
+import { endOfLog, entriesAfter } from './position.ts'
 
 /** The logs of a tenant (named-endpoints §14): what is in its evidence, as people read it. */
 export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
@@ -58,8 +60,8 @@ export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
       path: '/api/external/activity-logs',
       // Followed by asking again and again, which must not use up what the key may do in a day.
       rate: 'unmetered',
-      summary: 'Everything that was done, newest first',
-      query: ListLogsQuery,
+      summary: 'Everything that was done, newest first; or, after a position, what is new',
+      query: ListActivityLogsQuery,
       responses: { 200: { description: 'One page', schema: ListActivityLogsResponse } },
       async handle({ caller: { tenantId }, query }) {
         const window = windowOf(query, clock.now())
@@ -68,7 +70,10 @@ export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
           ...window.filter,
           ...(query.type !== undefined && { types: [query.type] }),
         }
-        const { rows, total, counts } = await listAndCountEntries(db, tenantId, filter, query)
+        const { rows, total, counts, position } =
+          query.after === undefined
+            ? { ...(await listAndCountEntries(db, tenantId, filter, query)), position: undefined }
+            : await newEntries(db, tenantId, filter, { after: query.after, limit: query.limit, nowMs: clock.now() })
         const countBy = (member: 'type' | 'severity') => {
           const sums: Record<string, number> = {}
           for (const { [member]: name, count } of counts) sums[name ?? EXPUNGED] = (sums[name ?? EXPUNGED] ?? 0) + count
@@ -83,11 +88,29 @@ export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
         }
         return reply(200, {
           success: true,
-          data: { logs, pagination: toPagination(query, total), summary },
+          data: { logs, pagination: toPagination(query, total), summary, ...(position !== undefined && { position }) },
         } satisfies z.input<typeof ListActivityLogsResponse>)
       },
     }),
   ]
+}
+
+/** What came after a position, as a page of a list; of `now` nothing but the position. */
+async function newEntries(
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  { after, limit, nowMs }: { after: string; limit: number; nowMs: number },
+) {
+  const { rows, position } =
+    after === 'now'
+      ? { rows: [], position: await endOfLog(db, tenantId, nowMs) }
+      : await entriesAfter(db, { tenantId, filter, after, limit })
+  const counts = rows.map((row) => {
+    const { type = null, severity = null } = payloadOf(row) ?? {}
+    return { type, severity, count: 1 }
+  })
+  return { rows, total: rows.length, counts, position }
 }
 
 const toFilter = (query: ListLogsQuery): EntryFilter => ({

@@ -63,6 +63,19 @@ export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
 })
 export type ListLogsQuery = z.output<typeof ListLogsQuery>
 
+/** `now`, or what an answer said as its position: a time, and of chains how many of their entries were read. */
+const LOG_POSITION =
+  /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?):(0|[1-9]\d{0,14}))*)$/
+
+/** Query of GET /activity-logs. */
+export const ListActivityLogsQuery = ListLogsQuery.extend({
+  after: z
+    .string()
+    .regex(LOG_POSITION, { error: 'after must be now, or the position of an earlier answer' })
+    .optional()
+    .meta({ description: 'Only what came into the log after this position: `now`, or that of an earlier answer' }),
+})
+
 /** One entry of the log. Names and addresses of users are those of today; the log itself has none. */
 export const AuditLog = z
   .object({
@@ -114,5 +127,9 @@ export const ListActivityLogsResponse = z.object({
       severityBreakdown: z.record(z.string(), z.int()),
       typeBreakdown: z.record(z.string(), z.int()),
     }),
+    position: z
+      .string()
+      .optional()
+      .meta({ description: 'Behind these entries: what to ask with next. Only where `after` was given' }),
   }),
 })

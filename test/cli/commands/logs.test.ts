@@ -134,14 +134,16 @@ describe('logs tail', () => {
   /** What the gateway has logged; the test adds to it. */
   let logged: { id: string; timestamp: string }[]
   const add = (id: string, atMs: number) => logged.push(logOf({ id, timestamp: new Date(atMs).toISOString() }))
-  /** Answers as the gateway does, a few entries a page. */
+  /** Answers as the gateway does, a few entries a page; its positions are numbers of entries. */
   const served: Script = (request, response) => {
     const query = new URL(request.path, gateway.url).searchParams
-    const since = query.get('startDate') ?? ''
-    const found = logged
-      .filter(({ timestamp }) => timestamp >= since)
-      .sort((one, other) => one.timestamp.localeCompare(other.timestamp) || one.id.localeCompare(other.id))
-    if (query.get('sortOrder') === 'desc') found.reverse()
+    const after = query.get('after')
+    if (after !== null) {
+      const from = after === 'now' ? logged.length : Number(after)
+      const logs = logged.slice(from, from + Number(query.get('limit')))
+      return json(200, { success: true, data: { logs, position: String(from + logs.length) } })(request, response)
+    }
+    const found = [...logged].sort((one, other) => other.timestamp.localeCompare(one.timestamp))
     const page = Number(query.get('page'))
     const pagination = { page, limit: 3, total: found.length, pages: Math.ceil(found.length / 3) }
     return json(200, { success: true, data: { logs: found.slice(3 * page - 3, 3 * page), pagination } })(
@@ -193,14 +195,38 @@ describe('logs tail', () => {
     expect(await ended).toMatchObject({ exitCode: 0, stdout: 'old-6\nold-7\nnew-1\nnew-2\nnew-3\n' })
   })
 
-  test('an entry that comes into the log later than one with a later time is not missed', async () => {
+  test('an entry that comes into the log later than one with a later time is not missed, however much later', async () => {
     add('one', START_MS)
     const { said, ended } = tail(['--limit', '3'])
     await said('one\n')
     await pass(5_000, () => add('three', START_MS + 5_000))
     await said('one\nthree\n')
-    await pass(5_000, () => add('two', START_MS + 2_000))
+    await pass(5_000, () => add('two', START_MS - 3_600_000))
     expect((await ended).stdout).toBe('one\nthree\ntwo\n')
+  })
+
+  test('asks again at once while there are more than one answer holds, with the same filters', async () => {
+    const { ended } = tail(['-n', '0', '--limit', '250', '--status', '5xx'])
+    await pass(5_000, () => {
+      for (let at = 0; at < 250; at++) add(`new-${at}`, START_MS)
+    })
+    expect((await ended).stdout.trimEnd().split('\n')).toEqual(Array.from({ length: 250 }, (_, at) => `new-${at}`))
+    expect(queries().map(({ after, status }) => [after, status])).toEqual(
+      ['now', '0', '100', '200'].map((after) => [after, '5xx']),
+    )
+  })
+
+  test('an entry that comes between the position and the last lines is shown once', async () => {
+    add('one', START_MS)
+    const { said, ended } = tail(['--limit', '3'])
+    gateway.on(LOGS, served, (request, response) => {
+      add('two', START_MS + 1_000)
+      gateway.on(LOGS, served)
+      return served(request, response)
+    })
+    await said('one\ntwo\n')
+    await pass(5_000, () => add('three', START_MS + 2_000))
+    expect((await ended).stdout).toBe('one\ntwo\nthree\n')
   })
 
   test('an empty log is waited for, wherever the clocks of both machines are', async () => {

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { newId } from '../../../src/shared/ids.ts'
 import { isoTime } from '../../../src/shared/time.ts'
 import { ListActivityLogsResponse, ListAuditLogsResponse } from '../../../src/shared/wire/logs.ts'
@@ -10,6 +10,77 @@ import { addTestTenant, type TestTenant } from '../../tenant-admin.ts'
 
 const NOW = Date.parse('2026-05-20T12:00:00.000Z')
 const daysAgo = (days: number) => isoTime(NOW - days * 86_400_000)
+
+describeEachEngine('what came into the log after a position', (engine) => {
+  const shared = sharedGateway({ engine, clock: createFakeClock(NOW) })
+  let tenant: TestTenant
+  beforeEach(async () => {
+    tenant = await addTestTenant(shared.current)
+  })
+  const minutesAgo = (minutes: number) => isoTime(NOW - minutes * 60_000)
+
+  async function readAfter(after: string, query: Record<string, string> = {}) {
+    const answer = await tenant.call('GET', `/api/external/activity-logs?${new URLSearchParams({ after, ...query })}`)
+    expect(answer.status, answer.text).toBe(200)
+    const { logs, position = '', summary } = ListActivityLogsResponse.strict().parse(answer.body).data
+    expect(summary.totalLogs).toBe(logs.length)
+    return { ids: logs.map(({ id }) => id), position, summary }
+  }
+  const add = async (chain: string, createdAt: string, given: object = {}) =>
+    (await addEntries(tenant.db, tenant.id, chain, [{ createdAt, payload: requestPayload({ ...given }) }]))[0]?.id ?? ''
+
+  test('is read once, whatever times its entries have, also of chains that are new or were quiet', async () => {
+    const [running, quiet, another] = [newRequestChain(), newRequestChain(), newRequestChain()]
+    await add(quiet, daysAgo(3))
+    await add(quiet, daysAgo(2))
+    await add(running, minutesAgo(1))
+    const begin = await readAfter('now')
+    expect(begin.ids).toEqual([])
+    expect(await readAfter(begin.position)).toMatchObject({ ids: [], position: begin.position })
+
+    const late = await add(running, minutesAgo(600))
+    const first = await readAfter(begin.position)
+    expect(first.ids).toEqual([late])
+    const ofQuiet = await add(quiet, minutesAgo(3))
+    const ofNew = await add(another, minutesAgo(5))
+    const next = await add(running, minutesAgo(4))
+    const second = await readAfter(first.position)
+    expect(second.ids).toEqual([ofNew, next, ofQuiet])
+    expect((await readAfter(second.position)).ids).toEqual([])
+    expect(new Set((await readAfter(begin.position)).ids)).toEqual(new Set([late, ofNew, next, ofQuiet]))
+  })
+
+  test('comes in pages that leave nothing out, and only what matches', async () => {
+    const chains = [newRequestChain(), newRequestChain()]
+    const { position } = await readAfter('now')
+    const added: string[] = []
+    for (let at = 0; at < 6; at++) {
+      const chain = chains[at % 2] ?? ''
+      const status = at < 2 ? 502 : 200
+      added.push(await add(chain, minutesAgo(10 - at), { status, severity: at < 2 ? 'error' : 'info' }))
+    }
+    const seen: string[] = []
+    let after = position
+    for (let pages = 0; pages < 4; pages++) {
+      const page = await readAfter(after, { limit: '2' })
+      seen.push(...page.ids)
+      after = page.position
+    }
+    expect([...seen].sort()).toEqual([...added].sort())
+    const failed = await readAfter(position, { status: '5xx' })
+    expect(failed.ids).toEqual(added.slice(0, 2))
+    expect(failed.summary).toMatchObject({ severityBreakdown: { error: 2 }, typeBreakdown: { api_access: 2 } })
+    expect((await readAfter(failed.position, { status: '5xx' })).ids).toEqual([])
+  })
+
+  test('is asked for with a position as it was given, and with no other', async () => {
+    const { position } = await readAfter('now')
+    for (const after of ['', 'then', `${position},nonsense:1`, `${position},changes:-1`, `${position},changes`]) {
+      const answer = await tenant.call('GET', `/api/external/activity-logs?${new URLSearchParams({ after })}`)
+      expect([after, answer.status, answer.body.error.code]).toEqual([after, 400, 'VALIDATION_ERROR'])
+    }
+  })
+})
 
 describeEachEngine('the logs', (engine) => {
   const shared = sharedGateway({ engine, clock: createFakeClock(NOW) })
