@@ -1,4 +1,4 @@
-import { type Planted, SecretSearch } from './secret-search.ts'
+import { SecretSearch } from './secret-search.ts'
 
 // Everything that a gateway of the tests says or keeps is searched for every secret that the tests have given it, and for
 // every text that somebody has said to a model; leaks.ts asks for what was found when a test file ends.
@@ -6,7 +6,7 @@ import { type Planted, SecretSearch } from './secret-search.ts'
 // What is given: keys of callers, providers and installations, signing secrets, and texts of requests and answers.
 // What is searched: log lines of every daemon, in this process or in its own, and what the command line says on stderr;
 // bodies of refusals and of what is read (receipts, logs, incidents, deliveries, metrics), error frames, and headers of all
-// answers; the posts of webhooks; every text in every store before it is removed; every file of a daemon's own directory.
+// answers; the posts of webhooks; the texts of the first 1,000 rows of every table of every store before it is removed; every file of a daemon's own directory.
 // What is not: answers of a model, which repeat what was said; the answer to a request that makes a key, which shows it once.
 
 /** Of words so many in a row, with the spaces between them, are a leak: shorter ones others say as well. */
@@ -22,12 +22,13 @@ const SECRET_CHARS = 16
 /** Keys and signing secrets as the gateway makes them: they are known by their form. */
 const MADE = /\b(?:sk-|whsec_)[0-9a-f]{64}\b/g
 
+const SAID = 'what somebody said'
+
 type Said = { where: string; text: string; mayHoldWords: boolean }
 
 /** What must not be said, and everything that was. */
 export class SecretWatch {
-  readonly #secrets = new SecretSearch([])
-  readonly #words = new SecretSearch([])
+  readonly #planted = new SecretSearch([])
   readonly #known = new Set<string>()
   readonly #found = new Set<string>()
   #texts = 0
@@ -38,7 +39,7 @@ export class SecretWatch {
   addSecret(kind: string, text: string): void {
     if (text.length < SECRET_CHARS || this.#known.has(text)) return
     this.#known.add(text)
-    this.#secrets.add({ kind, text })
+    this.#planted.add({ kind, text })
   }
 
   /** The same for the secrets that the gateway has made and told in an answer. */
@@ -58,8 +59,7 @@ export class SecretWatch {
     if (!isWords || this.#texts >= TEXTS_SEARCHED || this.#known.has(begin)) return
     this.#known.add(begin)
     this.#texts += 1
-    const planted: Planted = { kind: 'what somebody said', text: begin, fragmentChars: WORDS_CHARS }
-    this.#words.add(planted)
+    this.#planted.add({ kind: SAID, text: begin, fragmentChars: WORDS_CHARS })
   }
 
   /** What was said or kept, and where. `mayHoldWords`: where a customer's texts belong. */
@@ -72,9 +72,10 @@ export class SecretWatch {
   #search(): void {
     for (const { where, text, mayHoldWords } of this.#waiting.splice(0)) {
       if (text.search(MADE) >= 0) this.#found.add(`${where}: a key or a signing secret`)
-      for (const { kind } of this.#secrets.find(where, text)) this.#found.add(`${where}: ${kind}`)
-      if (mayHoldWords) continue
-      for (const { kind, part } of this.#words.find(where, text)) this.#found.add(`${where}: ${kind} (${part})`)
+      for (const { kind, part } of this.#planted.find(where, text)) {
+        if (kind !== SAID) this.#found.add(`${where}: ${kind}`)
+        else if (!mayHoldWords) this.#found.add(`${where}: ${kind} (${part})`)
+      }
     }
     this.#waitingChars = 0
   }
