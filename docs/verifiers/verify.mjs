@@ -207,15 +207,10 @@ function checkCheckpoints(folder, { chains, tenant_id: tenant }, keys) {
   return { roots, says: `${count} signed` }
 }
 
-/** Signatures wait for a thread up to this many; the walk goes on once half of them are checked. */
-const SIGNATURES_WAITING = 2_048
-
-/** Signatures are checked beside the walk, by the threads that Node.js has for that. */
+/** Signatures are checked beside the walk, by the threads that Node.js has for that; so many at once. */
 class Signatures {
   count = 0
-  #waiting = 0
-  #wrong
-  #calm = () => {}
+  #running = []
 
   async add(commit, keys) {
     const { id, kid, signer, tree_size: size, root, leaves, signature } = commit
@@ -224,29 +219,20 @@ class Signatures {
     demand(rootOf(leaves.map(leafOf)) === root, 'it has another root than its entries')
     const key = keyFor(keys, kid, signer)
     const text = headText(`${signer}/commits/${id}`, size, root)
+    const bytes = Buffer.from(signature, 'base64')
     this.count += 1
-    this.#waiting += 1
-    verify(null, text, key.object, Buffer.from(signature, 'base64'), (error, holds) => {
-      if (error !== null || !holds) this.#wrong ??= id
-      this.#waiting -= 1
-      this.#calm()
-    })
-    if (this.#waiting >= SIGNATURES_WAITING) await this.#until(SIGNATURES_WAITING / 2)
+    this.#running.push(
+      new Promise((resolve) => {
+        verify(null, text, key.object, bytes, (error, holds) => resolve(error === null && holds ? undefined : id))
+      }),
+    )
+    if (this.#running.length >= 256) await this.end()
   }
 
-  end() {
-    return this.#until(0)
-  }
-
-  /** Not more of them wait than this, and none that was checked is wrong. */
-  async #until(count) {
-    await new Promise((resolve) => {
-      this.#calm = () => {
-        if (this.#waiting <= count) resolve()
-      }
-      this.#calm()
-    })
-    demand(this.#wrong === undefined, `commit ${this.#wrong} has a wrong signature`)
+  async end() {
+    const wrong = (await Promise.all(this.#running)).find((id) => id !== undefined)
+    this.#running = []
+    demand(wrong === undefined, `commit ${wrong} has a wrong signature`)
   }
 }
 

@@ -26,6 +26,9 @@ export type EvidenceSource = {
 
 export type CheckedChain = ChainReport & { chain: string }
 
+/** Nothing else needs the threads that check them, which should not be out of work while entries are read. */
+const SIGNATURES_AT_ONCE = 1_024
+
 type Known = {
   tenantId: string
   head: ChainHead
@@ -46,7 +49,11 @@ export async function checkChain(
 ): Promise<CheckedChain> {
   const { chain } = head
   const { keys } = trusted
-  const check = new ChainCheck(tenantId, chain, { keys, checkpoints: checkpointsOf(tenantId, chain, checkpoints) })
+  const check = new ChainCheck(tenantId, chain, {
+    keys,
+    checkpoints: checkpointsOf(tenantId, chain, checkpoints),
+    signaturesAtOnce: SIGNATURES_AT_ONCE,
+  })
   let kid: string | undefined
   for await (const seen of rows) {
     if (seen.commit !== undefined && seen.commit.kid !== kid) {

@@ -13,7 +13,7 @@ import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow
 import { CSV_HEAD, toLogLine } from './csv.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
-import { isChainRow, isCheckpointNote, isCommit } from './shapes.ts'
+import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
 /** Something in an export is not what its manifest says; exit 10. */
 const notAsSigned = (what: string): CliError =>
@@ -153,7 +153,7 @@ async function* linesOf<Row>(
   let at = 0
   for await (const line of lines) {
     at += 1
-    const row = parseBody(Buffer.from(line))
+    const row = parseJson(line)
     if (!isRow(row)) throw notAsSigned(`line ${at} of ${name} is not what belongs there`)
     yield row
   }

@@ -8,6 +8,15 @@ import type { ChainHead, CheckpointNote } from './chains.ts'
 
 export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
 
+/** The value of a JSON text; undefined for anything else. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 export const isText = (value: unknown): value is string => typeof value === 'string'
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 const isHash = (value: unknown): value is string => isText(value) && HASH_PATTERN.test(value)

@@ -35,13 +35,12 @@ export type ChainCheckOptions = {
   checkpoints?: readonly Checkpoint[]
   /** With them, every row must come with its commit, and that must be signed with one of them. */
   keys?: readonly PublishedKey[]
+  /**
+   * Signatures that are checked beside the walk, which waits when there are more; 8 unless said otherwise. Few, because a
+   * daemon that checks its log has commits of requests in the same threads, and these would come after all of them.
+   */
+  signaturesAtOnce?: number
 }
-
-/**
- * Signatures that are checked beside the walk, which waits when there are more. Few: a daemon that checks its log has commits
- * of requests in the same threads, and these would come after all of them.
- */
-const SIGNATURES_AT_ONCE = 8
 
 /** What the rows so far have come to. */
 type Walked = {
@@ -62,6 +61,7 @@ export class ChainCheck {
   readonly #tenantId: string
   readonly #chain: string
   readonly #keys: readonly PublishedKey[] | undefined
+  readonly #signaturesAtOnce: number
   readonly #roots = new Map<number, string[]>()
   #walked: Walked = { tree: new Frontier(), head: GENESIS_HASH, expunged: 0, checkpointsHeld: 0, heldSize: 0 }
   #size = 0
@@ -72,10 +72,15 @@ export class ChainCheck {
   /** Told of each signature that was checked. */
   #onChecked = () => {}
 
-  constructor(tenantId: string, chain: string, { checkpoints = [], keys }: ChainCheckOptions = {}) {
+  constructor(
+    tenantId: string,
+    chain: string,
+    { checkpoints = [], keys, signaturesAtOnce = 8 }: ChainCheckOptions = {},
+  ) {
     this.#tenantId = tenantId
     this.#chain = chain
     this.#keys = keys
+    this.#signaturesAtOnce = signaturesAtOnce
     const originEnd = `/logs/${logId(tenantId, chain)}`
     for (const { origin, size, root } of checkpoints) {
       if (origin.endsWith(originEnd)) this.#roots.set(size, [...(this.#roots.get(size) ?? []), root])
@@ -99,7 +104,8 @@ export class ChainCheck {
     walked.head = row.entry_hash
     walked.tree.append(leafHash(row.entry_hash))
     this.#compareRoots()
-    return this.#signaturesWaiting < SIGNATURES_AT_ONCE ? undefined : this.#signaturesDownTo(SIGNATURES_AT_ONCE / 2)
+    const most = this.#signaturesAtOnce
+    return this.#signaturesWaiting < most ? undefined : this.#signaturesDownTo(most / 2)
   }
 
   /** After the last row. */
