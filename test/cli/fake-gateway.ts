@@ -72,11 +72,16 @@ export const logOf = (more: object = {}) => ({
   ...more,
 })
 
-/** One page of the log, with everything on it. */
+/** One page of the log, with everything on it, and the position behind it. */
 export const logPage = (logs: object[], total = logs.length): Script =>
   json(200, {
     success: true,
-    data: { logs, pagination: { page: 1, limit: 100, total, pages: Math.ceil(total / 100) }, summary: {} },
+    data: {
+      logs,
+      pagination: { page: 1, limit: 100, total, pages: Math.ceil(total / 100) },
+      summary: {},
+      position: 'p',
+    },
   })
 
 const MEMBER = { id: 'e'.repeat(24), name: 'Ada', email: 'ada@example.com' }

@@ -4,6 +4,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
+import { secretWatch } from '../secret-watch.ts'
 import { KEY } from './fake-gateway.ts'
 
 export type Ended = { exitCode: number | null; signal: string | null; stdout: string; stderr: string }
@@ -40,7 +41,11 @@ export async function installCli(): Promise<InstalledCli> {
     }
     // A program that ends early may leave its input unread.
     child.stdin?.on('error', () => {}).end(input)
-    const ended = once(child, 'close').then(([exitCode, signal]) => ({ exitCode, signal, ...text }))
+    const ended = once(child, 'close').then(([exitCode, signal]) => {
+      secretWatch.addSecret('an API key', KEY)
+      secretWatch.say(`stderr of the installed ${words.slice(0, 2).join(' ')}`, text.stderr, { mayHoldWords: true })
+      return { exitCode, signal, ...text }
+    })
     return { child, ended }
   }
   return {
