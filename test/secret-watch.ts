@@ -6,8 +6,10 @@ import { SecretSearch } from './secret-search.ts'
 // What is given: keys of callers, providers and installations, signing secrets, and texts of requests and answers.
 // What is searched: log lines of every daemon, in this process or in its own, and what the command line says on stderr;
 // bodies of refusals and of what is read (receipts, logs, incidents, deliveries, metrics), error frames, and headers of all
-// answers; the posts of webhooks; the texts of the first 1,000 rows of every table of every store before it is removed; every file of a daemon's own directory.
+// answers; the posts of webhooks; the texts in every table of every store before it is removed, up to 1,000 rows of each;
+// every file in the directory of a daemon in its own process.
 // What is not: answers of a model, which repeat what was said; the answer to a request that makes a key, which shows it once.
+// In what belongs to customers (documents, rules about words, answers that wait for a repeat) texts may stand, keys may not.
 
 /** Of words so many in a row, with the spaces between them, are a leak: shorter ones others say as well. */
 const WORDS_CHARS = 24
