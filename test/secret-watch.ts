@@ -14,15 +14,18 @@ import { SecretSearch } from './secret-search.ts'
 /** Of words so many in a row, with the spaces between them, are a leak: shorter ones others say as well. */
 const WORDS_CHARS = 24
 /** So much of a text is looked for, and of so many texts: the first of a long one are enough to know it. */
-const WORDS_SEARCHED = 200
+const WORDS_SEARCHED = 120
 const TEXTS_SEARCHED = 500
-/** What is waiting to be searched; before that it is not yet known which secrets there are. */
-const BACKLOG_CHARS = 4_194_304
+/** What waits to be searched, until it is known which secrets there are; little, as some tests look at how memory grows. */
+const BACKLOG_CHARS = 262_144
 /** Shorter ones are no secrets, and may stand anywhere. */
 const SECRET_CHARS = 16
 
 /** Keys and signing secrets as the gateway makes them: they are known by their form. */
 const MADE = /\b(?:sk-|whsec_)[0-9a-f]{64}\b/g
+
+/** A part of a text would keep all of it in memory. */
+const copyOf = (text: string): string => Buffer.from(text).toString()
 
 const SAID = 'what somebody said'
 
@@ -56,7 +59,7 @@ export class SecretWatch {
   }
 
   #addText(text: string): void {
-    const begin = text.slice(0, WORDS_SEARCHED)
+    const begin = copyOf(text.slice(0, WORDS_SEARCHED))
     const isWords = begin.length >= WORDS_CHARS && /\S\s+\S/.test(begin)
     if (!isWords || this.#texts >= TEXTS_SEARCHED || this.#known.has(begin)) return
     this.#known.add(begin)
@@ -66,7 +69,7 @@ export class SecretWatch {
 
   /** What was said or kept, and where. `mayHoldWords`: where a customer's texts belong. */
   say(where: string, text: string, { mayHoldWords = false } = {}): void {
-    this.#waiting.push({ where, text, mayHoldWords })
+    this.#waiting.push({ where, text: copyOf(text), mayHoldWords })
     this.#waitingChars += text.length
     if (this.#waitingChars > BACKLOG_CHARS) this.#search()
   }
