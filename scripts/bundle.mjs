@@ -9,7 +9,8 @@ const dist = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', im
 const bundle = await rolldown({
   input: {
     main: path.join(dist, 'daemon/main.js'),
-    // A thread is a program of its own; whoever starts it looks for this name beside itself.
+    // Processes and threads are programs of their own; whoever starts them looks for these names beside itself.
+    process: path.join(dist, 'daemon/knowledge/extract/process.js'),
     worker: path.join(dist, 'daemon/knowledge/extract/worker.js'),
   },
   platform: 'node',

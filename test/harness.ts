@@ -78,8 +78,8 @@ export type GatewayOptions = {
 }
 
 /** Threads run built code: Node 20 cannot run our TypeScript. */
-export const extractionWorker = (): URL =>
-  pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/extract/worker.js'))
+export const extractionProgram = (): URL =>
+  pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/extract/process.js'))
 
 const running = new Set<Gateway>()
 
@@ -136,7 +136,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const deps = {
     clock,
     log: collectingLog(log, written),
-    extractionWorker: extractionWorker(),
+    extractionProgram: extractionProgram(),
     ...(options.limits && { limits: options.limits }),
   }
   let app = await startApp(config, deps)

@@ -106,7 +106,7 @@ export type AppDeps = {
   log: Log
   limits?: Partial<ConnectionLimits>
   /** The program of the threads that read files, where it is not beside ours. */
-  extractionWorker?: URL
+  extractionProgram?: URL
 }
 
 /**
@@ -115,7 +115,7 @@ export type AppDeps = {
  * taken; what was opened until then is closed again.
  */
 export async function startApp(config: Config, deps: AppDeps): Promise<App> {
-  const { clock, log, limits = {}, extractionWorker } = deps
+  const { clock, log, limits = {}, extractionProgram } = deps
   const opened: (() => Promise<void>)[] = []
   async function closeAll(): Promise<void> {
     for (const close of opened.splice(0).reverse()) await close()
@@ -201,7 +201,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       { clock, log },
     )
     opened.push(() => jobs.stop())
-    const extractor = createExtractor({ clock, log, worker: extractionWorker })
+    const extractor = createExtractor({ clock, log, program: extractionProgram })
     opened.push(() => extractor.close())
     const authenticator = createAuthenticator({ db, clock, trustedProxies: config.trustedProxies })
     const limiter = createRateLimiter({ db, ledger, clock, log, onEvents })

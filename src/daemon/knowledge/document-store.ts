@@ -94,19 +94,18 @@ async function insertDocuments(
 
 /** Behind all passages that there are, and behind those that drafts have still to write. */
 async function nextPassageId(tx: Db): Promise<number> {
-  const { last } = await tx
-    .selectFrom('passages')
-    .select((the) => the.fn.coalesce(the.fn.max('id'), sql<number>`0`).as('last'))
-    .executeTakeFirstOrThrow()
-  const document = await tx
+  // Documents without passages take an id as well.
+  const reserved = tx
     .selectFrom('documents')
-    .select(['first_passage_id', 'passage_count'])
+    .select(sql<number>`first_passage_id + case when passage_count > 0 then passage_count else 1 end`.as('next'))
     .where('first_passage_id', 'is not', null)
     .orderBy('first_passage_id', 'desc')
     .limit(1)
-    .executeTakeFirst()
-  const reserved = document ? Number(document.first_passage_id) + Math.max(document.passage_count, 1) : 1
-  return Math.max(Number(last) + 1, reserved)
+  const { last, next } = await tx
+    .selectFrom('passages')
+    .select((the) => [the.fn.max('id').as('last'), reserved.as('next')])
+    .executeTakeFirstOrThrow()
+  return Math.max(Number(last ?? 0) + 1, Number(next ?? 1))
 }
 
 /** Adds passages to documents, in one statement. Takes a transaction. */

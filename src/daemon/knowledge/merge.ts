@@ -1,5 +1,6 @@
 import { newId } from '../../shared/ids.ts'
 import type { Db } from '../db/database.ts'
+import { analyzeGrownTables } from '../db/postgres-statistics.ts'
 import { deleteBuried, findBuried, type IndexKey } from './document-store.ts'
 import { isWorn, segmentsToMerge } from './merge-plan.ts'
 import { pageCountOf } from './postings.ts'
@@ -29,6 +30,7 @@ export async function mergeSegments(db: Db, index: IndexKey, now: string): Promi
     const ids = segmentsToMerge(await findUnmerged(db, index))?.map(({ id }) => id)
     if (ids === undefined) break
     if (!(await merge(db, index, ids, now))) return
+    await analyzeGrownTables(db, ['documents', 'segments'])
   }
   const buried = await findBuried(db, index)
   if (buried.length === 0) return

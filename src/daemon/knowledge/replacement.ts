@@ -149,8 +149,10 @@ function placed({ first, lengths, ends }: PackedSegment, { firstPassageId }: Dra
 
 /** Removes what broken trainings have left: everything that was written before `before` (ISO 8601) and is not published. */
 export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
-  for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
-  await removeAbandonedMerges(db, tenantId, before)
+  const removeUnpublished = async () => {
+    for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
+  }
+  await Promise.all([removeUnpublished(), removeAbandonedMerges(db, tenantId, before)])
 }
 
 /** Takes away what was written of a document that is not published. */

@@ -47,8 +47,10 @@ export async function trainIndex(
   by: Training,
 ): Promise<TrainedDocument[]> {
   const { db, clock } = deps
-  await removeAbandoned(db, index.tenant_id, isoTime(clock.now() - ABANDONED_MS))
-  const { outcomes, toRead } = await sortOut(uploads, index, screening, db)
+  const [{ outcomes, toRead }] = await Promise.all([
+    sortOut(uploads, index, screening, db),
+    removeAbandoned(db, index.tenant_id, isoTime(clock.now() - ABANDONED_MS)),
+  ])
   for (const files of readTogether(toRead)) {
     by.signal.throwIfAborted()
     const { files: read, together } = await deps.extractor.read(

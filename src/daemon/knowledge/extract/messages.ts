@@ -27,9 +27,17 @@ export type FileOutcome = { hits: GuardHit[] } & (
 )
 
 /**
- * What a worker answers a task with, once; `outcomes` are in the order of the files, and so are the small documents among
- * them in `together` (see Preparation).
+ * What a worker answers a task with. `read` and `joined` are the end of it; `outcomes` are in the order of the files, and so are
+ * the small documents among them in `together` (see Preparation). What large ones consist of comes before that, in parts that
+ * the daemon takes in its stride: `part` is of the file at `file`, in order.
  */
 export type WorkerMessage =
+  | { kind: 'part'; file: number; batches: Uint8Array[]; segments: PackedSegment[] }
   | { kind: 'read'; outcomes: FileOutcome[]; together: PackedSegment | undefined }
   | { kind: 'joined'; segment: PackedSegment }
+
+/** What the daemon hears of the process. After `failed`, which says whether a file took too much memory, it is of no more use. */
+export type ProcessMessage = WorkerMessage | { kind: 'failed'; reason: 'memory' | 'fault'; message: string }
+
+/** How a process is started. `worker`: the file that its thread runs, instead of ours; `growthBytes`: see EXTRACT_GROWTH_BYTES. */
+export type ProcessOptions = { worker?: string | undefined; heapMb: number; growthBytes: number }

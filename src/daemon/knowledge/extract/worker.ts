@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { setPriority } from 'node:os'
 import { parentPort, type TransferListItem } from 'node:worker_threads'
 import { DOCUMENT_PASSAGES } from '../../../shared/spec-limits.ts'
 import type { GuardHit } from '../../guards/redaction.ts'
@@ -18,10 +17,7 @@ import type { FileOutcome, FileToRead, PassagesToPrepare, WorkerMessage, WorkerT
 import { cut } from './passages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-// A thread that does what files cost: one task at a time, each with one answer. It may be ended at any moment.
-
-// On Linux this is the priority of the calling thread, elsewhere that of the whole process. Files can wait, chats cannot.
-if (process.platform === 'linux') setPriority(19)
+// A thread that does what files cost: one task at a time. It may be ended at any moment.
 
 const port = parentPort
 if (port === null) throw new Error('this file runs as a worker thread only')
@@ -36,16 +32,40 @@ port.on('message', async (task: WorkerTask) => {
   }
   const preparation = beginPreparation()
   const outcomes: FileOutcome[] = []
-  const buffers: ArrayBufferLike[] = []
-  for (const file of task.files) {
+  for (const [at, file] of task.files.entries()) {
     const outcome = await tryToRead(file, task.rules, preparation)
     outcomes.push(outcome)
-    if ('document' in outcome) buffers.push(...buffersOf(outcome.document.segments, outcome.document.batches))
+    if ('document' in outcome && outcome.document.segments.length > 0) sendParts(outcome.document, at)
   }
+  const small = outcomes.flatMap((outcome) => ('document' in outcome ? outcome.document.batches : []))
   const together = preparation.together()
-  if (together !== undefined) buffers.push(...buffersOf([together]))
-  send({ kind: 'read', outcomes, together }, buffers)
+  send({ kind: 'read', outcomes, together }, buffersOf(together === undefined ? [] : [together], small))
 })
+
+/** A part is no larger, unless it is one segment: some 2 MB. */
+const PART_BYTES = 262_144
+
+/** Sends what a large document consists of, and takes it out of it. */
+function sendParts(document: PreparedDocument, file: number): void {
+  let batches: Uint8Array[] = []
+  let bytes = 0
+  const end = () => {
+    if (batches.length > 0) send({ kind: 'part', file, batches, segments: [] }, buffersOf([], batches))
+    batches = []
+    bytes = 0
+  }
+  for (const batch of document.batches) {
+    if (bytes + batch.length > PART_BYTES) end()
+    batches.push(batch)
+    bytes += batch.length
+  }
+  end()
+  for (const segment of document.segments) {
+    send({ kind: 'part', file, batches: [], segments: [segment] }, buffersOf([segment]))
+  }
+  document.batches = []
+  document.segments = []
+}
 
 const prepared = ({ title, source, passages }: PassagesToPrepare): PackedSegment[] =>
   prepareDocument(title, source, passages).segments

@@ -1,8 +1,11 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import type { FileToRead } from '../../../../src/daemon/knowledge/extract/messages.ts'
+import type { FileToRead, ProcessOptions } from '../../../../src/daemon/knowledge/extract/messages.ts'
 import {
   createExtractor,
   type Extractor,
@@ -11,30 +14,26 @@ import {
 } from '../../../../src/daemon/knowledge/extract/pool.ts'
 import { UnreadableDocument } from '../../../../src/daemon/knowledge/extract/unreadable.ts'
 import { type PreparedDocument, unpackPassages } from '../../../../src/daemon/knowledge/prepared-document.ts'
-import {
-  EXTRACT_GROWTH_BYTES,
-  EXTRACT_IDLE_MS,
-  EXTRACT_TIMEOUT_MS,
-  EXTRACT_WATCH_MS,
-} from '../../../../src/shared/spec-limits.ts'
+import { EXTRACT_IDLE_MS, EXTRACT_TIMEOUT_MS } from '../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
-import { extractionWorker } from '../../../harness.ts'
+import { extractionProgram } from '../../../harness.ts'
 import { watched } from '../../../watched-clock.ts'
 import { pdf } from './files.ts'
 
-/** A thread that does what the name of the file says; otherwise its answer's title is that name, or the number of the thread. */
+/** A process that does what the name of the file says; otherwise its answer's title is that name, or the number of the process. */
 const SCRIPTED = new URL(
   `data:text/javascript,${encodeURIComponent(`
-    import { parentPort, threadId } from 'node:worker_threads'
+    import { parentPort } from 'node:worker_threads'
     parentPort.on('message', ({ files }) => parentPort.postMessage({ kind: 'read', outcomes: files.map(outcome) }))
     function outcome({ name }) {
       if (name === 'hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
       if (name === 'spin') for (;;) {}
       if (name === 'exit') process.exit(3)
       if (name === 'throw') throw new Error('a bug')
+      if (name === 'swell') { const all = Buffer.alloc(67_108_864, 1); for (;;) all[0]++ }
       if (name === 'fill') { const all = []; for (;;) all.push(new Array(1000).fill(all.length)) }
-      const title = name === 'ok' ? String(threadId) : name
+      const title = name === 'ok' ? String(process.pid) : name
       return { document: { title, passageCount: 0, batches: [], segments: [] }, hits: [] }
     }`)}`,
 )
@@ -46,7 +45,7 @@ const file = (name: string) => ({ name, source: name, type: '', content: new Uin
 let extractor: Extractor
 afterEach(() => extractor.close())
 const start = (deps: Partial<ExtractorDeps> = {}) => {
-  extractor = createExtractor({ clock: systemClock, log, worker: SCRIPTED, ...deps })
+  extractor = createExtractor({ clock: systemClock, log, program: extractionProgram(), worker: SCRIPTED.href, ...deps })
   return extractor
 }
 /** Reads one file. @throws what the extractor says of it */
@@ -55,11 +54,11 @@ async function read(file: FileToRead, by: WorkFor = never): Promise<PreparedDocu
   if (read === undefined || read.document instanceof UnreadableDocument) throw read?.document
   return read.document
 }
-const threadOf = async () => (await read(file('ok'))).title
+const processOf = async () => (await read(file('ok'))).title
 
-test('one thread reads one file after the other', async () => {
+test('one process reads one file after the other', async () => {
   start()
-  expect(await threadOf()).toBe(await threadOf())
+  expect(await processOf()).toBe(await processOf())
 })
 
 test('any number of files may wait, and each gets its own answer', async () => {
@@ -80,21 +79,21 @@ test('whoever has many files to read keeps nobody else waiting for all of them',
 })
 
 test.each(['hang', 'spin'])(
-  'a file that never ends (%s) is given up in time, and the next has a new thread',
+  'a file that never ends (%s) is given up in time, and the next has a new process',
   async (name) => {
     const clock = watched(createFakeClock())
     start({ clock })
-    const before = await threadOf()
+    const before = await processOf()
     const begun = clock.waits(EXTRACT_TIMEOUT_MS)
     const reading = read(file(name))
     await begun
     clock.advance(EXTRACT_TIMEOUT_MS)
     await expect(reading).rejects.toMatchObject({ name: 'UnreadableDocument', message: /takes more than 120 seconds/ })
-    expect(await threadOf()).not.toBe(before)
+    expect(await processOf()).not.toBe(before)
   },
 )
 
-test('of files that are read together, the one that ends the thread is given up and the others are read', async () => {
+test('of files that are read together, the one that ends the process is given up and the others are read', async () => {
   start({ heapMb: 24 })
   const read = await extractor.read(['one', 'fill', 'two'].map(file), never)
   expect(read.files.map(({ document: one }) => (one instanceof UnreadableDocument ? one.message : one.title))).toEqual([
@@ -104,36 +103,28 @@ test('of files that are read together, the one that ends the thread is given up 
   ])
 })
 
-test('a file for which the daemon grows too much is given up', async () => {
-  const clock = watched(createFakeClock())
-  let used = 100
-  start({ clock, memoryUsed: () => used })
-  const begun = clock.waits(EXTRACT_TIMEOUT_MS)
-  const reading = read(file('hang'))
-  await begun
-  used += EXTRACT_GROWTH_BYTES
-  clock.advance(EXTRACT_WATCH_MS)
-  used += 1
-  clock.advance(EXTRACT_WATCH_MS)
-  await expect(reading).rejects.toMatchObject({ name: 'UnreadableDocument', message: /too much memory/ })
+test('a file for which the process grows too much outside of the heap is given up', async () => {
+  start({ growthBytes: 33_554_432 })
+  await expect(read(file('swell'))).rejects.toMatchObject({ name: 'UnreadableDocument', message: /too much memory/ })
+  expect(await processOf()).toBeTruthy()
 })
 
-test('a thread that fills its heap ends alone', async () => {
+test('a process that fills its heap ends alone', async () => {
   start({ heapMb: 24 })
   await expect(read(file('fill'))).rejects.toMatchObject({
     name: 'UnreadableDocument',
     message: /too much memory/,
   })
-  expect(await threadOf()).toBeTruthy()
+  expect(await processOf()).toBeTruthy()
 })
 
 test.each([
   ['exit', /has ended/],
   ['throw', /a bug/],
-])('a thread that fails (%s) is our fault and nobody else notices', async (name, message) => {
+])('a process that fails (%s) is our fault and nobody else notices', async (name, message) => {
   start()
   await expect(read(file(name))).rejects.toThrow(message)
-  expect(await threadOf()).toBeTruthy()
+  expect(await processOf()).toBeTruthy()
 })
 
 test('whoever leaves stops the reading of their file', async () => {
@@ -145,19 +136,50 @@ test('whoever leaves stops the reading of their file', async () => {
   await begun
   leaving.abort(new Error('gone'))
   await expect(reading).rejects.toThrow('gone')
-  expect(await threadOf()).toBeTruthy()
+  expect(await processOf()).toBeTruthy()
   await expect(read(file('ok'), { ...never, signal: AbortSignal.abort(new Error('gone before')) })).rejects.toThrow(
     'gone before',
   )
 })
 
-test('a thread without work is ended, and there again when it is needed', async () => {
+test('a process ends when the daemon is gone, even while it reads', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const spinning = new URL(
+    `data:text/javascript,${encodeURIComponent(`
+      import { connect } from 'node:net'
+      connect(${port}, '127.0.0.1').write('reading', () => { for (;;) {} })`)}`,
+  )
+  const options = { worker: spinning.href, heapMb: 64, growthBytes: 1e9 } satisfies ProcessOptions
+  const reader = fork(extractionProgram(), [JSON.stringify(options)], {
+    env: {},
+    execArgv: [],
+    serialization: 'advanced',
+  })
+  const exited = once(reader, 'exit')
+  await once(server, 'connection')
+  // This is all that a process notices when the daemon is killed.
+  reader.disconnect()
+  expect(await exited).toEqual([null, 'SIGKILL'])
+  server.close()
+})
+
+test('a process outlives the signals that a terminal and service managers send to all at once', async () => {
+  start()
+  const pid = Number(await processOf())
+  process.kill(pid, 'SIGINT')
+  process.kill(pid, 'SIGTERM')
+  expect(await processOf()).toBe(String(pid))
+})
+
+test('a process without work is ended, and there again when it is needed', async () => {
   const clock = createFakeClock()
   start({ clock })
-  const first = await threadOf()
+  const first = await processOf()
   expect(clock.dueIn(EXTRACT_IDLE_MS)).toBe(true)
   clock.advance(EXTRACT_IDLE_MS)
-  expect(await threadOf()).not.toBe(first)
+  expect(await processOf()).not.toBe(first)
   await extractor.close()
   expect(clock.pending).toBe(0)
 })
@@ -173,8 +195,8 @@ test('closing ends what is being read and what waits', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('the real thread reads a file from the disk, however many passages it has, and says why one cannot be read', async () => {
-  start({ worker: extractionWorker() })
+test('the real process reads a file from the disk, however many passages it has, and says why one cannot be read', async () => {
+  start({ worker: undefined })
   const path = join(tmpdir(), 'many.md')
   await writeFile(path, Array.from({ length: 1_000 }, (_, at) => `# Part ${at}\n\nWords of part ${at}.\n`).join('\n'))
   const document = await read({ ...file('many.md'), content: path })
