@@ -78,11 +78,25 @@ async function loopDelay(gateway) {
   return JSON.parse(readFileSync(gateway.loopFile, 'utf8'))
 }
 
+const atLowestPriority = (argv) =>
+  spawn('nice', ['-n', '19', process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
+
+/** A program that has nothing to do with the gateway, and is as busy as one that reads files. */
+function startBusyNeighbour() {
+  const child = atLowestPriority(['-e', 'for (;;);'])
+  const ended = new Promise((resolve) => child.once('close', () => resolve({ trainings: 0 })))
+  return {
+    stop() {
+      child.kill('SIGKILL')
+      return ended
+    },
+  }
+}
+
 function startUploads(gateway, file, uploads = Number.MAX_SAFE_INTEGER) {
   const script = path.join(root, 'bench', 'ingest-upload.mjs')
-  const argv = [script, gateway.url, gateway.key, 'bench', file, String(uploads)]
   // Its client is on another machine in life, and takes no time of this one's.
-  const child = spawn('nice', ['-n', '19', process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = atLowestPriority([script, gateway.url, gateway.key, 'bench', file, String(uploads)])
   let output = ''
   child.stdout.on('data', (data) => {
     output += data
@@ -98,20 +112,24 @@ function startUploads(gateway, file, uploads = Number.MAX_SAFE_INTEGER) {
 }
 
 async function measureChat(gateway, plan, files) {
+  const loads = {
+    'a busy program of the lowest priority': startBusyNeighbour,
+    ...Object.fromEntries(Object.entries(files).map(([name, file]) => [name, () => startUploads(gateway, file)])),
+  }
   const quiet = []
-  const beside = Object.fromEntries(Object.keys(files).map((name) => [name, { times: [], loops: [], done: [] }]))
+  const beside = Object.fromEntries(Object.keys(loads).map((name) => [name, { times: [], loops: [], done: [] }]))
   const quietLoops = []
   for (let round = 0; round < plan.rounds; round++) {
-    for (const [name, file] of Object.entries(files)) {
+    for (const [name, start] of Object.entries(loads)) {
       await loopDelay(gateway)
       quiet.push(...(await chatFor(gateway, plan)))
       quietLoops.push(await loopDelay(gateway))
-      const uploads = startUploads(gateway, file)
+      const load = start()
       await sleep(WARM_UP_MS)
       await loopDelay(gateway)
       beside[name].times.push(...(await chatFor(gateway, plan)))
       beside[name].loops.push(await loopDelay(gateway))
-      beside[name].done.push(await uploads.stop())
+      beside[name].done.push(await load.stop())
     }
   }
   return { quiet: { times: quiet, loops: quietLoops }, beside }
@@ -140,8 +158,24 @@ async function measureSmall(gateway, plan) {
   return speeds
 }
 
+/** The processes that read files for the gateway; none where there has been nothing to read for a while. */
+function readersOf(pid) {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
+  return children === '' ? [] : children.split(' ').map(Number)
+}
+
+/** Of a process that may have ended meanwhile: 0 then. */
+function memoryOf(pid) {
+  try {
+    return processMemoryMib(pid)
+  } catch {
+    return { now: 0, peak: 0 }
+  }
+}
+
 async function measureLarge(gateway, plan, file) {
   const memory = []
+  let readerPeak = 0
   let done
   const uploads = startUploads(gateway, file, plan.memoryUploads)
   const ended = uploads.ended().then((result) => {
@@ -149,6 +183,7 @@ async function measureLarge(gateway, plan, file) {
   })
   while (done === undefined) {
     memory.push(processMemoryMib(gateway.child.pid).now)
+    readerPeak = Math.max(readerPeak, ...readersOf(gateway.child.pid).map((pid) => memoryOf(pid).peak))
     await Promise.race([ended, sleep(1_000)])
   }
   return {
@@ -156,10 +191,11 @@ async function measureLarge(gateway, plan, file) {
     bytes: plan.memoryUploads * statSync(file).size,
     memory,
     peak: processMemoryMib(gateway.child.pid).peak,
+    readerPeak,
   }
 }
 
-function render({ machine, plan, chat, small, large }) {
+function renderChat(chat, plan) {
   const base = percentile(chat.quiet.times, 0.99)
   const row = (name, { times, loops, done = [] }) => [
     name,
@@ -174,30 +210,48 @@ function render({ machine, plan, chat, small, large }) {
       0,
     ),
   ]
-  const quarter = (at) =>
-    median(large.memory.slice((at * large.memory.length) / 4, ((at + 1) * large.memory.length) / 4))
   return [
-    machineLine({ ...machine, pinned: false }),
-    '',
     `Chats beside ingest, ${plan.chatsPerSecond} a second, ${plan.rounds} x ${plan.windowSeconds} s each, in turns`,
     '',
     table(
-      ['ingested beside them', 'chats', 'p50 ms', 'p99 ms', 'p99 +%', 'slowest ms', 'event loop max ms', 'trainings'],
+      ['beside them', 'chats', 'p50 ms', 'p99 ms', 'p99 +%', 'slowest ms', 'event loop max ms', 'trainings'],
       [row('nothing', chat.quiet), ...Object.entries(chat.beside).map(([name, figures]) => row(name, figures))],
     ),
-    '',
-    `Documents of one passage, 100 to a training: ${figure(median(small))} passages/s (${figure(Math.min(...small))} to ${figure(Math.max(...small))})`,
-    '',
+  ]
+}
+
+const renderSmall = (small) => [
+  `Documents of one passage, 100 to a training: ${figure(median(small))} passages/s (${figure(Math.min(...small))} to ${figure(Math.max(...small))})`,
+]
+
+function renderLarge(large) {
+  const quarter = (at) =>
+    median(large.memory.slice((at * large.memory.length) / 4, ((at + 1) * large.memory.length) / 4))
+  return [
     `${figure(large.bytes / MB)} MB of text, 50 MB to a training: ${figure(large.passages)} passages, ${figure(large.passages / large.seconds)}/s; ` +
-      `memory by quarters ${[0, 1, 2, 3].map((at) => figure(quarter(at))).join(', ')} MiB, peak ${figure(large.peak)} MiB`,
-  ].join('\n')
+      `memory by quarters ${[0, 1, 2, 3].map((at) => figure(quarter(at))).join(', ')} MiB, peak ${figure(large.peak)} MiB, ` +
+      `of the process that reads ${figure(large.readerPeak)} MiB`,
+  ]
+}
+
+const PARTS = {
+  small: { measure: measureSmall, render: renderSmall },
+  chat: { measure: measureChat, render: renderChat },
+  large: {
+    measure: (gateway, plan, files) => measureLarge(gateway, plan, Object.values(files)[0]),
+    render: renderLarge,
+  },
 }
 
 /**
  * `npm run bench -- ingest`: prints the tables and returns everything that was measured.
- * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, postgres: string | undefined}} options
+ * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, postgres: string | undefined,
+ *   part: string | undefined}} options
  */
-export async function benchIngest({ quick, rounds, dataDir, noBuild, postgres }) {
+export async function benchIngest({ quick, rounds, dataDir, noBuild, postgres, part }) {
+  if (part !== undefined && !Object.hasOwn(PARTS, part)) {
+    throw new BenchError(`--part is one of ${Object.keys(PARTS).join(', ')}`)
+  }
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
   if (!noBuild) buildProject()
   const machine = describeMachine(dataDir)
@@ -222,12 +276,16 @@ export async function benchIngest({ quick, rounds, dataDir, noBuild, postgres })
     const gateway = { child, key, url, loopFile, agent: new http.Agent({ keepAlive: true }) }
     const created = await call(gateway, 'POST', '/api/external/indexes', { name: 'bench' })
     if (created.status !== 201) throw new BenchError(`the index was not made: ${created.text}`)
-    const small = await measureSmall(gateway, plan)
-    const chat = await measureChat(gateway, plan, files)
-    const large = await measureLarge(gateway, plan, Object.values(files)[0])
+    const measured = {}
+    for (const [name, { measure }] of Object.entries(PARTS)) {
+      if (part === undefined || part === name) measured[name] = await measure(gateway, plan, files)
+    }
     gateway.agent.destroy()
-    return { machine, plan, small, chat, large }
+    return { machine, plan, ...measured }
   })
-  console.log(render(figures))
+  console.log(machineLine({ ...machine, pinned: false }))
+  for (const [name, { render }] of Object.entries(PARTS)) {
+    if (figures[name] !== undefined) console.log(['', ...render(figures[name], plan)].join('\n'))
+  }
   return figures
 }

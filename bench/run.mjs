@@ -24,6 +24,7 @@ options
   --data-dir DIR    where stores are made; a real disk, or durable commits look free
                     (default: the system's temporary directory)
   --postgres URL    ingest: an empty database to use (default: SQLite)
+  --part NAME       ingest: only small (documents of one passage), chat (beside files) or large (1 GB, memory)
   --out FILE        write every figure as JSON
   --no-build        use dist/ as it is
 `
@@ -48,6 +49,7 @@ const OPTIONS = {
   rounds: { type: 'string' },
   'data-dir': { type: 'string' },
   postgres: { type: 'string' },
+  part: { type: 'string' },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
 }

@@ -50,6 +50,7 @@ import { type Job, startSchedule } from './jobs/schedule.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { createExtractor } from './knowledge/extract/pool.ts'
+import { createMerger } from './knowledge/merger.ts'
 import { purgeKnowledge } from './knowledge/purge.ts'
 import { reindexDocuments } from './knowledge/reindex.ts'
 import { knowledgeRoutes } from './knowledge/routes.ts'
@@ -203,6 +204,8 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     opened.push(() => jobs.stop())
     const extractor = createExtractor({ clock, log, program: extractionProgram })
     opened.push(() => extractor.close())
+    const merger = createMerger({ db, clock, log })
+    opened.push(() => merger.close())
     const authenticator = createAuthenticator({ db, clock, trustedProxies: config.trustedProxies })
     const limiter = createRateLimiter({ db, ledger, clock, log, onEvents })
 
@@ -300,6 +303,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         search,
         embeddingOf,
         extractor,
+        merger,
         uploadsDir,
       }),
     ]

@@ -11,7 +11,7 @@ import { findDocuments } from './document-store.ts'
 import type { Extractor } from './extract/pool.ts'
 import { UnreadableDocument } from './extract/unreadable.ts'
 import { EXTRACTION_VERSION } from './extract/version.ts'
-import { mergeSegments } from './merge.ts'
+import type { Merger } from './merger.ts'
 import { type PackedSegment, SMALL_PASSAGES } from './prepared-document.ts'
 import {
   type DocumentToStore,
@@ -27,7 +27,7 @@ import { requireStillUsable } from './usable-index.ts'
 /** Whose training it is, and until when it goes on. */
 type Training = Actor & { signal: AbortSignal }
 
-export type TrainDeps = ChangeDeps & { extractor: Extractor }
+export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
 
 export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
 
@@ -174,7 +174,7 @@ async function storeTogether(
     return replaced
   })
   for (const { documentId } of replaced) await removeDocument(db, { ...key, documentId })
-  await mergeSegments(db, key, now)
+  await deps.merger.merge(key)
 }
 
 const trained = (
