@@ -69,21 +69,53 @@ export async function deleteSegments(db: Db, tenantId: string, documentId: strin
 }
 
 /** What a search of the index has to look at, oldest first. */
-export async function findSegments(db: Db, { tenantId, indexId }: IndexKey): Promise<Segment[]> {
-  const rows = await db
+export async function findSegments(db: Db, index: IndexKey): Promise<Segment[]> {
+  const published = await findPublished(db, index)
+  const passages = await findSegmentPassages(
+    db,
+    index.tenantId,
+    published.map(({ id }) => id),
+  )
+  return published.flatMap(({ id, pageCount }) => {
+    const ofSegment = passages.get(id)
+    return ofSegment === undefined ? [] : [{ id, pageCount, ...ofSegment }]
+  })
+}
+
+/** The published segments of an index without their passages, oldest first. */
+export async function findPublished(
+  db: Db,
+  { tenantId, indexId }: IndexKey,
+): Promise<Pick<Segment, 'id' | 'pageCount'>[]> {
+  return db
     .selectFrom('segments')
-    .select(['id', 'page_count', 'passages', 'lengths'])
+    .select(['id', 'page_count as pageCount'])
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('state', '=', 'published')
     .orderBy('id')
     .execute()
-  return rows.map(({ id, page_count, passages, lengths }) => ({
-    id,
-    pageCount: page_count,
-    ids: decodeIds(passages, lengths.length / 2),
-    lengths: decodeLengths(lengths),
-  }))
+}
+
+/** The passages of these segments, by the id of the segment. */
+export async function findSegmentPassages(
+  db: Db,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<Map<string, SegmentPassages>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('segments')
+    .select(['id', 'passages', 'lengths'])
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(
+    rows.map(({ id, passages, lengths }) => [
+      id,
+      { ids: decodeIds(passages, lengths.length / 2), lengths: decodeLengths(lengths) },
+    ]),
+  )
 }
 
 /** The passages that a search must not count although segments hold them, ascending. */

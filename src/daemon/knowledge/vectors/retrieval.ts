@@ -8,6 +8,7 @@ import type { MayAsk } from '../../policies/restrictions.ts'
 import type { ProviderRegistry } from '../../providers/registry.ts'
 import type { IndexKey } from '../document-store.ts'
 import { type Match, type Search, searchPassages, toMatches } from '../search.ts'
+import { createSegmentCache } from '../segment-cache.ts'
 import type { RetrievalConfig } from './config.ts'
 import { type Embedder, startEmbedder } from './embedder.ts'
 import { fuseRankings } from './fusion.ts'
@@ -67,11 +68,19 @@ export async function openRetrieval(
 }
 
 function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | undefined): Search {
+  const cache = createSegmentCache()
   return async (index, query, limit, { mayAsk, outsideQuery = query, keepsPassages = false } = {}) => {
     const rerank = keepsPassages ? undefined : reranks
     const wanted = rerank ? Math.max(limit, RERANKED_PASSAGES) : limit
     const [byWords, near] = await Promise.all([
-      searchPassages(db, index.tenantId, index.indexId, query, vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted),
+      searchPassages(
+        db,
+        index.tenantId,
+        index.indexId,
+        query,
+        vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted,
+        cache,
+      ),
       vectors && findNear(db, index, outsideQuery, vectors, mayAsk),
     ])
     const matches = near ? await fuseMatches(db, index, byWords, near) : byWords
