@@ -108,8 +108,8 @@ export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Ac
 export const INDEX_PURGE_MS = 60_000
 /** What is looked for has at most so many characters; what comes behind them is left out. Ours. */
 export const QUERY_CHARS = 4_000
-/** What searches keep in memory of the words of indexes. Ours. */
-export const SEARCH_CACHE_BYTES = 33_554_432
+/** What searches on PostgreSQL keep in memory of the words of indexes. Ours. */
+export const SEARCH_CACHE_BYTES = 67_108_864
 /** A merge or rebuild whose daemon has not been heard of for so long is given up. Ours. */
 export const MERGE_LEASE_MS = 150_000
 /** How often a rebuild says that it is still there, and the wait before it begins again. Ours. */

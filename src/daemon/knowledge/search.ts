@@ -5,7 +5,7 @@ import { findMatches, type MatchRow } from './match-store.ts'
 import { findInPage, type Postings, pageOf } from './postings.ts'
 import { type Query, queryOf } from './query.ts'
 import { Ranking } from './ranking.ts'
-import { createSegmentCache, type SegmentCache } from './segment-cache.ts'
+import { type SegmentReader, storedSegments } from './segment-cache.ts'
 import { findGone, pageName, type Segment } from './segment-store.ts'
 
 /** A passage that shares words with the query, with where it stands. `score`: see `searchPassages`. */
@@ -56,24 +56,24 @@ export async function searchPassages(
   indexId: string,
   query: string,
   limit: number,
-  cache?: SegmentCache,
+  reader?: SegmentReader,
 ): Promise<Match[]> {
-  return rankPassages(db, { tenantId, indexId }, queryOf(query), limit, { cache })
+  return rankPassages(db, { tenantId, indexId }, queryOf(query), limit, { reader })
 }
 
-/** As `searchPassages`, for a query that is taken apart already; without `neighbours`, passages are ranked by themselves. `cache` is of whoever searches again. */
+/** As `searchPassages`, for a query that is taken apart already; without `neighbours`, passages are ranked by themselves. */
 export async function rankPassages(
   db: Db,
   index: IndexKey,
   query: Query,
   limit: number,
-  { neighbours = true, cache = createSegmentCache() }: { neighbours?: boolean; cache?: SegmentCache | undefined } = {},
+  { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
 ): Promise<Match[]> {
   if (query.terms.length === 0) return []
   // One snapshot: a merge between two of these statements would take the pages away that the first one named.
   const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
   const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
-    const ranking = await readRanking(tx, index, query, cache)
+    const ranking = await readRanking(tx, index, query, reader)
     const candidates = ranking.best(Math.max(limit, CANDIDATES))
     const ids = candidates.map(({ id }) => id)
     return { ranking, candidates, rows: await findMatches(tx, index, ids) }
@@ -98,12 +98,12 @@ export async function toMatches(db: Db, index: IndexKey, ids: readonly number[])
   return [...rows.values()].map((row) => toMatch({ row, score: 0 }))
 }
 
-async function readRanking(tx: Db, index: IndexKey, query: Query, cache: SegmentCache): Promise<Ranking> {
-  const segments = await cache.segments(tx, index)
+async function readRanking(tx: Db, index: IndexKey, query: Query, reader: SegmentReader): Promise<Ranking> {
+  const segments = await reader.segments(tx, index)
   const gone = await findGone(tx, index)
   const found: (Postings | undefined)[][] = query.terms.map(() => [])
   const lookups = segments.flatMap((segment, at) => lookupsIn(segment, at, query))
-  const pages = await cache.pages(
+  const pages = await reader.pages(
     tx,
     index.tenantId,
     lookups.map(({ name }) => name),

@@ -69,18 +69,22 @@ export async function deleteSegments(db: Db, tenantId: string, documentId: strin
 }
 
 /** What a search of the index has to look at, oldest first. */
-export async function findSegments(db: Db, index: IndexKey): Promise<Segment[]> {
-  const published = await findPublished(db, index)
-  const passages = await findSegmentPassages(
-    db,
-    index.tenantId,
-    published.map(({ id }) => id),
-  )
-  return published.flatMap(({ id, pageCount }) => {
-    const ofSegment = passages.get(id)
-    return ofSegment === undefined ? [] : [{ id, pageCount, ...ofSegment }]
-  })
+export async function findSegments(db: Db, { tenantId, indexId }: IndexKey): Promise<Segment[]> {
+  const rows = await db
+    .selectFrom('segments')
+    .select(['id', 'page_count', 'passages', 'lengths'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'published')
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id, page_count, ...passages }) => ({ id, pageCount: page_count, ...toPassages(passages) }))
 }
+
+const toPassages = ({ passages, lengths }: { passages: Uint8Array; lengths: Uint8Array }): SegmentPassages => ({
+  ids: decodeIds(passages, lengths.length / 2),
+  lengths: decodeLengths(lengths),
+})
 
 /** The published segments of an index without their passages, oldest first. */
 export async function findPublished(
@@ -110,12 +114,7 @@ export async function findSegmentPassages(
     .where('tenant_id', '=', tenantId)
     .where('id', 'in', ids)
     .execute()
-  return new Map(
-    rows.map(({ id, passages, lengths }) => [
-      id,
-      { ids: decodeIds(passages, lengths.length / 2), lengths: decodeLengths(lengths) },
-    ]),
-  )
+  return new Map(rows.map(({ id, ...passages }) => [id, toPassages(passages)]))
 }
 
 /** The passages that a search must not count although segments hold them, ascending. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { queryOf } from '../../../src/daemon/knowledge/query.ts'
 import { rankPassages } from '../../../src/daemon/knowledge/search.ts'
-import { createSegmentCache, type SegmentCache } from '../../../src/daemon/knowledge/segment-cache.ts'
+import { createSegmentCache, type SegmentReader } from '../../../src/daemon/knowledge/segment-cache.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { insertNamedIndex, insertTenant, sharedStore, train } from './trained-store.ts'
 
@@ -10,8 +10,8 @@ describeEachEngine('searches that keep what they have read', (engine) => {
     await insertTenant(db, 'a')
     for (const name of ['zoo', 'park', 'farm']) await insertNamedIndex(db, 'a', name)
   })
-  const search = async (indexId: string, query: string, cache: SegmentCache) =>
-    (await rankPassages(store.db, { tenantId: 'a', indexId }, queryOf(query), 10, { cache })).map(
+  const search = async (indexId: string, query: string, reader: SegmentReader) =>
+    (await rankPassages(store.db, { tenantId: 'a', indexId }, queryOf(query), 10, { reader })).map(
       ({ source, score }) => ({ source, score }),
     )
 
@@ -36,10 +36,10 @@ describeEachEngine('searches that keep what they have read', (engine) => {
     expect((await search('park', 'part0', cache)).map(({ source }) => source)).not.toContain('0.md')
   })
 
-  test('a cache too small for anything changes no answer', async () => {
+  test.each([8, 8 * 250, 8 * 600])('a cache too small for all of it (%i bytes) changes no answer', async (bytes) => {
     for (let at = 0; at < 5; at++) await train(store.db, 'a', 'farm', `${at}.md`, `Badgers and part${at}.`)
-    const small = createSegmentCache(8)
-    for (let times = 0; times < 2; times++) {
+    const small = createSegmentCache(bytes)
+    for (let times = 0; times < 3; times++) {
       expect(await search('farm', 'badgers part3', small)).toEqual(
         await search('farm', 'badgers part3', createSegmentCache()),
       )

@@ -8,7 +8,7 @@ import type { MayAsk } from '../../policies/restrictions.ts'
 import type { ProviderRegistry } from '../../providers/registry.ts'
 import type { IndexKey } from '../document-store.ts'
 import { type Match, type Search, searchPassages, toMatches } from '../search.ts'
-import { createSegmentCache } from '../segment-cache.ts'
+import { segmentReaderFor } from '../segment-cache.ts'
 import type { RetrievalConfig } from './config.ts'
 import { type Embedder, startEmbedder } from './embedder.ts'
 import { fuseRankings } from './fusion.ts'
@@ -68,7 +68,7 @@ export async function openRetrieval(
 }
 
 function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | undefined): Search {
-  const cache = createSegmentCache()
+  const reader = segmentReaderFor(db)
   return async (index, query, limit, { mayAsk, outsideQuery = query, keepsPassages = false } = {}) => {
     const rerank = keepsPassages ? undefined : reranks
     const wanted = rerank ? Math.max(limit, RERANKED_PASSAGES) : limit
@@ -79,7 +79,7 @@ function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | un
         index.indexId,
         query,
         vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted,
-        cache,
+        reader,
       ),
       vectors && findNear(db, index, outsideQuery, vectors, mayAsk),
     ])
