@@ -106,7 +106,7 @@ export type AppDeps = {
   clock: Clock
   log: Log
   limits?: Partial<ConnectionLimits>
-  /** The program of the threads that read files, where it is not beside ours. */
+  /** The program of the processes that read files, where it is not beside ours. */
   extractionProgram?: URL
 }
 

@@ -117,13 +117,15 @@ export const REBUILD_RENEW_MS = 30_000
 export const REBUILD_PAUSE_MS = 250
 
 // Reading files of every kind. All ours.
+/** What uploads of one daemon bring together, at most. */
+export const UPLOAD_BYTES_PER_SECOND = 67_108_864
 /** From a file's first byte to its last passage. */
 export const EXTRACT_TIMEOUT_MS = 120_000
-/** What the reader of a file may keep in JavaScript's heap, and by how much the daemon may grow while it reads. */
+/** What the reader of a file may keep in JavaScript's heap, and by how much its process may grow meanwhile. */
 export const EXTRACT_HEAP_MB = 768
 export const EXTRACT_GROWTH_BYTES = 1_073_741_824
 export const EXTRACT_WATCH_MS = 200
-/** A thread without a file to read is kept so long for the next one. */
+/** A process without a file to read is kept so long for the next one. */
 export const EXTRACT_IDLE_MS = 60_000
 /** The text of one document. */
 export const EXTRACT_TEXT_CHARS = 67_108_864

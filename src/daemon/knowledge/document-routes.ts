@@ -9,6 +9,7 @@ import type { Log } from '../log.ts'
 import { createDocumentScreening } from './document-screening.ts'
 import { deleteDocument, documentNotFound, listDocuments } from './documents.ts'
 import { namespaceOf } from './index-view.ts'
+import { createIntake } from './intake.ts'
 import { type RulesOfCallDeps, rulesOfCall } from './rules-of-call.ts'
 import type { IndexRow } from './store.ts'
 import { type TrainDeps, type TrainedDocument, trainIndex } from './train.ts'
@@ -32,6 +33,7 @@ const NO_INDEX = { description: 'No index of this name that the key may read', s
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
   const { db, guards } = deps
   const training = new Map<string, number>()
+  const intake = createIntake()
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = { access: 'key', errors: 'flat', tags: ['Indexes'] }
   return [
     route({
@@ -60,7 +62,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         training.set(caller.tenantId, others + 1)
         try {
           return await withUploadDirectory(uploadsDir, async (directory) => {
-            const uploads = await receiveUpload(request, directory, signal)
+            const uploads = await receiveUpload(request, directory, { intake, signal })
             // Everything has come: from here on silence on the connection is ours, not the client's.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)

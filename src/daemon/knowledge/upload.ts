@@ -25,6 +25,7 @@ import {
   TRAIN_TEXT_BYTES,
 } from '../../shared/spec-limits.ts'
 import { TextInputs } from '../../shared/wire/indexes.ts'
+import type { Intake } from './intake.ts'
 import { jsonShape } from './json-shape.ts'
 
 /**
@@ -50,6 +51,9 @@ type Part = {
   isTooLarge: boolean
 }
 
+/** At what pace uploads are taken, and until when. */
+type Receiving = { intake: Intake; signal: AbortSignal }
+
 /**
  * Receives a multipart body into files in `directory`. Nothing is done with it before all of it has come, so a refused
  * or broken upload has changed nothing. What a file has beyond TRAIN_FILE_BYTES is skipped.
@@ -59,9 +63,9 @@ type Part = {
 export async function receiveUpload(
   request: IncomingMessage,
   directory: string,
-  signal: AbortSignal,
+  { intake, signal }: Receiving,
 ): Promise<Upload[]> {
-  const parts = await receiveParts(request, directory, signal)
+  const parts = await receiveParts(request, directory, { intake, signal })
   const uploads: Upload[] = []
   for (const part of parts) {
     const { fileName, type, path, bytes, contentHash, isTooLarge } = part
@@ -77,8 +81,13 @@ export async function receiveUpload(
   return uploads
 }
 
-async function receiveParts(request: IncomingMessage, directory: string, signal: AbortSignal): Promise<Part[]> {
+async function receiveParts(
+  request: IncomingMessage,
+  directory: string,
+  { intake, signal }: Receiving,
+): Promise<Part[]> {
   const parser = openParser(request)
+  const paced = intake()
   const parts: Part[] = []
   const saves: Promise<void>[] = []
   const stop = new AbortController()
@@ -114,13 +123,14 @@ async function receiveParts(request: IncomingMessage, directory: string, signal:
       parser.on('finish', resolve)
       parser.on('error', (cause: unknown) => stop.abort(malformed(cause)))
       request.on('data', onData)
-      request.pipe(parser)
+      request.pipe(paced).pipe(parser)
     })
     await Promise.all(saves)
     if (stop.signal.aborted) throw stop.signal.reason
     return parts
   } catch (error) {
-    request.unpipe(parser)
+    request.unpipe(paced)
+    paced.destroy()
     stop.abort(error)
     await Promise.all(saves)
     throw error
