@@ -34,6 +34,18 @@ export type Detector = {
   readonly types?: readonly string[]
 }
 
+/**
+ * The same function, which remembers what it has said last: whoever asks a detector where to cut asks next what there is,
+ * about the same text.
+ */
+export function remembering<T>(read: (text: string) => T): (text: string) => T {
+  let latest: { text: string; said: T } | undefined
+  return (text) => {
+    if (latest?.text !== text) latest = { text, said: read(text) }
+    return latest.said
+  }
+}
+
 /** As Pacer.spend. */
 export type Effort = { spend(steps: number): boolean }
 

@@ -1,7 +1,8 @@
-import type { Finding } from '../detection.ts'
+import { codeUnitsOf } from '../../text/code-units.ts'
+import { type Finding, remembering } from '../detection.ts'
 import { letterOf, letterOfSign } from './letters.ts'
 import type { Canary } from './marker.ts'
-import { createSeeds, type Seeds, Sightings, Track } from './track.ts'
+import { createSeeds, type Seeds, type Sighting, Sightings, Track } from './track.ts'
 
 /** `subject` is the id of the canary. */
 export type CanaryFinding = Finding & { subject: string }
@@ -21,12 +22,7 @@ export const CANARY = 'CANARY'
  */
 export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
   const seeds = createSeeds(canaries)
-  // Whoever asks where to cut asks next what there is, about the same text.
-  let latest: { text: string; reading: Reading } | undefined
-  const read = (text: string): Reading => {
-    if (latest?.text !== text) latest = { text, reading: readText(text, seeds) }
-    return latest.reading
-  }
+  const read = remembering((text) => readText(text, seeds))
   return {
     find: (text) => read(text).findings,
     openFrom: (text) => read(text).openFrom,
@@ -35,43 +31,78 @@ export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetecto
 
 type Reading = { findings: CanaryFinding[]; openFrom: number }
 
-/** What is no word but may be an encoding is rare, so whoever decodes it begins where the first of it begins. */
 function readText(text: string, seeds: Seeds): Reading {
   const sightings = new Sightings()
   const plain = new PlainReader(seeds, sightings)
-  let base64: Base64Reader | undefined
-  let base64From = 0
-  let hex: HexReader | undefined
-  let hexFrom = 0
-  let nibbles = 0
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    const kind = code < 128 ? (KINDS[code] as number) : 0
-    plain.read(code, at)
-    if (base64) base64.read(code, at)
-    else if ((kind & BASE64_CHARACTER) === 0) base64From = at + 1
-    else if (at - base64From + 1 === ENCODED_CHARS) {
-      base64 = new Base64Reader(seeds, sightings)
-      for (let from = base64From; from <= at; from++) base64.read(text.charCodeAt(from), from)
-    }
-    if (hex) hex.read(code, at)
-    else if ((kind & HEX_DIGIT) !== 0) {
-      if (nibbles === 0) hexFrom = at
-      nibbles++
-      if (nibbles < ENCODED_CHARS) continue
-      hex = new HexReader(seeds, sightings)
-      for (let from = hexFrom; from <= at; from++) hex.read(text.charCodeAt(from), from)
-    } else if ((kind & HEX_BETWEEN) === 0) nibbles = 0
-  }
+  const units = codeUnitsOf(text)
   const { length } = text
-  const openFrom = Math.min(plain.openFrom(length), base64?.openFrom(length) ?? length, hex?.openFrom(length) ?? length)
-  return { findings: toFindings(sightings, seeds.canaries), openFrom }
+  plain.read(units, length)
+  const encoded = new EncodedReader(seeds, sightings)
+  encoded.read(units, length)
+  const openFrom = Math.min(plain.openFrom(length), encoded.openFrom(length))
+  return { findings: toFindings(sightings.all(), seeds.canaries), openFrom }
+}
+
+/** What is no word but may be an encoding is rare: only such stretches are read by whoever decodes them. */
+class EncodedReader {
+  readonly #base64: Base64Reader
+  readonly #hex: HexReader
+
+  constructor(seeds: Seeds, sightings: Sightings) {
+    this.#base64 = new Base64Reader(seeds, sightings)
+    this.#hex = new HexReader(seeds, sightings)
+  }
+
+  read(units: Uint16Array, length: number): void {
+    /** Characters of base64 in a row, and digits of hex with nothing but what may stand between them. */
+    let base64Row = 0
+    let hexRow = 0
+    let isEncoded = false
+    for (let at = 0; at < length; at++) {
+      const code = units[at] as number
+      const kind = code < 128 ? (KINDS[code] as number) : 0
+      // Reckoned and not asked, for what comes next in a text is anybody's guess.
+      base64Row = (base64Row + 1) & -(kind & 1)
+      hexRow = (hexRow + ((kind >> HEX_BIT) & 1)) & -((kind >> IN_HEX_BIT) & 1)
+      if (isEncoded || base64Row === ENCODED_CHARS || hexRow === ENCODED_CHARS) {
+        isEncoded = this.#decode(units, at, base64Row === ENCODED_CHARS, hexRow === ENCODED_CHARS)
+      }
+    }
+  }
+
+  openFrom(length: number): number {
+    return Math.min(this.#base64.openFrom(length), this.#hex.openFrom(length))
+  }
+
+  /** Reads on where something encoded goes on, or begins. @returns whether there is more of it to come */
+  #decode(units: Uint16Array, at: number, beginsBase64: boolean, beginsHex: boolean): boolean {
+    const [base64, hex] = [this.#base64, this.#hex]
+    if (base64.isReading) base64.read(units[at] as number, at)
+    else if (beginsBase64) {
+      for (let next = at + 1 - ENCODED_CHARS; next <= at; next++) base64.read(units[next] as number, next)
+    }
+    if (hex.isReading) hex.read(units[at] as number, at)
+    else if (beginsHex) for (let next = hexFrom(units, at); next <= at; next++) hex.read(units[next] as number, next)
+    return base64.isReading || hex.isReading
+  }
+}
+
+/** Where the first of the digits stands of which the last is at `at`, with nothing but what may stand between them. */
+function hexFrom(units: Uint16Array, at: number): number {
+  let from = at
+  for (let next = at; next >= 0; next--) {
+    const code = units[next] as number
+    const kind = code < 128 ? (KINDS[code] as number) : 0
+    if (((kind >> IN_HEX_BIT) & 1) === 0) break
+    if (((kind >> HEX_BIT) & 1) === 1) from = next
+  }
+  return from
 }
 
 /** One reading may see the same canary as another; each is told once. */
-function toFindings({ all }: Sightings, canaries: readonly Canary[]): CanaryFinding[] {
+function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
   const findings: CanaryFinding[] = []
-  for (const { canary, start, end } of all.sort((a, b) => a.start - b.start)) {
+  for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
     const last = findings.at(-1)
     if (last && start < last.end) last.end = Math.max(last.end, end)
     else findings.push({ start, end, type: CANARY, confidence: 1, subject: canaries[canary]?.id ?? '' })
@@ -104,7 +135,24 @@ class PlainReader {
     this.#track = new Track(seeds, sightings)
   }
 
-  read(code: number, at: number): void {
+  read(units: Uint16Array, length: number): void {
+    for (let at = 0; at < length; at++) {
+      const letters = this.#escapedLeft > 0 ? at : this.#track.addLetters(units, at, length)
+      if (letters > at) {
+        this.#high = 0
+        this.#isAfterLetter = true
+        at = letters
+        if (at === length) return
+      }
+      this.#readOther(units[at] as number, at)
+    }
+  }
+
+  openFrom(length: number): number {
+    return this.#track.openFrom(length)
+  }
+
+  #readOther(code: number, at: number): void {
     if (this.#escapedLeft > 0) {
       const value = hexValue(code)
       if (value !== NOT_HEX) {
@@ -133,13 +181,9 @@ class PlainReader {
     this.#add(letter < 0 && this.#isAfterLetter ? letterOfSign(code) : letter, at)
   }
 
-  openFrom(length: number): number {
-    return this.#track.openFrom(length)
-  }
-
   #add(letter: number, at: number): void {
     this.#isAfterLetter = letter >= 0
-    if (letter >= 0) this.#track.add(letter, at, at + 1)
+    if (letter >= 0) this.#track.add(letter, at)
   }
 }
 
@@ -158,6 +202,11 @@ class HexReader {
 
   constructor(seeds: Seeds, sightings: Sightings) {
     this.#tracks = [new Track(seeds, sightings), new Track(seeds, sightings)]
+  }
+
+  /** Has begun, and not come to its end. */
+  get isReading(): boolean {
+    return this.#count > 0
   }
 
   read(code: number, at: number): void {
@@ -196,7 +245,7 @@ class HexReader {
   #decode(value: number, row: number, at: number): void {
     if (row > 0) {
       const letter = letterOf(((this.#before << 4) | value) & 0x7f)
-      if (letter >= 0) (this.#tracks[row & 1] as Track).add(letter, at, at + 1)
+      if (letter >= 0) (this.#tracks[row & 1] as Track).add(letter, at)
     }
     this.#before = value
   }
@@ -222,17 +271,15 @@ const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
   const value = BASE64.indexOf(character)
   return value < 0 ? NOT_BASE64 : value
 })
-const BASE64_CHARACTER = 1
-const HEX_DIGIT = 2
-const HEX_BETWEEN = 4
-/** What a character may be part of, by its code, for ASCII. */
+const IN_BASE64 = 1
+const HEX_BIT = 1
+const IN_HEX_BIT = 2
+/** What a character may be part of, by its code, for ASCII: base64, a digit of hex, hex with what may stand between. */
 const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
-  const isBetween = isIn(HEX_SEPARATORS, code) || isIn(HEX_PREFIXES, code)
-  return (
-    (BASE64_VALUE[code] === NOT_BASE64 ? 0 : BASE64_CHARACTER) |
-    (HEX_VALUE[code] === NOT_HEX ? 0 : HEX_DIGIT) |
-    (isBetween ? HEX_BETWEEN : 0)
-  )
+  const isBase64 = BASE64_VALUE[code] !== NOT_BASE64
+  const isHex = HEX_VALUE[code] !== NOT_HEX
+  const isInHex = isHex || isIn(HEX_SEPARATORS, code) || isIn(HEX_PREFIXES, code)
+  return (isBase64 ? IN_BASE64 : 0) | (isHex ? 1 << HEX_BIT : 0) | (isInHex ? 1 << IN_HEX_BIT : 0)
 })
 const PHASES = [0, 1, 2, 3] as const
 
@@ -247,10 +294,15 @@ class Base64Reader {
     this.#tracks = PHASES.map(() => new Track(seeds, sightings))
   }
 
+  /** Has begun, and not come to its end. */
+  get isReading(): boolean {
+    return this.#count > 0
+  }
+
   read(code: number, at: number): void {
     const value = code < 128 ? (BASE64_VALUE[code] as number) : NOT_BASE64
     if (value === NOT_BASE64) {
-      if (this.#count > 0 && !(this.#count >= ENCODED_CHARS && isIn(LINE_ENDS, code))) this.#end()
+      if (!(this.#count >= ENCODED_CHARS && isIn(LINE_ENDS, code))) this.#end()
       return
     }
     this.#count++
@@ -284,7 +336,7 @@ class Base64Reader {
       const byte = (bits >> (6 - 2 * place)) & 0xff
       // Other bytes are parts of characters, or of something that is no text.
       const letter = byte < 0x80 ? letterOf(byte) : -1
-      if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at, at + 1)
+      if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at)
     }
   }
 }

@@ -35,9 +35,12 @@ const OTHERS = new Map<number, number>()
 /** There are a million code points, and one text can hold many. */
 const MAX_OTHERS = 4_096
 
+/** Which letter of a to z a character is, from 0; negative when none. */
+export const plainLetterOf = (code: number): number => (code < 128 ? (ASCII[code] as number) : NONE)
+
 /** Which letter of a to z a character is or looks like, from 0; negative when none. */
 export function letterOf(codePoint: number): number {
-  if (codePoint < 128) return ASCII[codePoint] as number
+  if (codePoint < 128) return plainLetterOf(codePoint)
   let letter = OTHERS.get(codePoint)
   if (letter === undefined) {
     letter = otherLetterOf(String.fromCodePoint(codePoint))

@@ -1,3 +1,4 @@
+import { plainLetterOf } from './letters.ts'
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /** So many letters in a row, of 36, give a canary away: by chance once in some gigabytes of text. */
@@ -14,7 +15,7 @@ const WORDS_WITHIN_CHARS = 160
 const ALPHABET = 26
 const STEP_BITS = 5
 const KEY_MASK = (1 << (STEP_BITS * SEED_STEPS)) - 1
-const FILTER_BITS = 12
+const FILTER_BITS = 14
 
 /** A canary as it may be written: the steps from each letter to the next one, in the alphabet. */
 type Sequence = { canary: number; steps: readonly number[] }
@@ -57,6 +58,12 @@ export function createSeeds(canaries: readonly Canary[]): Seeds {
 const stepsOf = (letters: readonly number[]): number[] =>
   letters.slice(1).map((letter, at) => (letter - (letters[at] as number) + ALPHABET) % ALPHABET)
 
+/** Letters of the alphabet from one to the next. */
+const stepTo = (letter: number, last: number): number => {
+  const step = letter - last
+  // Reckoned and not asked, for which of them comes first is anybody's guess.
+  return step + ((step >> 31) & ALPHABET)
+}
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
 const filterIndex = (key: number): number => (key ^ (key >> FILTER_BITS)) & ((1 << FILTER_BITS) - 1)
 
@@ -65,28 +72,47 @@ type Run = { at: number; letter: number; letters: number; start: number; sightin
 
 export type Sighting = { canary: number; start: number; end: number }
 
+/** A whole word of a canary. */
+type WordSeen = Sighting & { word: number }
+
 /** What all tracks of one text have found. */
 export class Sightings {
-  readonly all: Sighting[] = []
-  /** Where the words of each canary were seen last. */
-  readonly #words: number[][] = []
+  readonly #runs: Sighting[] = []
+  readonly #words: WordSeen[] = []
 
   add(sighting: Sighting): Sighting {
-    this.all.push(sighting)
+    this.#runs.push(sighting)
     return sighting
   }
 
-  addWord(canary: number, word: number, start: number, end: number): void {
-    this.#words[canary] ??= []
-    const seenAt = this.#words[canary]
-    seenAt[word] = start
-    const near = seenAt.filter((at) => at >= start - WORDS_WITHIN_CHARS)
-    if (near.length >= TELLING_WORDS) this.add({ canary, start, end })
+  addWord(seen: WordSeen): void {
+    this.#words.push(seen)
+  }
+
+  /** Canaries by their letters in a row, and where several of their words stand near each other; in no order. */
+  all(): Sighting[] {
+    return [...this.#runs, ...this.#nearWords()]
+  }
+
+  #nearWords(): Sighting[] {
+    if (this.#words.length < TELLING_WORDS) return []
+    /** Where the words of each canary were seen last. */
+    const seen: number[][] = []
+    return this.#words
+      .toSorted((one, other) => one.start - other.start)
+      .flatMap(({ canary, word, start, end }) => {
+        seen[canary] ??= []
+        const seenAt = seen[canary]
+        seenAt[word] = start
+        const near = seenAt.filter((at) => at >= start - WORDS_WITHIN_CHARS)
+        return near.length >= TELLING_WORDS ? [{ canary, start, end }] : []
+      })
   }
 }
 
 /** Follows the letters of one reading of a text: as it stands, or what is behind an encoding. */
 export class Track {
+  readonly #filter: Uint8Array
   readonly #seeds: Seeds
   readonly #sightings: Sightings
   readonly #runs: (Run | undefined)[] = []
@@ -98,20 +124,47 @@ export class Track {
   #row = 0
 
   constructor(seeds: Seeds, sightings: Sightings) {
+    this.#filter = seeds.filter
     this.#seeds = seeds
     this.#sightings = sightings
   }
 
-  /** @param letter from 0 for a; @param start where the text that means it begins */
-  add(letter: number, start: number, end: number): void {
-    if (start - this.#end > GAP_CHARS) this.#row = 0
-    const step = letter >= this.#last ? letter - this.#last : letter - this.#last + ALPHABET
-    this.#key = withStep(this.#key, step)
+  /** @param letter from 0 for a; @param at the last character of what means it */
+  add(letter: number, at: number): void {
+    if (at - this.#end > GAP_CHARS) this.#row = 0
+    this.#key = withStep(this.#key, stepTo(letter, this.#last))
     this.#last = letter
-    this.#end = end
+    this.#end = at + 1
     this.#letters++
     this.#row++
-    if (this.#row >= SEED_LETTERS && this.#seeds.filter[filterIndex(this.#key)] === 1) this.#sow(start, end)
+    if (this.#filter[filterIndex(this.#key)] === 1) this.#sow(this.#key, at)
+  }
+
+  /** As `add` for the plain letters from `from` on, which are most of most texts. @returns where they end */
+  addLetters(units: Uint16Array, from: number, length: number): number {
+    if (from - this.#end > GAP_CHARS) this.#row = 0
+    const filter = this.#filter
+    const [lettersBefore, rowBefore] = [this.#letters - from, this.#row - from]
+    let key = this.#key
+    let last = this.#last
+    let at = from
+    for (; at < length; at++) {
+      const letter = plainLetterOf(units[at] as number)
+      if (letter < 0) break
+      key = withStep(key, stepTo(letter, last))
+      last = letter
+      if (filter[filterIndex(key)] === 0) continue
+      this.#letters = lettersBefore + at + 1
+      this.#row = rowBefore + at + 1
+      this.#sow(key, at)
+    }
+    if (at === from) return at
+    this.#key = key
+    this.#last = last
+    this.#end = at
+    this.#letters = lettersBefore + at
+    this.#row = rowBefore + at
+    return at
   }
 
   /** What comes next does not continue what was read. */
@@ -130,11 +183,15 @@ export class Track {
     return open
   }
 
-  #sow(start: number, end: number): void {
-    for (const { sequence, at } of this.#seeds.byKey.get(this.#key) ?? []) {
+  #sow(key: number, start: number): void {
+    if (this.#row < SEED_LETTERS) return
+    const end = start + 1
+    for (const { sequence, at } of this.#seeds.byKey.get(key) ?? []) {
       const before = this.#runs[sequence]
       const canary = this.#seeds.sequences[sequence]?.canary ?? 0
-      if (at % CANARY_WORD_LETTERS === 0) this.#sightings.addWord(canary, this.#wordAt(sequence, at), start, end)
+      if (at % CANARY_WORD_LETTERS === 0) {
+        this.#sightings.addWord({ canary, word: this.#wordAt(sequence, at), start, end })
+      }
       if (before && before.letter === this.#letters - 1 && before.at === at - 1) {
         before.at = at
         before.letter = this.#letters

@@ -1,4 +1,4 @@
-import type { Detector } from '../detection.ts'
+import { type Detector, type Finding, remembering } from '../detection.ts'
 import { createMarkingsDetector } from './markings.ts'
 import { createSecretsDetector } from './secrets.ts'
 import { createSourceCodeDetector } from './source-code.ts'
@@ -13,8 +13,8 @@ export const DLP_DETECTORS = {
 
 /** Finds what several detectors find; of findings that overlap the one that begins first, then the longest. */
 export function createDlpDetector(detectors: readonly Detector[]): Detector {
-  const find: Detector['find'] = (text) => {
-    const kept = []
+  const find = remembering((text) => {
+    const kept: Finding[] = []
     let free = 0
     const all = detectors.flatMap((detector) => detector.find(text))
     for (const finding of all.sort((one, other) => one.start - other.start || other.end - one.end)) {
@@ -23,7 +23,7 @@ export function createDlpDetector(detectors: readonly Detector[]): Detector {
       free = finding.end
     }
     return kept
-  }
+  })
   return {
     find,
     openFrom(text) {

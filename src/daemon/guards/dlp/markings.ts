@@ -68,9 +68,9 @@ export function createMarkingsDetector(): Detector {
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
-        .find(text.slice(from))
-        .find(({ start, end }) => from + end + BEHIND_CHARS > text.length || mayBeAlone(text, from + start))
-      return pending === undefined ? open : Math.min(open, from + pending.start)
+        .find(text)
+        .find(({ start, end }) => start >= from && (end + BEHIND_CHARS > text.length || mayBeAlone(text, start)))
+      return pending === undefined ? open : Math.min(open, pending.start)
     },
   }
 }

@@ -3,6 +3,7 @@ import { BASE64, has } from './characters.ts'
 
 /** What a private key in text begins with. */
 const HEADS = ['-----BEGIN', '---- BEGIN SSH2 ENCRYPTED PRIVATE', 'PuTTY-User-Key-File-'] as const
+const LONGEST_HEAD = Math.max(...HEADS.map(({ length }) => length))
 /** The line of a head: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
 const HEAD_LINE =
   /-----BEGIN ?[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----|PuTTY-User-Key-File-\d:/y
@@ -34,8 +35,23 @@ export function privateKeyAt(text: string, at: number): { end: number } | undefi
   return { end: from + (foot === null ? body.length : foot.index + foot[0].length) }
 }
 
+/** Where the first key of those from `from` on begins that may still get longer; `limit` when none does before it. */
+export function openKeyFrom(text: string, from: number, limit: number): number {
+  let open = limit
+  for (const head of HEADS) {
+    for (let at = text.indexOf(head, from); at >= 0 && at < open; at = text.indexOf(head, at + 1)) {
+      if (keyIsOpen(text, at)) open = at
+    }
+  }
+  // The last characters may be the beginning of a head.
+  for (let at = Math.max(from, text.length - LONGEST_HEAD + 1); at < open; at += 1) {
+    if (mayBeHead(text, at) && keyIsOpen(text, at)) open = at
+  }
+  return open
+}
+
 /** Whether a key that begins at `at` may still get longer with what follows on the text. */
-export function keyIsOpen(text: string, at: number): boolean {
+function keyIsOpen(text: string, at: number): boolean {
   const length = text.length - at
   if (length >= DETECTION_HOLD_CHARS) return false
   HEAD_LINE.lastIndex = at

@@ -1,14 +1,16 @@
-import { DETECTION_HOLD_CHARS, type Detector, type Finding } from '../detection.ts'
+import { codeUnitsOf } from '../../text/code-units.ts'
+import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 import { ALPHANUMERIC, endOf, has, RUN } from './characters.ts'
 import {
   bareValueAt,
   NamingWords,
   namedRandom,
   programPasswordAt,
+  QUOTED_CHARS,
   quotedIsOpen,
   quotedValueAt,
 } from './keyed-values.ts'
-import { keyIsOpen, mayBeHead, privateKeyAt } from './private-keys.ts'
+import { mayBeHead, openKeyFrom, privateKeyAt } from './private-keys.ts'
 import { RANDOM_CHARS } from './randomness.ts'
 import { createListedSecrets } from './secretlint.ts'
 import { TOKEN_CHARS, tokenAt } from './token-formats.ts'
@@ -29,12 +31,12 @@ const isQuote = (code: number): boolean => code === 34 || code === 39 || code ==
  */
 export function createSecretsDetector(): Detector {
   const listed = createListedSecrets()
-  const find: Detector['find'] = (text) => {
+  const find = remembering((text) => {
     const scan = new SecretScan(text)
     scan.run()
     const own = withoutOverlap(scan.findings)
     return withoutOverlap([...own, ...apartFrom(own, listed(text, scan.longRuns))])
-  }
+  })
   return {
     find,
     openFrom(text) {
@@ -65,12 +67,12 @@ class SecretScan {
   }
 
   run(): void {
-    const text = this.#text
-    const length = text.length
+    const length = this.#text.length
+    const units = codeUnitsOf(this.#text)
     let start = 0
     let isMarked = false
     for (let at = 0; at < length; at += 1) {
-      const code = text.charCodeAt(at)
+      const code = units[at] as number
       const kind = code < 128 ? KIND[code] : BETWEEN
       if (kind === INSIDE) continue
       if (kind === MARK) {
@@ -213,10 +215,9 @@ function withoutOverlap(findings: Finding[]): Finding[] {
 function openFrom(text: string, from: number): number {
   let run = text.length
   while (run > from && has(RUN, text.charCodeAt(run - 1))) run -= 1
-  for (let at = from; at < run; at += 1) {
-    const code = text.charCodeAt(at)
-    if (isQuote(code) && quotedIsOpen(text, at)) return at + 1
-    if ((code === HYPHEN || code === CAPITAL_P) && mayBeHead(text, at) && keyIsOpen(text, at)) return at
+  let open = run
+  for (let at = Math.max(from, text.length - QUOTED_CHARS - 1); at < open; at += 1) {
+    if (isQuote(text.charCodeAt(at)) && quotedIsOpen(text, at)) open = at + 1
   }
-  return run
+  return openKeyFrom(text, from, open)
 }

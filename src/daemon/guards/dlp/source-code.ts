@@ -1,4 +1,4 @@
-import type { Detector, Finding } from '../detection.ts'
+import { type Detector, type Finding, remembering } from '../detection.ts'
 
 /** So many lines of a program make a block of it. */
 const SOURCE_CODE_LINES = 6
@@ -10,8 +10,9 @@ const LINE_CHARS = 400
 /** How lines of programs begin. */
 const STATEMENT =
   /^\s{0,64}(?:(?:export|import|from|package|using|include|require|module|function|func|fn|def|class|struct|enum|interface|impl|trait|type|const|let|var|val|public|private|protected|static|async|await|return|throw|raise|yield|elif|else|switch|case|try|catch|except|finally|while|foreach|namespace|override|SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|begin|end)\b(?=[ \t({:;]|$)|(?:if|for) ?\(|#(?:include|define|ifdef|ifndef|endif|!)|@\w{1,64}[ \t]{0,4}(?:\(|$)|<\/?[A-Za-z][^>]{0,200}>|[\w$.[\]]{1,64}[ \t]{0,4}(?:[-+*/|&]?=|:=)[ \t]?[^=\s]|\/\/|\/\*|\*\s|--\s|[})\]]+[;,]?\s{0,64}$)/
-/** How they end. */
-const ENDING = /(?:[;{}]|\)|=>|->|\[|\(|&&|\|\||\)\s?:|\w:)\s{0,64}$/
+/** How they end, blanks apart. */
+const ENDING = /(?:[;{}()[]|=>|->|&&|\|\||\)\s?:|\w:)$/
+const BLANKS_BEHIND = 64
 /** Prose ends in a full stop, and has no signs of programs. */
 const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:()–-]+){4,}[.!?:]?\s{0,8}$/u
 
@@ -19,16 +20,22 @@ const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:
 function isCode(line: string): boolean {
   if (line.length > LINE_CHARS) return false
   const begins = STATEMENT.test(line)
-  const ends = ENDING.test(line)
+  const ends = endsAsCode(line)
   if (begins && ends) return true
   return (begins || ends) && !PROSE.test(line)
 }
 
+function endsAsCode(line: string): boolean {
+  const written = line.trimEnd()
+  return line.length - written.length <= BLANKS_BEHIND && ENDING.test(written.slice(-3))
+}
+
 /** Blocks of source code: at least SOURCE_CODE_LINES lines of a program with no more than one other line between two. */
 export function createSourceCodeDetector(): Detector {
+  const read = remembering(blocksOf)
   return {
-    find: (text) => blocksOf(text).findings,
-    openFrom: (text) => blocksOf(text.slice(-2 * PIECE_CHARS)).open + Math.max(0, text.length - 2 * PIECE_CHARS),
+    find: (text) => read(text).findings,
+    openFrom: (text) => read(text.slice(-2 * PIECE_CHARS)).open + Math.max(0, text.length - 2 * PIECE_CHARS),
   }
 }
 

@@ -1,4 +1,5 @@
-import { DETECTION_HOLD_CHARS, type Detector, type Finding } from '../detection.ts'
+import { codeUnitsOf } from '../../text/code-units.ts'
+import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 
 const CODES = 65_536
 const ROOT = 0
@@ -8,6 +9,8 @@ const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
   const small = String.fromCharCode(code).toLowerCase()
   return small.length === 1 ? small.charCodeAt(0) : code
 })
+
+const AS_IT_IS = Uint16Array.from({ length: CODES }, (_, code) => code)
 
 const WORD_CHARACTER = /[\p{L}\p{N}_]/u
 /** Scripts that put no blanks between words. */
@@ -38,19 +41,34 @@ const isEdge = (outside: number, inside: number): boolean =>
  */
 export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
   const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
-  const trie = createTrie(words, caseSensitive)
-  const backwards = createTrie(words.map(reversed), caseSensitive)
+  const folded = caseSensitive ? AS_IT_IS : SMALL
+  const trie = createTrie(words, folded)
+  const backwards = createTrie(words.map(reversed), folded)
+  const mayEnd = endingsOf(words, folded)
+
+  /** The last place up to `at` where a word may end by its last two characters; 0 when there is none. */
+  function lastEnding(units: Uint16Array, at: number): number {
+    let last = folded[units[at] as number] as number
+    for (let end = at; end > 0; end -= 1) {
+      const before = folded[units[end - 1] as number] as number
+      if (mayEnd[pairIndex(before, last)] === 1) return end
+      last = before
+    }
+    return 0
+  }
 
   // From the end, so that what is reached at a character are the words that begin with it, the longest first. From the
   // beginning it would be those that end with it, and the longest of these may be the one that overlaps another.
-  function find(text: string): Finding[] {
+  const find = remembering((text) => {
     const found: Finding[] = []
+    const units = codeUnitsOf(text)
     let node = ROOT
     for (let at = text.length - 1; at >= 0; at -= 1) {
-      const own = text.charCodeAt(at)
-      const code = caseSensitive ? own : (SMALL[own] ?? own)
-      // Most characters of most texts end here.
-      if (node === ROOT && (backwards.starts[code] === 0 || (wholeWords && !ends(text, at + 1, own)))) continue
+      // Most characters of most texts are passed here.
+      if (node === ROOT) at = lastEnding(units, at)
+      const own = units[at] as number
+      const code = folded[own] as number
+      if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
       node = backwards.next(node, code)
       // What goes before the end of another word is none.
       if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
@@ -65,7 +83,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       if (word !== ROOT) found.push({ start: at, end: at + backwards.depthOf(word), type, confidence })
     }
     return apart(found.reverse())
-  }
+  })
 
   return {
     find,
@@ -73,14 +91,32 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       const from = Math.max(0, text.length - 2 * trie.longest)
       let node = ROOT
       for (let at = from; at < text.length; at += 1) {
-        const own = text.charCodeAt(at)
-        node = trie.next(node, caseSensitive ? own : (SMALL[own] ?? own))
+        node = trie.next(node, folded[text.charCodeAt(at)] as number)
       }
       const open = text.length - trie.depthOf(node)
       return open === text.length ? open : beforeFinding(open, text, find)
     },
   }
 }
+
+const PAIR_BITS = 12
+/** A place for two code units; several pairs share one. */
+const pairIndex = (before: number, last: number): number => (Math.imul(before, 67) ^ last) & ((1 << PAIR_BITS) - 1)
+
+/** By pairIndex: 0 where no word ends with these two code units. */
+function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
+  const endings = new Uint8Array(1 << PAIR_BITS)
+  for (const word of words) {
+    const [last = 0, before] = foldedOf(word, folded).slice(-2).toReversed()
+    if (before !== undefined) endings[pairIndex(before, last)] = 1
+    // Before a word of one character anything may stand.
+    else for (let any = 0; any < CODES; any += 1) endings[pairIndex(any, last)] = 1
+  }
+  return endings
+}
+
+const foldedOf = (word: string, folded: Uint16Array): number[] =>
+  word.split('').map((char) => folded[char.charCodeAt(0)] as number)
 
 const reversed = (word: string): string => word.split('').reverse().join('')
 
@@ -159,8 +195,6 @@ class Edges {
 }
 
 type Trie = {
-  /** 1 for every code unit a word begins with. */
-  starts: Uint8Array
   longest: number
   next(node: number, code: number): number
   depthOf(node: number): number
@@ -169,16 +203,14 @@ type Trie = {
   shorterWordAt(node: number): number
 }
 
-function createTrie(words: readonly string[], caseSensitive: boolean): Trie {
+function createTrie(words: readonly string[], folded: Uint16Array): Trie {
   const edges = new Edges(words.reduce((chars, word) => chars + word.length, 0))
   const depths = [0]
   const isWord = [false]
   const parents: { node: number; code: number }[] = [{ node: ROOT, code: 0 }]
   for (const word of words) {
     let node = ROOT
-    for (let at = 0; at < word.length; at += 1) {
-      const own = word.charCodeAt(at)
-      const code = caseSensitive ? own : (SMALL[own] ?? own)
+    for (const code of foldedOf(word, folded)) {
       let child = edges.childOf(node, code)
       if (child === ROOT) {
         child = depths.length
@@ -213,11 +245,7 @@ function createTrie(words: readonly string[], caseSensitive: boolean): Trie {
     shorterWords[node] = longestWords[fallback] ?? ROOT
     if (!isWord[node]) longestWords[node] = shorterWords[node]
   }
-  const starts = new Uint8Array(CODES)
-  for (const { node, code } of parents.slice(1)) if (node === ROOT) starts[code] = 1
-
   return {
-    starts,
     longest: Math.max(1, ...words.map(({ length }) => length)),
     next,
     depthOf: (node) => depths[node] ?? 0,

@@ -7,6 +7,10 @@ const NUMERIC = `(?:\\d{4}([-/.])\\d{1,2}\\1\\d{1,2}${TIME}|\\d{1,2}([-/.])\\d{1
 const DAY_FIRST = `\\d{1,2}(?:st|nd|rd|th|\\.|er|º)?(?: (?:of|de|di))?[ -]${MONTHS}(?:(?: de| del|,)?[ -]\\d{4})?(?![\\w])`
 const DATE = new RegExp(`(?:${NUMERIC}|${DAY_FIRST})`, 'iy')
 const MONTH_BEFORE = new RegExp(`(?<![\\p{L}\\d])${MONTHS}[ -]$`, 'iu')
+/** The first letters of months, and of words between a day and its month. */
+const MONTH_BEGINNING = /[adefgjmnos]/i
+const DAY_ENDING = /[enrstº]/i
+const SPACE = 32
 const MONTH_FIRST = /\d{1,2}(?:st|nd|rd|th)?(?:,? (?:19|20)\d{2})?(?![\w])|(?:19|20)\d{2}(?![\w])/y
 const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
 const YEAR_WORDS =
@@ -36,24 +40,24 @@ export const dateRecognizer: Recognizer = {
       const before = text.charCodeAt(digit - 1)
       let found = numberEnd(text, digit)
       if (!isWordCode(before) && !'-/.,:$€£'.includes(text[digit - 1] ?? ' ')) {
-        const words = text.slice(Math.max(0, digit - TAIL_CHARS), digit).toLowerCase()
-        const month = MONTH_BEFORE.exec(words)
-        const start = month ? digit - words.length + month.index : digit
+        const start = before === SPACE ? monthStart(text, digit) : digit
         const left = text.length - digit
         if ((wanted.has('AGE') && left < AGE_CHARS) || (left < DATE_CHARS && mayGoOn(text.slice(digit)))) {
           open = Math.min(open, start)
         }
-        const end = dateEnd(text, digit, month !== null)
+        const end = start < digit || mayBeginDate(text, digit, found) ? dateEnd(text, digit, start < digit) : -1
         if (end > digit) {
           if (BIRTH.test(wordsBefore(text, start))) {
             report(start, end, wanted.has('DATE_OF_BIRTH') ? 'DATE_OF_BIRTH' : 'DATE', 0.88)
           } else if (!VERSION.test(text.slice(digit, end))) report(start, end, 'DATE', 0.6)
           found = end
-        } else if (found - digit <= 3 && isAge(text, digit, found, words)) report(digit, found, 'AGE', 0.6)
+        } else if (wanted.has('AGE') && found - digit <= 3 && isAge(text, digit, found))
+          report(digit, found, 'AGE', 0.6)
         else if (wanted.has('DATE') && found - digit === 4) {
           YEAR.lastIndex = digit
           const year = YEAR.exec(text)?.[0]
-          if (year !== undefined && YEAR_WORDS.test(words)) report(digit, digit + year.length, 'DATE', 0.5)
+          if (year !== undefined && YEAR_WORDS.test(tailBefore(text, digit)))
+            report(digit, digit + year.length, 'DATE', 0.5)
         }
       }
       digit = nextDigit(text, found)
@@ -65,6 +69,24 @@ export const dateRecognizer: Recognizer = {
     const beginning = NAME_BEGINNING.exec(tail)
     return beginning ? Math.min(open, text.length - tail.length + beginning.index) : open
   },
+}
+
+function tailBefore(text: string, digit: number): string {
+  return text.slice(Math.max(0, digit - TAIL_CHARS), digit).toLowerCase()
+}
+
+/** Where the month begins whose name stands before the number; else the number itself. */
+function monthStart(text: string, digit: number): number {
+  const words = tailBefore(text, digit)
+  const month = MONTH_BEFORE.exec(words)
+  return month ? digit - words.length + month.index : digit
+}
+
+/** Most numbers are no dates by what follows their digits. */
+function mayBeginDate(text: string, digit: number, end: number): boolean {
+  const next = text[end] ?? ''
+  if ('-/.'.includes(next)) return end - digit <= 4
+  return end - digit <= 2 && (next === ' ' ? MONTH_BEGINNING.test(text[end + 1] ?? '') : DAY_ENDING.test(next))
 }
 
 /** -1 when no date begins there. */
@@ -84,11 +106,12 @@ function isPlausible(date: string): boolean {
   return one !== undefined && one > 0 && (other === undefined || (other > 0 && Math.min(one, other) <= 12))
 }
 
-function isAge(text: string, start: number, end: number, words: string): boolean {
+function isAge(text: string, start: number, end: number): boolean {
   if (Number(text.slice(start, end)) > 120) return false
   AGE_BEHIND.lastIndex = end
   return (
-    AGE_BEHIND.test(text) || (AGE_BEFORE.test(words) && !/^(?:[.,:]?\d|%|st|nd|rd|th)/.test(text.slice(end, end + 3)))
+    AGE_BEHIND.test(text) ||
+    (AGE_BEFORE.test(tailBefore(text, start)) && !/^(?:[.,:]?\d|%|st|nd|rd|th)/.test(text.slice(end, end + 3)))
   )
 }
 

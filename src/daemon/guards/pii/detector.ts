@@ -1,5 +1,5 @@
 import { DEFAULT_PII_ENTITIES, PII_ENTITIES, type PiiEntity } from '../../../shared/pii-entities.ts'
-import { DETECTION_HOLD_CHARS, type Detector, type Finding } from '../detection.ts'
+import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 import { addressRecognizer } from './addresses.ts'
 import { dateRecognizer } from './dates.ts'
 import { emailRecognizer } from './emails.ts'
@@ -33,11 +33,12 @@ export function createPiiDetector({
     addressRecognizer,
     properNameRecognizer,
   ].filter((each) => each.entities.some((entity) => wanted.has(entity)))
+  const read = remembering((text) => scan(text, recognizers, wanted))
   return {
     types: [...wanted],
-    find: (text) => withoutOverlaps(scan(text, recognizers, wanted).candidates),
+    find: (text) => withoutOverlaps(read(text).candidates),
     openFrom: (text) => {
-      const { candidates, open } = scan(text, recognizers, wanted)
+      const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
   }

@@ -127,15 +127,31 @@ function scanRules(text: string, start: number, rules: readonly IdentityRule[] |
 
 /** @param from where letters begin that may belong to the number at `start` */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
+  // Most numbers are too short to be looked at for what stands before them.
+  const { length, digits } = sizeOf(text, from, runEnd(text, start))
+  const rules = LABELLED_RULES.filter((rule) => length >= rule.minLength && digits >= rule.minDigits)
+  if (rules.length === 0) return start
   const words = wordsBefore(text, from)
   if (words.length < SHORTEST_LABEL) return start
-  for (const rule of LABELLED_RULES) {
+  for (const rule of rules) {
     const end = rule.label.test(words) ? labelledEnd(text, from, start, rule) : start
     if (end === start) continue
     report(from, end, rule.entity, 0.8)
     return end
   }
   return start
+}
+
+/** How many letters and digits there are, and how many of them are digits. */
+function sizeOf(text: string, from: number, to: number): { length: number; digits: number } {
+  let length = 0
+  let digits = 0
+  for (let index = from; index < to; index++) {
+    const code = text.charCodeAt(index)
+    if (isDigit(code)) digits++
+    if (isDigit(code) || isAsciiLetter(code)) length++
+  }
+  return { length, digits }
 }
 
 /** The longest number there that the label can mean, whole words only; `start` when there is none. */
