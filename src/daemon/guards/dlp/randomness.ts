@@ -30,6 +30,8 @@ function censusOf(text: string): Census {
 
 /** Shorter texts tell too little about how they came to be. */
 export const RANDOM_CHARS = 16
+/** What looks random has so many changes from one kind of character to another, or more. */
+export const RANDOM_CHANGES = 3
 
 /**
  * Whether a machine drew these characters: letters and digits that take turns more often than in names, versions and words.
@@ -39,7 +41,7 @@ export function looksRandom(text: string): boolean {
   if (text.length < RANDOM_CHARS) return false
   const { length, digits, upper, lower, changes, distinct } = censusOf(text)
   if (distinct < 8 || upper + lower === 0) return false
-  if (digits >= 2 && changes >= (length < 24 ? 4 : 3) && digits * 10 >= length) return true
+  if (digits >= 2 && changes >= (length < 24 ? 4 : RANDOM_CHANGES) && digits * 10 >= length) return true
   // Some of base64 have few digits, but their letters change from small to capital more often than those of aName.
   return digits >= 1 && upper >= 3 && lower >= 3 && length >= 20 && changes * 5 >= length * 2
 }

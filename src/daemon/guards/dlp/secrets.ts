@@ -11,7 +11,7 @@ import {
   quotedValueAt,
 } from './keyed-values.ts'
 import { mayBeHead, openKeyFrom, privateKeyAt } from './private-keys.ts'
-import { RANDOM_CHARS } from './randomness.ts'
+import { RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
 import { createListedSecrets } from './secretlint.ts'
 import { TOKEN_CHARS, tokenAt } from './token-formats.ts'
 import { shapesIn } from './token-shapes.ts'
@@ -100,7 +100,8 @@ class SecretScan {
     const end = Math.min(runEnd, start + TOKEN_CHARS)
     const isLong = end - start >= RANDOM_CHARS
     let digits = 0
-    let letters = 0
+    let changes = 0
+    let last = 0
     let boundary = true
     for (let at = start; at < end; at += 1) {
       const code = text.charCodeAt(at)
@@ -110,8 +111,10 @@ class SecretScan {
         continue
       }
       if (isAlphanumeric) {
-        if (code <= 57) digits += 1
-        else letters += 1
+        const kind = code <= 57 ? 1 : code <= 90 ? 2 : 3
+        if (kind === 1) digits += 1
+        if (kind !== last && last !== 0) changes += 1
+        last = kind
         if (boundary && isLong) {
           const token = end - at > 1 ? tokenAt(text, at) : undefined
           if (token) this.#add(at, token.end, token.type, 0.99)
@@ -135,8 +138,8 @@ class SecretScan {
     if (digits === 0) return
     this.longRuns.push(start, end)
     for (const shape of shapesIn(run)) this.#add(start + shape.start, start + shape.end, shape.type, 0.95)
-    // A number alone does not look random, and the words beside it are dear to look for.
-    if (start >= this.#from && digits >= RANDOM_DIGITS && letters > 0) {
+    // A number or a name alone does not look random, and the words beside it are dear to look for.
+    if (start >= this.#from && digits >= RANDOM_DIGITS && changes >= RANDOM_CHANGES) {
       const value = namedRandom(text, this.#words, start, end)
       if (value) this.#add(value.start, value.end, value.type, 0.7)
     }
