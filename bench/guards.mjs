@@ -6,6 +6,7 @@ import path from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { BenchError, buildProject, root } from './build.mjs'
 import { spawnDaemon } from './candidates.mjs'
+import { benchTurns, printTurns } from './guard-turns.mjs'
 import { CPU, describeMachine, processCpuUs } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
@@ -164,6 +165,7 @@ async function firstTokens() {
 export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
   if (!noBuild) buildProject()
   const machine = describeMachine(dataDir)
+  const turns = await withSession({ dataDir }, (session) => benchTurns(session, { quick }))
   const runs = []
   await withSession({ dataDir }, async (session) => {
     const upstream = await startUpstream()
@@ -197,5 +199,6 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     `The first token: ${figure(first.workMsP50, 3)} ms of work at p50, ${figure(first.workMsP99, 3)} ms at p99; ` +
       `it waits for ${first.tokensP50} further tokens at p50, ${first.tokensP99} at p99.`,
   )
-  return { machine, runs, first }
+  printTurns(turns)
+  return { machine, runs, first, turns }
 }

@@ -11,7 +11,7 @@ import { ASK_EVERY_MS, createOutputGuard, type OutputGuard } from '../guards/str
 import type { TextFormat } from '../guards/stream/text-view.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { ChatPart } from '../providers/provider.ts'
-import { shieldAnswer } from './answer-shield.ts'
+import { type AnswerShield, shieldAnswer } from './answer-shield.ts'
 import type { Screened } from './screen.ts'
 
 /** What stands between a model and the client. */
@@ -62,9 +62,9 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
     pass(parts) {
       heard?.hear(parts)
       shield?.hear(parts)
-      if (!guard && !heard?.isDue) return parts
+      if (!guard && !heard?.isDue && !shield?.isDue) return parts
       pacer.resume()
-      const work = passing(parts, guard, heard)
+      const work = passing(parts, { guard, heard, shield })
       return paced(quiet ? quiet.around(work) : work, pacer)
     },
     whenQuiet: (send) => quiet?.start(send) ?? NOTHING_WAITS,
@@ -84,9 +84,13 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
 // and forgets what it has learned with it (measured: 25,000 instructions of a request).
 function* passing(
   parts: readonly ChatPart[],
-  guard: OutputGuard | undefined,
-  heard: Hearing | undefined,
+  {
+    guard,
+    heard,
+    shield,
+  }: { guard: OutputGuard | undefined; heard: Hearing | undefined; shield: AnswerShield | undefined },
 ): Generator<void, readonly ChatPart[]> {
+  if (shield?.isDue) yield* shield.looking()
   if (heard) yield* heard.counting()
   return guard ? yield* guard.passing(parts) : parts
 }

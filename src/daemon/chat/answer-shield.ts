@@ -1,6 +1,7 @@
 import { GatewayError } from '../../shared/errors.ts'
 import type { Guards } from '../guards/guards.ts'
-import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch } from '../guards/shield/output.ts'
+import { atOnce } from '../guards/pacer.ts'
+import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../guards/shield/output.ts'
 import { isWorse, severityOf } from '../guards/shield/verdict.ts'
 import { OutputBlocked } from '../guards/stream/output-blocked.ts'
 import { type ShieldIncident, shieldIncident } from '../prompt-shield/scanner.ts'
@@ -9,8 +10,11 @@ import type { Screened } from './screen.ts'
 
 /** The prompt shield on one answer: on what is said, thought, and told to each tool. */
 export type AnswerShield = {
-  /** Looks every few KB, and at the end. @throws OutputBlocked when what was said until now must not go on */
+  /** Takes what was said; looking at it is due every few KB, and at the end. */
   hear(parts: readonly ChatPart[]): void
+  readonly isDue: boolean
+  /** Looks at what was heard; stops now and then. @throws OutputBlocked when what was said until now must not go on */
+  looking(): Generator<void>
   /** What there is in all that was heard, also when it broke off. A shield that fails has said so in the log. */
   end(): ShieldIncident | undefined
 }
@@ -27,23 +31,28 @@ export function shieldAnswer(
   const snippets = instructions === '' ? [] : [instructions]
   const texts = new Map<string | number, Heard>()
   let worst: OutputScan | undefined
+  let isDue = false
+  let isOver = false
 
   function hearText(name: string | number, text: string): void {
     const heard = texts.get(name) ?? { watch: scanner.watchOutput(snippets, document, scanTerms.tenantId), waiting: '' }
     texts.set(name, heard)
     heard.waiting += text
-    if (heard.waiting.length >= OUTPUT_PIECE_CHARS) look(heard)
+    isDue ||= heard.waiting.length >= OUTPUT_PIECE_CHARS
   }
 
-  function look(heard: Heard): void {
-    if (heard.waiting === '') return
-    const scan = heard.watch.add(heard.waiting)
+  function* lookingAt(heard: Heard): Generator<void> {
+    const { waiting } = heard
     heard.waiting = ''
-    if (!worst || isWorse(scan, worst)) worst = scan
+    for (const piece of piecesOf(waiting)) {
+      const scan = heard.watch.add(piece)
+      if (!worst || isWorse(scan, worst)) worst = scan
+      yield
+    }
   }
 
-  const lookAtAll = () => {
-    for (const heard of texts.values()) look(heard)
+  function* lookingAtAll(leastChars: number): Generator<void> {
+    for (const heard of texts.values()) if (heard.waiting.length >= leastChars) yield* lookingAt(heard)
   }
 
   const incident = () => worst && shieldIncident(toScan(worst), shield, 'output')
@@ -54,14 +63,21 @@ export function shieldAnswer(
         if (part.type === 'text') hearText('text', part.text)
         else if (part.type === 'reasoning') hearText('reasoning', part.text)
         else if (part.type === 'tool_call') hearText(part.index, part.arguments)
-        else if (part.type === 'end') lookAtAll()
+        else if (part.type === 'end') isDue = isOver = true
       }
+    },
+    get isDue() {
+      return isDue
+    },
+    *looking() {
+      isDue = false
+      yield* lookingAtAll(isOver ? 0 : OUTPUT_PIECE_CHARS)
       const found = incident()
       if (found?.action === 'block' && found.enforced) throw new OutputBlocked([], found.category)
     },
     end() {
       try {
-        lookAtAll()
+        atOnce(lookingAtAll(0))
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error
       }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { shieldAnswer } from '../../../src/daemon/chat/answer-shield.ts'
-import { createPacer } from '../../../src/daemon/guards/pacer.ts'
+import { atOnce, createPacer } from '../../../src/daemon/guards/pacer.ts'
+import { OUTPUT_PIECE_CHARS } from '../../../src/daemon/guards/shield/output.ts'
 import { OutputBlocked } from '../../../src/daemon/guards/stream/output-blocked.ts'
 import { createShieldScanner } from '../../../src/daemon/prompt-shield/scanner.ts'
 import type { ChatPart } from '../../../src/daemon/providers/provider.ts'
@@ -23,7 +24,15 @@ function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions =
     pacer: createPacer(),
   }
   const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse(document) }
-  return shieldAnswer({ shield, instructions, scanTerms }, { scanner })
+  const answer = shieldAnswer({ shield, instructions, scanTerms }, { scanner })
+  if (!answer) return undefined
+  return {
+    hear(parts: readonly ChatPart[]): void {
+      answer.hear(parts)
+      if (answer.isDue) atOnce(answer.looking())
+    },
+    end: () => answer.end(),
+  }
 }
 
 const END: ChatPart = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }
@@ -85,4 +94,18 @@ test('a piece of a very long system prompt is found too', () => {
   const shield = openShield({}, long)
   shield?.hear([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
   expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block' })
+})
+
+test('a long answer that comes at once is looked at in short steps', () => {
+  const scanner = createShieldScanner({
+    clock: createFakeClock(),
+    log: { error: () => undefined },
+    judge: async () => undefined,
+  })
+  const scanTerms = { tenantId: 'one', mayAsk: () => true, signal: AbortSignal.abort(), pacer: createPacer() }
+  const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse({}) }
+  const answer = shieldAnswer({ shield, instructions: INSTRUCTIONS, scanTerms }, { scanner })
+  const text = FILLER.repeat(1_000)
+  answer?.hear([{ type: 'text', text }, END])
+  expect([...(answer?.looking() ?? [])].length).toBeGreaterThanOrEqual(text.length / OUTPUT_PIECE_CHARS)
 })

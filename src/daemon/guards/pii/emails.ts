@@ -1,5 +1,15 @@
 import { isAsciiLetter, isDigit, type Recognizer } from './recognizer.ts'
 
+/** Mailboxes of roles: RFC 2142, and others that everybody has. */
+const ROLES = new Set(
+  (
+    'abuse billing careers contact customerservice enquiries feedback ftp help helpdesk hostmaster info inquiries jobs ' +
+    'marketing news newsletter noc office postmaster press privacy sales security service support team webmaster www ' +
+    'noreply no-reply no_reply donotreply do-not-reply do_not_reply'
+  ).split(' '),
+)
+const TEAM = /[-._]team$/
+
 /** RFC 5321, 4.5.3.1. */
 const LOCAL_CHARS = 64
 const DOMAIN_CHARS = 253
@@ -9,24 +19,35 @@ const TOP_LEVEL = /^(?:[a-z]{2,24}|xn--[a-z0-9-]{2,59}|[\u00c0-\uffef]{2,24})$/i
 const FILE_ENDINGS =
   /^(?:png|jpe?g|gif|svg|webp|avif|ico|js|jsx|mjs|cjs|tsx?|css|scss|json|html?|xml|yaml|yml|txt|pdf|lock|tgz)$/i
 
-/** Addresses by their `@`: RFC 5322 without quotes and comments, RFC 6531 for letters beyond ASCII. */
-export const emailRecognizer: Recognizer = {
-  entities: ['EMAIL'],
-  scan(text, _wanted, report) {
-    let open = localStart(text, text.length, 0)
-    let free = 0
-    for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {
-      const start = localStart(text, at, free)
-      if (start === at) continue
-      const end = domainEnd(text, at + 1)
-      if (end === text.length) open = Math.min(open, start)
-      const domain = trimmedDomain(text.slice(at + 1, end))
-      if (domain === undefined || text[at - 1] === '.') continue
-      free = at + 1 + domain.length
-      report(start, free, 'EMAIL', 0.97)
-    }
-    return open
-  },
+/**
+ * Addresses by their `@`: RFC 5322 without quotes and comments, RFC 6531 for letters beyond ASCII.
+ * @param ofRoles also those of a role in an organization, such as contact@, that name nobody
+ */
+export function emailRecognizer(ofRoles: boolean): Recognizer {
+  return {
+    entities: ['EMAIL'],
+    scan(text, _wanted, report) {
+      let open = localStart(text, text.length, 0)
+      let free = 0
+      for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {
+        const start = localStart(text, at, free)
+        if (start === at) continue
+        const end = domainEnd(text, at + 1)
+        if (end === text.length) open = Math.min(open, start)
+        const domain = trimmedDomain(text.slice(at + 1, end))
+        if (domain === undefined || text[at - 1] === '.') continue
+        free = at + 1 + domain.length
+        if (ofRoles || !isRole(text.slice(start, at))) report(start, free, 'EMAIL', 0.97)
+      }
+      return open
+    },
+  }
+}
+
+/** A mailbox that belongs to a role, by its local part; what follows a plus sign only sorts mail. */
+function isRole(local: string): boolean {
+  const [name = ''] = local.toLowerCase().split('+', 1)
+  return ROLES.has(name) || TEAM.test(name)
 }
 
 /** Where the local part begins that ends before `at`; `at` when there is none, or one that is too long. */

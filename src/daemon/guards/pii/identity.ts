@@ -11,6 +11,7 @@ import {
   nextDigit,
   type Recognizer,
   type Report,
+  textBefore,
   wordEnd,
   wordStart,
   wordsBefore,
@@ -127,12 +128,13 @@ function scanRules(text: string, start: number, rules: readonly IdentityRule[] |
 
 /** @param from where letters begin that may belong to the number at `start` */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
+  const before = textBefore(text, from)
+  if (before.length < SHORTEST_LABEL) return start
   // Most numbers are too short to be looked at for what stands before them.
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
   const rules = LABELLED_RULES.filter((rule) => length >= rule.minLength && digits >= rule.minDigits)
   if (rules.length === 0) return start
-  const words = wordsBefore(text, from)
-  if (words.length < SHORTEST_LABEL) return start
+  const words = before.toLowerCase()
   for (const rule of rules) {
     const end = rule.label.test(words) ? labelledEnd(text, from, start, rule) : start
     if (end === start) continue

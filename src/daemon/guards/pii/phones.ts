@@ -28,6 +28,7 @@ const NATIONAL_IN_ONE_PIECE = /^0\d{8,10}$/
 const NORTH_AMERICAN_DIGITS = /^1?[2-9]\d{2}[2-9]\d{6}$/
 const NATIONAL_GROUPS = /^\(?0\d{1,4}\)?(?:[ .\-/]\d{2,8}){1,4}$/
 const DATE = /^(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)?\d{2})(?![-/.]?\d)/
+const MADE_UP_DIGITS = 8
 const CONFIDENCE = { international: 0.95, labelled: 0.86, shaped: 0.65 }
 
 /**
@@ -107,8 +108,15 @@ function confidenceOf(text: string, reading: Reading, regions: readonly string[]
   if (digits.startsWith('00') && isInternationalNumber(digits.slice(2)) && !followsGroup(text, start)) {
     return CONFIDENCE.international
   }
-  if (isLabelled) return CONFIDENCE.labelled
+  if (isLabelled) return isMadeUp(value) ? 0 : CONFIDENCE.labelled
   return isShaped(text, value, digits, reading, regions) ? CONFIDENCE.shaped : 0
+}
+
+/** Digits in one piece that end in two that take turns four times, as in 201090909090: somebody's finger on two keys. */
+function isMadeUp(value: string): boolean {
+  const end = value.slice(-MADE_UP_DIGITS)
+  const [one, other] = end
+  return end.length === MADE_UP_DIGITS && one !== other && end === `${one}${other}`.repeat(MADE_UP_DIGITS / 2)
 }
 
 /** Looks like a number as they are written somewhere. */

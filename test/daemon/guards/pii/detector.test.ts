@@ -66,6 +66,35 @@ test.each([
   expect(found(text, byDefault)).toEqual([])
 })
 
+test.each([
+  'contact@acme.co',
+  'Info@firma.de',
+  'support+4711@example.org',
+  'no-reply@mail.example.com',
+  'crawler-team@company.com',
+  'security@example.com',
+])('%s names nobody: it is found where e-mail addresses are asked for by name', (address) => {
+  const text = `Write to ${address} about it.`
+  expect(found(text, byDefault)).toEqual([])
+  expect(found(text, createPiiDetector({ entities: ['EMAIL'] }))).toEqual([`EMAIL ${address}`])
+  expect(found(text, all)).toContain(`EMAIL ${address}`)
+  expectIncremental(byDefault, text)
+})
+
+test.each(['alice@example.com', 'test@example.com', 'jane.support@acme.co', 'team.lead@acme.co', 'supporter@acme.co'])(
+  '%s is somebody',
+  (address) => {
+    expect(found(`Write to ${address} about it.`, byDefault)).toEqual([`EMAIL ${address}`])
+  },
+)
+
+test('a number of two digits that take turns is made up, unless it is written as a number that can be called', () => {
+  expect(found("{ name: 'Jone', phone: 201090909090 }", byDefault)).toEqual([])
+  expect(found("{ name: 'Jone', phone: 201090909091 }", byDefault)).toEqual(['PHONE 201090909091'])
+  expect(found('phone: +201090909090', byDefault)).toEqual(['PHONE +201090909090'])
+  expect(found('phone: 5555555555', byDefault)).toEqual(['PHONE 5555555555'])
+})
+
 test('what a region dials is found where the region is named, and only there', () => {
   const digits = 'dial 79460958 or 20794609580'
   expect(found('id 2079460958', createPiiDetector({ regions: ['GB'] }))).toEqual(['PHONE 2079460958'])
