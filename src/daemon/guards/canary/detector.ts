@@ -76,7 +76,8 @@ class EncodedReader {
 
   /** Reads on where something encoded goes on, or begins. @returns whether there is more of it to come */
   #decode(units: Uint16Array, at: number, beginsBase64: boolean, beginsHex: boolean): boolean {
-    const [base64, hex] = [this.#base64, this.#hex]
+    const base64 = this.#base64
+    const hex = this.#hex
     if (base64.isReading) base64.read(units[at] as number, at)
     else if (beginsBase64) {
       for (let next = at + 1 - ENCODED_CHARS; next <= at; next++) base64.read(units[next] as number, next)

@@ -144,7 +144,8 @@ export class Track {
   addLetters(units: Uint16Array, from: number, length: number): number {
     if (from - this.#end > GAP_CHARS) this.#row = 0
     const filter = this.#filter
-    const [lettersBefore, rowBefore] = [this.#letters - from, this.#row - from]
+    const lettersBefore = this.#letters - from
+    const rowBefore = this.#row - from
     let key = this.#key
     let last = this.#last
     let at = from

@@ -62,8 +62,8 @@ export function quotedValueAt(text: string, at: number): KeyedValue | undefined 
 
 /** Whether the quotes that open at `at` may still close with what follows on the text, and the value be a secret then. */
 export function quotedIsOpen(text: string, at: number): boolean {
-  if (text.length - at > QUOTED_CHARS + 1 || typeOfQuoted(text, at) === undefined) return false
-  return endOfQuoted(text, at) === undefined && !text.slice(at + 1).includes('\n')
+  if (text.length - at > QUOTED_CHARS + 1 || endOfQuoted(text, at) !== undefined) return false
+  return !text.includes('\n', at + 1) && typeOfQuoted(text, at) !== undefined
 }
 
 /** What a value in the quotes that open at `at` would be, by its name. */

@@ -12,9 +12,16 @@ const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
 
 const AS_IT_IS = Uint16Array.from({ length: CODES }, (_, code) => code)
 
+const NO_CHARACTERS = new Uint8Array(CODES)
+const PLAIN_WORD_CHARACTERS = Uint8Array.from({ length: CODES }, (_, code) => (isPlainWord(code) ? 1 : 0))
+
 const WORD_CHARACTER = /[\p{L}\p{N}_]/u
 /** Scripts that put no blanks between words. */
 const WITHOUT_BLANKS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
+
+function isPlainWord(code: number): boolean {
+  return code < 128 && /\w/.test(String.fromCharCode(code))
+}
 
 export type WordSearchOptions = { type: string; caseSensitive?: boolean; wholeWords?: boolean; confidence?: number }
 
@@ -46,13 +53,21 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   const backwards = createTrie(words.map(reversed), folded)
   const mayEnd = endingsOf(words, folded)
 
-  /** The last place up to `at` where a word may end by its last two characters; 0 when there is none. */
-  function lastEnding(units: Uint16Array, at: number): number {
-    let last = folded[units[at] as number] as number
+  /** 1 for what only ends a word of ours where nothing of the kind follows. */
+  const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
+
+  /** The last place up to `at` where a word may end by its last two characters and the next one; 0 when there is none. */
+  function lastEnding(units: Uint16Array, at: number, length: number): number {
+    let last = units[at] as number
+    let following = at + 1 < length ? (goesOn[units[at + 1] as number] as number) : 0
     for (let end = at; end > 0; end -= 1) {
-      const before = folded[units[end - 1] as number] as number
-      if (mayEnd[pairIndex(before, last)] === 1) return end
+      const before = units[end - 1] as number
+      const own = goesOn[last] as number
+      const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
+      // Reckoned and not asked, for how words end is anybody's guess.
+      if ((isPair & ~(own & following)) === 1) return end
       last = before
+      following = own
     }
     return 0
   }
@@ -65,7 +80,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
     let node = ROOT
     for (let at = text.length - 1; at >= 0; at -= 1) {
       // Most characters of most texts are passed here.
-      if (node === ROOT) at = lastEnding(units, at)
+      if (node === ROOT) at = lastEnding(units, at, text.length)
       const own = units[at] as number
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
@@ -88,7 +103,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   return {
     find,
     openFrom(text) {
-      const from = Math.max(0, text.length - 2 * trie.longest)
+      const from = Math.max(0, text.length - trie.longest)
       let node = ROOT
       for (let at = from; at < text.length; at += 1) {
         node = trie.next(node, folded[text.charCodeAt(at)] as number)

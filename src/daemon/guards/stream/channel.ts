@@ -87,14 +87,17 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
+  /** It is time to ask detectors about what has come. */
+  get isDue(): boolean {
+    const { chars, ms = 0, clock } = this.#pace
+    // The first words of a channel are waited for.
+    if (this.#settledTo === 0 || this.#end - this.#askedTo >= chars) return true
+    return clock !== undefined && clock.monotonic() - this.#askedAtMs >= ms
+  }
+
   /** Settles what no more text can change, when it is time to. @throws OutputBlocked */
   *settling(): Generator<void> {
-    const { chars, ms = 0, clock } = this.#pace
-    const now = clock?.monotonic() ?? 0
-    const isLate = clock !== undefined && now - this.#askedAtMs >= ms
-    // The first words of a channel are waited for.
-    if (this.#settledTo > 0 && !isLate && this.#end - this.#askedTo < chars) return
-    yield* this.settlingNow()
+    if (this.isDue) yield* this.settlingNow()
   }
 
   /** As `settling`, when somebody waits for it. @throws OutputBlocked */

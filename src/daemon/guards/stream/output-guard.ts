@@ -150,7 +150,7 @@ class PartGuard implements OutputGuard {
       if (isSeal(part)) yield* this.#reasoning.lettingGo()
       if (part.type === 'end') yield* this.#endingChannels()
     }
-    for (const channel of touched) yield* channel.settling()
+    for (const channel of touched) if (channel.isDue) yield* channel.settlingNow()
     const leaving = yield* this.#leaving()
     const isSame = isFresh && leaving.length === parts.length && leaving.every((part, at) => part === parts[at])
     return isSame ? parts : leaving
