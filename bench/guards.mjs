@@ -22,6 +22,7 @@ const CASES = [
 ]
 const FULL_ROUNDS = 3
 const QUICK_ROUNDS = 2
+const WARM_UP_ROUNDS = 2
 const FIRST_TOKENS = 2_000
 
 // Prose, tables, addresses and code: what this project says of itself.
@@ -172,7 +173,9 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     try {
       const gateway = await startGateway(session, upstream)
       // The JIT compiles for several seconds, on other threads, and that counts as CPU time.
-      for (const kase of CASES) for (const way of ['plain', 'guarded']) await measure(gateway, upstream, kase, way)
+      for (let round = 0; round < WARM_UP_ROUNDS; round++) {
+        for (const kase of CASES) for (const way of ['plain', 'guarded']) await measure(gateway, upstream, kase, way)
+      }
       for (let round = 0; round < (rounds ?? (quick ? QUICK_ROUNDS : FULL_ROUNDS)); round++) {
         for (const kase of CASES) {
           for (const way of round % 2 ? ['guarded', 'plain'] : ['plain', 'guarded']) {

@@ -36,12 +36,17 @@ export type Detector = {
 
 /**
  * The same function, which remembers what it has said last: whoever asks a detector where to cut asks next what there is,
- * about the same text.
+ * about the same text. It forgets when whoever asked is done, for a text must not live as long as a detector does.
  */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {
   let latest: { text: string; said: T } | undefined
+  const forget = () => {
+    latest = undefined
+  }
   return (text) => {
-    if (latest?.text !== text) latest = { text, said: read(text) }
+    if (latest?.text === text) return latest.said
+    if (latest === undefined) queueMicrotask(forget)
+    latest = { text, said: read(text) }
     return latest.said
   }
 }

@@ -27,8 +27,8 @@ export type Seeds = {
   canaries: readonly Canary[]
   sequences: readonly Sequence[]
   byKey: ReadonlyMap<number, readonly Seed[]>
-  /** A cheap look that says "none" for nearly everything. */
-  filter: Uint8Array
+  /** A cheap look that says "none" for nearly everything: bits, for few of them are in a cache when a stream goes on. */
+  filter: Int32Array
 }
 
 /**
@@ -44,12 +44,13 @@ export function createSeeds(canaries: readonly Canary[]): Seeds {
     ])
   })
   const byKey = new Map<number, Seed[]>()
-  const filter = new Uint8Array(1 << FILTER_BITS)
+  const filter = new Int32Array((1 << FILTER_BITS) / 32)
   for (const [sequence, { steps }] of sequences.entries()) {
     for (let at = 0; at + SEED_STEPS <= steps.length; at++) {
       const key = steps.slice(at, at + SEED_STEPS).reduce(withStep, 0)
       byKey.set(key, [...(byKey.get(key) ?? []), { sequence, at }])
-      filter[filterIndex(key)] = 1
+      const bit = filterBit(key)
+      filter[bit >> 5] = (filter[bit >> 5] as number) | (1 << (bit & 31))
     }
   }
   return { canaries, sequences, byKey, filter }
@@ -65,7 +66,12 @@ const stepTo = (letter: number, last: number): number => {
   return step + ((step >> 31) & ALPHABET)
 }
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
-const filterIndex = (key: number): number => (key ^ (key >> FILTER_BITS)) & ((1 << FILTER_BITS) - 1)
+const filterBit = (key: number): number => (key ^ (key >> FILTER_BITS)) & ((1 << FILTER_BITS) - 1)
+
+function mayBeSeed(filter: Int32Array, key: number): boolean {
+  const bit = filterBit(key)
+  return (((filter[bit >> 5] as number) >> (bit & 31)) & 1) === 1
+}
 
 /** A part of a canary that grows. */
 type Run = { at: number; letter: number; letters: number; start: number; sighting: Sighting | undefined }
@@ -112,7 +118,7 @@ export class Sightings {
 
 /** Follows the letters of one reading of a text: as it stands, or what is behind an encoding. */
 export class Track {
-  readonly #filter: Uint8Array
+  readonly #filter: Int32Array
   readonly #seeds: Seeds
   readonly #sightings: Sightings
   readonly #runs: (Run | undefined)[] = []
@@ -137,7 +143,7 @@ export class Track {
     this.#end = at + 1
     this.#letters++
     this.#row++
-    if (this.#filter[filterIndex(this.#key)] === 1) this.#sow(this.#key, at)
+    if (mayBeSeed(this.#filter, this.#key)) this.#sow(this.#key, at)
   }
 
   /** As `add` for the plain letters from `from` on, which are most of most texts. @returns where they end */
@@ -154,7 +160,7 @@ export class Track {
       if (letter < 0) break
       key = withStep(key, stepTo(letter, last))
       last = letter
-      if (filter[filterIndex(key)] === 0) continue
+      if (!mayBeSeed(filter, key)) continue
       this.#letters = lettersBefore + at + 1
       this.#row = rowBefore + at + 1
       this.#sow(key, at)
