@@ -7,7 +7,7 @@ import type { Guards } from '../guards/guards.ts'
 import { atOnce, createPacer, paced } from '../guards/pacer.ts'
 import type { ArmedDetector, GuardHit } from '../guards/redaction.ts'
 import { Channel, type ChannelRules } from '../guards/stream/channel.ts'
-import { ASK_EVERY_MS, createOutputGuard, type OutputGuard } from '../guards/stream/output-guard.ts'
+import { createOutputGuard, type OutputGuard } from '../guards/stream/output-guard.ts'
 import type { TextFormat } from '../guards/stream/text-view.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { ChatPart } from '../providers/provider.ts'
@@ -105,13 +105,20 @@ function createQuietWatch(guard: OutputGuard, clock: Clock) {
   let failure: { error: unknown } | undefined
 
   function watch(): void {
-    if (send && !timer && guard.isBehind) timer = clock.after(ASK_EVERY_MS, catchUp)
+    if (!send || timer) return
+    const dueInMs = guard.dueInMs
+    if (dueInMs !== undefined) timer = clock.after(dueInMs, catchUp)
   }
 
   function catchUp(): void {
     timer = undefined
     // Whoever passes parts on now asks by itself, and watches again.
     if (isPassing) return
+    // Parts that have come meanwhile were asked about: what waits has not waited as long.
+    if (guard.dueInMs !== 0) {
+      watch()
+      return
+    }
     try {
       const parts = atOnce(guard.catchingUp())
       if (parts.length > 0) send?.(parts)

@@ -87,12 +87,17 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
+  /** How long what has come since may wait for more of it; 0 where nothing tells the time. */
+  get dueInMs(): number {
+    const { ms = 0, clock } = this.#pace
+    return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
+  }
+
   /** It is time to ask detectors about what has come. */
   get isDue(): boolean {
-    const { chars, ms = 0, clock } = this.#pace
     // The first words of a channel are waited for.
-    if (this.#settledTo === 0 || this.#end - this.#askedTo >= chars) return true
-    return clock !== undefined && clock.monotonic() - this.#askedAtMs >= ms
+    if (this.#settledTo === 0 || this.#end - this.#askedTo >= this.#pace.chars) return true
+    return this.#pace.clock !== undefined && this.dueInMs === 0
   }
 
   /** Settles what no more text can change, when it is time to. @throws OutputBlocked */

@@ -37,8 +37,8 @@ export type OutputGuard = {
    * until it has come to its end.
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
-  /** Some text has come since detectors were asked, and waits only for more of it. */
-  readonly isBehind: boolean
+  /** How long text that has come since detectors were asked may wait for more of it; undefined when there is none. */
+  readonly dueInMs: number | undefined
   /** As `passing`, of no more parts: what may leave of those that have come, once detectors were asked about all of them. */
   catchingUp(): Generator<void, readonly ChatPart[]>
   /** The rest, for an answer that breaks; the `end` of one that does not brings it out by itself. @throws OutputBlocked */
@@ -63,7 +63,7 @@ export const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 // guards). What comes out in steps this short still flows for the eye. The first words of a channel do not wait.
 const ASK_EVERY_CHARS = 2_048
 /** When nothing comes for so long, they are asked about what has come. */
-export const ASK_EVERY_MS = 80
+const ASK_EVERY_MS = 80
 
 type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 
@@ -107,8 +107,12 @@ class PartGuard implements OutputGuard {
     return this.#guarded(this.#passing(parts))
   }
 
-  get isBehind(): boolean {
-    return this.#channels().some((channel) => channel.isBehind)
+  get dueInMs(): number | undefined {
+    let least: number | undefined
+    for (const channel of this.#channels()) {
+      if (channel.isBehind) least = Math.min(least ?? channel.dueInMs, channel.dueInMs)
+    }
+    return least
   }
 
   catchingUp(): Generator<void, readonly ChatPart[]> {

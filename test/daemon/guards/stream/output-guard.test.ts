@@ -348,16 +348,20 @@ test('with a clock, detectors are asked about the first words at once, then abou
 })
 
 test('when no more comes, what waits to be looked at with more can be asked for; what may become a finding stays', () => {
-  const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock: createFakeClock() })
+  const clock = createFakeClock()
+  const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock })
   guard.pass([text('One ')])
-  expect(guard.isBehind).toBe(false)
+  expect(guard.dueInMs).toBeUndefined()
+  clock.advance(30)
   expect(guard.pass([text('two 12')])).toEqual([])
-  expect(guard.isBehind).toBe(true)
+  expect(guard.dueInMs).toBe(50)
+  clock.advance(60)
+  expect(guard.dueInMs).toBe(0)
   expect(atOnce(guard.catchingUp())).toEqual([text('two ')])
-  expect(guard.isBehind).toBe(false)
+  expect(guard.dueInMs).toBeUndefined()
   expect(atOnce(guard.catchingUp())).toEqual([])
   expect(guard.pass([text('34'), END])).toEqual([text('[DIGITS]'), END])
-  expect(guard.isBehind).toBe(false)
+  expect(guard.dueInMs).toBeUndefined()
 })
 
 const toCounts = (hits: readonly { type: string; count: number }[]) =>
