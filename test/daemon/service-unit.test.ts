@@ -48,7 +48,7 @@ const REQUIRED: Record<string, Record<string, string[]>> = {
     RestrictRealtime: ['yes'],
     RestrictSUIDSGID: ['yes'],
     SystemCallArchitectures: ['native'],
-    SystemCallFilter: ['@system-service', '~@privileged @resources'],
+    SystemCallFilter: ['@system-service', '~@privileged @resources', 'setpriority'],
     MemoryDenyWriteExecute: ['no'],
   },
   Install: { WantedBy: ['multi-user.target'] },

@@ -9,12 +9,24 @@ import type { ProcessMessage, ProcessOptions, WorkerMessage, WorkerTask } from '
 
 const { worker: file, heapMb, growthBytes } = JSON.parse(process.argv[2] ?? '') as ProcessOptions
 
-// Files can wait, chats cannot. On Linux each thread has a priority of its own, which those that it starts inherit; the threads
-// that compile and collect garbage run already.
 const LOWEST_PRIORITY = 19
-if (process.platform === 'linux') {
-  for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), LOWEST_PRIORITY)
-} else setPriority(LOWEST_PRIORITY)
+
+/**
+ * Files can wait, chats cannot. On Linux each thread has a priority of its own, which those that it starts inherit; the threads
+ * that compile and collect garbage run already. Where a sandbox forbids it, files are read all the same.
+ */
+function lowerPriority(): void {
+  const threads = process.platform === 'linux' ? readdirSync('/proc/self/task').map(Number) : [process.pid]
+  for (const thread of threads) {
+    try {
+      setPriority(thread, LOWEST_PRIORITY)
+    } catch {
+      // Forbidden, or the thread has just ended.
+    }
+  }
+}
+
+lowerPriority()
 
 // Ctrl-C and service managers signal every process at once. What is being read then still belongs to a request that is served.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

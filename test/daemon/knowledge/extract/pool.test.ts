@@ -4,6 +4,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import type { FileToRead, ProcessOptions } from '../../../../src/daemon/knowledge/extract/messages.ts'
 import {
@@ -59,6 +60,20 @@ const processOf = async () => (await read(file('ok'))).title
 test('one process reads one file after the other', async () => {
   start()
   expect(await processOf()).toBe(await processOf())
+})
+
+test('files are read where a sandbox forbids to change priorities', async () => {
+  const program = `
+    import os from 'node:os'
+    import { syncBuiltinESMExports } from 'node:module'
+    os.setPriority = () => { throw new Error('EPERM') }
+    syncBuiltinESMExports()
+    await import(${JSON.stringify(extractionProgram().href)})`
+  const path = join(tmpdir(), 'sandboxed.mjs')
+  await writeFile(path, program)
+  start({ program: pathToFileURL(path) })
+  expect(Number(await processOf())).toBeGreaterThan(0)
+  await rm(path)
 })
 
 test('any number of files may wait, and each gets its own answer', async () => {
