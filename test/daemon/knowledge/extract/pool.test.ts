@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -173,10 +173,13 @@ test('a process ends when the daemon is gone, even while it reads', async () => 
     serialization: 'advanced',
   })
   const exited = once(reader, 'exit')
-  await once(server, 'connection')
+  const [socket] = (await once(server, 'connection')) as [Socket]
+  // A socket that nobody reads does not notice its end.
+  const ended = once(socket.resume(), 'close')
   // This is all that a process notices when the daemon is killed.
   reader.disconnect()
   expect(await exited).toEqual([null, 'SIGKILL'])
+  await ended
   server.close()
 })
 
