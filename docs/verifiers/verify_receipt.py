@@ -104,8 +104,8 @@ def check_receipt(receipt, keys):
     check(sha256(canonical(receipt).encode()).hex() == entry["payload_hash"], "the contents are not those of payload_hash")
     texts = ["aigw-entry-v1"] + [str(count(entry[name])) if name == "seq" else entry[name] for name in covered]
     fields = b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in texts)
-    check(sha256(fields).hex() == entry["entry_hash"], "entry_hash is wrong")
-    leaf = sha256(b"\x00" + bytes.fromhex(entry["entry_hash"]))
+    leaf = sha256(b"\x00" + fields)
+    check(leaf.hex() == entry["entry_hash"], "entry_hash is wrong")
     size = count(proof["tree_size"])
     root = root_of(leaf, count(proof["leaf_index"]), size, [bytes.fromhex(node) for node in proof["path"]])
     check(root.hex() == proof["root"], "the path does not lead to the root")
@@ -116,7 +116,7 @@ def check_receipt(receipt, keys):
     return "the receipt of %s, entry %d of %s, signed by %s" % (entry["id"], entry["seq"], entry["chain"], signer)
 
 def check_proof(proof, notes, keys):
-    leaf, index = sha256(b"\x00" + bytes.fromhex(proof["entry_hash"])), count(proof["index"])
+    leaf, index = bytes.fromhex(proof["entry_hash"]), count(proof["index"])
     size = count(proof["size"])
     root = root_of(leaf, index, size, [bytes.fromhex(node) for node in proof["path"]])
     head = [str(size), base64.b64encode(root).decode()]

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
-import { leafHash, rootOfInclusion } from '../../shared/evidence/merkle.ts'
+import { rootOfInclusion } from '../../shared/evidence/merkle.ts'
 import { StructuredError } from '../../shared/wire/common.ts'
 import {
   CheckpointsResponse,
@@ -134,13 +134,11 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
         const [row] = await readChain(db, tenantId, chain, { from: index, limit: 1 })
         if (row?.seq !== index) throw broken(chain)
         const path = await provenOf(chain, proveInclusion(db, tenantId, chain, index, size))
-        const leaf = leafHash(row.entry_hash)
-        const root = rootOfInclusion(leaf, index, size, path)
+        const root = rootOfInclusion(Buffer.from(row.entry_hash, 'hex'), index, size, path)
         if (!root) throw broken(chain)
         return reply(200, {
           ...{ chain, index, size },
           entry_hash: row.entry_hash,
-          leaf_hash: toHex(leaf),
           path: path.map(toHex),
           root: toHex(root),
         } satisfies z.input<typeof InclusionProofResponse>)

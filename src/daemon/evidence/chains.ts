@@ -1,6 +1,5 @@
-import { commitText } from '../../shared/evidence/commit.ts'
+import { commitText, rootOfEntries } from '../../shared/evidence/commit.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../shared/evidence/entry.ts'
-import { rootOfEntries } from '../../shared/evidence/merkle.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import type { EvidenceCommitRow, EvidenceEntryRow } from '../db/tables.ts'
@@ -53,8 +52,8 @@ export function signCommit(
   signer: Signer,
   nowMs: number,
 ): EvidenceCommitRow {
-  const hashes = entries.map(({ entry_hash }) => entry_hash)
-  const row = { id, signer: signer.name, tree_size: entries.length, root: rootOfEntries(hashes) }
+  const leaves = entries.map(({ entry_hash }) => entry_hash).join('')
+  const row = { id, signer: signer.name, tree_size: entries.length, root: rootOfEntries(leaves) }
   return {
     id,
     created_at: isoTime(nowMs),
@@ -62,7 +61,7 @@ export function signCommit(
     signer: signer.name,
     tree_size: row.tree_size,
     root: row.root,
-    leaves: hashes.join(''),
+    leaves,
     signature: signer.sign(commitText(row)).toString('base64'),
   }
 }

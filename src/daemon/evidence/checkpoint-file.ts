@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { logId } from '../../shared/evidence/entry.ts'
 import { Frontier } from '../../shared/evidence/frontier.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
-import { leafHash } from '../../shared/evidence/merkle.ts'
+import { HASH_BYTES } from '../../shared/evidence/merkle.ts'
 import { type Checkpoint, NoteError, parseCheckpoint, verifyNote } from '../../shared/evidence/note.ts'
 import type { Db } from '../db/database.ts'
 import type { EvidenceCheckpointRow } from '../db/tables.ts'
@@ -117,8 +117,10 @@ async function firstLost(
     while (tree.size < checkpoint.size) {
       const [from, to] = [tree.size, Math.min(checkpoint.size, tree.size + ENTRIES_PER_READ)]
       const hashes = await readHashes(db, tenant_id, chain, { from, to })
-      if (hashes.length !== to - from) return lost(`the store lacks some of its entries ${from} to ${to - 1}`)
-      for (const hash of hashes) tree.append(leafHash(hash))
+      if (hashes.length !== (to - from) * HASH_BYTES) {
+        return lost(`the store lacks some of its entries ${from} to ${to - 1}`)
+      }
+      tree.append(hashes)
       await rest()
       signal?.throwIfAborted()
     }

@@ -1,7 +1,7 @@
 import { logId } from '../../shared/evidence/entry.ts'
 import type { Frontier } from '../../shared/evidence/frontier.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
-import { leafHash } from '../../shared/evidence/merkle.ts'
+import { HASH_BYTES } from '../../shared/evidence/merkle.ts'
 import { chainOrigin, checkpointText, NoteError, signedNote } from '../../shared/evidence/note.ts'
 import { EVIDENCE_CHECKPOINT } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
@@ -203,13 +203,13 @@ async function growTree(
     const end = tree.size < checkpointed ? checkpointed : size
     const [from, to] = [tree.size, Math.min(end, tree.size + ENTRIES_PER_READ)]
     const hashes = await readHashes(db, tenant_id, chain, { from, to })
-    if (hashes.length !== to - from) throw new DamagedChainError(`it lacks some of its entries ${from} to ${to - 1}`)
-    for (const entry_hash of hashes) {
-      tree.append(leafHash(entry_hash), (bits, node_index, root) => {
-        if (bits % BITS_PER_LEVEL !== 0) return
-        nodes.push({ tenant_id, chain, level: bits / BITS_PER_LEVEL, node_index, hash: root.toString('hex') })
-      })
+    if (hashes.length !== (to - from) * HASH_BYTES) {
+      throw new DamagedChainError(`it lacks some of its entries ${from} to ${to - 1}`)
     }
+    tree.append(hashes, (bits, node_index, root) => {
+      if (bits % BITS_PER_LEVEL !== 0) return
+      nodes.push({ tenant_id, chain, level: bits / BITS_PER_LEVEL, node_index, hash: root.toString('hex') })
+    })
     compareWithLast()
     await rest()
   }

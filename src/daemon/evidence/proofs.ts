@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { Frontier } from '../../shared/evidence/frontier.ts'
-import { leafHash, treeRoot } from '../../shared/evidence/merkle.ts'
+import { HASH_BYTES, treeRoot } from '../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../shared/evidence/subtrees.ts'
 import type { Db } from '../db/database.ts'
 
@@ -46,7 +46,8 @@ export async function frontierOf(db: Db, tenantId: string, chain: string, size: 
 
 /** Reads at most 256 rows for each subtree, where nodes are stored already. */
 function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
-  async function nodes(level: number, from: number, count: number): Promise<Buffer[]> {
+  /** Roots of subtrees, one behind the other. */
+  async function nodes(level: number, from: number, count: number): Promise<Buffer> {
     if (level === 0) return leaves(from, count)
     const rows = await db
       .selectFrom('evidence_nodes')
@@ -62,13 +63,15 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
     for (let index = from; index < from + count; index++) {
       found.push(stored.get(index) ?? treeRoot(await nodes(level - 1, index * CHILDREN, CHILDREN)))
     }
-    return found
+    return Buffer.concat(found)
   }
 
-  async function leaves(from: number, count: number): Promise<Buffer[]> {
+  async function leaves(from: number, count: number): Promise<Buffer> {
     const hashes = await readHashes(db, tenantId, chain, { from, to: from + count })
-    if (hashes.length < count) throw new RangeError(`the chain has no entries ${from} to ${from + count - 1}`)
-    return hashes.map(leafHash)
+    if (hashes.length < count * HASH_BYTES) {
+      throw new RangeError(`the chain has no entries ${from} to ${from + count - 1}`)
+    }
+    return hashes
   }
 
   return async (level, index) => {
@@ -78,13 +81,13 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
   }
 }
 
-/** The hashes of the entries from `from` to before `to`; fewer at the end of the chain. */
+/** The hashes of the entries from `from` to before `to`, 32 bytes each; fewer at the end of the chain, and where one is none. */
 export async function readHashes(
   db: Db,
   tenantId: string,
   chain: string,
   { from, to }: { from: number; to: number },
-): Promise<string[]> {
+): Promise<Buffer> {
   // One text: a row for each hash would cost several times what is done with it.
   const { joined } = await db
     .selectFrom('evidence_entries')
@@ -94,5 +97,5 @@ export async function readHashes(
     .where('seq', '>=', from)
     .where('seq', '<', to)
     .executeTakeFirstOrThrow()
-  return joined?.match(/.{64}/g) ?? []
+  return Buffer.from(joined ?? '', 'hex')
 }

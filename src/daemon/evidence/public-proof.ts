@@ -1,7 +1,7 @@
 import { commitProblem } from '../../shared/evidence/commit.ts'
 import { entryHash, logId, payloadHash } from '../../shared/evidence/entry.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
-import { inclusionPath, leafHash, rootOfInclusion } from '../../shared/evidence/merkle.ts'
+import { inclusionPath, rootOfInclusion } from '../../shared/evidence/merkle.ts'
 import { commitOrigin, NoteError, verifyNote } from '../../shared/evidence/note.ts'
 import type { PublicProof } from '../../shared/wire/evidence.ts'
 import type { Db } from '../db/database.ts'
@@ -57,9 +57,9 @@ async function inCommit(
 ): Promise<PublicProof['layer2']> {
   const commit = await findCommit(db, commit_id)
   const holds = commit && commitProblem(commit, keys) === undefined && commit.leaves[leaf_index] === entry_hash
-  const path = holds ? inclusionPath(commit.leaves.map(leafHash), leaf_index) : []
+  const path = holds ? inclusionPath(commit.leaves.map(toBytes), leaf_index) : []
   return {
-    leaf_hash: leafHash(entry_hash).toString('hex'),
+    leaf_hash: entry_hash,
     leaf_index,
     merkle_root: commit?.root ?? null,
     tree_size: commit?.tree_size ?? null,
@@ -86,7 +86,7 @@ async function inLog(
   const path = isSigned(checkpoint, keys) ? await pathTo(db, entry, checkpoint) : undefined
   return {
     log_index: seq,
-    uuid: logId(tenant_id, chain) + leafHash(entry_hash).toString('hex'),
+    uuid: logId(tenant_id, chain) + entry_hash,
     integrated_time: created_at,
     tree_size,
     root,
@@ -119,7 +119,7 @@ async function pathTo(
 ): Promise<Buffer[] | undefined> {
   try {
     const path = await proveInclusion(db, tenant_id, chain, seq, tree_size)
-    return rootOfInclusion(leafHash(entry_hash), seq, tree_size, path)?.toString('hex') === root ? path : undefined
+    return rootOfInclusion(toBytes(entry_hash), seq, tree_size, path)?.toString('hex') === root ? path : undefined
   } catch (error) {
     // Entries that the checkpoint covers are gone.
     if (error instanceof RangeError) return undefined
@@ -138,4 +138,5 @@ const PENDING: PublicProof['layer3'] = {
   state: 'pending',
 }
 
+const toBytes = (hash: string): Buffer => Buffer.from(hash, 'hex')
 const toHex = (hash: Buffer): string => hash.toString('hex')

@@ -2,7 +2,6 @@ import { type CommitRow, checkCommitSignature, treeProblem } from './commit.ts'
 import { CHANGES_CHAIN, type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
 import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
-import { leafHash } from './merkle.ts'
 import type { Checkpoint } from './note.ts'
 
 /** An entry as it is stored. `payload` is null once it was expunged; its hash stays. */
@@ -102,7 +101,7 @@ export class ChainCheck {
     const walked = this.#walked
     if (row.payload === null) walked.expunged += 1
     walked.head = row.entry_hash
-    walked.tree.append(leafHash(row.entry_hash))
+    walked.tree.append(Buffer.from(row.entry_hash, 'hex'))
     this.#compareRoots()
     const most = this.#signaturesAtOnce
     return this.#signaturesWaiting < most ? undefined : this.#signaturesDownTo(most / 2)

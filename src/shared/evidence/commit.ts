@@ -1,6 +1,6 @@
 import { HASH_PATTERN } from './entry.ts'
 import { checkSignature, isSignedBy, type PublishedKey } from './keys.ts'
-import { leafHash, treeRoot } from './merkle.ts'
+import { treeRoot } from './merkle.ts'
 import { checkpointText, commitOrigin, decodeBase64 } from './note.ts'
 
 /** The entries of one commit under one signature (docs/evidence.md, Commits). */
@@ -31,6 +31,9 @@ export const commitText = ({
     root: Buffer.from(root, 'hex').toString('base64'),
   })
 
+/** The root over entries whose hashes in hex these are, one behind the other; hex. */
+export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
+
 /** What is wrong with a commit as a whole: its number of leaves, its root or its signature. Undefined for a good one. */
 export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
   treeProblem(commit) ?? signatureProblem(commit, keys)
@@ -39,7 +42,7 @@ export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]):
 export function treeProblem({ leaves, tree_size: size, root }: CommitRow): string | undefined {
   if (leaves.length !== size) return `names ${size} entries and holds ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'holds what is not a hash'
-  return treeRoot(leaves.map(leafHash)).toString('hex') === root ? undefined : 'has another root than its entries'
+  return rootOfEntries(leaves.join('')) === root ? undefined : 'has another root than its entries'
 }
 
 type Signed = Omit<CommitRow, 'leaves'>

@@ -32,11 +32,16 @@ export function netstrings(texts: readonly string[]): string {
 /** SHA-256 of a payload, hex. The payload is canonical JSON already (RFC 8785). */
 export const payloadHash = (canonicalJson: string): string => hash('sha256', canonicalJson, 'hex')
 
-/** The hash that chains an entry to the one before it, hex. `prevHash` is GENESIS_HASH for the first one. */
+/** What stands for texts in a tree: the hash of a leaf (RFC 6962, section 2.1) that holds their netstrings, hex. */
+export const leafHash = (texts: readonly string[]): string => hash('sha256', `\0${netstrings(texts)}`, 'hex')
+
+/**
+ * The hash that chains an entry to the one before it and is its leaf in every tree, hex. `prevHash` is GENESIS_HASH for the
+ * first one.
+ */
 export function entryHash(fields: EntryFields, prevHash: string, payloadHash: string): string {
   const { tenant_id, chain, seq, id, created_at } = fields
-  const covered = ['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash]
-  return hash('sha256', netstrings(covered), 'hex')
+  return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
 }
 
 /** What a published checkpoint calls a chain, 32 hex. Whoever guesses tenant and chain can tell that it is theirs. */

@@ -1,17 +1,16 @@
-import { hash } from 'node:crypto'
-import { netstrings } from './entry.ts'
-import { leafHash, treeRoot } from './merkle.ts'
+import { leafHash } from './entry.ts'
+import { treeRoot } from './merkle.ts'
 
 /** A chain as an export holds it. `head` is the hash of its last entry, `root` that of its tree; both hex. */
 export type ExportedChain = { chain: string; size: number; head: string; root: string }
 
 /** The root of an export: RFC 6962 over its chains in their order (docs/evidence.md, Exports). */
-export const exportRoot = (chains: readonly ExportedChain[]): Buffer =>
-  treeRoot(
-    chains.map(({ chain, size, head, root }) =>
-      leafHash(hash('sha256', netstrings(['aigw-export-v1', chain, String(size), head, root]), 'hex')),
-    ),
+export const exportRoot = (chains: readonly ExportedChain[]): Buffer => {
+  const leaves = chains.map(({ chain, size, head, root }) =>
+    leafHash(['aigw-export-v1', chain, String(size), head, root]),
   )
+  return treeRoot(Buffer.from(leaves.join(''), 'hex'))
+}
 
 /** What the signed text of an export is called; it names the manifest that it stands for. */
 export const exportOrigin = (name: string, manifestSha256: string): string => `${name}/exports/${manifestSha256}`

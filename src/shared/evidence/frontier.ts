@@ -1,6 +1,9 @@
-import { nodeHash, treeRoot } from './merkle.ts'
+import { HASH_BYTES, nodeHash, treeRoot } from './merkle.ts'
 
-/** Told of each complete subtree of 2^level leaves, `level` ≥ 1, when its last leaf comes. */
+/** The smallest subtrees that anybody is told of: 2^8 leaves. */
+const TOLD_LEVEL = 8
+
+/** Told of each complete subtree of 2^level leaves, `level` ≥ 8, when its last leaf comes. */
 export type OnSubtree = (level: number, index: number, root: Buffer) => void
 
 /** A tree that only grows, kept as the roots of its complete subtrees: one for each bit that is set in its size. */
@@ -28,24 +31,44 @@ export class Frontier {
     return new Frontier(this.#size, this.#roots)
   }
 
-  append(leaf: Buffer, completed?: OnSubtree): void {
-    let root = leaf
+  /** Leaves one behind the other, 32 bytes each, which must not change any more. */
+  append(leaves: Buffer, completed?: OnSubtree): void {
+    for (let from = 0; from < leaves.length; ) {
+      const level = this.#levelThatFits((leaves.length - from) / HASH_BYTES)
+      const to = from + HASH_BYTES * 2 ** level
+      const own = leaves.subarray(from, to)
+      this.#appendSubtree(level, level === 0 ? own : treeRoot(own), completed)
+      from = to
+    }
+  }
+
+  /** Of the largest subtree that begins here, has no more leaves than this, and is none that contains one to be told of. */
+  #levelThatFits(leaves: number): number {
     let level = 0
-    // Each one bit at the end of the size is a subtree as large as the one at hand.
-    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
+    while (level < TOLD_LEVEL && 2 ** (level + 1) <= leaves && this.#size % 2 ** (level + 1) === 0) level += 1
+    return level
+  }
+
+  #appendSubtree(ownLevel: number, ownRoot: Buffer, completed?: OnSubtree): void {
+    let [level, root] = [ownLevel, ownRoot]
+    let index = this.#size / 2 ** level
+    if (level >= TOLD_LEVEL) completed?.(level, index, root)
+    // Beside each subtree at an odd place stands one as large as itself.
+    while (index % 2 === 1) {
       root = nodeHash(this.#roots.pop()!, root)
       level += 1
-      completed?.(level, (rest - 1) / 2, root)
+      index = (index - 1) / 2
+      if (level >= TOLD_LEVEL) completed?.(level, index, root)
     }
     this.#roots.push(root)
-    this.#size += 1
+    this.#size += 2 ** ownLevel
   }
 
   /** RFC 6962 root over all leaves so far. */
   root(): Buffer {
     const roots = this.#roots
     let root = roots.at(-1)
-    if (root === undefined) return treeRoot([])
+    if (root === undefined) return treeRoot(Buffer.alloc(0))
     for (let at = roots.length - 2; at >= 0; at -= 1) root = nodeHash(roots[at]!, root)
     return root
   }

@@ -2,36 +2,35 @@ import { hash } from 'node:crypto'
 
 // RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes go beyond 2^31, so there are no bit operations on them.
 
-// One buffer each, used again: nothing awaits between filling and hashing.
-const leafInput = Buffer.alloc(33, 0)
-const nodeInput = Buffer.alloc(65, 1)
+/** Bytes of a hash. Many of them are often one Buffer, one behind the other: objects would cost more than the hashing. */
+export const HASH_BYTES = 32
 
-const sha256 = (bytes: Buffer | string): Buffer => Buffer.from(hash('sha256', bytes, 'hex'), 'hex')
-
-/** The leaf of an entry: SHA-256 of a zero byte and the 32 bytes of its hash. */
-export function leafHash(entryHashHex: string): Buffer {
-  fillLeaf(entryHashHex)
-  return sha256(leafInput)
-}
-
-function fillLeaf(entryHashHex: string): void {
-  if (leafInput.write(entryHashHex, 1, 'hex') !== 32 || entryHashHex.length !== 64) {
-    throw new TypeError('an entry hash is 64 hex digits')
-  }
-}
+// Used again: nothing awaits between filling and hashing.
+const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
 /** The node over two others: SHA-256 of a one byte and both hashes. */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
   left.copy(nodeInput, 1)
-  right.copy(nodeInput, 33)
-  return sha256(nodeInput)
+  right.copy(nodeInput, 1 + HASH_BYTES)
+  return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
 }
 
-/** The root over these leaves. A node without a neighbour moves up as it is; without leaves it is SHA-256 of nothing. */
-export function treeRoot(leaves: readonly Buffer[]): Buffer {
-  let level = leaves
-  while (level.length > 1) level = parents(level)
-  return level[0] ?? sha256('')
+/** The root over these leaves, one behind the other. A node without a neighbour moves up as it is; no leaves: SHA-256 of nothing. */
+export function treeRoot(leaves: Buffer): Buffer {
+  if (leaves.length === 0) return Buffer.from(hash('sha256', '', 'hex'), 'hex')
+  const level = Buffer.from(leaves)
+  for (let size = leaves.length / HASH_BYTES; size > 1; size = Math.ceil(size / 2)) {
+    for (let at = 0; at < size; at += 2) {
+      const [from, to] = [at * HASH_BYTES, (at / 2) * HASH_BYTES]
+      if (at + 1 === size) level.copy(level, to, from, from + HASH_BYTES)
+      else {
+        level.copy(nodeInput, 1, from, from + 2 * HASH_BYTES)
+        // `binary`, one character for each byte, is the cheapest way from one call to the next.
+        level.write(hash('sha256', nodeInput, 'binary'), to, 'binary')
+      }
+    }
+  }
+  return level.subarray(0, HASH_BYTES)
 }
 
 const parents = (level: readonly Buffer[]): Buffer[] => {
@@ -41,30 +40,6 @@ const parents = (level: readonly Buffer[]): Buffer[] => {
     above.push(right === undefined ? left : nodeHash(left, right))
   }
   return above
-}
-
-/**
- * The root over entries, by their hashes; all of it in hex. As `treeRoot` of their leaves, for whoever signs commits: one
- * Buffer for the whole tree, where objects for each hash would cost a request more than the hashing. `binary` texts, one
- * character for each byte, are the cheapest way from one call to the next.
- */
-export function rootOfEntries(entryHashes: readonly string[]): string {
-  if (entryHashes.length === 0) return hash('sha256', '', 'hex')
-  const level = Buffer.allocUnsafe(32 * entryHashes.length)
-  for (const [at, entryHash] of entryHashes.entries()) {
-    fillLeaf(entryHash)
-    level.write(hash('sha256', leafInput, 'binary'), 32 * at, 'binary')
-  }
-  for (let size = entryHashes.length; size > 1; size = Math.ceil(size / 2)) {
-    for (let at = 0; at < size; at += 2) {
-      if (at + 1 === size) level.copy(level, 16 * at, 32 * at, 32 * at + 32)
-      else {
-        level.copy(nodeInput, 1, 32 * at, 32 * at + 64)
-        level.write(hash('sha256', nodeInput, 'binary'), 16 * at, 'binary')
-      }
-    }
-  }
-  return level.toString('hex', 0, 32)
 }
 
 /** What proves that the leaf at `index` is one of these: the neighbours on the way up. Throws RangeError for no such leaf. */
@@ -107,6 +82,8 @@ export function rootOfInclusion(
 
 const isSize = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
 
+const NOTHING = Buffer.alloc(0)
+
 export type ConsistencyClaim = {
   oldSize: number
   oldRoot: Buffer
@@ -121,7 +98,7 @@ export type ConsistencyClaim = {
  */
 export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: ConsistencyClaim): boolean {
   if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) return false
-  if (oldSize === 0) return path.length === 0 && oldRoot.equals(treeRoot([]))
+  if (oldSize === 0) return path.length === 0 && oldRoot.equals(treeRoot(NOTHING))
   if (oldSize === newSize) return path.length === 0 && oldRoot.equals(newRoot)
   let [at, last] = [oldSize - 1, newSize - 1]
   while (at % 2 === 1) [at, last] = [half(at), half(last)]

@@ -2,7 +2,7 @@ import { toCanonicalJson } from '../canonical-json.ts'
 import { type CommitRow, signatureProblem } from './commit.ts'
 import { type EntryFields, entryHash, HASH_PATTERN, payloadHash } from './entry.ts'
 import { isObject, type PublishedKey } from './keys.ts'
-import { inclusionPath, leafHash, rootOfInclusion } from './merkle.ts'
+import { inclusionPath, rootOfInclusion } from './merkle.ts'
 import { commitOrigin } from './note.ts'
 
 /** An entry with its hashes, and where it stands in the tree of its commit. */
@@ -26,7 +26,7 @@ export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow
   const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
   if (taken !== undefined) throw new TypeError(`a payload has no member ${taken}`)
   const { tenant_id, chain, seq, id, created_at, prev_hash, payload_hash, entry_hash, leaf_index } = entry
-  const path = inclusionPath(commit.leaves.map(leafHash), leaf_index)
+  const path = inclusionPath(commit.leaves.map(toBytes), leaf_index)
   return {
     ...payload,
     entry: { tenant_id, chain, seq, id, created_at, prev_hash, payload_hash, entry_hash },
@@ -65,14 +65,16 @@ function receiptProblem(receipt: unknown, keys: readonly PublishedKey[]): string
   if (canonical === undefined || canonicalOf(entry) === undefined) return 'it has no canonical JSON'
   if (payloadHash(canonical) !== entry.payload_hash) return 'its contents are not those of its payload_hash'
   if (entryHash(entry, entry.prev_hash, entry.payload_hash) !== entry.entry_hash) return 'its entry_hash is wrong'
-  const path = proof.path.map((node) => Buffer.from(node, 'hex'))
-  const root = rootOfInclusion(leafHash(entry.entry_hash), proof.leaf_index, proof.tree_size, path)
+  const path = proof.path.map(toBytes)
+  const root = rootOfInclusion(toBytes(entry.entry_hash), proof.leaf_index, proof.tree_size, path)
   if (root?.toString('hex') !== proof.root) return 'its path does not lead to the root'
   const id = proof.origin.slice(commitOrigin(signer, '').length)
   if (id === '' || proof.origin !== commitOrigin(signer, id)) return 'its origin is not a commit of the signer'
   const wrong = signatureProblem({ id, kid, signer, tree_size: proof.tree_size, root: proof.root, signature }, keys)
   return wrong === undefined ? undefined : `it ${wrong}`
 }
+
+const toBytes = (hash: string): Buffer => Buffer.from(hash, 'hex')
 
 function canonicalOf(value: object): string | undefined {
   try {

@@ -46,7 +46,7 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
 
 /** The root over the first `size` leaves. */
 export const rootOfSize = async (size: number, read: SubtreeReader): Promise<Buffer> =>
-  size === 0 ? treeRoot([]) : rangeRoot(0, size, read)
+  size === 0 ? treeRoot(Buffer.alloc(0)) : rangeRoot(0, size, read)
 
 /** The root over a range that begins where a complete subtree of its size would. */
 async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise<Buffer> {

@@ -195,7 +195,6 @@ export const InclusionProofResponse = z.object({
   index: z.int(),
   size: z.int(),
   entry_hash: hash(),
-  leaf_hash: hash(),
   path: hashes,
   root: hash(),
 })

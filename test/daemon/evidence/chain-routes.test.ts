@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ChainCheck } from '../../../src/shared/evidence/chain-check.ts'
 import { type ExportedChain, exportRoot } from '../../../src/shared/evidence/export-root.ts'
 import { parseKeySet } from '../../../src/shared/evidence/keys.ts'
-import { leafHash, rootOfInclusion, treeRoot, verifyConsistency } from '../../../src/shared/evidence/merkle.ts'
+import { rootOfInclusion, treeRoot, verifyConsistency } from '../../../src/shared/evidence/merkle.ts'
 import { verifyNote } from '../../../src/shared/evidence/note.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { EVIDENCE_EXPORT_MS } from '../../../src/shared/spec-limits.ts'
@@ -26,6 +26,7 @@ import { addTestTenant, type TestTenant } from '../../tenant-admin.ts'
 const BASE = '/api/external/transparency'
 const MANIFEST = 'cd'.repeat(32)
 const bytes = (hex: string) => Buffer.from(hex, 'hex')
+const rootOf = (leaves: readonly Buffer[]) => treeRoot(Buffer.concat(leaves)).toString('hex')
 
 describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
   const shared = sharedGateway({ engine })
@@ -52,7 +53,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
       ...(await addEntries(tenant.db, tenant.id, chain, entries(4))),
     ]
     await addEntries(tenant.db, tenant.id, 'changes', [{ id: newId(), payload: changePayload() }])
-    return { tenant, chain, rows, leaves: rows.map((row) => leafHash(row.entry_hash)) }
+    return { tenant, chain, rows, leaves: rows.map((row) => bytes(row.entry_hash)) }
   }
 
   test('can be checked from the rows, commits and checkpoints that the routes give', async () => {
@@ -114,14 +115,14 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
         await get(tenant, `proofs/inclusion?chain=${chain}&index=${index}&size=${size}`),
       )
       expect(proof.entry_hash).toBe(rows[index]?.entry_hash)
-      expect(proof.root).toBe(treeRoot(leaves.slice(0, size)).toString('hex'))
+      expect(proof.root).toBe(rootOf(leaves.slice(0, size)))
       const root = rootOfInclusion(leaves[index] ?? bytes(''), index, size, proof.path.map(bytes))
       expect(root?.toString('hex')).toBe(proof.root)
     }
     const { path, from_root, to_root } = ConsistencyProofResponse.strict().parse(
       await get(tenant, `proofs/consistency?chain=${chain}&from=5&to=9`),
     )
-    expect(from_root).toBe(treeRoot(leaves.slice(0, 5)).toString('hex'))
+    expect(from_root).toBe(rootOf(leaves.slice(0, 5)))
     const claim = { oldSize: 5, oldRoot: bytes(from_root), newSize: 9, newRoot: bytes(to_root), path: path.map(bytes) }
     expect(verifyConsistency(claim)).toBe(true)
   })
@@ -204,7 +205,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
 
   test('an export is signed when the store holds what it names, and only then', async () => {
     const { tenant, chain, rows, leaves } = await tenantWithLog()
-    const held = { chain, size: 6, head: rows[5]?.entry_hash ?? '', root: treeRoot(leaves.slice(0, 6)).toString('hex') }
+    const held = { chain, size: 6, head: rows[5]?.entry_hash ?? '', root: rootOf(leaves.slice(0, 6)) }
     const request = { chains: [held], manifest_sha256: MANIFEST, row_count: 6 }
     const signed = SignExportResponse.strict().parse(await post(tenant, 'exports/sign', request))
     expect(verifyNote(signed.note, await keys())).toEqual({
@@ -250,7 +251,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
       exported.push((size: number) => ({
         ...{ chain, size },
         head: rows[size - 1]?.entry_hash ?? '',
-        root: treeRoot(rows.slice(0, size).map((row) => leafHash(row.entry_hash))).toString('hex'),
+        root: rootOf(rows.slice(0, size).map((row) => bytes(row.entry_hash))),
       }))
     }
     const [one, two] = exported as [(size: number) => ExportedChain, (size: number) => ExportedChain]
@@ -288,7 +289,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
   test('an export of a log with a hole is refused', async () => {
     const { tenant, chain, rows, leaves } = await tenantWithLog()
     await tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 4).execute()
-    const held = { chain, size: 9, head: rows[8]?.entry_hash, root: treeRoot(leaves).toString('hex') }
+    const held = { chain, size: 9, head: rows[8]?.entry_hash, root: rootOf(leaves) }
     const request = { chains: [held], manifest_sha256: MANIFEST, row_count: 9 }
     const { status, body } = await tenant.call('POST', `${BASE}/exports/sign`, request)
     expect([status, body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])

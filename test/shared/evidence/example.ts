@@ -1,7 +1,7 @@
 import { toCanonicalJson } from '../../../src/shared/canonical-json.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../../src/shared/evidence/entry.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
-import { inclusionPath, leafHash, treeRoot } from '../../../src/shared/evidence/merkle.ts'
+import { inclusionPath, treeRoot } from '../../../src/shared/evidence/merkle.ts'
 import { chainOrigin } from '../../../src/shared/evidence/note.ts'
 import { toReceipt } from '../../../src/shared/evidence/receipt.ts'
 import { testCommit, testNote, testSigner } from './signer.ts'
@@ -36,8 +36,8 @@ function toEntry(contents: object, seq: number, prev_hash: string) {
   return { ...fields, payload, prev_hash, payload_hash, entry_hash, leaf_index: seq }
 }
 
-const leaves = entries.map((entry) => leafHash(entry.entry_hash))
-const root = treeRoot(leaves)
+const leaves = entries.map((entry) => Buffer.from(entry.entry_hash, 'hex'))
+const root = treeRoot(Buffer.concat(leaves))
 export const exampleCommit = testCommit(
   '65f00000000000000000000c',
   entries.map((entry) => entry.entry_hash),
@@ -63,7 +63,6 @@ export const exampleProof = {
   index: 1,
   size: 3,
   entry_hash: second!.entry_hash,
-  leaf_hash: leaves[1]!.toString('hex'),
   path: inclusionPath(leaves, 1).map((node) => node.toString('hex')),
   root: root.toString('hex'),
 }
@@ -74,7 +73,6 @@ export const exampleValues: Record<string, string> = {
   payload_hash: first!.payload_hash,
   prev_hash: first!.prev_hash,
   entry_hash: first!.entry_hash,
-  leaf_hash: leaves[0]!.toString('hex'),
   'entry_hash of the second': second!.entry_hash,
   'entry_hash of the third': entries[2]!.entry_hash,
   root: root.toString('hex'),

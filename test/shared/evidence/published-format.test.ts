@@ -210,7 +210,7 @@ const CHANGES: [path: string, value: unknown][] = [
 ]
 
 const PROOFS: [what: string, proof: object, note: string][] = [
-  ['another entry', { ...exampleProof, entry_hash: exampleProof.leaf_hash }, exampleCheckpoint],
+  ['another entry', { ...exampleProof, entry_hash: exampleProof.root }, exampleCheckpoint],
   ['another index', { ...exampleProof, index: 2 }, exampleCheckpoint],
   ['an index outside', { ...exampleProof, index: 3 }, exampleCheckpoint],
   ['a shorter path', { ...exampleProof, path: exampleProof.path.slice(1) }, exampleCheckpoint],

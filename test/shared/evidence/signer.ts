@@ -1,7 +1,6 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import { type CommitRow, commitText } from '../../../src/shared/evidence/commit.ts'
+import { type CommitRow, commitText, rootOfEntries } from '../../../src/shared/evidence/commit.ts'
 import { keyIdOf, type PublishedKey } from '../../../src/shared/evidence/keys.ts'
-import { leafHash, treeRoot } from '../../../src/shared/evidence/merkle.ts'
 import { checkpointText, signedNote } from '../../../src/shared/evidence/note.ts'
 
 /** A key that signs, and its public half as it is published. */
@@ -28,7 +27,7 @@ const rawPublicKey = (privateKey: KeyObject): Buffer =>
 
 /** Entry hashes under one signature. */
 export function testCommit(id: string, leaves: readonly string[], { published, sign }: TestSigner): CommitRow {
-  const root = treeRoot(leaves.map(leafHash)).toString('hex')
+  const root = rootOfEntries(leaves.join(''))
   const commit = { id, kid: published.kid, signer: published.name, tree_size: leaves.length, root }
   return { ...commit, leaves, signature: sign(commitText(commit)).toString('base64') }
 }

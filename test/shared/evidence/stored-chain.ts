@@ -2,7 +2,7 @@ import { toCanonicalJson } from '../../../src/shared/canonical-json.ts'
 import type { ChainRow } from '../../../src/shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../../src/shared/evidence/commit.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../../src/shared/evidence/entry.ts'
-import { leafHash, treeRoot } from '../../../src/shared/evidence/merkle.ts'
+import { treeRoot } from '../../../src/shared/evidence/merkle.ts'
 import { type Checkpoint, chainOrigin } from '../../../src/shared/evidence/note.ts'
 import { type TestSigner, testCommit } from './signer.ts'
 
@@ -55,5 +55,5 @@ export function nextRow(
 export const checkpointOf = (rows: readonly ChainRow[]): Checkpoint => ({
   origin: chainOrigin('aigw-test', 'acme', rows[0]?.chain ?? CHAIN),
   size: rows.length,
-  root: treeRoot(rows.map((row) => leafHash(row.entry_hash))).toString('base64'),
+  root: treeRoot(Buffer.from(rows.map((row) => row.entry_hash).join(''), 'hex')).toString('base64'),
 })

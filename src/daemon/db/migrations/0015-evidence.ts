@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { toCanonicalJson } from '../../../shared/canonical-json.ts'
+import { rootOfEntries } from '../../../shared/evidence/commit.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../../shared/evidence/entry.ts'
-import { leafHash, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { newCommitId } from '../../../shared/ids.ts'
 import type { MigrationWithData } from '../migrate.ts'
 
@@ -222,7 +222,7 @@ const unsignedCommit = (id: string, entries: readonly Entry[]) => ({
   kid: '',
   signer: '',
   tree_size: entries.length,
-  root: treeRoot(entries.map(({ entry_hash }) => leafHash(entry_hash))).toString('hex'),
+  root: rootOfEntries(entries.map(({ entry_hash }) => entry_hash).join('')),
   leaves: entries.map(({ entry_hash }) => entry_hash).join(''),
   signature: '',
 })
