@@ -7,14 +7,23 @@ export class UnstorableValueError extends Error {
 
 /**
  * Which statement an engine needs to insert many rows at once; `sql` takes the parameters that `toParameters` makes of the
- * rows and of the same values in the order of the columns: the first is JSON, and one may follow that holds long texts.
+ * rows and of the same values in the order of the columns.
  */
 export type BulkInsert = {
   sql: string
   /** May change the values. */
   toParameters(rows: readonly Record<string, unknown>[], values: unknown[][]): InsertParameters
 }
-export type InsertParameters = readonly [json: string, texts?: Buffer]
+/** The rows as JSON, and what was handed over beside it. */
+export type InsertParameters = readonly [json: string, ...beside: (string | number | null | Buffer)[]]
+
+/** What is special about columns of an insert. */
+export type ColumnTraits = {
+  /** Holds long texts, which may be handed over in a way of their own. */
+  longText?: string | undefined
+  /** Have one value in all rows, which may be handed over once. */
+  common?: readonly string[] | undefined
+}
 
 /**
  * What a failed write means: `row` is a row that will always be refused (a key that exists, a value that does not fit),
@@ -31,9 +40,8 @@ export type Engine = {
   name: 'sqlite' | 'postgres'
   /**
    * @param onConflict the clause for rows that exist: portable SQL, or empty.
-   * @param longText a column of long texts, which may be handed over in a way of their own
    */
-  bulkInsert(table: string, columns: readonly string[], onConflict: string, longText?: string): BulkInsert
+  bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
    * Makes one statement of several that `bulkInsert` made, where that is cheaper than a transaction.
    * @param name tells it from others of the same connection

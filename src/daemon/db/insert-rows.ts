@@ -4,7 +4,7 @@ import { type BulkInsert, type Engine, engineOf, type InsertParameters, Unstorab
 import type { Tables } from './tables.ts'
 
 /** A statement that was made once, and what it was made for. */
-type Prepared = { columns: readonly string[]; onConflict: AnyConflict; insert: BulkInsert }
+type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
 /** By engine and table. A list, because comparing a few names costs far less than joining them to the key of a map. */
 const prepared = new Map<Engine, Map<string, Prepared[]>>()
@@ -29,22 +29,36 @@ export async function insertRows<Table extends keyof Tables>(
   db: Db,
   table: Table,
   rows: readonly Tables[Table][],
-  { onConflict }: { onConflict?: OnConflict<Table> | undefined } = {},
+  options: Pick<TableRows<Table>, 'onConflict' | 'common'> = {},
 ): Promise<number> {
   if (rows.length === 0) return 0
-  const { sql, parameters } = toInsert(engineOf(db), { table, rows, onConflict })
+  const { sql, parameters } = toInsert(engineOf(db), { table, rows, ...options })
   const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(sql, [...parameters]))
   return Number(numAffectedRows)
 }
 
-/** Rows of one table, at least one, and what becomes of those whose key exists. */
+/**
+ * Rows of one table, at least one, and what becomes of those whose key exists. `common` are columns that have one value in
+ * all these rows: the first row speaks for all.
+ */
 export type TableRows<Table extends keyof Tables = keyof Tables> = {
-  [Name in Table]: { table: Name; rows: readonly Tables[Name][]; onConflict?: OnConflict<Name> | undefined }
+  [Name in Table]: {
+    table: Name
+    rows: readonly Tables[Name][]
+    onConflict?: OnConflict<Name> | undefined
+    common?: Columns<Name> | undefined
+  }
 }[Table]
 
 /** The same where it no longer matters which table it is. */
-type AnyConflict = 'ignore' | { replace: readonly string[] } | { addTo: readonly string[] } | undefined
-type AnyRows = { table: string; rows: readonly Record<string, unknown>[]; onConflict?: AnyConflict }
+type Names = readonly string[]
+type AnyConflict = 'ignore' | { replace: Names } | { addTo: Names } | undefined
+type AnyRows = {
+  table: string
+  rows: readonly Record<string, unknown>[]
+  onConflict?: AnyConflict
+  common?: Names | undefined
+}
 
 /** Columns of texts that are long in most rows. */
 const LONG_TEXTS: Readonly<Record<string, string>> = { evidence_entries: 'payload' }
@@ -52,7 +66,7 @@ const LONG_TEXTS: Readonly<Record<string, string>> = { evidence_entries: 'payloa
 /** The statement that inserts these rows and its parameters. @throws UnstorableValueError naming the column */
 export function toInsert(
   engine: Engine,
-  { table, rows, onConflict }: AnyRows,
+  { table, rows, onConflict, common = NONE }: AnyRows,
 ): { sql: string; parameters: InsertParameters } {
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
@@ -62,27 +76,40 @@ export function toInsert(
     const inOrder = isSameList(Object.keys(row), columns)
     values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))
   }
-  const insert = bulkInsert(engine, table, columns, onConflict)
+  const insert = bulkInsert(engine, { table, columns, onConflict, common })
   const parameters = insert.toParameters(rows, values)
-  const [json, texts] = parameters
+  const [json, ...beside] = parameters
   // Escapes in the text show that a value may hold what cannot be stored; only then is every value looked at.
-  // Of half a surrogate pair UTF-8 makes a replacement character.
-  const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || texts?.includes(0) || texts?.includes('\ufffd')
+  const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || beside.some(isSuspectBeside)
   if (isSuspect) for (const row of rows) checkText(table, row)
   return { sql: insert.sql, parameters }
 }
 
-function bulkInsert(engine: Engine, table: string, columns: readonly string[], onConflict: AnyConflict): BulkInsert {
+const NONE: Names = []
+
+/** Of half a surrogate pair UTF-8 makes a replacement character. */
+function isSuspectBeside(value: InsertParameters[number]): boolean {
+  if (typeof value === 'string') return UNSTORABLE.test(value)
+  return Buffer.isBuffer(value) && (value.includes(0) || value.includes('\ufffd'))
+}
+
+type InsertShape = { table: string; columns: Names; onConflict: AnyConflict; common: Names }
+
+function bulkInsert(engine: Engine, { table, columns, onConflict, common }: InsertShape): BulkInsert {
   const ofEngine = prepared.get(engine) ?? new Map<string, Prepared[]>()
   const ofTable = ofEngine.get(table) ?? []
-  const known = ofTable.find((one) => isSameList(one.columns, columns) && isSameConflict(one.onConflict, onConflict))
+  const known = ofTable.find(
+    (one) =>
+      isSameList(one.columns, columns) && isSameConflict(one.onConflict, onConflict) && isSameList(one.common, common),
+  )
   if (known !== undefined) return known.insert
   for (const name of [table, ...columns, ...keyOf(onConflict)]) {
     // Names come from our own row types; this keeps it so.
     if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a name of a table or column`)
   }
-  const insert = engine.bulkInsert(table, columns, conflictClause(table, columns, onConflict), LONG_TEXTS[table])
-  prepared.set(engine, ofEngine.set(table, [...ofTable, { columns, onConflict, insert }]))
+  const clause = conflictClause(table, columns, onConflict)
+  const insert = engine.bulkInsert(table, columns, clause, { longText: LONG_TEXTS[table], common })
+  prepared.set(engine, ofEngine.set(table, [...ofTable, { columns, onConflict, common, insert }]))
   return insert
 }
 
@@ -128,10 +155,12 @@ function checked(table: string, columns: readonly string[], values: unknown[]): 
   return values
 }
 
+// In a pattern with the u flag, a surrogate that is half of a pair is not a character of its own.
+const UNSTORABLE = /[\0\p{Surrogate}]/u
+
 function checkText(table: string, row: Record<string, unknown>): void {
   for (const [column, value] of Object.entries(row)) {
-    // In a pattern with the u flag, a surrogate that is half of a pair is not a character of its own.
-    if (typeof value === 'string' && /[\0\p{Surrogate}]/u.test(value)) {
+    if (typeof value === 'string' && UNSTORABLE.test(value)) {
       throw new UnstorableValueError(`${table}.${column} holds a NUL or half a surrogate pair`)
     }
   }

@@ -33,8 +33,8 @@ export async function insertEach(tx: Db, inserts: readonly TableRows[]): Promise
   for (const insert of inserts) await insertOne(tx, insert)
 }
 
-const insertOne = <Table extends keyof Tables>(tx: Db, { table, rows, onConflict }: TableRows<Table>) =>
-  insertRows<Table>(tx, table, rows, { onConflict })
+const insertOne = <Table extends keyof Tables>(tx: Db, { table, rows, ...options }: TableRows<Table>) =>
+  insertRows<Table>(tx, table, rows, options)
 
 function joinedStatement(db: Db, statements: readonly string[]): Promise<string> {
   const { adapter } = db.getExecutor()

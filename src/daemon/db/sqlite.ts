@@ -9,7 +9,7 @@ import {
   type TransactionSettings,
 } from 'kysely'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
-import type { Engine, InsertParameters } from './engine.ts'
+import type { Engine } from './engine.ts'
 import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-driver.ts'
 
 /** libuv has four threads by default. Three slow reads must leave one for the commit that every request waits for. */
@@ -71,22 +71,33 @@ class SqliteEngineAdapter extends SqliteAdapter {
 
 const sqliteEngine: Engine = {
   name: 'sqlite',
-  bulkInsert(table, columns, onConflict, longText) {
-    const long = longText === undefined ? -1 : columns.indexOf(longText)
+  bulkInsert(table, columns, onConflict, { longText, common = [] } = {}) {
+    const own = columns.filter((column) => !common.includes(column))
+    const long = longText === undefined ? -1 : own.indexOf(longText)
     const values = columns
-      .map((_, position) => {
-        const value = `value->>'$[${position}]'`
+      .map((column) => {
+        if (common.includes(column)) return `?${common.indexOf(column) + (long < 0 ? 2 : 3)}`
+        const position = own.indexOf(column)
+        const value = `value->>p${position}`
         // Where it begins; behind the columns, how long it is.
-        return position === long ? `cast(substr(?2, ${value}, value->>'$[${columns.length}]') as text)` : value
+        return position === long ? `cast(substr(?2, ${value}, value->>p${own.length}) as text)` : value
       })
       .join(', ')
+    // A call with a constant among its arguments has registers of its own, and each of them a copy of the whole row, until
+    // the statement ends: so many that SQLite runs out of the small pieces of memory that a connection has set aside, and every
+    // call locks the allocator that all threads share (measured: a third of its work for a commit). So paths are columns.
+    const paths = Array.from({ length: own.length + 1 }, (_, at) => `'$[${at}]' as p${at}`).join(', ')
     // Without WHERE the parser would take ON CONFLICT for a join condition.
     const conflict = onConflict === '' ? '' : ` where true ${onConflict}`
     return {
       // jsonb_each parses the text once; with json_each every column of every row would parse its row again, which
       // doubles the cost of a row.
-      sql: `insert into ${table} (${columns.join(', ')}) select ${values} from jsonb_each(?1)${conflict}`,
-      toParameters: (_rows, values) => (long < 0 ? [JSON.stringify(values)] : withTextsApart(values, long)),
+      sql: `insert into ${table} (${columns.join(', ')}) select ${values} from (select ${paths}) cross join jsonb_each(?1)${conflict}`,
+      toParameters([first], values) {
+        const once = common.map((column) => first?.[column] as string | number | null)
+        if (common.length > 0) for (const row of values) takeOut(row, columns, common)
+        return long < 0 ? [JSON.stringify(values), ...once] : [...withTextsApart(values, long), ...once]
+      },
     }
   },
   rowList(columns) {
@@ -98,10 +109,10 @@ const sqliteEngine: Engine = {
   joinInserts(name, statements) {
     const columns: string[] = []
     const steps = statements.map((statement, position) => {
-      const parameter = (number: string) => `parameter_${position}_${number}`
-      columns.push(parameter('1'))
-      if (statement.includes('?2')) columns.push(parameter('2'))
-      return `${statement.replace(/\?([12])/g, (_, number: string) => `new.${parameter(number)}`)};`
+      const parameter = (number: number) => `parameter_${position}_${number}`
+      const numbers = (statement.match(PARAMETER) ?? []).map((found) => Number(found.slice(1)))
+      for (let number = 1; number <= Math.max(...numbers); number++) columns.push(parameter(number))
+      return `${statement.replace(PARAMETER, (found) => `new.${parameter(Number(found.slice(1)))}`)};`
     })
     return {
       setUp: [
@@ -123,27 +134,42 @@ const sqliteEngine: Engine = {
   },
 }
 
+/** A numbered parameter in a statement of `bulkInsert`. */
+const PARAMETER = /\?[1-9]\d*/g
+
+/** Leaves only the values of the other columns. */
+function takeOut(row: unknown[], columns: readonly string[], names: readonly string[]): void {
+  let kept = 0
+  for (let at = 0; at < columns.length; at++) {
+    if (!names.includes(columns[at] as string)) row[kept++] = row[at]
+  }
+  row.length = kept
+}
+
 /**
  * The long texts of a column one after another, and in their place in the rows where each begins. As JSON, every quote of a
  * text that is JSON itself would be escaped and unescaped again (measured: 20 µs for an entry of 2 KB).
  */
-function withTextsApart(values: unknown[][], column: number): InsertParameters {
-  // The library binds an empty buffer as NULL, so it never is.
-  let texts = '.'
-  let bytes = 1
-  for (const row of values) {
-    const text = row[column]
+function withTextsApart(values: unknown[][], column: number): [json: string, texts: Buffer] {
+  const texts = values.map((row) => row[column])
+  // The library binds an empty buffer as NULL, so it never is. The point keeps two halves of a surrogate pair apart, which
+  // would become one.
+  const together = `.${texts.map((text) => (typeof text === 'string' ? `${text}.` : '')).join('')}`
+  const bytes = Buffer.from(together)
+  // Nearly always: then no text has to be looked at for its length.
+  const isAscii = bytes.length === together.length
+  let begin = 1
+  for (let at = 0; at < values.length; at++) {
+    const [row, text] = [values[at] as unknown[], texts[at]]
     if (typeof text !== 'string') row.push(0)
     else {
-      const length = Buffer.byteLength(text)
-      // The point keeps two halves of a surrogate pair apart, which would become one.
-      texts += `${text}.`
-      row[column] = bytes + 1
+      const length = isAscii ? text.length : Buffer.byteLength(text)
+      row[column] = begin + 1
       row.push(length)
-      bytes += length + 1
+      begin += length + 1
     }
   }
-  return [JSON.stringify(values), Buffer.from(texts)]
+  return [JSON.stringify(values), bytes]
 }
 
 const ROW_FAULTS: ReadonlySet<string> = new Set(['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'])

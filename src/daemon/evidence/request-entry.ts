@@ -147,19 +147,29 @@ const INSPECTORS = ['canary', 'dlp', 'pii', 'policy', 'prompt_shield'] as const 
 
 /** What each of them has found, in counts, and the most that was done about it. */
 function inspectionOf({ inspectors, incidents }: RequestFacts): string {
-  let all = '{'
-  for (const inspector of INSPECTORS) {
-    const own = incidents.length === 0 ? incidents : incidents.filter(({ kind }) => kind === inspector)
-    const verdict = own.length > 0 ? foundBy(own) : inspectors[inspector] ? CLEAN : NOT_RUN
-    all += `${all.length === 1 ? '' : ','}"${inspector}":${verdict}`
-  }
-  return `${all}}`
+  if (incidents.length === 0) return foundNothing(inspectors)
+  const verdicts = INSPECTORS.map((inspector) => {
+    const own = incidents.filter(({ kind }) => kind === inspector)
+    return [inspector, own.length > 0 ? foundBy(own) : { verdict: inspectors[inspector] ? 'clean' : 'not_run' }]
+  })
+  return toCanonicalJson(Object.fromEntries(verdicts))
 }
 
-const CLEAN = toCanonicalJson({ verdict: 'clean' })
-const NOT_RUN = toCanonicalJson({ verdict: 'not_run' })
+/** By which of them have looked, one bit for each: nearly all requests have one of a few of these. */
+const nothingFound = new Map<number, string>()
 
-function foundBy(incidents: readonly GuardIncident[]): string {
+function foundNothing(inspectors: RequestFacts['inspectors']): string {
+  let bits = 0
+  for (let at = 0; at < INSPECTORS.length; at++) if (inspectors[INSPECTORS[at] as Inspector]) bits |= 1 << at
+  const known = nothingFound.get(bits)
+  if (known !== undefined) return known
+  const verdicts = INSPECTORS.map((inspector) => [inspector, { verdict: inspectors[inspector] ? 'clean' : 'not_run' }])
+  const json = toCanonicalJson(Object.fromEntries(verdicts))
+  nothingFound.set(bits, json)
+  return json
+}
+
+function foundBy(incidents: readonly GuardIncident[]): object {
   const rules: Record<string, number> = Object.create(null)
   let hits = 0
   for (const incident of incidents) {
@@ -167,7 +177,7 @@ function foundBy(incidents: readonly GuardIncident[]): string {
     hits += count
     rules[rule] = (rules[rule] ?? 0) + count
   }
-  return toCanonicalJson({ hits, rules, verdict: verdictOf(incidents) })
+  return { hits, rules, verdict: verdictOf(incidents) }
 }
 
 function ruleOf(incident: GuardIncident): { rule: string; count: number } {

@@ -60,7 +60,7 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
     }
     return {
       inserts: [
-        { table: 'evidence_entries', rows: entries },
+        { table: 'evidence_entries', rows: entries, common: ['chain', 'commit_id'] },
         { table: 'evidence_commits', rows: [signCommit(commitId, entries, signer, nowMs)] },
       ],
       stored() {

@@ -146,6 +146,26 @@ describeEachEngine('insertRows', (engine) => {
     )
   })
 
+  test('a value that all rows have in common comes back in each of them, and is checked like any other', async () => {
+    const common = ['commit_id', 'leaf_index'] as const
+    await fc.assert(
+      fc.asyncProperty(text, whole, fc.integer({ min: 1, max: 5 }), fc.boolean(), async (id, leaf, count, alone) => {
+        await store.db.deleteFrom('evidence_entries').execute()
+        await store.db.deleteFrom('usage_records').execute()
+        const same = { commit_id: id, leaf_index: leaf + 0 }
+        const rows = Array.from({ length: count }, (_, seq) => ({ ...entry(seq, `payload ${seq}`), ...same }))
+        const insert = { table: 'evidence_entries' as const, rows, common }
+        if (alone) await insertRows(store.db, 'evidence_entries', rows, { common })
+        else await insertTogether(store.db, [insert, { table: 'usage_records', rows: [usageRecord('a')] }])
+        expect(await store.db.selectFrom('evidence_entries').selectAll().orderBy('seq').execute()).toEqual(rows)
+      }),
+      { numRuns: 60 },
+    )
+    for (const bad of ['a\0b', `a${HIGH_HALF}`]) {
+      const rows = [{ ...entry(90, 'payload'), commit_id: bad }]
+      await expect(insertRows(store.db, 'evidence_entries', rows, { common })).rejects.toThrow(UnstorableValueError)
+    }
+  })
   test('refuses a NUL and half a surrogate pair in long texts too, and stores what only looks like them', async () => {
     for (const bad of ['a\0b', `a${HIGH_HALF}`, `${LOW_HALF}b`]) {
       const rows = [entry(0, 'good'), entry(1, bad)]
