@@ -72,17 +72,17 @@ export async function startBare(session, mock) {
 /**
  * Starts the real daemon on an empty store, without waiting for it: key check, SQLite with a durable commit for each
  * request, everything as it is by default.
- * @param {{dir: string, nodeOptions?: string[], mockUrl?: string, cpu?: number, databaseUrl?: string,
+ * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number, databaseUrl?: string,
  *   env?: Record<string, string>}} options
  */
-export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu, databaseUrl, env = {} }) {
+export function spawnDaemon(session, options) {
+  const { dir, home = root, key = newKey(), nodeOptions = [], mockUrl, cpu, databaseUrl, env = {} } = options
   mkdirSync(dir, { recursive: true })
-  const key = `sk-${randomBytes(32).toString('hex')}`
   const config = path.join(dir, 'aigw.yaml')
   const providers = mockUrl && { mock: { kind: 'openai', base_url: `${mockUrl}/v1`, api_key: 'sk-upstream' } }
   // JSON is YAML.
   writeFileSync(config, JSON.stringify(providers ? { providers } : {}))
-  const program = [path.join(root, 'bin', 'aigwd.js'), '--config', config]
+  const program = [path.join(home, 'bin', 'aigwd.js'), '--config', config]
   const child = session.start({
     name: 'gateway',
     argv: [
@@ -100,14 +100,17 @@ export function spawnDaemon(session, { dir, nodeOptions = [], mockUrl, cpu, data
   return { child, key }
 }
 
-/** The gateway, ready to be loaded. */
-export async function startGateway(session, mock, nodeOptions = []) {
-  const dir = path.join(session.dir, 'gateway')
-  const { child, key } = spawnDaemon(session, { dir, nodeOptions, mockUrl: mock.url, cpu: CPU.measured })
+/** Of the operator. A store that was made with one is opened with the same. */
+const newKey = () => `sk-${randomBytes(32).toString('hex')}`
+
+/** The gateway, ready to be loaded; with `home`, as it was built there. */
+export async function startGateway(session, mock, { name = 'gateway', home, nodeOptions = [] } = {}) {
+  const dir = path.join(session.dir, name)
+  const { child, key } = spawnDaemon(session, { dir, home, nodeOptions, mockUrl: mock.url, cpu: CPU.measured })
   const { url } = await child.listening
   const body = { model: 'mock/mock-model', index: 'Zero-Knowledge', ...question }
-  const bodyFile = writeBodies(session, 'gateway', body)
-  return candidate(child, { name: 'gateway', url: `${url}/api/external/chat/completions`, key, bodyFile })
+  const bodyFile = writeBodies(session, name, body)
+  return candidate(child, { name, url: `${url}/api/external/chat/completions`, key, bodyFile })
 }
 
 const PORTKEY = {

@@ -57,11 +57,8 @@ async function profileKind({ loadBinary, dataDir }, kind, seconds) {
   return withSession({ dataDir }, async (session) => {
     const mock = await startMock(session)
     const profileDir = path.join(session.dir, 'profile')
-    const gateway = await startGateway(session, mock, [
-      '--cpu-prof',
-      `--cpu-prof-dir=${profileDir}`,
-      `--cpu-prof-interval=${SAMPLE_INTERVAL_US}`,
-    ])
+    const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${profileDir}`, `--cpu-prof-interval=${SAMPLE_INTERVAL_US}`]
+    const gateway = await startGateway(session, mock, { nodeOptions })
     await checkAnswer(mock, gateway)
     if (kind.stream) await mock.shape(kind.stream)
     await runLoad(loadBinary, gateway, kind, WARM_UP_SECONDS)

@@ -10,6 +10,7 @@ modes
   streams           memory of 5,000 open streams, none lost or out of order
   start             time to ready, start of the CLI, idle memory
   ledger            durable commits: rows/s and CPU per row, without evidence and with it
+  evidence          CPU that evidence adds to a request; 1,000,000 entries written, exported and checked
   access            lists, searches and creates among 100,000 users and 10,000 groups, on both engines
   webhooks          deliveries beside a bare loop of POSTs, and what bad endpoints cost the others
   ingest            what a chat notices of large and hostile files being indexed, speed and memory of ingest
@@ -24,7 +25,8 @@ options
   --data-dir DIR    where stores are made; a real disk, or durable commits look free
                     (default: the system's temporary directory)
   --postgres URL    ingest: an empty database to use (default: SQLite)
-  --part NAME       ingest: only small (documents of one passage), chat (beside files) or large (1 GB, memory)
+  --part NAME       ingest: only small (documents of one passage), chat (beside files) or large (1 GB, memory);
+                    evidence: only requests or checks
   --out FILE        write every figure as JSON
   --no-build        use dist/ as it is
 `
@@ -34,6 +36,7 @@ const MODES = {
   streams: async () => (await import('./streams.mjs')).benchStreams,
   start: async () => (await import('./start.mjs')).benchStart,
   ledger: async () => (await import('./ledger.mjs')).benchLedger,
+  evidence: async () => (await import('./evidence.mjs')).benchEvidence,
   access: async () => (await import('./access.mjs')).benchAccess,
   webhooks: async () => (await import('./webhooks.mjs')).benchWebhooks,
   ingest: async () => (await import('./ingest.mjs')).benchIngest,
