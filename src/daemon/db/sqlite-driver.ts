@@ -35,10 +35,16 @@ export const sqlite3Driver: SqliteDriver = {
   },
 }
 
+/** Its values take a piece each. There are 123 pieces, of 128 and 1,200 bytes. */
+const HOLDER = {
+  sql: `select ${Array<string>(150).fill('?').join(',')}`,
+  values: Array<string>(150).fill('x'.repeat(100)),
+}
+
+const CHANGES_SCHEMA = /^\s*(create|drop|alter|analyze)\b/i
+
 function createConnection(database: sqlite3.Database): SqliteConnection {
-  // A statement stays prepared from its second use on. Those of the migrations never come back, and would keep what SQLite
-  // has set aside for small allocations on this connection: every column of every commit would then lock the allocator that
-  // all threads share (measured: a fifth of SQLite's work for a commit).
+  // A statement stays prepared from its second use on. Those of the migrations never come back.
   const statements = new LRUCache<string, sqlite3.Statement | 'used once'>({
     max: STATEMENTS_PER_CONNECTION,
     // Nobody uses a statement while another one is prepared (calls do not overlap), so the evicted one is idle.
@@ -55,10 +61,29 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
     })
   }
 
+  /**
+   * A statement to keep. SQLite sets some pieces of memory aside for each connection, and once statements keep them, each
+   * column of each commit locks the allocator that all threads share (measured: a fifth of its work for a commit). So
+   * somebody else has all pieces while it is prepared, and it gets its memory elsewhere.
+   */
+  async function prepareToKeep(sql: string): Promise<sqlite3.Statement> {
+    const holder = await prepare(HOLDER.sql)
+    try {
+      await new Promise<void>((resolve, reject) => {
+        holder.bind(HOLDER.values, (error: Error | null) => (error === null ? resolve() : reject(error)))
+      })
+      return await prepare(sql)
+    } finally {
+      holder.finalize()
+    }
+  }
+
   async function use<Result>(sql: string, execute: (statement: sqlite3.Statement) => Promise<Result>): Promise<Result> {
+    // SQLite would prepare all of them anew by itself, with the pieces that are free then.
+    if (CHANGES_SCHEMA.test(sql)) statements.clear()
     const known = statements.get(sql)
     if (known !== undefined && known !== 'used once') return execute(known)
-    const statement = await prepare(sql)
+    const statement = known === undefined ? await prepare(sql) : await prepareToKeep(sql)
     statements.set(sql, known === undefined ? 'used once' : statement)
     try {
       return await execute(statement)
