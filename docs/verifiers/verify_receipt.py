@@ -116,8 +116,7 @@ def check_receipt(receipt, keys):
     return "the receipt of %s, entry %d of %s, signed by %s" % (entry["id"], entry["seq"], entry["chain"], signer)
 
 def check_proof(proof, notes, keys):
-    leaf, index = bytes.fromhex(proof["entry_hash"]), count(proof["index"])
-    size = count(proof["size"])
+    leaf, index, size = bytes.fromhex(proof["entry_hash"]), count(proof["index"]), count(proof["size"])
     root = root_of(leaf, index, size, [bytes.fromhex(node) for node in proof["path"]])
     head = [str(size), base64.b64encode(root).decode()]
     # One note after the other, also of other logs and sizes: text, empty line, lines that begin with a dash.
@@ -143,6 +142,7 @@ def main(kind, *files):
 
 if __name__ == "__main__":
     try:
+        check(len(sys.argv) > 3, "it needs more to check\n\n" + __doc__)
         print("ok: " + main(*sys.argv[1:]))
     except REFUSALS as error:
         sys.exit("FAIL: %s" % error)

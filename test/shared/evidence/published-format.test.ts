@@ -94,6 +94,10 @@ describe('the published format', () => {
 describe('the verifier in another language', () => {
   const KEYS = join(FIXTURES, 'keys.json')
 
+  test('says how it is called when it is given nothing', async () => {
+    expect(await python()).toEqual({ code: 1, says: expect.stringContaining('verify_receipt.py receipt RECEIPT.json') })
+  })
+
   test('is shorter than 150 lines, and imports nothing but its standard library', async () => {
     const source = await readFile(join(VERIFIERS, 'verify_receipt.py'), 'utf8')
     expect(source.split('\n').length).toBeLessThan(150)
