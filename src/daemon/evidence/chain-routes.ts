@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
+import { HASH_PATTERN } from '../../shared/evidence/entry.ts'
 import { rootOfInclusion } from '../../shared/evidence/merkle.ts'
 import { StructuredError } from '../../shared/wire/common.ts'
 import {
@@ -132,7 +133,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
         await requireSize(tenantId, chain, 'size', size)
         if (index >= size) throw invalidField('index', 'index counts from 0 and must be below size.', index)
         const [row] = await readChain(db, tenantId, chain, { from: index, limit: 1 })
-        if (row?.seq !== index) throw broken(chain)
+        if (row?.seq !== index || !HASH_PATTERN.test(row.entry_hash)) throw broken(chain)
         const path = await provenOf(chain, proveInclusion(db, tenantId, chain, index, size))
         const root = rootOfInclusion(Buffer.from(row.entry_hash, 'hex'), index, size, path)
         if (!root) throw broken(chain)

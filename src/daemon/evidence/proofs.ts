@@ -68,7 +68,7 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
 
   async function leaves(from: number, count: number): Promise<Buffer> {
     const hashes = await readHashes(db, tenantId, chain, { from, to: from + count })
-    if (hashes.length < count * HASH_BYTES) {
+    if (hashes.length !== count * HASH_BYTES) {
       throw new RangeError(`the chain has no entries ${from} to ${from + count - 1}`)
     }
     return hashes

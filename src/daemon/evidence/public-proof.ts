@@ -1,5 +1,5 @@
 import { commitProblem } from '../../shared/evidence/commit.ts'
-import { entryHash, logId, payloadHash } from '../../shared/evidence/entry.ts'
+import { entryHash, HASH_PATTERN, logId, payloadHash } from '../../shared/evidence/entry.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import { inclusionPath, rootOfInclusion } from '../../shared/evidence/merkle.ts'
 import { commitOrigin, NoteError, verifyNote } from '../../shared/evidence/note.ts'
@@ -28,10 +28,10 @@ export async function findPublicProof(
   return {
     bundle_id: bundleId,
     layer1: {
-      current_hash: entry.entry_hash,
+      current_hash: hashOrNull(entry.entry_hash),
       // Empty when the entry before it is gone.
-      prev_hash: entry.prev_hash || null,
-      payload_hash: entry.payload_hash,
+      prev_hash: hashOrNull(entry.prev_hash),
+      payload_hash: hashOrNull(entry.payload_hash),
       seq: entry.seq,
       recorded_at: entry.created_at,
       state: isWhole ? (entry.payload === null ? 'expunged' : 'present') : 'failed',
@@ -59,7 +59,7 @@ async function inCommit(
   const holds = commit && commitProblem(commit, keys) === undefined && commit.leaves[leaf_index] === entry_hash
   const path = holds ? inclusionPath(commit.leaves.map(toBytes), leaf_index) : []
   return {
-    leaf_hash: entry_hash,
+    leaf_hash: hashOrNull(entry_hash),
     leaf_index,
     merkle_root: commit?.root ?? null,
     tree_size: commit?.tree_size ?? null,
@@ -83,7 +83,7 @@ async function inLog(
   const checkpoint = await findCheckpointOver(db, tenant_id, chain, seq)
   if (!checkpoint) return isVerified ? PENDING : { ...PENDING, state: 'failed' }
   const { tree_size, root, note, created_at } = checkpoint
-  const path = isSigned(checkpoint, keys) ? await pathTo(db, entry, checkpoint) : undefined
+  const path = isVerified && isSigned(checkpoint, keys) ? await pathTo(db, entry, checkpoint) : undefined
   return {
     log_index: seq,
     uuid: logId(tenant_id, chain) + entry_hash,
@@ -92,7 +92,7 @@ async function inLog(
     root,
     path: (path ?? []).map(toHex),
     note,
-    state: path !== undefined && isVerified ? 'anchored' : 'failed',
+    state: path === undefined ? 'failed' : 'anchored',
   }
 }
 
@@ -137,6 +137,9 @@ const PENDING: PublicProof['layer3'] = {
   note: null,
   state: 'pending',
 }
+
+/** What is no hash any more is shown to nobody. */
+const hashOrNull = (stored: string): string | null => (HASH_PATTERN.test(stored) ? stored : null)
 
 const toBytes = (hash: string): Buffer => Buffer.from(hash, 'hex')
 const toHex = (hash: Buffer): string => hash.toString('hex')

@@ -8,15 +8,21 @@ export const HASH_BYTES = 32
 // Used again: nothing awaits between filling and hashing.
 const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
-/** The node over two others: SHA-256 of a one byte and both hashes. */
+/** The node over two others: SHA-256 of a one byte and both hashes. Throws TypeError for what is no hash. */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
+  // A shorter one would leave what the last call has put there.
+  if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash has 32 bytes')
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 1 + HASH_BYTES)
   return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
 }
 
-/** The root over these leaves, one behind the other. A node without a neighbour moves up as it is; no leaves: SHA-256 of nothing. */
+/**
+ * The root over these leaves, one behind the other. A node without a neighbour moves up as it is; without leaves it is SHA-256
+ * of nothing. Throws TypeError for what are no whole hashes.
+ */
 export function treeRoot(leaves: Buffer): Buffer {
+  if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes have 32 bytes each')
   if (leaves.length === 0) return Buffer.from(hash('sha256', '', 'hex'), 'hex')
   const level = Buffer.from(leaves)
   for (let size = leaves.length / HASH_BYTES; size > 1; size = Math.ceil(size / 2)) {

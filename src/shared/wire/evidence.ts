@@ -47,9 +47,9 @@ export const PublicProofResponse = z.object({
   success: z.literal(true),
   bundle_id: z.string(),
   layer1: z.object({
-    current_hash: hash(),
+    current_hash: hash().nullable().meta({ description: 'Null, as others, when what is stored is no hash' }),
     prev_hash: hash().nullable().meta({ description: 'Null when the entry before it is missing' }),
-    payload_hash: hash(),
+    payload_hash: hash().nullable(),
     seq: z.int(),
     recorded_at: z.string(),
     state: z
@@ -57,7 +57,7 @@ export const PublicProofResponse = z.object({
       .meta({ description: 'Whether the content is still there; `failed` when it is not what was hashed' }),
   }),
   layer2: z.object({
-    leaf_hash: hash(),
+    leaf_hash: hash().nullable(),
     leaf_index: z.int(),
     merkle_root: hash().nullable(),
     tree_size: z.int().nullable(),

@@ -160,6 +160,26 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     }
   })
 
+  test('with a hash in it that is none is refused by its name', async () => {
+    const { tenant, chain, rows } = await tenantWithLog()
+    const [third, fourth] = [rows[3]?.entry_hash ?? '', rows[4]?.entry_hash ?? '']
+    const setHash = (seq: number, entry_hash: string) =>
+      tenant.db.updateTable('evidence_entries').set({ entry_hash }).where('chain', '=', chain).where('seq', '=', seq)
+    for (const [three, four] of [
+      [third, fourth.slice(1)],
+      [third, `${fourth}00`],
+      [third.slice(2), `${third.slice(-2)}${fourth}`],
+      [third, 'z'.repeat(64)],
+    ] as const) {
+      await setHash(3, three).execute()
+      await setHash(4, four).execute()
+      for (const path of [`inclusion?chain=${chain}&index=4&size=9`, `consistency?chain=${chain}&from=3&to=9`]) {
+        const answer = await tenant.call('GET', `${BASE}/proofs/${path}`)
+        expect([path, answer.status, answer.body.error?.code]).toEqual([path, 409, 'EVIDENCE_MISMATCH'])
+      }
+    }
+  })
+
   test('gets checkpoints on demand, of all chains or of one, and lists them in order', async () => {
     const { tenant, chain } = await tenantWithLog()
     const made = CheckpointsResponse.strict().parse(await post(tenant, 'checkpoints', {})).checkpoints

@@ -38,7 +38,7 @@ type Spoiled = {
 
 const bytes = (hex: string) => Buffer.from(hex, 'hex')
 const rootFrom = ({ leaf_index, tree_size, path, leaf_hash }: PublicProof['layer2']) =>
-  rootOfInclusion(bytes(leaf_hash), leaf_index, tree_size ?? 0, path.map(bytes))?.toString('hex')
+  rootOfInclusion(bytes(leaf_hash ?? ''), leaf_index, tree_size ?? 0, path.map(bytes))?.toString('hex')
 
 describeEachEngine('the public proof of a request', (engine) => {
   const shared = sharedGateway({ engine, clock: createFakeClock(Date.parse('2026-05-01T00:00:00.000Z')) })
@@ -85,7 +85,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     expect(layer3).toMatchObject({ state: 'anchored', log_index: 3, tree_size: 7 })
     const checkpoint = verifyNote(layer3.note ?? '', keys)
     expect(checkpoint).toMatchObject({ size: 7, root: bytes(layer3.root ?? '').toString('base64') })
-    const inLog = rootOfInclusion(bytes(layer2.leaf_hash), 3, 7, layer3.path.map(bytes))
+    const inLog = rootOfInclusion(bytes(layer2.leaf_hash ?? ''), 3, 7, layer3.path.map(bytes))
     expect(inLog?.toString('hex')).toBe(layer3.root)
   })
 
@@ -122,6 +122,11 @@ describeEachEngine('the public proof of a request', (engine) => {
       what: 'its hash was changed',
       states: ['failed', 'failed', 'failed'],
       spoil: ({ setEntry }) => setEntry({ entry_hash: 'ab'.repeat(32) }),
+    },
+    {
+      what: 'its hash is none any more',
+      states: ['failed', 'failed', 'failed'],
+      spoil: ({ setEntry }) => setEntry({ entry_hash: 'ab' }),
     },
     {
       what: 'it was written anew with hashes that fit',

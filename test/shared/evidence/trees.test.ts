@@ -93,6 +93,8 @@ test('a leaf and a node are told apart by their first byte', () => {
   const [a, b] = [sha256([1]), sha256([2])]
   expect(leafHash(['one', 'né'])).toEqual(sha256([0], Buffer.from('3:one,3:né,')).toString('hex'))
   expect(nodeHash(a, b)).toEqual(sha256([1], a, b))
+  expect(() => nodeHash(a, b.subarray(1))).toThrow(TypeError)
+  expect(() => treeRoot(Buffer.concat([a, b.subarray(1)]))).toThrow(TypeError)
 })
 
 test('every size up to 300 has the root of the definition, in a list, as a frontier and out of subtrees', async () => {
