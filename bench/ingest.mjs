@@ -1,5 +1,5 @@
 // How fast documents are indexed, what a chat beside it notices, and what memory it takes.
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -78,8 +78,12 @@ async function loopDelay(gateway) {
   return JSON.parse(readFileSync(gateway.loopFile, 'utf8'))
 }
 
-const atLowestPriority = (argv) =>
-  spawn('nice', ['-n', '19', process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
+/** As what the gateway starts to read files. */
+const LOWEST_PRIORITY = spawnSync('chrt', ['--version']).status === 0 ? ['chrt', '--idle', '0'] : ['nice', '-n', '19']
+function atLowestPriority(argv) {
+  const [command, ...options] = LOWEST_PRIORITY
+  return spawn(command, [...options, process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
+}
 
 /** A program that has nothing to do with the gateway, and is as busy as one that reads files. */
 function startBusyNeighbour() {

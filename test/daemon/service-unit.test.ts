@@ -48,7 +48,7 @@ const REQUIRED: Record<string, Record<string, string[]>> = {
     RestrictRealtime: ['yes'],
     RestrictSUIDSGID: ['yes'],
     SystemCallArchitectures: ['native'],
-    SystemCallFilter: ['@system-service', '~@privileged @resources', 'setpriority'],
+    SystemCallFilter: ['@system-service', '~@privileged @resources', 'setpriority sched_setscheduler'],
     MemoryDenyWriteExecute: ['no'],
   },
   Install: { WantedBy: ['multi-user.target'] },

@@ -1,6 +1,6 @@
-import { fork } from 'node:child_process'
+import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -75,6 +75,21 @@ test('files are read where a sandbox forbids to change priorities', async () => 
   expect(Number(await processOf())).toBeGreaterThan(0)
   await rm(path)
 })
+
+// Where nothing can ask for it, the low priority has to do.
+if (process.platform === 'linux' && spawnSync('chrt', ['--version']).status === 0) {
+  test('files are read when nobody else wants the core: every thread is an idle task', async () => {
+    start()
+    const tasks = `/proc/${await processOf()}/task`
+    const policies = (await readdir(tasks)).map(async (id) => {
+      const stat = await readFile(join(tasks, id, 'stat'), 'latin1')
+      // The name comes second and may hold spaces; the policy is the 41st.
+      return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]
+    })
+    const SCHED_IDLE = '5'
+    expect(new Set(await Promise.all(policies))).toEqual(new Set([SCHED_IDLE]))
+  })
+}
 
 test('any number of files may wait, and each gets its own answer', async () => {
   start()
