@@ -1,11 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash, hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import {
   type BusboyFileStream,
@@ -169,17 +167,38 @@ const typeOf = (fileName: string, type: string): string =>
   /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
 
 async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): Promise<void> {
-  const file = createWriteStream(part.path, { mode: 0o600 })
   const sum = createHash('sha256')
-  let received = 0
-  const hashed = new PassThrough().on('data', (chunk: Buffer) => {
-    received += chunk.length
-    if (part.fileName === undefined && received > fieldBytes(part)) hashed.destroy(fieldTooLarge(part))
-    sum.update(chunk)
-  })
-  await pipeline(stream, hashed, file, { signal })
-  part.bytes = file.bytesWritten
+  const file = await open(part.path, 'w', 0o600)
+  try {
+    await pipeline(
+      stream,
+      async (chunks: AsyncIterable<Buffer>) => {
+        for await (const chunk of chunks) {
+          part.bytes += chunk.length
+          if (part.fileName === undefined && part.bytes > fieldBytes(part)) throw fieldTooLarge(part)
+          sum.update(chunk)
+          await file.appendFile(chunk)
+          giveBack(chunk)
+        }
+      },
+      { signal },
+    )
+  } finally {
+    await file.close()
+  }
   part.contentHash = sum.digest('hex')
+}
+
+const nowhere = new MessageChannel().port1
+nowhere.close()
+
+/**
+ * Frees the memory of what is written, at once: a closed port takes it and drops it. The collector looks for such
+ * memory when there is much of it, and searches all of the heap then, for 3 to 30 ms (measured: after every 50 MB).
+ */
+function giveBack({ buffer, byteLength }: Buffer): void {
+  // Parts of a larger one may belong to others.
+  if (byteLength === buffer.byteLength) nowhere.postMessage(undefined, [buffer as ArrayBuffer])
 }
 
 async function readTextInputs(part: Part): Promise<Upload[]> {
