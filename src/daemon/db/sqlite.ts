@@ -10,6 +10,7 @@ import {
 } from 'kysely'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import type { Engine } from './engine.ts'
+import { createCheckpoints } from './sqlite-checkpoints.ts'
 import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-driver.ts'
 
 /** libuv has four threads by default. Three slow reads must leave one for the commit that every request waits for. */
@@ -18,6 +19,11 @@ const READERS = 3
 const BUSY_TIMEOUT_MS = 5_000
 /** The write-ahead log is cut back to this size after a checkpoint, so one large import does not keep the disk. */
 const WAL_BYTES = 67_108_864
+/**
+ * A commit writes the log back only when it has so many pages (32 MB), which it has when the one beside it never finds a moment
+ * without writers. Then most of it is written back, and it is little work.
+ */
+const WAL_PAGES_OF_COMMITS = 8_000
 
 // FULL: a commit is on the disk when it returns, also after a power cut. NORMAL would lose the last commits.
 const WRITER_SETUP = `
@@ -25,10 +31,17 @@ const WRITER_SETUP = `
   pragma journal_mode = wal;
   pragma synchronous = full;
   pragma foreign_keys = on;
-  pragma journal_size_limit = ${WAL_BYTES};`
+  pragma journal_size_limit = ${WAL_BYTES};
+  pragma wal_autocheckpoint = ${WAL_PAGES_OF_COMMITS};`
+const CHECKPOINTER_SETUP = 'pragma synchronous = full;'
 const READER_SETUP = `pragma busy_timeout = ${BUSY_TIMEOUT_MS};`
 
-type Pools = { writer: ConnectionPool<SqliteConnection>; readers: ConnectionPool<SqliteConnection> }
+type Pools = {
+  writer: ConnectionPool<SqliteConnection>
+  readers: ConnectionPool<SqliteConnection>
+  /** Writes the log back (createCheckpoints); used by nobody else. */
+  checkpointer: SqliteConnection
+}
 
 /**
  * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside a
@@ -38,21 +51,42 @@ type Pools = { writer: ConnectionPool<SqliteConnection>; readers: ConnectionPool
  */
 export async function openSqliteDialect(driver: SqliteDriver, file: string, extension?: string): Promise<Dialect> {
   const writer = await driver.open(file, 'write')
-  const readers: SqliteConnection[] = []
+  const others: SqliteConnection[] = []
+  const open = async (mode: 'read' | 'write', setup: string) => {
+    const connection = await driver.open(file, mode)
+    others.push(connection)
+    await connection.exec(setup)
+    return connection
+  }
   try {
     await writer.exec(WRITER_SETUP)
+    const checkpointer = await open('write', CHECKPOINTER_SETUP)
+    const readers: SqliteConnection[] = []
     for (let count = 0; count < READERS; count++) {
-      const reader = await driver.open(file, 'read')
+      const reader = await open('read', READER_SETUP)
       readers.push(reader)
-      await reader.exec(READER_SETUP)
       // Whoever uses it finds out whether it is there.
       if (extension !== undefined) await reader.loadExtension(extension).catch(() => undefined)
     }
+    return dialectOf(toPools(writer, readers, checkpointer))
   } catch (error) {
-    await Promise.allSettled([...readers, writer].map((connection) => connection.close()))
+    await Promise.allSettled([...others, writer].map((connection) => connection.close()))
     throw error
   }
-  const pools = { writer: createConnectionPool([writer]), readers: createConnectionPool(readers) }
+}
+
+function toPools(writer: SqliteConnection, idle: readonly SqliteConnection[], checkpointer: SqliteConnection): Pools {
+  const writers = createConnectionPool([writer])
+  const readers = createConnectionPool(idle)
+  const checkpoints = createCheckpoints(checkpointer, readers)
+  const release = (connection: SqliteConnection) => {
+    writers.release(connection)
+    checkpoints.written()
+  }
+  return { writer: { ...writers, release }, readers, checkpointer }
+}
+
+function dialectOf(pools: Pools): Dialect {
   return {
     createDriver: () => new SqliteKyselyDriver(pools),
     createAdapter: () => new SqliteEngineAdapter(),
@@ -204,9 +238,10 @@ class SqliteKyselyDriver {
   }
 
   async destroy(): Promise<void> {
-    const [readers, writers] = await Promise.all([this.#pools.readers.drain(), this.#pools.writer.drain()])
+    const { readers, writer, checkpointer } = this.#pools
+    const [idle, writers] = await Promise.all([readers.drain(), writer.drain()])
     // Readers first: the last connection to close writes the log back into the file, and a reader may not.
-    for (const connection of [...readers, ...writers]) await connection.close()
+    for (const connection of [...idle, checkpointer, ...writers]) await connection.close()
   }
 }
 
