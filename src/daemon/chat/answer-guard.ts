@@ -62,7 +62,10 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
     pass(parts) {
       heard?.hear(parts)
       shield?.hear(parts)
-      if (!guard && !heard?.isDue && !shield?.isDue) return parts
+      if (!heard?.isDue && !shield?.isDue) {
+        if (!guard || !quiet) return parts
+        if (quiet.keep(parts)) return NO_PARTS
+      }
       pacer.resume()
       const work = passing(parts, { guard, heard, shield })
       return paced(quiet ? quiet.around(work) : work, pacer)
@@ -95,6 +98,7 @@ function* passing(
   return guard ? yield* guard.passing(parts) : parts
 }
 
+const NO_PARTS: readonly ChatPart[] = []
 const NOTHING_WAITS = { cancel() {} }
 
 /** Sees to it that nothing waits for more text longer than can be seen, when a model pauses. */
@@ -137,6 +141,12 @@ function createQuietWatch(guard: OutputGuard, clock: Clock) {
           timer?.cancel()
         },
       }
+    },
+    /** As that of OutputGuard. */
+    keep(parts: readonly ChatPart[]): boolean {
+      if (failure || !guard.keep(parts)) return false
+      watch()
+      return true
     },
     *around(work: Generator<void, readonly ChatPart[]>): Generator<void, readonly ChatPart[]> {
       if (failure) throw failure.error

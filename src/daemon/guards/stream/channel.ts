@@ -95,8 +95,13 @@ export class Channel {
 
   /** It is time to ask detectors about what has come. */
   get isDue(): boolean {
+    return this.isDueWith(0)
+  }
+
+  /** It would be with so many characters more. */
+  isDueWith(chars: number): boolean {
     // The first words of a channel are waited for.
-    if (this.#settledTo === 0 || this.#end - this.#askedTo >= this.#pace.chars) return true
+    if (this.#settledTo === 0 || this.#end + chars - this.#askedTo >= this.#pace.chars) return true
     return this.#pace.clock !== undefined && this.dueInMs === 0
   }
 

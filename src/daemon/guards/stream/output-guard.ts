@@ -37,6 +37,11 @@ export type OutputGuard = {
    * until it has come to its end.
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
+  /**
+   * Takes the parts when all there is to do is to wait for more, as with most of a stream that flows: `pass` would return
+   * none. False when it did not take them.
+   */
+  keep(parts: readonly ChatPart[]): boolean
   /** How long text that has come since detectors were asked may wait for more of it; undefined when there is none. */
   readonly dueInMs: number | undefined
   /** As `passing`, of no more parts: what may leave of those that have come, once detectors were asked about all of them. */
@@ -67,9 +72,11 @@ const ASK_EVERY_MS = 80
 
 type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 
-/** A part on its way out. */
+/** A part on its way out, or several that follow each other and become one. */
 type Waiting = {
   part: ChatPart
+  /** Of several the first. */
+  isJoined: boolean
   /** Undefined for what is not text. */
   channel: Channel | undefined
   /** Characters of it that have not left. */
@@ -107,6 +114,17 @@ class PartGuard implements OutputGuard {
     return this.#guarded(this.#passing(parts))
   }
 
+  keep(parts: readonly ChatPart[]): boolean {
+    const [part, second] = parts
+    if (part?.type !== 'text' || second !== undefined || this.#blocked) return false
+    const { length } = part.text
+    const isFollowed = this.#waiting.length > 1 || (this.#waiting.length === 1 && !this.#isJoinable(part))
+    if (isFollowed || length === 0 || length > PIECE_CHARS || this.#text.isDueWith(length)) return false
+    this.#wait(part, this.#text, length)
+    this.#text.add(part.text)
+    return true
+  }
+
   get dueInMs(): number | undefined {
     let least: number | undefined
     for (const channel of this.#channels()) {
@@ -140,7 +158,7 @@ class PartGuard implements OutputGuard {
     for (const part of parts) {
       const channel = this.#channelOf(part)
       const text = channel ? textOf(part as TextPart) : ''
-      this.#waiting.push({ part, channel, left: text.length, isBegun: false, isChanged: false })
+      this.#wait(part, channel, text.length)
       for (let at = 0; at < text.length; at += PIECE_CHARS) {
         const piece = text.slice(at, at + PIECE_CHARS)
         channel?.add(piece)
@@ -168,6 +186,20 @@ class PartGuard implements OutputGuard {
   *#ending(): Generator<void, readonly ChatPart[]> {
     yield* this.#endingChannels()
     return yield* this.#leaving()
+  }
+
+  #wait(part: ChatPart, channel: Channel | undefined, chars: number): void {
+    const last = this.#waiting.at(-1)
+    if (last && this.#isJoinable(part)) {
+      last.isJoined = true
+      last.left += chars
+    } else this.#waiting.push({ part, isJoined: false, channel, left: chars, isBegun: false, isChanged: false })
+  }
+
+  /** Whether the last part that waits and this one may leave as one: fewer parts are less work for all who come after. */
+  #isJoinable(part: ChatPart): boolean {
+    const last = this.#waiting.at(-1)?.part
+    return last !== undefined && isText(part) && isText(last) && isPlain(part) && isOpenTo(last, part)
   }
 
   #channelOf(part: ChatPart): Channel | undefined {
@@ -240,7 +272,7 @@ class PartGuard implements OutputGuard {
     if (part.type === 'reasoning') this.#isStepChanged ||= isChanged
     const isBroken = this.#isStepChanged && isSealOfText(part)
     if (isLast && isSeal(part)) this.#isStepChanged = false
-    if (isFirst && isLast && !isChanged && !isBroken) out.add(part)
+    if (isFirst && isLast && !isChanged && !isBroken && !waiting.isJoined) out.add(part)
     else out.addPiece(toPiece(part as TextPart, text, { isFirst, isSealed: isLast && !waiting.isChanged && !isBroken }))
     return isLast
   }
@@ -270,15 +302,18 @@ class Outgoing {
 
   addPiece(piece: TextPart): void {
     if (isEmpty(piece)) return
-    if (this.#open && isPlain(piece) && continues(this.#open, piece)) {
+    if (this.#open && isPlain(piece) && isOpenTo(this.#open, piece)) {
       if (this.#open.type === 'tool_call') this.#open.arguments += textOf(piece)
       else this.#open.text += textOf(piece)
       return
     }
     this.parts.push(piece)
-    this.#open = piece.type === 'tool_call' || isPlain(piece) ? piece : undefined
+    this.#open = piece
   }
 }
+
+const isText = (part: ChatPart): part is TextPart =>
+  part.type === 'text' || part.type === 'reasoning' || part.type === 'tool_call'
 
 const textOf = (part: TextPart): string => (part.type === 'tool_call' ? part.arguments : part.text)
 
@@ -324,7 +359,9 @@ function isPlain(piece: TextPart): boolean {
   return !isSeal(piece)
 }
 
-function continues(open: TextPart, piece: TextPart): boolean {
+/** Whether a piece that is plain may be put to the end of this one. */
+function isOpenTo(open: TextPart, piece: TextPart): boolean {
+  if (open.type !== 'tool_call' && !isPlain(open)) return false
   if (open.type === 'tool_call') return piece.type === 'tool_call' && piece.index === open.index
   if (open.type === 'reasoning') return piece.type === 'reasoning' && piece.origin === open.origin
   return piece.type === 'text'

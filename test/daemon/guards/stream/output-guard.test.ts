@@ -80,7 +80,7 @@ test('channels that interleave are guarded as if each had come alone, and keep t
   )
   const guard = createOutputGuard({ armed: mixed })
   const { out } = runGuard(guard, [[text('I ask jo'), call(0, '{}')], [text(' and wait'), text(' for it')], [END]])
-  expect(out).toEqual([text('I ask '), text('jo'), call(0, '{}'), text(' and wait'), text(' for '), text('it'), END])
+  expect(out).toEqual([text('I ask '), text('jo'), call(0, '{}'), text(' and wait for '), text('it'), END])
 })
 
 test('arguments of a tool stay JSON, and no escape hides a value', () => {
@@ -289,7 +289,7 @@ test('text does not wait long behind reasoning that could go on, nor arguments b
   const guard = createOutputGuard({ armed: arm('pair', 'mask') })
   expect(guard.pass([reasoning('so it is jo'), text('The answer ')])).toEqual([reasoning('so it is ')])
   const words = 'is a long one that goes on and on until nobody waits any more. '
-  expect(guard.pass([text(words)])).toEqual([reasoning('jo'), text('The answer '), text(words)])
+  expect(guard.pass([text(words)])).toEqual([reasoning('jo'), text(`The answer ${words}`)])
   // What was let go of is not forgotten: the rest of a value is still masked.
   expect(guard.pass([reasoning('hn@x.')])).toEqual([reasoning('[PAIR].')])
   expect(guard.pass([text('jo'), call(0, `"${'.'.repeat(DETECTION_HOLD_CHARS)}"`)])).toHaveLength(2)
@@ -339,9 +339,9 @@ test('with a clock, detectors are asked about the first words at once, then abou
   expect(guard.pass([text('One ')])).toEqual([text('One ')])
   expect(guard.pass([text('two ')])).toEqual([])
   clock.advance(80)
-  expect(guard.pass([text('1234 ')])).toEqual([text('two '), text('[DIGITS] ')])
+  expect(guard.pass([text('1234 ')])).toEqual([text('two [DIGITS] ')])
   expect(guard.pass([text('x'.repeat(2_047))])).toEqual([])
-  expect(guard.pass([text('y')])).toEqual([text('x'.repeat(2_047)), text('y')])
+  expect(guard.pass([text('y')])).toEqual([text(`${'x'.repeat(2_047)}y`)])
   expect(guard.pass([text('last ')])).toEqual([])
   expect(guard.pass([call(0, '{}')])).toEqual([text('last '), call(0, '{}')])
   expect(guard.pass([text('words'), END])).toEqual([text('words'), END])
@@ -362,6 +362,39 @@ test('when no more comes, what waits to be looked at with more can be asked for;
   expect(atOnce(guard.catchingUp())).toEqual([])
   expect(guard.pass([text('34'), END])).toEqual([text('[DIGITS]'), END])
   expect(guard.dueInMs).toBeUndefined()
+})
+
+test('what is only kept to be looked at with more is guarded like all the rest, and leaves as one part', () => {
+  const clock = createFakeClock()
+  const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock })
+  expect(guard.keep([text('The first words are not kept.')])).toBe(false)
+  guard.pass([text('One ')])
+  for (const words of ['and ', 'two, 12', '34', ' ']) expect(guard.keep([text(words)])).toBe(true)
+  for (const other of [reasoning('so'), call(0, '{}'), END]) expect(guard.keep([other])).toBe(false)
+  expect(guard.keep([text('x'.repeat(2_048))])).toBe(false)
+  expect(guard.dueInMs).toBe(80)
+  clock.advance(80)
+  expect(guard.keep([text('then ')])).toBe(false)
+  expect(guard.pass([text('then ')])).toEqual([text('and two, [DIGITS] then ')])
+
+  const batch = fc.record({
+    part: fc.oneof(sampleText.map(text), sampleText.map(reasoning), fc.constant(call(0, '"1234"'))),
+    restMs: fc.constantFrom(0, 4, 80),
+  })
+  fc.assert(
+    fc.property(fc.array(batch, { maxLength: 30 }), (batches) => {
+      const [kept, passed] = [0, 1].map(() => createOutputGuard({ armed: mixed, clock }))
+      const out: ChatPart[][] = [[], []]
+      for (const { part, restMs } of [...batches, { part: END, restMs: 0 }]) {
+        if (!kept?.keep([part])) out[0]?.push(...(kept?.pass([part]) ?? []))
+        out[1]?.push(...(passed?.pass([part]) ?? []))
+        expect(out[0]).toEqual(out[1])
+        clock.advance(restMs)
+      }
+      expect(kept?.hits).toEqual(passed?.hits)
+    }),
+    { numRuns: 300 },
+  )
 })
 
 const toCounts = (hits: readonly { type: string; count: number }[]) =>
