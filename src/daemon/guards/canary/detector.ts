@@ -1,8 +1,8 @@
 import { codeUnitsOf } from '../../text/code-units.ts'
 import { type Finding, remembering } from '../detection.ts'
-import { letterOf, letterOfSign } from './letters.ts'
+import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from './letters.ts'
 import type { Canary } from './marker.ts'
-import { createSeeds, type Seeds, type Sighting, Sightings, Track } from './track.ts'
+import { createSeeds, mayHoldSeed, type Seeds, type Sighting, Sightings, Track } from './track.ts'
 
 /** `subject` is the id of the canary. */
 export type CanaryFinding = Finding & { subject: string }
@@ -32,72 +32,67 @@ export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetecto
 type Reading = { findings: CanaryFinding[]; openFrom: number }
 
 function readText(text: string, seeds: Seeds): Reading {
-  const sightings = new Sightings()
-  const plain = new PlainReader(seeds, sightings)
   const units = codeUnitsOf(text)
   const { length } = text
-  plain.read(units, length)
-  const encoded = new EncodedReader(seeds, sightings)
-  encoded.read(units, length)
-  const openFrom = Math.min(plain.openFrom(length), encoded.openFrom(length))
+  const sightings = new Sightings()
+  const openFrom = Math.min(
+    mayHoldSeed(units, length, seeds) ? readPlain(units, length, new PlainReader(seeds, sightings)) : length,
+    readBase64(units, length, () => new Base64Reader(seeds, sightings)),
+    readHex(units, length, () => new HexReader(seeds, sightings)),
+  )
   return { findings: toFindings(sightings.all(), seeds.canaries), openFrom }
 }
 
-/** What is no word but may be an encoding is rare: only such stretches are read by whoever decodes them. */
-class EncodedReader {
-  readonly #base64: Base64Reader
-  readonly #hex: HexReader
-
-  constructor(seeds: Seeds, sightings: Sightings) {
-    this.#base64 = new Base64Reader(seeds, sightings)
-    this.#hex = new HexReader(seeds, sightings)
-  }
-
-  read(units: Uint16Array, length: number): void {
-    /** Characters of base64 in a row, and digits of hex with nothing but what may stand between them. */
-    let base64Row = 0
-    let hexRow = 0
-    let isEncoded = false
-    for (let at = 0; at < length; at++) {
-      const code = units[at] as number
-      const kind = code < 128 ? (KINDS[code] as number) : 0
-      // Reckoned and not asked, for what comes next in a text is anybody's guess.
-      base64Row = (base64Row + 1) & -(kind & 1)
-      hexRow = (hexRow + ((kind >> HEX_BIT) & 1)) & -((kind >> IN_HEX_BIT) & 1)
-      if (isEncoded || base64Row === ENCODED_CHARS || hexRow === ENCODED_CHARS) {
-        isEncoded = this.#decode(units, at, base64Row === ENCODED_CHARS, hexRow === ENCODED_CHARS)
-      }
-    }
-  }
-
-  openFrom(length: number): number {
-    return Math.min(this.#base64.openFrom(length), this.#hex.openFrom(length))
-  }
-
-  /** Reads on where something encoded goes on, or begins. @returns whether there is more of it to come */
-  #decode(units: Uint16Array, at: number, beginsBase64: boolean, beginsHex: boolean): boolean {
-    const base64 = this.#base64
-    const hex = this.#hex
-    if (base64.isReading) base64.read(units[at] as number, at)
-    else if (beginsBase64) {
-      for (let next = at + 1 - ENCODED_CHARS; next <= at; next++) base64.read(units[next] as number, next)
-    }
-    if (hex.isReading) hex.read(units[at] as number, at)
-    else if (beginsHex) for (let next = hexFrom(units, at); next <= at; next++) hex.read(units[next] as number, next)
-    return base64.isReading || hex.isReading
-  }
+/** Where the plain reading of a text is open. */
+function readPlain(units: Uint16Array, length: number, plain: PlainReader): number {
+  for (let at = 0; at < length; at++) plain.read(units[at] as number, at)
+  return plain.openFrom(length)
 }
 
-/** Where the first of the digits stands of which the last is at `at`, with nothing but what may stand between them. */
-function hexFrom(units: Uint16Array, at: number): number {
-  let from = at
-  for (let next = at; next >= 0; next--) {
-    const code = units[next] as number
-    const kind = code < 128 ? (KINDS[code] as number) : 0
-    if (((kind >> IN_HEX_BIT) & 1) === 0) break
-    if (((kind >> HEX_BIT) & 1) === 1) from = next
+/**
+ * Where the reading of a text is open as far as it is base64. What is no word but may be an encoding is rare: only such
+ * stretches are read.
+ */
+function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
+  let reader: Base64Reader | undefined
+  for (let at = nextRow(units, 0, length, IN_BASE64); at < length; at = nextRow(units, at, length, IN_BASE64)) {
+    reader ??= createReader()
+    do {
+      reader.read(units[at] as number, at)
+      at++
+    } while (reader.isReading && at < length)
   }
-  return from
+  return reader?.openFrom(length) ?? length
+}
+
+/** The same for hex: digits, with nothing but what may stand between them. */
+function readHex(units: Uint16Array, length: number, createReader: () => HexReader): number {
+  let reader: HexReader | undefined
+  for (let at = nextRow(units, 0, length, IN_HEX); at < length; at = nextRow(units, at, length, IN_HEX)) {
+    let digits = 0
+    let end = at
+    for (; end < length && (kindOf(units[end] as number) & IN_HEX) !== 0; end++) {
+      if ((kindOf(units[end] as number) & HEX) !== 0) digits++
+    }
+    if (digits >= ENCODED_CHARS) {
+      reader ??= createReader()
+      for (let next = at; next < Math.min(length, end + 1); next++) reader.read(units[next] as number, next)
+    }
+    at = end
+  }
+  return reader?.openFrom(length) ?? length
+}
+
+/** Where the next row of ENCODED_CHARS characters of a kind, or more, begins; `length` when there is none. */
+function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
+  for (let begin = from; begin + ENCODED_CHARS <= length; ) {
+    // From its end, so that most characters of most texts are not looked at.
+    let at = begin + ENCODED_CHARS - 1
+    while (at >= begin && (kindOf(units[at] as number) & kind) !== 0) at--
+    if (at < begin) return begin
+    begin = at + 1
+  }
+  return length
 }
 
 /** One reading may see the same canary as another; each is told once. */
@@ -111,17 +106,7 @@ function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[])
   return findings
 }
 
-const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800
-const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
-
 const PERCENT = 0x25
-const NOT_HEX = 255
-/** By character code, for ASCII. */
-const HEX_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
-  const value = Number.parseInt(String.fromCharCode(code), 16)
-  return Number.isNaN(value) ? NOT_HEX : value
-})
-const hexValue = (code: number): number => (code < 128 ? (HEX_VALUE[code] as number) : NOT_HEX)
 
 /** The text as it stands; single characters may be percent-encoded (RFC 3986 §2.1). */
 class PlainReader {
@@ -136,27 +121,14 @@ class PlainReader {
     this.#track = new Track(seeds, sightings)
   }
 
-  read(units: Uint16Array, length: number): void {
-    for (let at = 0; at < length; at++) {
-      const letters = this.#escapedLeft > 0 ? at : this.#track.addLetters(units, at, length)
-      if (letters > at) {
-        this.#high = 0
-        this.#isAfterLetter = true
-        at = letters
-        if (at === length) return
-      }
-      this.#readOther(units[at] as number, at)
-    }
-  }
-
   openFrom(length: number): number {
     return this.#track.openFrom(length)
   }
 
-  #readOther(code: number, at: number): void {
+  read(code: number, at: number): void {
     if (this.#escapedLeft > 0) {
-      const value = hexValue(code)
-      if (value !== NOT_HEX) {
+      const value = hexValueOf(code)
+      if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
         // Where it ends is where it stands: until then nothing of it is held back.
@@ -174,8 +146,7 @@ class PlainReader {
       this.#high = code
       return
     }
-    const point =
-      isLowSurrogate(code) && this.#high > 0 ? (this.#high - 0xd800) * 0x400 + code - 0xdc00 + 0x10000 : code
+    const point = isLowSurrogate(code) && this.#high > 0 ? codePointOf(this.#high, code) : code
     this.#high = 0
     const letter = letterOf(point)
     // "1. first" is a number and a word, "v3lm0r" is one word.
@@ -211,8 +182,8 @@ class HexReader {
   }
 
   read(code: number, at: number): void {
-    const value = hexValue(code)
-    if (value === NOT_HEX) {
+    const value = hexValueOf(code)
+    if (value < 0) {
       this.#readOther(code)
       return
     }
@@ -272,16 +243,15 @@ const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
   const value = BASE64.indexOf(character)
   return value < 0 ? NOT_BASE64 : value
 })
-const IN_BASE64 = 1
-const HEX_BIT = 1
-const IN_HEX_BIT = 2
+const [IN_BASE64, HEX, IN_HEX] = [1, 2, 4]
 /** What a character may be part of, by its code, for ASCII: base64, a digit of hex, hex with what may stand between. */
 const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const isBase64 = BASE64_VALUE[code] !== NOT_BASE64
-  const isHex = HEX_VALUE[code] !== NOT_HEX
+  const isHex = hexValueOf(code) >= 0
   const isInHex = isHex || isIn(HEX_SEPARATORS, code) || isIn(HEX_PREFIXES, code)
-  return (isBase64 ? IN_BASE64 : 0) | (isHex ? 1 << HEX_BIT : 0) | (isInHex ? 1 << IN_HEX_BIT : 0)
+  return (isBase64 ? IN_BASE64 : 0) | (isHex ? HEX : 0) | (isInHex ? IN_HEX : 0)
 })
+const kindOf = (code: number): number => (code < 128 ? (KINDS[code] as number) : 0)
 const PHASES = [0, 1, 2, 3] as const
 
 /** base64, whatever stands before it in the same run, also in lines. */

@@ -77,3 +77,16 @@ const OF_SIGNS = Int8Array.from({ length: 128 }, (_, code) => {
 
 /** Digits and signs that people write for letters; negative for all others. */
 export const letterOfSign = (code: number): number => (code < 128 ? (OF_SIGNS[code] as number) : NONE)
+
+export const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800
+export const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
+export const codePointOf = (high: number, low: number): number => (high - 0xd800) * 0x400 + low - 0xdc00 + 0x10000
+
+/** By character code, for ASCII. */
+const HEX_VALUE = Int8Array.from({ length: 128 }, (_, code) => {
+  const value = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(value) ? NONE : value
+})
+
+/** What a digit of hex stands for; negative for all others. */
+export const hexValueOf = (code: number): number => (code < 128 ? (HEX_VALUE[code] as number) : NONE)

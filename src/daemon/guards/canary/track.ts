@@ -1,4 +1,12 @@
-import { plainLetterOf } from './letters.ts'
+import {
+  codePointOf,
+  hexValueOf,
+  isHighSurrogate,
+  isLowSurrogate,
+  letterOf,
+  letterOfSign,
+  plainLetterOf,
+} from './letters.ts'
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /** So many letters in a row, of 36, give a canary away: by chance once in some gigabytes of text. */
@@ -73,6 +81,40 @@ function mayBeSeed(filter: Int32Array, key: number): boolean {
   return (((filter[bit >> 5] as number) >> (bit & 31)) & 1) === 1
 }
 
+const PERCENT = 0x25
+
+/**
+ * False for nearly every text that holds no seed in its plain reading, and for none that does: a text that is read in vain
+ * costs little. It reads the letters that a PlainReader would, and leaves percent-encodings to that.
+ */
+export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
+  let key = 0
+  let last = 0
+  let isAfterLetter = false
+  for (let at = 0; at < length; at++) {
+    const code = units[at] as number
+    let letter = plainLetterOf(code)
+    if (letter < 0) {
+      if (code === PERCENT) {
+        const next = at + 1 < length ? (units[at + 1] as number) : 0
+        if (hexValueOf(next) >= 0 || isLowSurrogate(next)) return true
+        continue
+      }
+      if (code >= 128) {
+        if (isHighSurrogate(code)) continue
+        const high = isLowSurrogate(code) && at > 0 ? (units[at - 1] as number) : 0
+        letter = letterOf(isHighSurrogate(high) ? codePointOf(high, code) : code)
+      } else if (isAfterLetter) letter = letterOfSign(code)
+    }
+    isAfterLetter = letter >= 0
+    if (letter < 0) continue
+    key = withStep(key, stepTo(letter, last))
+    last = letter
+    if (mayBeSeed(filter, key) && byKey.has(key)) return true
+  }
+  return false
+}
+
 /** A part of a canary that grows. */
 type Run = { at: number; letter: number; letters: number; start: number; sighting: Sighting | undefined }
 
@@ -118,7 +160,6 @@ export class Sightings {
 
 /** Follows the letters of one reading of a text: as it stands, or what is behind an encoding. */
 export class Track {
-  readonly #filter: Int32Array
   readonly #seeds: Seeds
   readonly #sightings: Sightings
   readonly #runs: (Run | undefined)[] = []
@@ -130,7 +171,6 @@ export class Track {
   #row = 0
 
   constructor(seeds: Seeds, sightings: Sightings) {
-    this.#filter = seeds.filter
     this.#seeds = seeds
     this.#sightings = sightings
   }
@@ -143,35 +183,7 @@ export class Track {
     this.#end = at + 1
     this.#letters++
     this.#row++
-    if (mayBeSeed(this.#filter, this.#key)) this.#sow(this.#key, at)
-  }
-
-  /** As `add` for the plain letters from `from` on, which are most of most texts. @returns where they end */
-  addLetters(units: Uint16Array, from: number, length: number): number {
-    if (from - this.#end > GAP_CHARS) this.#row = 0
-    const filter = this.#filter
-    const lettersBefore = this.#letters - from
-    const rowBefore = this.#row - from
-    let key = this.#key
-    let last = this.#last
-    let at = from
-    for (; at < length; at++) {
-      const letter = plainLetterOf(units[at] as number)
-      if (letter < 0) break
-      key = withStep(key, stepTo(letter, last))
-      last = letter
-      if (!mayBeSeed(filter, key)) continue
-      this.#letters = lettersBefore + at + 1
-      this.#row = rowBefore + at + 1
-      this.#sow(key, at)
-    }
-    if (at === from) return at
-    this.#key = key
-    this.#last = last
-    this.#end = at
-    this.#letters = lettersBefore + at
-    this.#row = rowBefore + at
-    return at
+    if (mayBeSeed(this.#seeds.filter, this.#key)) this.#sow(this.#key, at)
   }
 
   /** What comes next does not continue what was read. */
