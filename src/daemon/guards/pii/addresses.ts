@@ -1,7 +1,7 @@
 import { PARTICLES } from './lexicon/name-words.ts'
 import { PLACES } from './lexicon/places.ts'
 import { STREET_ENDINGS, STREET_KINDS_BEFORE, STREET_KINDS_BEHIND, UNIT_WORDS } from './lexicon/street-words.ts'
-import { isDigit, isWordCode, nextDigit, type Recognizer, type Report, textBefore } from './recognizer.ts'
+import { isDigit, isWordCode, type Recognizer, type Report, textBefore } from './recognizer.ts'
 
 const WORD = /\p{L}[\p{L}\p{M}'’-]{0,30}|\d{1,6}[A-Za-z]?(?![\p{L}\d])/uy
 const WORDS_AHEAD = 7
@@ -23,9 +23,9 @@ type Word = { start: number; end: number; lower: string; isNumber: boolean; isCa
 /** Streets with their numbers, flats and boxes, and postal codes that are called so. */
 export const addressRecognizer: Recognizer = {
   entities: ['ADDRESS'],
-  scan(text, _wanted, report) {
+  scan(text, digits, _wanted, report) {
     let open = trailingStart(text)
-    for (let digit = nextDigit(text, 0); digit >= 0; ) {
+    for (let digit = digits.next(0); digit >= 0; ) {
       let end = digit
       while (end < text.length && isWordCode(text.charCodeAt(end))) end++
       if (startsCleanly(text, digit) && end - digit <= LONGEST_NUMBER) {
@@ -35,7 +35,7 @@ export const addressRecognizer: Recognizer = {
         if (last + LOOK_AHEAD_CHARS > text.length) open = Math.min(open, start)
         end = Math.max(end, scanNumber(text, start, ahead, report))
       }
-      digit = nextDigit(text, end)
+      digit = digits.next(end)
     }
     for (const { index, 0: code } of text.matchAll(UK_POSTCODE)) report(index, index + code.length, 'ADDRESS', 0.5)
     return open

@@ -1,4 +1,4 @@
-import { isDigit, isWordCode, nextDigit, type Recognizer, wordsBefore } from './recognizer.ts'
+import { isDigit, isWordCode, oneOf, type Recognizer, wordsBefore } from './recognizer.ts'
 
 const MONTHS =
   '(?:jan(?:uary|uar|vier|eiro)?|feb(?:ruary|ruar)?|f[eé]vrier|mar(?:ch|s|zo)?|märz|apr(?:il)?|avril|abril|ma[iy]o?|maggio|jun[ei]?o?|juin|jul[iy]?o?|juillet|aug(?:ust)?|août|agosto|sep(?:t(?:ember|embre|iembre)?)?|settembre|o[ck]t(?:ober|obre|ubre)?|ottobre|nov(?:ember|embre|iembre)?|de[cz](?:ember|embre)?|décembre|diciembre|dicembre|dezembro|enero|gennaio|febrero|febbraio)\\.?'
@@ -7,10 +7,21 @@ const NUMERIC = `(?:\\d{4}([-/.])\\d{1,2}\\1\\d{1,2}${TIME}|\\d{1,2}([-/.])\\d{1
 const DAY_FIRST = `\\d{1,2}(?:st|nd|rd|th|\\.|er|º)?(?: (?:of|de|di))?[ -]${MONTHS}(?:(?: de| del|,)?[ -]\\d{4})?(?![\\w])`
 const DATE = new RegExp(`(?:${NUMERIC}|${DAY_FIRST})`, 'iy')
 const MONTH_BEFORE = new RegExp(`(?<![\\p{L}\\d])${MONTHS}[ -]$`, 'iu')
+/** The last two letters of months, abbreviated or not. */
+const MONTH_ENDINGS = new Set(
+  'an ry ar er ro eb ch rs zo rz pr il ai ay yo io un ne ni no eo in ul ly li lo et ug st to ep pt re ct kt ov ec ez'
+    .split(' ')
+    .map((pair) => pair.charCodeAt(0) * 128 + pair.charCodeAt(1)),
+)
+const LOWER = 0x20
+const POINT = 46
 /** The first letters of months, and of words between a day and its month. */
-const MONTH_BEGINNING = /[adefgjmnos]/i
-const DAY_ENDING = /[enrstº]/i
+const beginsMonth = oneOf('adefgjmnosADEFGJMNOS')
+const endsDay = oneOf('enrstºENRST')
 const SPACE = 32
+/** What a number behind it is a part of, or the number of something else. */
+const belongsTo = oneOf('-/.,:$€£')
+const joinsNumbers = oneOf('-/.')
 const MONTH_FIRST = /\d{1,2}(?:st|nd|rd|th)?(?:,? (?:19|20)\d{2})?(?![\w])|(?:19|20)\d{2}(?![\w])/y
 const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
 const YEAR_WORDS =
@@ -34,12 +45,12 @@ const DAY_AND_MONTH =
 /** Calendar dates; those that are somebody's day of birth by the words before; ages. */
 export const dateRecognizer: Recognizer = {
   entities: ['DATE_OF_BIRTH', 'DATE', 'AGE'],
-  scan(text, wanted, report) {
+  scan(text, digits, wanted, report) {
     let open = text.length
-    for (let digit = nextDigit(text, 0); digit >= 0; ) {
+    for (let digit = digits.next(0); digit >= 0; ) {
       const before = text.charCodeAt(digit - 1)
       let found = numberEnd(text, digit)
-      if (!isWordCode(before) && !'-/.,:$€£'.includes(text[digit - 1] ?? ' ')) {
+      if (!isWordCode(before) && !belongsTo(before)) {
         const start = before === SPACE ? monthStart(text, digit) : digit
         const left = text.length - digit
         if ((wanted.has('AGE') && left < AGE_CHARS) || (left < DATE_CHARS && mayGoOn(text.slice(digit)))) {
@@ -60,7 +71,7 @@ export const dateRecognizer: Recognizer = {
             report(digit, digit + year.length, 'DATE', 0.5)
         }
       }
-      digit = nextDigit(text, found)
+      digit = digits.next(found)
     }
     if (wanted.has('DATE')) {
       for (const { index, 0: day } of text.matchAll(DAY_NAMES)) report(index, index + day.length, 'DATE', 0.5)
@@ -77,16 +88,24 @@ function tailBefore(text: string, digit: number): string {
 
 /** Where the month begins whose name stands before the number; else the number itself. */
 function monthStart(text: string, digit: number): number {
+  if (!mayEndMonth(text, digit - 1)) return digit
   const words = tailBefore(text, digit)
   const month = MONTH_BEFORE.exec(words)
   return month ? digit - words.length + month.index : digit
 }
 
+/** Most words are no months by their last two letters. Whoever writes one with other letters than ASCII is asked further. */
+function mayEndMonth(text: string, end: number): boolean {
+  const [before, last] = [text.charCodeAt(end - 2), text.charCodeAt(end - 1)]
+  if (last === POINT || before >= 128 || last >= 128) return true
+  return MONTH_ENDINGS.has((before | LOWER) * 128 + (last | LOWER))
+}
+
 /** Most numbers are no dates by what follows their digits. */
 function mayBeginDate(text: string, digit: number, end: number): boolean {
-  const next = text[end] ?? ''
-  if ('-/.'.includes(next)) return end - digit <= 4
-  return end - digit <= 2 && (next === ' ' ? MONTH_BEGINNING.test(text[end + 1] ?? '') : DAY_ENDING.test(next))
+  const next = text.charCodeAt(end)
+  if (end === text.length || joinsNumbers(next)) return end - digit <= 4
+  return end - digit <= 2 && (next === SPACE ? beginsMonth(text.charCodeAt(end + 1)) : endsDay(next))
 }
 
 /** -1 when no date begins there. */

@@ -7,7 +7,7 @@ import { identityRecognizer } from './identity.ts'
 import { networkRecognizer } from './network.ts'
 import { phoneRecognizer } from './phones.ts'
 import { properNameRecognizer } from './proper-names.ts'
-import type { Recognizer } from './recognizer.ts'
+import { Digits, type Recognizer } from './recognizer.ts'
 
 export type PiiDetectorOptions = {
   /** Default: DEFAULT_PII_ENTITIES, of which EMAIL is without mailboxes of roles (contact@): they name nobody. */
@@ -46,8 +46,9 @@ function scan(text: string, recognizers: readonly Recognizer[], wanted: Readonly
   const report = (start: number, end: number, type: PiiEntity, confidence: number) => {
     if (wanted.has(type)) candidates.push({ start, end, type, confidence })
   }
+  const digits = new Digits(text)
   let open = text.length
-  for (const recognizer of recognizers) open = Math.min(open, recognizer.scan(text, wanted, report))
+  for (const recognizer of recognizers) open = Math.min(open, recognizer.scan(text, digits, wanted, report))
   candidates.sort((one, other) => one.start - other.start || other.end - one.end)
   return { candidates, open }
 }

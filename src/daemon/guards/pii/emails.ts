@@ -26,7 +26,7 @@ const FILE_ENDINGS =
 export function emailRecognizer(ofRoles: boolean): Recognizer {
   return {
     entities: ['EMAIL'],
-    scan(text, _wanted, report) {
+    scan(text, _digits, _wanted, report) {
       let open = localStart(text, text.length, 0)
       let free = 0
       for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {

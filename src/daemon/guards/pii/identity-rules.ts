@@ -11,6 +11,8 @@ export type IdentityRule = {
   startsWith: 'digit' | 'letter'
   /** How many digits, or letters, may stand at its very beginning. */
   heads: readonly number[]
+  /** How many digits there are in it, or more. */
+  minDigits: number
   pattern: RegExp
   words: RegExp
   withoutWords: (value: string) => 'always' | 'alone' | 'never'
@@ -35,6 +37,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'US_SSN',
     startsWith: 'digit',
     heads: [3, 9],
+    minDigits: 9,
     pattern: rule(String.raw`(?!000|666|9)\d{3}([-. ]?)(?!00)\d{2}\1(?!0000)\d{4}`, AFTER_GROUPS),
     words: /\b(?:ssns?|socials?|soc|sec|social[ -]?security|seguro social)\b/,
     withoutWords: (value) => (value[3] === '-' ? 'always' : 'never'),
@@ -46,6 +49,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'US_ITIN',
     startsWith: 'digit',
     heads: [3, 9],
+    minDigits: 9,
     pattern: rule(String.raw`9\d{2}([- ]?)(?:5\d|6[0-5]|7\d|8[0-8]|9[0-24-9])\1\d{4}`, AFTER_GROUPS),
     words: /\b(?:itins?|individual taxpayer|tax ?id|taxpayer|tax identification)\b/,
     withoutWords: (value) => (value[3] === '-' ? 'always' : 'never'),
@@ -57,6 +61,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'UK_NINO',
     startsWith: 'letter',
     heads: [2],
+    minDigits: 6,
     pattern: rule(
       String.raw`(?!bg|gb|kn|nk|nt|tn|zz)[a-ceghj-prstw-z][a-ceghj-nprstw-z](?:[ -]?\d{2}){3}[ -]?[a-d]`,
       AFTER,
@@ -71,6 +76,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'UK_NHS',
     startsWith: 'digit',
     heads: [3, 10],
+    minDigits: 10,
     pattern: rule(String.raw`\d{3}([- ]?)\d{3}\1\d{4}`, AFTER_GROUPS),
     words: /\b(?:nhs|national health|patient (?:no|number|id))\b/,
     withoutWords: (value) => (value[3] === ' ' ? 'always' : 'alone'),
@@ -81,6 +87,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'ES_DNI',
     startsWith: 'digit',
     heads: [2, 7, 8],
+    minDigits: 7,
     pattern: rule(String.raw`(?:\d{7,8}|\d{2}\.\d{3}\.\d{3})[- ]?[a-z]`, AFTER, 'i'),
     words: /\b(?:dni|nif|documento nacional|identidad|identificaci[oó]n fiscal)\b/,
     withoutWords: (value) => (/ |[a-z]$|^\d{7}\D/.test(value) ? 'alone' : 'always'),
@@ -91,6 +98,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'ES_NIE',
     startsWith: 'letter',
     heads: [1],
+    minDigits: 7,
     pattern: rule('[xyz][- ]?\\d{7}[- ]?[a-z]', AFTER, 'i'),
     words: /\b(?:nie|nif|extranjeros?|identidad)\b/,
     withoutWords: (value) => (/ |[a-z]$/.test(value) ? 'alone' : 'always'),
@@ -101,6 +109,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'FR_NIR',
     startsWith: 'digit',
     heads: [1, 6, 13, 15],
+    minDigits: 14,
     pattern: rule(
       String.raw`[1-478][ .-]?\d{2}[ .-]?(?:0[1-9]|1[0-2]|[2-9]\d)[ .-]?(?:\d{2}|2[AB])[ .-]?\d{3}[ .-]?\d{3}[ .-]?\d{2}`,
       AFTER,
@@ -115,6 +124,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'DE_STEUER_ID',
     startsWith: 'digit',
     heads: [2, 11],
+    minDigits: 11,
     pattern: rule(String.raw`[1-9]\d([ -/]?)\d{3}\1\d{3}\1\d{3}`, AFTER_GROUPS),
     words: /steuer|\b(?:idnr|tin|tax ?id|tax identification)\b/,
     withoutWords: always,
@@ -125,6 +135,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'IT_CODICE_FISCALE',
     startsWith: 'letter',
     heads: [6],
+    minDigits: 0,
     pattern: rule('[a-z]{6}[\\dl-np-v]{2}[abcdehlmprst][\\dl-np-v]{2}[a-z][\\dl-np-v]{3}[a-z]', AFTER, 'i'),
     words: /\b(?:codice fiscale|cod\.? ?fisc|c\.?f\.?)/,
     withoutWords: always,
@@ -135,6 +146,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'BR_CPF',
     startsWith: 'digit',
     heads: [3, 9, 11],
+    minDigits: 11,
     pattern: rule(String.raw`\d{3}(?:\.\d{3}\.\d{3}-|\d{6}-?| \d{3} \d{3}[ -])\d{2}`, AFTER_GROUPS),
     words: /\bcpf|contribuinte|cadastro de pessoas?/,
     withoutWords: always,
@@ -145,6 +157,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'IN_AADHAAR',
     startsWith: 'digit',
     heads: [4, 12],
+    minDigits: 12,
     pattern: rule(String.raw`[2-9]\d{3}([- ]?)\d{4}\1\d{4}`, AFTER_GROUPS),
     words: /aadhaa?r|adhaar|आधार|\buid(?:ai)?\b/,
     withoutWords: whenSeparated,
@@ -156,6 +169,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'IN_PAN',
     startsWith: 'letter',
     heads: [5],
+    minDigits: 4,
     pattern: rule('[A-Z]{3}[ABCFGHJKLPT][A-Z](?!0000)\\d{4}[A-Z]', AFTER),
     words: /\bpan\b|permanent account/,
     withoutWords: always,
@@ -167,6 +181,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     entity: 'DRIVER_LICENSE',
     startsWith: 'letter',
     heads: [1, 2, 3, 4, 5],
+    minDigits: 6,
     pattern: rule(String.raw`[a-z][a-z9]{4}\d[0156]\d[0-3]\d\d[a-z9]{2}[a-z\d][a-z]{2}`, AFTER, 'i'),
     words: /licen[cs]e|driv/,
     withoutWords: always,

@@ -8,7 +8,7 @@ import {
   isAsciiLetter,
   isDigit,
   isWordCode,
-  nextDigit,
+  oneOf,
   type Recognizer,
   type Report,
   textBefore,
@@ -31,10 +31,19 @@ const SHORTEST_LABEL = 3
 const DIGIT_RULES = rulesByHead('digit')
 const LETTER_RULES = rulesByHead('letter')
 const CODICE_FISCALE_RULES = IDENTITY_RULES.filter(({ entity }) => entity === 'IT_CODICE_FISCALE')
+/** What needs fewer digits is no card, and no number that its words explain. */
+const CARD_DIGITS = 12
+const LABELLED_DIGITS = Math.min(...LABELLED_RULES.map(({ minDigits }) => minDigits))
+const SPACE = 32
+const HYPHEN = 45
 const CARD_HEADS = new Set([4, 12, 13, 14, 15, 16, 17, 18, 19])
 
-const SEPARATORS = ' -./'
-const ALL_LETTERS = /(?<!\w)[A-Z]{16}(?!\w)/g
+const isSeparator = oneOf(' -./')
+/** What may stand between two groups of digits in any of the patterns: U+0020 to U+002F. */
+const joins = (code: number): boolean => code >= 0x20 && code <= 0x2f
+const CODICE_FISCALE_CHARS = 16
+const leadsAmount = oneOf('+$€£¥')
+const hangsOn = oneOf('-./')
 const OPENS_WITH_LETTERS = /(?<!\w)[A-Za-z]{1,3}[ -]$/
 
 /** Cards, accounts, wallets and the numbers by which states know people. Every one starts at a word that has a digit. */
@@ -48,9 +57,9 @@ export const identityRecognizer: Recognizer = {
     'NATIONAL_ID',
     ...IDENTITY_RULES.map(({ entity }) => entity),
   ],
-  scan(text, _wanted, report) {
+  scan(text, digits, _wanted, report) {
     let open = trailingWordStart(text)
-    for (let digit = nextDigit(text, 0); digit >= 0; ) {
+    for (let digit = digits.next(0); digit >= 0; ) {
       const start = wordStart(text, digit)
       const word = { start, end: wordEnd(text, digit), from: startWithLetters(text, start) }
       let found = word.end
@@ -62,11 +71,10 @@ export const identityRecognizer: Recognizer = {
         if (iban?.isValid) report(word.from, iban.end, 'IBAN', 0.99)
         found = iban?.isValid ? iban.end : scanWord(text, word, report)
       }
-      digit = nextDigit(text, found)
+      digit = digits.next(found)
     }
     // A codice fiscale may have letters only.
-    ALL_LETTERS.lastIndex = 0
-    while (ALL_LETTERS.test(text)) scanRules(text, ALL_LETTERS.lastIndex - 16, CODICE_FISCALE_RULES, report)
+    for (const start of lettersOnly(text)) scanRules(text, start, CODICE_FISCALE_RULES, 0, report)
     return open
   },
 }
@@ -80,17 +88,20 @@ function scanWord(text: string, { start, end, from }: Word, report: Report): num
     return end
   }
   if (!startsCleanly(text, start)) return end
+  const digits = digitsFrom(text, start)
   let found = end
   if (isDigit(text.charCodeAt(start))) {
     const head = headEnd(text, start, isDigit) - start
-    if (CARD_HEADS.has(head)) found = Math.max(found, scanCard(text, start, report))
-    found = Math.max(found, scanRules(text, start, DIGIT_RULES.get(head), report))
+    if (digits >= CARD_DIGITS && CARD_HEADS.has(head)) found = Math.max(found, scanCard(text, start, report))
+    found = Math.max(found, scanRules(text, start, DIGIT_RULES.get(head), digits, report))
   }
   const led = from < start && startsCleanly(text, from) ? from : start
   if (isAsciiLetter(text.charCodeAt(led))) {
     const head = headEnd(text, led, isAsciiLetter) - led
-    found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), report))
+    found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), digits, report))
   }
+  // Most numbers are too short to be looked at for what stands before them.
+  if (digits < LABELLED_DIGITS) return found
   const isCode = text.slice(led, start) === text.slice(led, start).toUpperCase()
   return Math.max(found, scanLabelled(text, isCode ? led : start, start, report))
 }
@@ -108,9 +119,17 @@ function scanCard(text: string, start: number, report: Report): number {
   return end
 }
 
-function scanRules(text: string, start: number, rules: readonly IdentityRule[] | undefined, report: Report): number {
+/** @param digits as many as there are at `start`, or more */
+function scanRules(
+  text: string,
+  start: number,
+  rules: readonly IdentityRule[] | undefined,
+  digits: number,
+  report: Report,
+): number {
   let found = start
-  for (const { entity, pattern, words, withoutWords, isValid, confidence } of rules ?? []) {
+  for (const { entity, minDigits, pattern, words, withoutWords, isValid, confidence } of rules ?? []) {
+    if (digits < minDigits) continue
     pattern.lastIndex = start
     const value = pattern.exec(text)?.[0]
     if (value === undefined) continue
@@ -128,12 +147,11 @@ function scanRules(text: string, start: number, rules: readonly IdentityRule[] |
 
 /** @param from where letters begin that may belong to the number at `start` */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
-  const before = textBefore(text, from)
-  if (before.length < SHORTEST_LABEL) return start
-  // Most numbers are too short to be looked at for what stands before them.
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
   const rules = LABELLED_RULES.filter((rule) => length >= rule.minLength && digits >= rule.minDigits)
   if (rules.length === 0) return start
+  const before = textBefore(text, from)
+  if (before.length < SHORTEST_LABEL) return start
   const words = before.toLowerCase()
   for (const rule of rules) {
     const end = rule.label.test(words) ? labelledEnd(text, from, start, rule) : start
@@ -160,7 +178,7 @@ function sizeOf(text: string, from: number, to: number): { length: number; digit
 function labelledEnd(text: string, from: number, start: number, rule: LabelledRule): number {
   const until = runEnd(text, start)
   for (let end = until; end > start; end--) {
-    if (end < until && !SEPARATORS.includes(text[end]!)) continue
+    if (end < until && !isSeparator(text.charCodeAt(end))) continue
     const compact = compactOf(text.slice(from, end))
     if (compact.length > rule.maxLength) continue
     const isNumber = compact.length >= rule.minLength && compact.replace(/\D/g, '').length >= rule.minDigits
@@ -204,8 +222,8 @@ function trailingWordStart(text: string): number {
 /** "AB 12 34 56 C", "X-1234567-L": one to three letters, a blank or hyphen, then the digits. */
 function startWithLetters(text: string, start: number): number {
   if (isAsciiLetter(text.charCodeAt(start))) return start
-  const separator = text[start - 1]
-  if (separator !== ' ' && separator !== '-') return start
+  const separator = text.charCodeAt(start - 1)
+  if (separator !== SPACE && separator !== HYPHEN) return start
   let from = start - 1
   while (from > 0 && start - 1 - from <= LEADING_LETTERS && isAsciiLetter(text.charCodeAt(from - 1))) from--
   const letters = start - 1 - from
@@ -214,16 +232,52 @@ function startWithLetters(text: string, start: number): number {
 
 /** A number that hangs on another one, on an amount or on an international prefix is not one of its own. */
 function startsCleanly(text: string, start: number): boolean {
-  const before = text[start - 1]
-  if (before === undefined) return true
-  if ('+$€£¥'.includes(before)) return false
-  if (!'-./'.includes(before)) return true
+  const before = text.charCodeAt(start - 1)
+  if (leadsAmount(before)) return false
+  if (!hangsOn(before)) return true
   let index = start - 2
   while (index >= 0 && start - index < WORD_CHARS && isWordCode(text.charCodeAt(index))) {
     if (isDigit(text.charCodeAt(index))) return false
     index--
   }
   return true
+}
+
+/** Where words of CODICE_FISCALE_CHARS capitals stand and nothing else. */
+function lettersOnly(text: string): number[] {
+  const starts: number[] = []
+  // One of them stands at every place of that distance, so most characters are not looked at.
+  for (let index = CODICE_FISCALE_CHARS - 1; index < text.length; index += CODICE_FISCALE_CHARS) {
+    if (!isCapital(text.charCodeAt(index))) continue
+    let start = index
+    while (index - start < CODICE_FISCALE_CHARS && isCapital(text.charCodeAt(start - 1))) start--
+    const end = start + CODICE_FISCALE_CHARS
+    if (end <= index || isWordCode(text.charCodeAt(start - 1)) || isWordCode(text.charCodeAt(end))) continue
+    let last = index
+    while (last < end && isCapital(text.charCodeAt(last))) last++
+    if (last === end) starts.push(start)
+  }
+  return starts
+}
+
+function isCapital(code: number): boolean {
+  return code >= 65 && code <= 90
+}
+
+/** How many digits a number that begins in the word at `start` can have at most, whatever its form. */
+function digitsFrom(text: string, start: number): number {
+  let digits = 0
+  let before = 0
+  for (let index = start; index < text.length && index - start < NUMBER_CHARS; index++) {
+    const code = text.charCodeAt(index)
+    if (isDigit(code)) digits++
+    else if (!isWordCode(code)) {
+      // A group without a digit is the last one.
+      if (!joins(code) || digits === before) return digits
+      before = digits
+    }
+  }
+  return digits
 }
 
 /** The end of words that hang together by single separators, each of them after the first with three letters at most
@@ -241,7 +295,7 @@ function runEnd(text: string, start: number): number {
       if (hasDigit) end = index + 1
       else if (word !== start && index - word >= LEADING_LETTERS) return end
     } else {
-      if (!hasDigit || !SEPARATORS.includes(text[index]!)) return end
+      if (!hasDigit || !isSeparator(code)) return end
       hasDigit = false
       word = index + 1
     }

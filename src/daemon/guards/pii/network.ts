@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { isDigit, isWordCode, nextDigit, type Recognizer, type Report, wordStart } from './recognizer.ts'
+import { type Digits, isDigit, isWordCode, type Recognizer, type Report, wordStart } from './recognizer.ts'
 
 const URL_CHARS = 2_000
 const SCHEMES = new Set(['http', 'https', 'ftp'])
@@ -16,10 +16,10 @@ const MAC_CHARS = 23
 /** Web addresses with their scheme (or `www.`), and addresses of machines. */
 export const networkRecognizer: Recognizer = {
   entities: ['URL', 'IP_ADDRESS', 'MAC_ADDRESS'],
-  scan(text, wanted, report) {
+  scan(text, digits, wanted, report) {
     return Math.min(
       wanted.has('URL') ? scanUrls(text, report) : text.length,
-      wanted.has('IP_ADDRESS') ? Math.min(scanIpv4(text, report), scanIpv6(text, report)) : text.length,
+      wanted.has('IP_ADDRESS') ? Math.min(scanIpv4(text, digits, report), scanIpv6(text, report)) : text.length,
       wanted.has('MAC_ADDRESS') ? scanMacs(text, report) : text.length,
     )
   },
@@ -77,9 +77,9 @@ function trimmedEnd(text: string, from: number, end: number): number {
   return trimmed
 }
 
-function scanIpv4(text: string, report: Report): number {
+function scanIpv4(text: string, digits: Digits, report: Report): number {
   let open = text.length
-  for (let digit = nextDigit(text, 0); digit >= 0; ) {
+  for (let digit = digits.next(0); digit >= 0; ) {
     let end = digit
     while (end < text.length && (isDigit(text.charCodeAt(end)) || text[end] === '.')) end++
     const before = text[digit - 1]
@@ -92,7 +92,7 @@ function scanIpv4(text: string, report: Report): number {
         report(digit, digit + address.length, 'IP_ADDRESS', 0.9)
       }
     }
-    digit = nextDigit(text, end + 1)
+    digit = digits.next(end + 1)
   }
   return open
 }

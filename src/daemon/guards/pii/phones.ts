@@ -4,7 +4,7 @@ import {
   isAlone,
   isDigit,
   isWordCode,
-  nextDigit,
+  oneOf,
   type Recognizer,
   type Report,
   wordsBefore,
@@ -18,7 +18,10 @@ const MAX_DIGITS = 15
 /** An extension ("ext. 12345") and the word behind a number that says what it is ("office"). */
 const LOOK_AHEAD_CHARS = 18
 
-const SEPARATORS = ' -./()\u00a0\u2010\u2011\u2012\u2013'
+const isSeparator = oneOf(' -./()\u00a0\u2010\u2011\u2012\u2013')
+const isLead = oneOf('+(')
+const isPartOfOther = oneOf('$€£¥+&=')
+const hangsOn = oneOf('-./')
 const EXTENSION = /(?: ?(?:x|#)| ?(?:ext|extn|durchwahl|poste|int)\.?:?) ?(\d{1,6})(?!\w)/iy
 const LABEL =
   /(?:(?<![\p{L}\d])(?:(?:tele|mobil|smart|cell)?phones?|phone (?:no|number)|tel[eé]?|t[eé]l[eé]fon\w{0,8}|telf|mobile?|mob|cell(?:ular)?|celular|m[oó]vil|fax|telefax|hotline|whats ?app|handy\w{0,6}|rufnummer|festnetz|portable|cellulare|telem[oó]vel|telefoon\w{0,6}|gsm|puhelin|komórk\w{1,3}|call(?:ing|ed)?|dial|sms|ring|text(?:ed)?|reach|contact|answering|messages?|voicemail|desk|anrufen|appele[rz]|llam\w{1,5}|chiam\w{1,5}|lig(?:ar|ue))(?![\p{L}])|电话|手机|電話|携帯|전화|телефон|тел\.|моб\.)[^\d]{0,28}$/u
@@ -38,11 +41,11 @@ const CONFIDENCE = { international: 0.95, labelled: 0.86, shaped: 0.65 }
 export function phoneRecognizer(regions: readonly string[]): Recognizer {
   return {
     entities: ['PHONE'],
-    scan(text, _wanted, report) {
+    scan(text, digits, _wanted, report) {
       let open = leadStart(text, text.length)
-      for (let digit = nextDigit(text, 0); digit >= 0; ) {
+      for (let digit = digits.next(0); digit >= 0; ) {
         if (isWordCode(text.charCodeAt(digit - 1))) {
-          digit = nextDigit(text, digitsEnd(text, digit))
+          digit = digits.next(digitsEnd(text, digit))
           continue
         }
         const start = leadStart(text, digit)
@@ -50,14 +53,14 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
         const until = ends.at(-1)!
         // A table row, or digits of something else: no part of it is a phone number.
         if (ends.length > NUMBER_GROUPS || until - start > NUMBER_CHARS) {
-          digit = nextDigit(text, until)
+          digit = digits.next(until)
           continue
         }
         if (until + LOOK_AHEAD_CHARS > text.length && (until > digit + 5 || until + 4 > text.length)) {
           open = Math.min(open, start)
         }
         const found = findPhone(text, start, ends, regions, report)
-        digit = nextDigit(text, found ?? ends[0]!)
+        digit = digits.next(found ?? ends[0]!)
       }
       return open
     },
@@ -140,7 +143,7 @@ function isShaped(
 /** Where the `+` or bracket stands that leads a number. */
 function leadStart(text: string, digit: number): number {
   let start = digit
-  while (start > 0 && digit - start < 2 && '+('.includes(text[start - 1]!)) start--
+  while (start > 0 && digit - start < 2 && isLead(text.charCodeAt(start - 1))) start--
   return start
 }
 
@@ -155,7 +158,7 @@ function groupEnds(text: string, from: number): number[] {
   const ends = [digitsEnd(text, from)]
   for (let end = ends[0]!; ; ) {
     let next = end
-    while (next - end < 3 && next < text.length && SEPARATORS.includes(text[next]!)) next++
+    while (next - end < 3 && next < text.length && isSeparator(text.charCodeAt(next))) next++
     if (next === end || !isDigit(text.charCodeAt(next))) return ends
     end = digitsEnd(text, next)
     ends.push(end)
@@ -169,10 +172,10 @@ function areBracketsClosed(value: string): boolean {
 
 /** Behind a letter, digit, slash or point a number is part of something else. */
 function startsCleanly(text: string, start: number): boolean {
-  const before = text[start - 1]
-  if (before === undefined) return true
-  if (isWordCode(before.charCodeAt(0)) || '$€£¥+&='.includes(before)) return false
-  return !('-./'.includes(before) && isDigit(text.charCodeAt(start - 2)))
+  if (start === 0) return true
+  const before = text.charCodeAt(start - 1)
+  if (isWordCode(before) || isPartOfOther(before)) return false
+  return !(hangsOn(before) && isDigit(text.charCodeAt(start - 2)))
 }
 
 /** Letters behind it may only be those of an extension. */

@@ -53,7 +53,7 @@ type Word = { start: number; end: number; lower: string }
  */
 export const properNameRecognizer: Recognizer = {
   entities: ['PERSON', 'TITLE', 'LOCATION', 'ORGANIZATION', 'NATIONALITY'],
-  scan(text, _wanted, report) {
+  scan(text, _digits, _wanted, report) {
     let open = text.length
     let words: Word[] = []
     const close = () => {

@@ -1,4 +1,5 @@
 import type { PiiEntity } from '../../../shared/pii-entities.ts'
+import { codeUnitsOf } from '../../text/code-units.ts'
 
 /**
  * Finds some entities in one pass. `report` gets every candidate, in any order; those of different recognizers may overlap.
@@ -7,7 +8,7 @@ import type { PiiEntity } from '../../../shared/pii-entities.ts'
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
-  scan(text: string, wanted: ReadonlySet<PiiEntity>, report: Report): number
+  scan(text: string, digits: Digits, wanted: ReadonlySet<PiiEntity>, report: Report): number
 }
 
 export type Report = (start: number, end: number, type: PiiEntity, confidence: number) => void
@@ -16,13 +17,18 @@ export type Report = (start: number, end: number, type: PiiEntity, confidence: n
 export const CONTEXT_CHARS = 96
 
 const BLANKS_AROUND = 4
-const NEAR_CHARS = 12
-const DIGIT = /\d/g
 const DIGIT_0 = 48
 const DIGIT_9 = 57
 
 export function isDigit(code: number): boolean {
   return code >= DIGIT_0 && code <= DIGIT_9
+}
+
+/** A test for a few characters, which costs no string of one character each time: `text[at]` does. */
+export function oneOf(characters: string): (code: number) => boolean {
+  const codes = new Set(Array.from(characters, (character) => character.charCodeAt(0)))
+  const ascii = Uint8Array.from({ length: 128 }, (_, code) => (codes.has(code) ? 1 : 0))
+  return (code) => (code < 128 ? ascii[code] === 1 : codes.has(code))
 }
 
 export function isAsciiLetter(code: number): boolean {
@@ -34,14 +40,33 @@ export function isWordCode(code: number): boolean {
   return isDigit(code) || isAsciiLetter(code) || code === 95
 }
 
-/** The first digit at or after `from`; -1 when there is none. Most are near, or far: only for the latter a pattern is faster. */
-export function nextDigit(text: string, from: number): number {
-  const near = Math.min(text.length, from + NEAR_CHARS)
-  for (let index = from; index < near; index++) {
-    if (isDigit(text.charCodeAt(index))) return index
+/** Where the digits of a text are, for all who look at its numbers one after another. */
+export class Digits {
+  /** Where each row of them begins and ends: [start, end, start, end, …]. */
+  readonly #rows: number[] = []
+  #at = 0
+  #last = 0
+
+  constructor(text: string) {
+    const { length } = text
+    const units = codeUnitsOf(text)
+    for (let index = 0; index < length; index++) {
+      if (!isDigit(units[index] as number)) continue
+      this.#rows.push(index)
+      do index++
+      while (index < length && isDigit(units[index] as number))
+      this.#rows.push(index)
+    }
   }
-  DIGIT.lastIndex = near
-  return DIGIT.test(text) ? DIGIT.lastIndex - 1 : -1
+
+  /** The first digit at or after `from`; -1 when there is none. */
+  next(from: number): number {
+    const rows = this.#rows
+    if (from < this.#last) this.#at = 0
+    this.#last = from
+    while (this.#at < rows.length && (rows[this.#at + 1] as number) <= from) this.#at += 2
+    return this.#at < rows.length ? Math.max(rows[this.#at] as number, from) : -1
+  }
 }
 
 /** Where the word begins that the character before `index` belongs to; `index` itself when that is no word character. */
