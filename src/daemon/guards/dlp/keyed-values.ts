@@ -1,4 +1,4 @@
-import { characterSet, has, NAME, WORD } from './characters.ts'
+import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
 import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
 /** A value that is secret because of the name it is given. */
@@ -73,27 +73,38 @@ function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined 
   const before = nearest?.name === 'is' ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
   if (before === undefined) return undefined
   const { name, glue } = before
-  const type = typeOfName(name)
-  if (ASSIGNS.test(glue)) return type
+  if (ASSIGNS.test(glue)) return typeOfName(name)
   // `password "…"`, as build files have it.
-  return type === 'password' && name.length >= 6 && glue.trim() === '' ? type : undefined
+  return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
+/** The last two letters of the names of passwords and secrets. */
+const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at'.split(' ').map(pairOf))
+
+/** Two letters as a number, without regard to case. */
+function pairOf(text: string): number {
+  const { length } = text
+  return (text.charCodeAt(length - 2) | 0x20) * 128 + (text.charCodeAt(length - 1) | 0x20)
+}
+
+/** Most names are none of these by their last two letters; digits and signs may stand behind those. */
+const mayBeNamed = (name: string): boolean =>
+  name.length >= 2 && (!has(LETTER, name.charCodeAt(name.length - 1)) || NAME_ENDINGS.has(pairOf(name)))
+
 function typeOfName(name: string): KeyedValue['type'] | undefined {
+  if (!mayBeNamed(name)) return undefined
   if (PASSWORD_NAME.test(name)) return 'password'
   return SECRET_NAME.test(name) ? 'keyed-secret' : undefined
 }
 
 /** Where the quotes that open at `at` close; undefined when they do not on this line, or too late. */
 function endOfQuoted(text: string, at: number): number | undefined {
-  const quote = text.charCodeAt(at)
-  const limit = Math.min(text.length, at + 1 + QUOTED_CHARS)
-  for (let end = at + 1; end < limit; end += 1) {
-    const code = text.charCodeAt(end)
-    if (code === 10) return undefined
-    if (code === quote) return text[end - 1] === '\\' ? end - 1 : end
-  }
-  return undefined
+  const start = at + 1
+  const rest = text.slice(start, start + QUOTED_CHARS)
+  const chars = rest.indexOf(text.charAt(at))
+  const lineEnd = rest.indexOf('\n')
+  if (chars < 0 || (lineEnd >= 0 && lineEnd < chars)) return undefined
+  return rest[chars - 1] === '\\' ? start + chars - 1 : start + chars
 }
 
 /** The value without quotes that begins at `start` and ends at `end`, when what stands before names a secret. */

@@ -3,6 +3,8 @@ import { BASE64, has } from './characters.ts'
 
 /** What a private key in text begins with. */
 const HEADS = ['-----BEGIN', '---- BEGIN SSH2 ENCRYPTED PRIVATE', 'PuTTY-User-Key-File-'] as const
+const [HYPHEN, CAPITAL_P] = [45, 80]
+const beginsHead = (code: number): boolean => code === HYPHEN || code === CAPITAL_P
 const LONGEST_HEAD = Math.max(...HEADS.map(({ length }) => length))
 /** The line of a head: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
 const HEAD_LINE =
@@ -45,7 +47,7 @@ export function openKeyFrom(text: string, from: number, limit: number): number {
   }
   // The last characters may be the beginning of a head.
   for (let at = Math.max(from, text.length - LONGEST_HEAD + 1); at < open; at += 1) {
-    if (mayBeHead(text, at) && keyIsOpen(text, at)) open = at
+    if (beginsHead(text.charCodeAt(at)) && mayBeHead(text, at) && keyIsOpen(text, at)) open = at
   }
   return open
 }

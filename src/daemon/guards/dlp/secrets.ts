@@ -21,7 +21,8 @@ import { beforeFinding } from './word-search.ts'
 const URL_PASSWORD = /:\/\/[^\s:@/]{0,100}:([^@/\s]{1,200})@[\w[%]/
 const TEMPLATE = /[${<%*]|^(?:x+|pass|passwd|pwd|p)$/i
 
-const [HYPHEN, COLON, EQUALS, CAPITAL_P] = [45, 58, 61, 80]
+const [HYPHEN, COLON, EQUALS, GREATER, CAPITAL_P] = [45, 58, 61, 62, 80]
+const QUOTES = ['"', "'", '`'] as const
 const isQuote = (code: number): boolean => code === 34 || code === 39 || code === 96
 
 /**
@@ -155,7 +156,7 @@ class SecretScan {
     const text = this.#text
     let start = at + 1
     if (start >= end) start = endOfBlanks(text, start)
-    else if (text[start] === '=' || text[start] === '>' || text[start] === ':') return
+    else if (assignsOn(text.charCodeAt(start))) return
     if (!has(RUN, text.charCodeAt(start))) return
     const valueEnd = endOf(RUN, text, start, Math.min(text.length, start + VALUE_CHARS))
     const value =
@@ -179,6 +180,8 @@ class SecretScan {
 }
 
 const VALUE_CHARS = 512
+/** `==`, `=>` and `::` assign nothing. */
+const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
 /** What a machine drew has so many digits, where only the words beside it make it a secret. */
 const RANDOM_DIGITS = 3
 
@@ -219,8 +222,10 @@ function openFrom(text: string, from: number): number {
   let run = text.length
   while (run > from && has(RUN, text.charCodeAt(run - 1))) run -= 1
   let open = run
-  for (let at = Math.max(from, text.length - QUOTED_CHARS - 1); at < open; at += 1) {
-    if (isQuote(text.charCodeAt(at)) && quotedIsOpen(text, at)) open = at + 1
+  for (const quote of QUOTES) {
+    let at = text.indexOf(quote, Math.max(from, text.length - QUOTED_CHARS - 1))
+    while (at >= 0 && at < open && !quotedIsOpen(text, at)) at = text.indexOf(quote, at + 1)
+    if (at >= 0 && at < open) open = at + 1
   }
   return openKeyFrom(text, from, open)
 }

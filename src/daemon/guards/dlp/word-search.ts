@@ -51,26 +51,10 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   const folded = caseSensitive ? AS_IT_IS : SMALL
   const trie = createTrie(words, folded)
   const backwards = createTrie(words.map(reversed), folded)
-  const mayEnd = endingsOf(words, folded)
-
-  /** 1 for what only ends a word of ours where nothing of the kind follows. */
-  const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
-
-  /** The last place up to `at` where a word may end by its last two characters and the next one; 0 when there is none. */
-  function lastEnding(units: Uint16Array, at: number, length: number): number {
-    let last = units[at] as number
-    let following = at + 1 < length ? (goesOn[units[at + 1] as number] as number) : 0
-    for (let end = at; end > 0; end -= 1) {
-      const before = units[end - 1] as number
-      const own = goesOn[last] as number
-      const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
-      // Reckoned and not asked, for how words end is anybody's guess.
-      if ((isPair & ~(own & following)) === 1) return end
-      last = before
-      following = own
-    }
-    return 0
-  }
+  const [longWords, shortWords] = [words.filter(isLong), words.filter((word) => !isLong(word))]
+  const longEnding = longWords.length > 0 ? createEndings(longWords, folded, wholeWords) : undefined
+  const shortEnding = shortWords.length > 0 ? createEndings(shortWords, folded, wholeWords) : undefined
+  const shortHint = hintOf(shortWords, folded)
 
   // From the end, so that what is reached at a character are the words that begin with it, the longest first. From the
   // beginning it would be those that end with it, and the longest of these may be the one that overlaps another.
@@ -78,9 +62,16 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
     const found: Finding[] = []
     const units = codeUnitsOf(text)
     let node = ROOT
+    let long = longEnding ? text.length : NOWHERE
+    let short = shortEnding && shortHint.test(text) ? text.length : NOWHERE
     for (let at = text.length - 1; at >= 0; at -= 1) {
       // Most characters of most texts are passed here.
-      if (node === ROOT) at = lastEnding(units, at, text.length)
+      if (node === ROOT) {
+        if (longEnding && long > at) long = longEnding(units, at, text.length)
+        if (shortEnding && short > at) short = shortEnding(units, at, text.length)
+        at = Math.max(long, short)
+        if (at < 0) break
+      }
       const own = units[at] as number
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
@@ -129,6 +120,76 @@ function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
   }
   return endings
 }
+
+/** Of words that are as long as this or longer, most characters of a text need not be looked at. */
+const LONG_CHARS = 5
+const isLong = (word: string): boolean => word.length >= LONG_CHARS
+
+const BEYOND_LATIN = /[\u0600-\u1fff\u2c00-\uffff]/
+const ANYTHING = /[\s\S]/
+
+/** What is in every text that holds one of these words: looked for first, for most texts hold nothing of other scripts. */
+function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
+  const own = new Set(words.flatMap((word) => foldedOf(word, folded)))
+  for (let code = 0; code < CODES; code += 1) {
+    if (own.has(folded[code] as number) && !BEYOND_LATIN.test(String.fromCharCode(code))) return ANYTHING
+  }
+  return BEYOND_LATIN
+}
+
+const NOWHERE = -1
+
+/**
+ * The last place up to `at` where one of the words may end, by a few of its characters and the next one; 0 when there is none
+ * behind the first character.
+ */
+type Endings = (units: Uint16Array, at: number, length: number) => number
+
+/**
+ * As Wu and Manber (1994): of where the shortest word would stand it looks at the first two characters, and goes on as far as no
+ * word has these two.
+ */
+function createEndings(words: readonly string[], folded: Uint16Array, wholeWords: boolean): Endings {
+  const mayEnd = endingsOf(words, folded)
+  /** 1 for what only ends a word of ours where nothing of the kind follows. */
+  const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
+  const shortest = Math.min(...words.map(({ length }) => length))
+  const chars = Math.max(2, shortest)
+  /** By pairIndex: so many places further left a word may end, or more, where these two code units stand. */
+  const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
+  for (const word of words) {
+    const ending = foldedOf(word, folded).slice(-chars)
+    for (let at = 0; at + 1 < ending.length; at += 1) {
+      const pair = pairIndex(ending[at] as number, ending[at + 1] as number)
+      steps[pair] = Math.min(steps[pair] as number, at)
+    }
+  }
+
+  return (units, at, length) => {
+    // What is asked for again and again is held here: what a closure holds is looked up each time.
+    const small = folded
+    const stepOf = steps
+    const ahead = chars - 1
+    for (let end = at; end >= ahead; ) {
+      const first = small[units[end - ahead] as number] as number
+      const second = small[units[end - ahead + 1] as number] as number
+      const step = stepOf[pairIndex(first, second)] as number
+      if (step > 0) {
+        end -= step
+        continue
+      }
+      const before = units[end - 1] as number
+      const last = units[end] as number
+      const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
+      const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
+      // Reckoned and not asked, for how words end is anybody's guess.
+      if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
+      end -= 1
+    }
+    return 0
+  }
+}
+const MOST_STEPS = 255
 
 const foldedOf = (word: string, folded: Uint16Array): number[] =>
   word.split('').map((char) => folded[char.charCodeAt(0)] as number)
