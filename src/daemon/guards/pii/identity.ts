@@ -11,7 +11,6 @@ import {
   oneOf,
   type Recognizer,
   type Report,
-  textBefore,
   wordEnd,
   wordStart,
   wordsBefore,
@@ -33,6 +32,8 @@ const LETTER_RULES = rulesByHead('letter')
 const CODICE_FISCALE_RULES = IDENTITY_RULES.filter(({ entity }) => entity === 'IT_CODICE_FISCALE')
 /** What needs fewer digits is no card, and no number that its words explain. */
 const CARD_DIGITS = 12
+/** No rule asks for more. */
+const ENOUGH_DIGITS = Math.max(CARD_DIGITS, ...IDENTITY_RULES.map(({ minDigits }) => minDigits))
 const LABELLED_DIGITS = Math.min(...LABELLED_RULES.map(({ minDigits }) => minDigits))
 const SPACE = 32
 const HYPHEN = 45
@@ -147,12 +148,11 @@ function scanRules(
 
 /** @param from where letters begin that may belong to the number at `start` */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
+  if (textIsShort(text, from)) return start
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
   const rules = LABELLED_RULES.filter((rule) => length >= rule.minLength && digits >= rule.minDigits)
   if (rules.length === 0) return start
-  const before = textBefore(text, from)
-  if (before.length < SHORTEST_LABEL) return start
-  const words = before.toLowerCase()
+  const words = wordsBefore(text, from)
   for (const rule of rules) {
     const end = rule.label.test(words) ? labelledEnd(text, from, start, rule) : start
     if (end === start) continue
@@ -160,6 +160,13 @@ function scanLabelled(text: string, from: number, start: number, report: Report)
     return end
   }
   return start
+}
+
+/** Whether fewer characters than any label has stand between `at` and the digit before it. */
+function textIsShort(text: string, at: number): boolean {
+  if (at < SHORTEST_LABEL) return true
+  for (let index = at - SHORTEST_LABEL; index < at; index++) if (isDigit(text.charCodeAt(index))) return true
+  return false
 }
 
 /** How many letters and digits there are, and how many of them are digits. */
@@ -264,11 +271,12 @@ function isCapital(code: number): boolean {
   return code >= 65 && code <= 90
 }
 
-/** How many digits a number that begins in the word at `start` can have at most, whatever its form. */
+/** How many digits a number that begins in the word at `start` can have at most, whatever its form; no more than ENOUGH_DIGITS. */
 function digitsFrom(text: string, start: number): number {
   let digits = 0
   let before = 0
-  for (let index = start; index < text.length && index - start < NUMBER_CHARS; index++) {
+  const limit = Math.min(text.length, start + NUMBER_CHARS)
+  for (let index = start; index < limit && digits < ENOUGH_DIGITS; index++) {
     const code = text.charCodeAt(index)
     if (isDigit(code)) digits++
     else if (!isWordCode(code)) {

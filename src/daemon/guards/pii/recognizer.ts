@@ -1,5 +1,4 @@
 import type { PiiEntity } from '../../../shared/pii-entities.ts'
-import { codeUnitsOf } from '../../text/code-units.ts'
 
 /**
  * Finds some entities in one pass. `report` gets every candidate, in any order; those of different recognizers may overlap.
@@ -40,32 +39,35 @@ export function isWordCode(code: number): boolean {
   return isDigit(code) || isAsciiLetter(code) || code === 95
 }
 
+const DIGITS = /\d+/g
+
 /** Where the digits of a text are, for all who look at its numbers one after another. */
 export class Digits {
-  /** Where each row of them begins and ends: [start, end, start, end, …]. */
-  readonly #rows: number[] = []
+  readonly #text: string
+  /** Where each row of them ends. */
+  readonly #ends: number[] = []
   #at = 0
   #last = 0
 
   constructor(text: string) {
-    const { length } = text
-    const units = codeUnitsOf(text)
-    for (let index = 0; index < length; index++) {
-      if (!isDigit(units[index] as number)) continue
-      this.#rows.push(index)
-      do index++
-      while (index < length && isDigit(units[index] as number))
-      this.#rows.push(index)
-    }
+    this.#text = text
+    const ends = this.#ends
+    DIGITS.lastIndex = 0
+    while (DIGITS.test(text)) ends.push(DIGITS.lastIndex)
   }
 
   /** The first digit at or after `from`; -1 when there is none. */
   next(from: number): number {
-    const rows = this.#rows
+    const text = this.#text
+    const ends = this.#ends
     if (from < this.#last) this.#at = 0
     this.#last = from
-    while (this.#at < rows.length && (rows[this.#at + 1] as number) <= from) this.#at += 2
-    return this.#at < rows.length ? Math.max(rows[this.#at] as number, from) : -1
+    while (this.#at < ends.length && (ends[this.#at] as number) <= from) this.#at++
+    if (this.#at === ends.length) return -1
+    if (isDigit(text.charCodeAt(from))) return from
+    let start = (ends[this.#at] as number) - 1
+    while (isDigit(text.charCodeAt(start - 1))) start--
+    return start
   }
 }
 
