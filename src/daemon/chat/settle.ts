@@ -1,6 +1,7 @@
 import { isoTime } from '../../shared/time.ts'
 import type { UsageRecordRow } from '../db/tables.ts'
 import type { Answered } from '../evidence/request-entry.ts'
+import { createPacer, paced } from '../guards/pacer.ts'
 import { OutputBlocked } from '../guards/stream/output-blocked.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
@@ -8,7 +9,7 @@ import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
 import { ProviderError, type TokenUsage } from '../providers/provider.ts'
 import type { Charge, Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
-import { countsOf } from '../usage/counts.ts'
+import { counting } from '../usage/counts.ts'
 import type { Answer } from './answer.ts'
 import type { AnswerGuard } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
@@ -42,7 +43,8 @@ type Served = {
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, answer, ending, replay } = served
   const { traceId } = admitted.origin
-  const { usage, doubts } = countsOf(order.call, ending.heard)
+  const counted = paced(counting(order.call, ending.heard), createPacer())
+  const { usage, doubts } = counted instanceof Promise ? await counted : counted
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
     deps.log.error(facts, 'a provider counted tokens that cannot be true, so they are not billed')

@@ -5,12 +5,13 @@ import type { ChatInput } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import type { Surface } from '../chat/surface.ts'
 import { wordlessAnswer } from '../chat/wordless-answer.ts'
+import { createPacer, paced } from '../guards/pacer.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Breaker } from '../providers/breaker.ts'
 import type { Provider, TokenUsage } from '../providers/provider.ts'
 import { withProviders } from '../providers/registry.ts'
-import { inputTokensLikely } from '../usage/input-tokens.ts'
+import { countingInputTokens } from '../usage/input-tokens.ts'
 import { unbilled } from '../usage/unbilled.ts'
 import { toChatInput } from './input.ts'
 
@@ -60,7 +61,9 @@ const countingProvider = (provider: Provider, counted: Counted): Provider => ({
   ...provider,
   async *chat(call, signal) {
     counted.estimated = provider.countTokens === undefined
-    counted.tokens = provider.countTokens ? await provider.countTokens(call, signal) : inputTokensLikely(call)
+    counted.tokens = provider.countTokens
+      ? await provider.countTokens(call, signal)
+      : await paced(countingInputTokens(call), createPacer())
     const usage: TokenUsage = { ...NO_TOKENS, inputTokens: counted.tokens, estimated: counted.estimated }
     yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
   },

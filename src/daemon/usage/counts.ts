@@ -1,7 +1,7 @@
 import { PLAUSIBLE_TOKENS } from '../../shared/spec-limits.ts'
 import type { ProviderCall, TokenUsage } from '../providers/provider.ts'
-import { type Input, inputTokensAtMost, inputTokensLikely } from './input-tokens.ts'
-import { countTokens } from './tokens.ts'
+import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
+import { countingTokens } from './tokens.ts'
 
 /** What is known of an answer when it is over, however it ended. */
 export type Heard = {
@@ -20,15 +20,19 @@ export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsag
  * The tokens that an answer is billed for. Those of the provider, but our own estimate for a side of which it counted nothing
  * although something was said there, or more than can be true; and where its last count is not that of the whole answer,
  * whichever of the two is higher. Whatever comes out can be multiplied and added, and its parts are within its totals.
+ * Stops now and then while it estimates, so that others can have a turn.
  */
-export function countsOf(call: Input & Pick<ProviderCall, 'maxTokens'>, { usage, isFinal, generated }: Heard): Counts {
-  const input = countSide(usage?.inputTokens ?? 0, isFinal, {
-    likely: () => inputTokensLikely(call),
+export function* counting(
+  call: Input & Pick<ProviderCall, 'maxTokens'>,
+  { usage, isFinal, generated }: Heard,
+): Generator<void, Counts> {
+  const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
+    likely: () => countingInputTokens(call),
     // Most counts are below what is plausible in any case, so the texts need not be measured.
     mayBe: (count) => count <= PLAUSIBLE_TOKENS.beyond || count <= plausible(inputTokensAtMost(call)),
   })
-  const output = countSide(usage?.outputTokens ?? 0, isFinal, {
-    likely: () => countTokens(generated),
+  const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {
+    likely: () => countingTokens(generated),
     mayBe: (count) => count <= plausible(Math.max(call.maxTokens, Buffer.byteLength(generated))),
   })
   const cacheReadTokens = Math.min(usage?.cacheReadTokens ?? 0, input.tokens)
@@ -43,12 +47,16 @@ export function countsOf(call: Input & Pick<ProviderCall, 'maxTokens'>, { usage,
   return { usage: final, doubts: usage && doubtsOf(usage, final) }
 }
 
-type Side = { likely(): number; mayBe(count: number): boolean }
+type Side = { likely(): Generator<void, number>; mayBe(count: number): boolean }
 
-function countSide(count: number, isFinal: boolean, { likely, mayBe }: Side): { tokens: number; isOurs: boolean } {
+function* countSide(
+  count: number,
+  isFinal: boolean,
+  { likely, mayBe }: Side,
+): Generator<void, { tokens: number; isOurs: boolean }> {
   const isBelieved = mayBe(count)
   if (isFinal && isBelieved && count > 0) return { tokens: count, isOurs: false }
-  const ours = likely()
+  const ours = yield* likely()
   return isBelieved && count >= ours ? { tokens: count, isOurs: false } : { tokens: ours, isOurs: true }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Tables } from '../../../src/daemon/db/tables.ts'
-import { inputTokensLikely } from '../../../src/daemon/usage/input-tokens.ts'
+import { atOnce } from '../../../src/daemon/guards/pacer.ts'
+import { countingInputTokens } from '../../../src/daemon/usage/input-tokens.ts'
 import { countTokens } from '../../../src/daemon/usage/tokens.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { ESTIMATED_TOKENS } from '../../../src/shared/spec-limits.ts'
@@ -297,7 +298,9 @@ describe('what is billed', () => {
   }
   const usage = { prompt_tokens: 12, completion_tokens: 7 }
   /** What we count for the prompt `hi`, and for these words of an answer. */
-  const ours = inputTokensLikely({ system: '', messages: [{ role: 'user', content: 'hi' }], options: undefined })
+  const ours = atOnce(
+    countingInputTokens({ system: '', messages: [{ role: 'user', content: 'hi' }], options: undefined }),
+  )
   const said = countTokens('one two three ')
   const started = chatStream(['one two three '], { finishReason: null, done: false })
 
@@ -365,7 +368,9 @@ describe('what is billed', () => {
       messages: [{ role: 'user', content: [image] }],
       tools: [{ type: 'function', function: tool }],
     })
-    const plain = inputTokensLikely({ system: '', messages: [{ role: 'user', content: '' }], options: undefined })
+    const plain = atOnce(
+      countingInputTokens({ system: '', messages: [{ role: 'user', content: '' }], options: undefined }),
+    )
     const tools = ESTIMATED_TOKENS.tools + countTokens(JSON.stringify([tool]))
     const input = plain + tools + ESTIMATED_TOKENS.image
     expect(await billed(gateway)).toEqual([expect.stringMatching(/truncated|error/), 1, 1, input, said])

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { atOnce } from '../../../src/daemon/guards/pacer.ts'
 import type { TokenUsage } from '../../../src/daemon/providers/provider.ts'
-import { countsOf, type Heard } from '../../../src/daemon/usage/counts.ts'
-import { type Input, inputTokensAtMost, inputTokensLikely } from '../../../src/daemon/usage/input-tokens.ts'
+import { counting, type Heard } from '../../../src/daemon/usage/counts.ts'
+import { countingInputTokens, type Input, inputTokensAtMost } from '../../../src/daemon/usage/input-tokens.ts'
 import { countTokens } from '../../../src/daemon/usage/tokens.ts'
 import { ESTIMATED_TOKENS, RESERVED_TOKENS } from '../../../src/shared/spec-limits.ts'
 
@@ -15,11 +16,12 @@ const told = (inputTokens: number, outputTokens: number, more: Partial<TokenUsag
   estimated: false,
   ...more,
 })
+const likelyInput = (input: Input) => atOnce(countingInputTokens(input))
 const words = 'some words to be read '.repeat(50)
 const call = { system: '', messages: [{ role: 'user', content: words } as const], options: undefined, maxTokens: 1_000 }
-const ours = { inputTokens: inputTokensLikely(call), outputTokens: countTokens(words) }
+const ours = { inputTokens: likelyInput(call), outputTokens: countTokens(words) }
 const counts = (usage: TokenUsage | undefined, heard: Partial<Heard> = {}) =>
-  countsOf(call, { usage, isFinal: true, generated: words, ...heard })
+  atOnce(counting(call, { usage, isFinal: true, generated: words, ...heard }))
 
 describe('what is billed for an answer that came to its end', () => {
   test('is what the provider has counted', () => {
@@ -162,12 +164,12 @@ describe('every part of a request is counted, in what is reserved and in what is
     ],
   ])('%s', (_what, input, atMost, likely) => {
     expect(inputTokensAtMost(input)).toBe(inputTokensAtMost(plain) + atMost)
-    expect(inputTokensLikely(input)).toBe(inputTokensLikely(plain) + likely)
+    expect(likelyInput(input)).toBe(likelyInput(plain) + likely)
   })
 
   test('a message more', () => {
     const two: Input = { ...plain, messages: [...plain.messages, asked(text)] }
     expect(inputTokensAtMost(two)).toBe(inputTokensAtMost(plain) + RESERVED_TOKENS.message + bytes)
-    expect(inputTokensLikely(two)).toBe(inputTokensLikely(plain) + ESTIMATED_TOKENS.message + countTokens(text))
+    expect(likelyInput(two)).toBe(likelyInput(plain) + ESTIMATED_TOKENS.message + countTokens(text))
   })
 })
