@@ -1,12 +1,15 @@
 import { sql } from 'kysely'
+import { HASH_PATTERN } from '../../shared/evidence/entry.ts'
 import { Frontier } from '../../shared/evidence/frontier.ts'
 import { HASH_BYTES, treeRoot } from '../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../shared/evidence/subtrees.ts'
 import type { Db } from '../db/database.ts'
+import { HASHES } from './store.ts'
 
 /** A stored node is the root of 2^8 nodes of the level below it, and one of level 0 a leaf. */
 export const BITS_PER_LEVEL = 8
 const CHILDREN = 2 ** BITS_PER_LEVEL
+const HASH_CHARS = 2 * HASH_BYTES
 
 /** The path of RFC 6962 from the entry at `index` to the root of the first `size`. @throws RangeError when there are fewer */
 export const proveInclusion = (
@@ -58,7 +61,9 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
       .where('node_index', '>=', from)
       .where('node_index', '<', from + count)
       .execute()
-    const stored = new Map(rows.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
+    // What is no hash any more is reckoned from what it stood for.
+    const whole = rows.filter(({ hash }) => HASH_PATTERN.test(hash))
+    const stored = new Map(whole.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
     const found: Buffer[] = []
     for (let index = from; index < from + count; index++) {
       found.push(stored.get(index) ?? treeRoot(await nodes(level - 1, index * CHILDREN, CHILDREN)))
@@ -81,7 +86,7 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
   }
 }
 
-/** The hashes of the entries from `from` to before `to`, 32 bytes each; fewer at the end of the chain, and where one is none. */
+/** The hashes of the entries from `from` to before `to`, 32 bytes each; fewer at the end of the chain, none where one is none. */
 export async function readHashes(
   db: Db,
   tenantId: string,
@@ -89,13 +94,16 @@ export async function readHashes(
   { from, to }: { from: number; to: number },
 ): Promise<Buffer> {
   // One text: a row for each hash would cost several times what is done with it.
-  const { joined } = await db
+  const { joined, shortest, longest } = await db
     .selectFrom('evidence_entries')
     .select(sql<string | null>`string_agg(entry_hash, '' order by seq)`.as('joined'))
+    .select(sql<number | null>`min(length(entry_hash))`.as('shortest'))
+    .select(sql<number | null>`max(length(entry_hash))`.as('longest'))
     .where('tenant_id', '=', tenantId)
     .where('chain', '=', chain)
     .where('seq', '>=', from)
     .where('seq', '<', to)
     .executeTakeFirstOrThrow()
-  return Buffer.from(joined ?? '', 'hex')
+  const isWhole = shortest === HASH_CHARS && longest === HASH_CHARS && HASHES.test(joined ?? '')
+  return Buffer.from(isWhole ? (joined ?? '') : '', 'hex')
 }

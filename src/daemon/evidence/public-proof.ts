@@ -86,7 +86,7 @@ async function inLog(
   const path = isVerified && isSigned(checkpoint, keys) ? await pathTo(db, entry, checkpoint) : undefined
   return {
     log_index: seq,
-    uuid: logId(tenant_id, chain) + entry_hash,
+    uuid: isVerified ? logId(tenant_id, chain) + entry_hash : null,
     integrated_time: created_at,
     tree_size,
     root,

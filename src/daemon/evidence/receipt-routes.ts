@@ -1,4 +1,6 @@
 import { GatewayError } from '../../shared/errors.ts'
+import { treeProblem } from '../../shared/evidence/commit.ts'
+import { HASH_PATTERN } from '../../shared/evidence/entry.ts'
 import { toReceipt } from '../../shared/evidence/receipt.ts'
 import { mayUse } from '../../shared/permissions.ts'
 import { BUNDLE_ID_CHARS } from '../../shared/spec-limits.ts'
@@ -34,7 +36,8 @@ export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Ro
         const payload = entry && payloadOf(entry)
         if (!entry || payload?.kind !== 'request' || !mayRead(caller, payload.user_id)) throw noReceipt()
         const commit = await findCommit(db, entry.commit_id)
-        if (commit?.leaves[entry.leaf_index] !== entry.entry_hash) throw noProof(entry.chain)
+        const holds = commit?.leaves[entry.leaf_index] === entry.entry_hash && treeProblem(commit) === undefined
+        if (!holds || !HASH_PATTERN.test(entry.prev_hash)) throw noProof(entry.chain)
         return reply(200, { success: true, receipt: toReceipt(payload, entry, commit) })
       },
     }),

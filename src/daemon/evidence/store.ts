@@ -49,10 +49,14 @@ export async function findCommits(db: Db, ids: readonly string[]): Promise<Store
   return rows.map(toCommit)
 }
 
+/** Leaves that were changed so that they are no list of hashes are none: then the commit does not hold. */
 const toCommit = ({ leaves, ...row }: EvidenceCommitRow): StoredCommit => ({
   ...row,
-  leaves: leaves.match(/.{64}/g) ?? [],
+  leaves: HASHES.test(leaves) ? (leaves.match(/.{64}/g) ?? []) : [],
 })
+
+/** Hashes in hex, one behind the other. */
+export const HASHES = /^(?:[0-9a-f]{64})*$/
 
 /** A chain, how long it is, the hash of its last entry, and its last checkpoint. */
 export type StoredChain = {

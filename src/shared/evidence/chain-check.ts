@@ -67,7 +67,6 @@ export class ChainCheck {
   #firstBad: ChainReport['firstBad']
   #goodCommit: CommitRow | undefined
   #signaturesWaiting = 0
-  #firstWrongSignature = Number.POSITIVE_INFINITY
   /** Told of each signature that was checked. */
   #onChecked = () => {}
 
@@ -151,15 +150,14 @@ export class ChainCheck {
     return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not hold it`
   }
 
-  /** When it is wrong, the walk has ended where it is now, however far it came by then and whatever it found there. */
+  /** When it is wrong, the walk has ended where it is now, however far it came by then, unless something is wrong before it. */
   #checkSignature(commit: CommitRow, keys: readonly PublishedKey[]): void {
     const before = { ...this.#walked, tree: this.#walked.tree.copy() }
     const seq = before.tree.size
     this.#signaturesWaiting += 1
     checkCommitSignature(commit, keys, (problem) => {
       this.#signaturesWaiting -= 1
-      if (problem !== undefined && seq < this.#firstWrongSignature) {
-        this.#firstWrongSignature = seq
+      if (problem !== undefined && seq < (this.#firstBad?.seq ?? Number.POSITIVE_INFINITY)) {
         this.#firstBad = { seq, problem: `its commit ${commit.id} ${problem}` }
         this.#walked = before
       }

@@ -168,7 +168,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     for (const [three, four] of [
       [third, fourth.slice(1)],
       [third, `${fourth}00`],
-      [third.slice(2), `${third.slice(-2)}${fourth}`],
+      [third.slice(0, -2), `${third.slice(-2)}${fourth}`],
       [third, 'z'.repeat(64)],
     ] as const) {
       await setHash(3, three).execute()

@@ -130,6 +130,8 @@ describeEachEngine('checkpoints', (engine) => {
       await db.selectFrom('evidence_nodes').select(['level', 'node_index']).orderBy('node_index').execute(),
     ).toEqual([0, 1, 2].map((node_index) => ({ level: 1, node_index })))
     await proveAll()
+    await db.updateTable('evidence_nodes').set({ hash: 'ab' }).where('node_index', '=', 1).execute()
+    await proveAll()
     await db.deleteFrom('evidence_nodes').execute()
     await proveAll()
     await expect(rootOfChain(db, tenantId, chain, 803)).rejects.toThrow(RangeError)
@@ -141,6 +143,12 @@ describeEachEngine('checkpoints', (engine) => {
     'lacks an entry': () => store.db.deleteFrom('evidence_entries').where('seq', '=', 302).execute(),
     'lacks an entry of those under its checkpoint': () =>
       store.db.deleteFrom('evidence_entries').where('seq', '=', 280).execute(),
+    'has two hashes in one entry and lacks the next': async () => {
+      const [one, next] = (await leaves()).slice(301, 303).map((hash) => hash.toString('hex'))
+      await setHash(`${one}${next}`, 301)
+      await store.db.deleteFrom('evidence_entries').where('seq', '=', 302).execute()
+    },
+    'has a hash that is none': () => setHash('AB'.repeat(32), 301),
     'was cut': () => store.db.deleteFrom('evidence_entries').where('seq', '>=', 200).execute(),
     'is gone': () => store.db.deleteFrom('evidence_entries').execute(),
     'has another entry under its checkpoint': () => setHash('ab'.repeat(32), 290),
@@ -306,6 +314,18 @@ describeEachEngine('checkpoints', (engine) => {
     await checkpoints.make(tenantId)
     // What a crash has left of a note says nothing.
     await appendFile(file, 'half of a no')
+    expect(await compare()).toEqual([])
+
+    const [second, third] = await store.db
+      .selectFrom('evidence_entries')
+      .selectAll()
+      .where('seq', 'in', [1, 2])
+      .execute()
+    await setHash(`${second?.entry_hash}${third?.entry_hash}`, 1)
+    await store.db.deleteFrom('evidence_entries').where('seq', '=', 2).execute()
+    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store lacks some of its entries 0 to 2' }])
+    await setHash(second?.entry_hash ?? '', 1)
+    if (third) await store.db.insertInto('evidence_entries').values(third).execute()
     expect(await compare()).toEqual([])
 
     await store.db.deleteFrom('evidence_entries').where('seq', '>=', 4).execute()

@@ -75,12 +75,24 @@ describeEachEngine('receipts', (engine) => {
     const tenant = await addTestTenant(shared.current)
     const chain = newRequestChain()
     const payload = requestPayload({ user_id: tenant.admin.id })
-    const commits = tenant.db.updateTable('evidence_commits').set({ leaves: '' })
+    const setLeaves = async (id: string, changed: (leaves: string) => string) => {
+      const commits = tenant.db.selectFrom('evidence_commits').select('leaves').where('id', '=', id)
+      const { leaves } = await commits.executeTakeFirstOrThrow()
+      await tenant.db
+        .updateTable('evidence_commits')
+        .set({ leaves: changed(leaves) })
+        .where('id', '=', id)
+        .execute()
+    }
     for (const spoil of [
-      (id: string) => commits.where('id', '=', id).execute(),
+      (id: string) => setLeaves(id, () => ''),
+      (id: string) => setLeaves(id, (leaves) => `${leaves}junk`),
+      (id: string) => setLeaves(id, (leaves) => `${leaves}${'ab'.repeat(32)}`),
+      (id: string) => setLeaves(id, (leaves) => leaves.slice(0, 64) + 'z'.repeat(64)),
       (id: string) => tenant.db.deleteFrom('evidence_commits').where('id', '=', id).execute(),
+      () => tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 9).execute(),
     ]) {
-      const [row] = await addEntries(tenant.db, tenant.id, chain, [{ payload }])
+      const [row] = await addEntries(tenant.db, tenant.id, chain, [{ payload }, { payload }])
       await spoil(row?.commit_id ?? '')
       const { status, body } = await tenant.call('GET', pathOf(row?.id ?? ''))
       expect([status, body.success, body.error]).toEqual([409, false, 'Evidence mismatch'])

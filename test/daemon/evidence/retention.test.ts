@@ -52,6 +52,23 @@ describeEachEngine('retention', (engine) => {
     await ledger.close()
   })
 
+  test('leaves what nobody can read any more, and goes on', async () => {
+    const clock = createFakeClock()
+    const { ledger } = await openChainRig(store.db, { clock })
+    const tenants = [await newTenant(store.db), await newTenant(store.db)]
+    for (const tenant of tenants) {
+      for (const id of ['one', 'two'])
+        await ledger.commit({ evidence: [draftOf(tenant, `${tenant}-${id}`, {}, clock.now())] })
+    }
+    const broken = tenants.map((tenant) => `${tenant}-one`)
+    await store.db.updateTable('evidence_entries').set({ payload: '{' }).where('id', 'in', broken).execute()
+    clock.advance(2 * DAY_MS)
+    await createRetention({ db: store.db, clock, days: 1 }).run()
+    const kept = await store.db.selectFrom('evidence_entries').select('id').where('payload', 'is not', null).execute()
+    expect(kept.map(({ id }) => id).sort()).toEqual(broken.sort())
+    await ledger.close()
+  })
+
   test('goes through more than it takes at a time', async () => {
     const clock = createFakeClock()
     const { ledger, verify } = await openChainRig(store.db, { clock })

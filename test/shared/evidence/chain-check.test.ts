@@ -160,6 +160,21 @@ test('a chain that was written anew passes without keys until a checkpoint is gi
   expect(await check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 130 } })
 })
 
+test('a wrong signature further down does not hide where a chain that was written anew begins to differ', async () => {
+  const forged: StoredChain = { rows: [], commits: new Map() }
+  for (const id of ['commit-0', 'commit-1']) {
+    for (let leaf = 0; leaf < 30; leaf += 1) forged.rows.push(nextRow(forged.rows.at(-1), { status: 500 }, id, leaf))
+    const leaves = forged.rows.slice(-30).map((row) => row.entry_hash)
+    forged.commits.set(id, testCommit(id, leaves, signer))
+  }
+  const given = { keys, checkpoints: [checkpointOf(rows.slice(0, 60))] }
+  expect(await check(forged, given)).toMatchObject({ ok: false, firstBad: { seq: 0 } })
+  const last = forged.commits.get('commit-1')
+  if (last) forged.commits.set('commit-1', { ...last, signature: Buffer.alloc(64).toString('base64') })
+  expect(await check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 30 } })
+  expect(await check(forged, given)).toMatchObject({ ok: false, firstBad: { seq: 0 } })
+})
+
 test('a payload that is gone is a retention that never was in the chain of the changes, and of others is none', async () => {
   const changes = storedChain(9, 3, signer, 'changes')
   const chain = new ChainCheck('acme', 'changes', { keys })
