@@ -11,7 +11,7 @@ export { ClaimLostError, type LedgerRecords } from './records.ts'
 /** A larger crowd is written in several transactions, which bounds the memory of one. */
 const ENTRIES_PER_COMMIT = 500
 /** How long a record may wait for others of a crowd. */
-const GATHERING_MS = 1
+const GATHERING_MS = 2
 
 /** Makes requests durable, many at a time (architecture §4). */
 export type Ledger = {
@@ -54,7 +54,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   //
   // No timer: a lone request waits for one turn that has nothing to do, and while the disk works on one commit, everything
   // that finishes gathers for the next, so a slower disk makes larger batches by itself. A crowd that keeps this thread busy
-  // gets twice the batch by waiting for its own (measured: 7 % of all instructions of 50 clients).
+  // gets nearly all of itself into a batch by waiting for its own (measured: 47 of 50 clients, 28 with half the time).
   function schedule(): void {
     if (flushing !== undefined || waiting.length === 0) return
     if (closed) startFlush()
