@@ -16,8 +16,10 @@ const COVERED = [
   'verify.mjs',
 ]
 const ROW = 'chain,commit_id,created_at,entry_hash,id,leaf_index,payload,payload_hash,seq,tenant_id'
-const HASH = /^[0-9a-f]{64}$/
 const NEWLINE = 10
+const NOTE_HASH_BYTES = 4
+/** More lines below a note than any has; each could cost a verification. */
+const MAX_SIGNATURES = 100
 
 /** What does not hold. Anything else that is thrown is a file that cannot be read. */
 class Violation extends Error {}
@@ -27,6 +29,9 @@ const demand = (holds, problem) => {
 }
 const isCount = (value) => Number.isSafeInteger(value) && value >= 0
 const isText = (value) => typeof value === 'string'
+const isHash = (value) => isText(value) && /^[0-9a-f]{64}$/.test(value)
+/** Whether it can stand in a line below a note (C2SP signed-note). */
+const isSignerName = (value) => isText(value) && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
 /** What stands in a file may be anything; on a screen it must not do anything. */
 const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0).toString(16)}}`)
@@ -38,6 +43,11 @@ const netstrings = (texts) => texts.map((text) => `${Buffer.byteLength(text)}:${
 const leafOf = (texts) => sha256(`\0${netstrings(texts)}`)
 const nodeOf = (left, right) => sha256(Buffer.from(`01${left}${right}`, 'hex'))
 const toBase64 = (hex) => Buffer.from(hex, 'hex').toString('base64')
+/** The bytes of a text as base64 writes them, or undefined: other texts decode to the same bytes, and none of them was signed. */
+const fromBase64 = (text, as = 'base64') => {
+  const bytes = isText(text) ? Buffer.from(text, as) : undefined
+  return bytes?.toString(as) === text ? bytes : undefined
+}
 
 /** A tree that grows: the roots of its complete subtrees, the largest first. */
 class Tree {
@@ -101,10 +111,12 @@ function readKeys(path) {
     keys.map((key) => {
       demand(isObject(key), `${path} has a key that is none`)
       const { kty, crv, kid, x, name } = key
-      demand(kty === 'OKP' && crv === 'Ed25519' && isText(x) && isText(name), `${path} has a key that is not Ed25519`)
+      const raw = fromBase64(x, 'base64url')
+      demand(kty === 'OKP' && crv === 'Ed25519' && raw?.length === 32, `${path} has a key that is not Ed25519`)
+      demand(isSignerName(name), `${path} has a key without a name that can sign`)
+      demand(isText(key.created_at) && isText(key.retired_at ?? ''), `${path} has a key without its times`)
       const thumbprint = hash('sha256', `{"crv":"${crv}","kty":"${kty}","x":"${x}"}`, 'base64url')
       demand(kid === thumbprint, `the kid of ${thumbprint} is another`)
-      const raw = Buffer.from(x, 'base64url')
       const noteHash = sha256(Buffer.concat([Buffer.from(`${name}\n\x01`), raw])).slice(0, 8)
       return [kid, { kid, name, noteHash, object: createPublicKey({ key: { kty, crv, x }, format: 'jwk' }) }]
     }),
@@ -126,7 +138,7 @@ function checkManifest(folder, keys) {
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, chains, files } = manifest
   demand(version === 1, 'it is of another version')
   demand([created_at, tenant_id, signature].every(isText) && isCount(rowCount), 'it is not complete')
-  demand(HASH.test(merkleRootOfExport), 'it has no root')
+  demand(isHash(merkleRootOfExport), 'it has no root')
   demand(Array.isArray(chains) && chains.every(isObject), 'it has no chains')
   demand(Array.isArray(files) && files.every(isObject), 'it has no files')
   demand(
@@ -135,8 +147,8 @@ function checkManifest(folder, keys) {
   )
   const key = keyFor(keys, kid, name)
   const text = headText(`${name}/exports/${sha256(bytes)}`, rowCount, merkleRootOfExport)
-  const raw = Buffer.from(signature, 'base64')
-  demand(verify(null, text, key.object, raw), 'its signature is wrong')
+  const raw = fromBase64(signature)
+  demand(raw !== undefined && verify(null, text, key.object, raw), 'its signature is wrong')
   const line = Buffer.concat([Buffer.from(key.noteHash, 'hex'), raw]).toString('base64')
   demand(note === `${text}\n— ${name} ${line}\n`, 'the note beside its signature is another')
   return { manifest, kid, says: `signed by ${name}, made at ${created_at} by the clock of its maker` }
@@ -163,23 +175,32 @@ function checkFiles(folder, { files }) {
   return `${files.length} files as they were written`
 }
 
-/** The text of a note and who has signed it, among the keys that are known; one wrong signature of theirs refuses the note. */
-function signersOf(note, keys) {
+/** The checkpoint of a note, and who has signed it, among the keys that are known; one wrong signature of theirs refuses the note. */
+function readNote(note, keys) {
   const end = isText(note) ? note.lastIndexOf('\n\n') : -1
   demand(end >= 0 && note.endsWith('\n'), 'a note is none')
   const text = note.slice(0, end + 1)
+  const [origin, size = '', root, ...extensions] = text.slice(0, -1).split('\n')
+  const isHead = origin !== '' && /^(0|[1-9]\d*)$/.test(size) && isCount(Number(size)) && !extensions.includes('')
+  demand(isHead && fromBase64(root)?.length === 32, 'the text of a note is not a checkpoint')
   const names = []
-  for (const line of note.slice(end + 2, -1).split('\n')) {
-    const [dash, name, base64 = ''] = line.split(' ')
-    const bytes = Buffer.from(base64, 'base64')
-    const noteHash = bytes.toString('hex', 0, 4)
+  const lines = note.slice(end + 2, -1).split('\n')
+  demand(lines.length <= MAX_SIGNATURES, `a note has more than ${MAX_SIGNATURES} signatures`)
+  const signatures = lines.map((line) => {
+    const [dash, name, base64, ...others] = line.split(' ')
+    const bytes = fromBase64(base64)
+    const isLine = dash === '—' && isSignerName(name) && others.length === 0 && bytes?.length > NOTE_HASH_BYTES
+    demand(isLine, 'a note has a broken line of a signature')
+    return { name, noteHash: bytes.toString('hex', 0, NOTE_HASH_BYTES), raw: bytes.subarray(NOTE_HASH_BYTES) }
+  })
+  for (const { name, noteHash, raw } of signatures) {
     const key = [...keys.values()].find((known) => known.name === name && known.noteHash === noteHash)
-    if (dash !== '—' || key === undefined) continue
-    demand(verify(null, Buffer.from(text), key.object, bytes.subarray(4)), `a note has a wrong signature of ${name}`)
+    if (key === undefined) continue
+    demand(verify(null, Buffer.from(text), key.object, raw), `a note has a wrong signature of ${name}`)
     names.push(name)
   }
   demand(names.length > 0, 'a note is signed by no key that is trusted')
-  return { text, names }
+  return { origin, size: Number(size), root, names }
 }
 
 /** The roots that signed checkpoints give to each chain, by size. */
@@ -191,18 +212,17 @@ function checkCheckpoints(folder, { chains, tenant_id: tenant }, keys) {
   for (const line of linesOf(join(folder, 'checkpoints.ndjson'))) {
     count += 1
     const { chain, tree_size, note } = parse(line, `line ${count} of checkpoints.ndjson`)
-    const { text, names } = signersOf(note, keys)
-    const [origin, size, root] = text.split('\n')
+    const { origin, size, root, names } = readNote(note, keys)
     const at = origin.lastIndexOf('/logs/')
     const log = byLog.get(origin.slice(at + 6))
     const isOurs = log !== undefined && names.includes(origin.slice(0, at))
     demand(isOurs, `${origin} is the log of none of its chains`)
     demand(
-      chain === log.chain && String(tree_size) === size,
+      chain === log.chain && tree_size === size,
       `line ${count} of checkpoints.ndjson says another size or chain than its note`,
     )
-    demand(!log.roots.has(tree_size) || log.roots.get(tree_size) === root, `${chain} has two roots at ${size}`)
-    log.roots.set(tree_size, root)
+    demand(!log.roots.has(size) || log.roots.get(size) === root, `${chain} has two roots at ${size}`)
+    log.roots.set(size, root)
   }
   const roots = new Map([...byLog.values()].map((log) => [log.chain, log.roots]))
   return { roots, says: `${count} signed` }
@@ -215,12 +235,12 @@ class Signatures {
 
   async add(commit, keys) {
     const { id, kid, signer, tree_size: size, root, leaves, signature } = commit
-    demand(Array.isArray(leaves) && leaves.length === size && leaves.every((leaf) => HASH.test(leaf)), 'it is broken')
-    demand(isText(signature), 'it has no signature')
+    demand(Array.isArray(leaves) && leaves.length === size && leaves.every(isHash), 'it is broken')
     demand(rootOf(leaves) === root, 'it has another root than its entries')
     const key = keyFor(keys, kid, signer)
     const text = headText(`${signer}/commits/${id}`, size, root)
-    const bytes = Buffer.from(signature, 'base64')
+    const bytes = fromBase64(signature)
+    demand(bytes !== undefined, 'it has no signature')
     this.count += 1
     this.#running.push(
       new Promise((resolve) => {
@@ -266,6 +286,12 @@ async function checkEntries(folder, manifest, { keys, roots, report }) {
     let expunged = 0
     const checkpoints = new Map(roots.get(chain))
     const hold = (holds, problem) => demand(holds, `chain ${chain}, entry ${tree.size}: ${problem}`)
+    const compare = () => {
+      const expected = checkpoints.get(tree.size)
+      if (expected === undefined) return
+      hold(toBase64(tree.root()) === expected, `the first ${tree.size} entries are not those of a checkpoint`)
+    }
+    compare()
     while (tree.size < size) {
       const { value: line } = rows.next()
       hold(line !== undefined, 'it is missing')
@@ -274,7 +300,8 @@ async function checkEntries(folder, manifest, { keys, roots, report }) {
       hold(Object.keys(row).sort().join() === ROW, 'it has other members than an entry')
       hold(row.tenant_id === manifest.tenant_id && row.chain === chain, 'it is of another chain')
       hold(seq === tree.size, `it is missing: entry ${seq} stands in its place`)
-      hold(HASH.test(payload_hash) && isText(id) && isText(created_at), 'it is not complete')
+      const isComplete = [id, created_at, commit_id].every(isText) && isHash(payload_hash) && isCount(leaf_index)
+      hold(isComplete, 'it is not complete')
       // Retention is for what requests leave.
       hold(payload !== null || chain !== 'changes', 'its payload is missing')
       hold(payload === null || (isText(payload) && sha256(payload) === payload_hash), 'its payload was changed')
@@ -300,10 +327,7 @@ async function checkEntries(folder, manifest, { keys, roots, report }) {
         csv.update(lines)
         lines = ''
       }
-      const expected = checkpoints.get(tree.size)
-      if (expected === undefined) continue
-      hold(toBase64(tree.root()) === expected, `the first ${tree.size} entries are not those of a checkpoint`)
-      checkpoints.delete(tree.size)
+      compare()
     }
     demand(before === head, `chain ${chain} ends with another entry than the manifest says`)
     demand(tree.root() === root, `chain ${chain} has another root than the manifest says`)

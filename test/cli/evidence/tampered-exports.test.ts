@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
-import { type ExportParts, exportParts, VERIFIERS, writeExport } from '../../shared/evidence/export-folder.ts'
+import {
+  type ExportParts,
+  exportParts,
+  toCheckpointNote,
+  toLines,
+  VERIFIERS,
+  writeExport,
+} from '../../shared/evidence/export-folder.ts'
 import { testCommit, testNote, testSigner } from '../../shared/evidence/signer.ts'
 import { checkpointOf, nextRow, storedChain } from '../../shared/evidence/stored-chain.ts'
 import { runCli } from '../run-cli.ts'
@@ -55,7 +62,28 @@ const inFile = (name: string, change: (text: string) => string) => async (dir: s
 }
 const inSignature = (change: object) =>
   inFile('manifest.sig', (text) => JSON.stringify({ ...JSON.parse(text), ...change }))
+const inManifestSignature = (change: (text: string) => string) =>
+  inFile('manifest.sig', (text) => {
+    const signature = JSON.parse(text)
+    return JSON.stringify({ ...signature, signature: change(signature.signature) })
+  })
 const { origin, root } = checkpointOf(requests.rows)
+/** A commit with members that are no commit's. */
+const withCommit = (change: object) => ({ commits: commits.with(-1, { ...commit, ...change }) })
+/** The same text for a decoder that is not strict. */
+const sameBase64 = (text: string) => text.replace(/(.)(=+)$/, (_, last, end) => `${ALIASES.get(last)}${end}`)
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+const ALIASES = new Map([...ALPHABET].map((char, at) => [char, ALPHABET[at ^ 1]]))
+const checkpoint = toCheckpointNote(notes[1]!, rows)
+const withCheckpoint = (change: object) => ({
+  files: { 'checkpoints.ndjson': toLines([{ ...checkpoint, ...change }]) },
+})
+const foreign = checkpoint.note.slice(checkpoint.note.indexOf('—')).replace('aigw-test', 'aigw-other')
+/** The last commit with a number for its id, as its entries and its signature have it too. */
+const numbered = {
+  commits: commits.with(-1, Object.assign(testCommit('5', commit.leaves, signer), { id: 5 })),
+  rows: rows.map((row) => (row.commit_id === commit.id ? Object.assign({ ...row }, { commit_id: 5 }) : row)),
+}
 const behind = nextRow(last, { forged: true }, commit.id, 1)
 
 /** What is signed over these parts is right; what is done to the folder after it was signed is not. */
@@ -81,6 +109,19 @@ const TAMPERED: Tampering[] = [
   ['no keys', {}, (dir) => writeFile(join(dir, 'keys.json'), '{}')],
   ['another note beside the signature', {}, inSignature({ note: testNote('aigw-test/exports/0', 25, root, signer) })],
   ['no note beside the signature', {}, inSignature({ note: undefined })],
+  ['an index as a text', { rows: rows.with(6, Object.assign({ ...rows[6]! }, { leaf_index: '2' })) }],
+  ['a leaf in a list', withCommit({ leaves: commit.leaves.map((leaf, at) => (at === 0 ? [leaf] : leaf)) })],
+  ['more behind the signature of a commit', withCommit({ signature: `${commit.signature}!!` })],
+  ['another base64 of the signature of a commit', withCommit({ signature: sameBase64(commit.signature) })],
+  ['a commit of a numbered id', numbered],
+  ['a size of a checkpoint as a text', withCheckpoint({ tree_size: String(checkpoint.tree_size) })],
+  ['a line below a note that is none', withCheckpoint({ note: `${checkpoint.note}junk\n` })],
+  ['a line below a note of one part more', withCheckpoint({ note: `${checkpoint.note.slice(0, -1)} AAAA\n` })],
+  ['more behind the signature of a note', withCheckpoint({ note: `${checkpoint.note.slice(0, -1)}!!\n` })],
+  ['more lines below a note than any has', withCheckpoint({ note: checkpoint.note + foreign.repeat(100) })],
+  ['a checkpoint of nothing with the root of something', { notes: [...notes, testNote(origin, 0, root, signer)] }],
+  ['another base64 of its signature', {}, inManifestSignature(sameBase64)],
+  ['spaces in its signature', {}, inManifestSignature((text) => ` ${text.slice(0, 9)} ${text.slice(9)}!!`)],
   ['a signature of another kind', {}, inSignature({ signature: 5 })],
   ['another signature', {}, inSignature({ signature: signer.sign('').toString('base64') })],
   ['no manifest', {}, (dir) => writeFile(join(dir, 'manifest.json'), 'null')],

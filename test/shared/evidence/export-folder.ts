@@ -20,6 +20,8 @@ export type ExportParts = {
   notes: readonly string[]
   csv: string
   manifest: object
+  /** Texts in place of those that the parts make. */
+  files?: Record<string, string>
 }
 
 /** The parts of an export of these chains, each with a checkpoint at its end. */
@@ -41,18 +43,22 @@ export function exportParts(
   }
 }
 
+/** One value on each line. */
+export const toLines = (values: readonly unknown[]): string =>
+  values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
 /** Writes an export in the form of docs/evidence.md, with a manifest that fits what is written and is signed. */
 export async function writeExport(folder: string, parts: ExportParts, signer: TestSigner): Promise<void> {
   const { rows, commits, notes, csv } = parts
-  const lines = (values: readonly unknown[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('')
   const texts: Record<(typeof COVERED_FILES)[number], string> = {
-    'data.ndjson': lines(rows),
+    'data.ndjson': toLines(rows),
     'data.csv': csv,
-    'commits.ndjson': lines(commits),
-    'checkpoints.ndjson': lines(notes.map((note) => toCheckpointNote(note, rows))),
+    'commits.ndjson': toLines(commits),
+    'checkpoints.ndjson': toLines(notes.map((note) => toCheckpointNote(note, rows))),
     'keys.json': JSON.stringify(toKeySet([signer.published])),
     'README.txt': 'An export.\n',
     'verify.mjs': await readFile(join(VERIFIERS, 'verify.mjs'), 'utf8'),
+    ...parts.files,
   }
   await mkdir(folder, { recursive: true })
   for (const [name, text] of Object.entries(texts)) await writeFile(join(folder, name), text)
@@ -83,7 +89,7 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
 }
 
 /** A note as it stands in checkpoints.ndjson: of the chain whose log it names, or of none. */
-function toCheckpointNote(note: string, rows: readonly ChainRow[]) {
+export function toCheckpointNote(note: string, rows: readonly ChainRow[]) {
   const { origin, size: tree_size } = parseCheckpoint(note).checkpoint
   const row = rows.find(({ tenant_id, chain }) => origin.endsWith(`/${logId(tenant_id, chain)}`))
   return { chain: row?.chain ?? 'requests-000000000000', tree_size, note }
