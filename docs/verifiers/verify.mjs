@@ -104,6 +104,13 @@ function parse(text, what) {
   return value
 }
 
+/** A line of ours: as JSON.stringify writes the value, so that no member stands twice, of which a parser takes the last. */
+function parseLine(line, what) {
+  const value = parse(line, what)
+  demand(JSON.stringify(value) === line, `${what} is not as it was written`)
+  return value
+}
+
 function readKeys(path) {
   const { keys } = parse(readFileSync(path, 'utf8'), path)
   demand(Array.isArray(keys) && keys.length > 0, `${path} has no keys`)
@@ -211,7 +218,7 @@ function checkCheckpoints(folder, { chains, tenant_id: tenant }, keys) {
   let count = 0
   for (const line of linesOf(join(folder, 'checkpoints.ndjson'))) {
     count += 1
-    const { chain, tree_size, note } = parse(line, `line ${count} of checkpoints.ndjson`)
+    const { chain, tree_size, note } = parseLine(line, `line ${count} of checkpoints.ndjson`)
     const { origin, size, root, names } = readNote(note, keys)
     const at = origin.lastIndexOf('/logs/')
     const log = byLog.get(origin.slice(at + 6))
@@ -295,7 +302,7 @@ async function checkEntries(folder, manifest, { keys, roots, report }) {
     while (tree.size < size) {
       const { value: line } = rows.next()
       hold(line !== undefined, 'it is missing')
-      const row = parse(line, `line ${total + 1} of data.ndjson`)
+      const row = parseLine(line, `line ${total + 1} of data.ndjson`)
       const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
       hold(Object.keys(row).sort().join() === ROW, 'it has other members than an entry')
       hold(row.tenant_id === manifest.tenant_id && row.chain === chain, 'it is of another chain')
@@ -309,7 +316,7 @@ async function checkEntries(folder, manifest, { keys, roots, report }) {
       hold(leafOf(covered) === entry_hash, 'its entry_hash is wrong')
       if (commit?.id !== commit_id) {
         const { value } = commits.next()
-        commit = value === undefined ? undefined : parse(value, `commit ${commit_id}`)
+        commit = value === undefined ? undefined : parseLine(value, `commit ${commit_id}`)
         hold(commit?.id === commit_id, `its commit ${commit_id} is missing`)
         try {
           await signatures.add(commit, keys)

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
@@ -12,6 +11,7 @@ import { parseBody } from '../http-errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
 import { CSV_HEAD, toLogLine } from './csv.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
+import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
@@ -107,8 +107,8 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
 
 /** Both files of entries are read once, side by side, with one commit in memory. */
 function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
-  const rows = linesOf(folder, 'data.ndjson', isChainRow)
-  const commits = linesOf(folder, 'commits.ndjson', isCommit)
+  const rows = valuesOf(folder, 'data.ndjson', isChainRow)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
   let commit: CommitRow | undefined
 
   const source: EvidenceSource = {
@@ -123,7 +123,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
       }
     },
     async *checkpoints({ chain }: ChainHead): AsyncGenerator<CheckpointNote> {
-      for await (const checkpoint of linesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
         if (checkpoint.chain === chain) yield checkpoint
       }
     },
@@ -134,7 +134,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     if (!(await rows.next()).done) throw notAsSigned('data.ndjson has more entries than its manifest says')
     if (!(await commits.next()).done) throw notAsSigned('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
-    for await (const { chain } of linesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
       if (!known.has(chain))
         throw notAsSigned(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
     }
@@ -143,18 +143,21 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   return { source, assertRead }
 }
 
-/** The values of a file, one on each line. Throws exit 10 for a line that is something else. */
-async function* linesOf<Row>(
+/**
+ * The values of a file, one on each line. Throws exit 10 for a line that is something else, and for one that this value is not
+ * written as: a member that stands twice, say, of which a parser takes the last and a person reads the first.
+ */
+async function* valuesOf<Row>(
   folder: string,
   name: string,
   isRow: (json: unknown) => json is Row,
 ): AsyncGenerator<Row, undefined> {
-  const lines = createInterface({ input: createReadStream(join(folder, name)), crlfDelay: Number.POSITIVE_INFINITY })
   let at = 0
-  for await (const line of lines) {
+  for await (const line of linesOf(join(folder, name))) {
     at += 1
     const row = parseJson(line)
-    if (!isRow(row)) throw notAsSigned(`line ${at} of ${name} is not what belongs there`)
+    const isAsWritten = JSON.stringify(row) === line
+    if (!isRow(row) || !isAsWritten) throw notAsSigned(`line ${at} of ${name} is not what belongs there`)
     yield row
   }
   return undefined

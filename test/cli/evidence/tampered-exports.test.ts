@@ -68,6 +68,7 @@ const inManifestSignature = (change: (text: string) => string) =>
     return JSON.stringify({ ...signature, signature: change(signature.signature) })
   })
 const { origin, root } = checkpointOf(requests.rows)
+const withRows = (change: (text: string) => string) => ({ files: { 'data.ndjson': change(toLines(rows)) } })
 /** A commit with members that are no commit's. */
 const withCommit = (change: object) => ({ commits: commits.with(-1, { ...commit, ...change }) })
 /** The same text for a decoder that is not strict. */
@@ -75,6 +76,7 @@ const sameBase64 = (text: string) => text.replace(/(.)(=+)$/, (_, last, end) => 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const ALIASES = new Map([...ALPHABET].map((char, at) => [char, ALPHABET[at ^ 1]]))
 const checkpoint = toCheckpointNote(notes[1]!, rows)
+const checkpoints = toLines([checkpoint])
 const withCheckpoint = (change: object) => ({
   files: { 'checkpoints.ndjson': toLines([{ ...checkpoint, ...change }]) },
 })
@@ -120,6 +122,12 @@ const TAMPERED: Tampering[] = [
   ['more behind the signature of a note', withCheckpoint({ note: `${checkpoint.note.slice(0, -1)}!!\n` })],
   ['more lines below a note than any has', withCheckpoint({ note: checkpoint.note + foreign.repeat(100) })],
   ['a checkpoint of nothing with the root of something', { notes: [...notes, testNote(origin, 0, root, signer)] }],
+  ['rows that a carriage return ends', withRows((text) => `${text.slice(0, -1).replaceAll('\n', '\r')}\n`)],
+  ['rows that a carriage return ends too', withRows((text) => text.replaceAll('\n', '\r\n'))],
+  ['spaces in a row', withRows((text) => text.replace('{', '{ '))],
+  ['a member of a row twice', withRows((text) => text.replace('{', '{"id":"jti-x",'))],
+  ['a member of a commit twice', { files: { 'commits.ndjson': toLines(commits).replace('{', '{"id":"x",') } }],
+  ['a member of a checkpoint twice', { files: { 'checkpoints.ndjson': checkpoints.replace('{', '{"chain":"x",') } }],
   ['another base64 of its signature', {}, inManifestSignature(sameBase64)],
   ['spaces in its signature', {}, inManifestSignature((text) => ` ${text.slice(0, 9)} ${text.slice(9)}!!`)],
   ['a signature of another kind', {}, inSignature({ signature: 5 })],
@@ -139,6 +147,14 @@ test('one whose own keys are none is refused without others too', async () => {
 test('an export holds by both verifiers', async () => {
   const dir = join(folder, 'good')
   await writeExport(dir, parts, signer)
+  expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
+})
+
+test('an export holds with every character that JSON has as it is', async () => {
+  const row = nextRow(undefined, { model: 'a\u2028b\u2029c\u0085d\u007f' }, 'commit-0', 0)
+  const commits = new Map([['commit-0', testCommit('commit-0', [row.entry_hash], signer)]])
+  const dir = join(folder, 'characters')
+  await writeExport(dir, exportParts([{ rows: [row], commits }], signer), signer)
   expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
 })
 

@@ -1,0 +1,24 @@
+import { createReadStream } from 'node:fs'
+
+const NEWLINE = 10
+
+/**
+ * The lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line: a carriage return does not,
+ * nor do U+2028 and U+2029, which JSON may hold as they are. What stands behind the last newline is a line when it is not empty.
+ */
+export async function* linesOf(path: string): AsyncGenerator<string, undefined> {
+  let begun: Buffer[] = []
+  const chunks: AsyncIterable<Buffer> = createReadStream(path)
+  for await (const chunk of chunks) {
+    let from = 0
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      const rest = chunk.subarray(from, end)
+      yield begun.length === 0 ? rest.toString() : Buffer.concat([...begun, rest]).toString()
+      begun = []
+      from = end + 1
+    }
+    if (from < chunk.length) begun.push(chunk.subarray(from))
+  }
+  if (begun.length > 0) yield Buffer.concat(begun).toString()
+  return undefined
+}
