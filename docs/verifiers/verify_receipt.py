@@ -22,6 +22,20 @@ def check(holds, problem):
     if not holds:
         raise ValueError(problem)
 
+# Python reads much as hex and as base64; what was written is read here, and nothing else that decodes to the same.
+def unhex(text):
+    check(re.fullmatch("[0-9a-f]{64}", text), "a hash is none")
+    return bytes.fromhex(text)
+
+def unbase64(text, altchars=None):
+    data = base64.b64decode(text, altchars)
+    check(base64.b64encode(data, altchars).decode() == text, "a text is not base64 as it is written")
+    return data
+
+def members(pairs):
+    check(len(dict(pairs)) == len(pairs), "a member stands twice")
+    return dict(pairs)
+
 # Ed25519 (RFC 8032, 5.1). Points are (x, y); there is no secret here that the time taken could tell.
 def decompress(data):
     number = int.from_bytes(data, "little")
@@ -48,24 +62,21 @@ def multiply(factor, point):
 
 BASE = decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
 
-def is_signed(public_key, text, signature):
-    if len(public_key) != 32 or len(signature) != 64 or int.from_bytes(signature[32:], "little") >= Q:
-        return False
+def check_signature(public_key, text, signature):
+    s = int.from_bytes(signature[32:], "little")
+    check(len(public_key) == 32 and len(signature) == 64 and s < Q, "the signature is wrong")
     k = int.from_bytes(hashlib.sha512(signature[:32] + public_key + text).digest(), "little") % Q
-    expected = add(decompress(signature[:32]), multiply(k, decompress(public_key)))
-    return multiply(int.from_bytes(signature[32:], "little"), BASE) == expected
+    check(multiply(s, BASE) == add(decompress(signature[:32]), multiply(k, decompress(public_key))), "the signature is wrong")
 
 # Canonical JSON (RFC 8785): members by UTF-16 code units, numbers as ECMAScript writes a double.
 def number(value):
     check(value == value and abs(value) != float("inf"), "a number is none of JSON")
-    if value == 0:
-        return "0"
-    if 1e-6 <= abs(value) < 1e21:
-        return format(Decimal(repr(value)).normalize(), "f")
+    if value == 0 or 1e-6 <= abs(value) < 1e21:
+        return format(Decimal(repr(value or 0.0)).normalize(), "f")
     return re.sub("e([+-])0", r"e\1", repr(value))
 
 def count(value):
-    check(isinstance(value, float) and value >= 0 and value.is_integer(), "an index or a size is none")
+    check(isinstance(value, float) and 0 <= value < 2**53 and value.is_integer(), "an index or a size is none")
     return int(value)
 
 def canonical(value):
@@ -76,68 +87,57 @@ def canonical(value):
         return "[" + ",".join(map(canonical, value)) + "]"
     return number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
-# Trees (RFC 9162, 2.1.3.2).
+# Trees (RFC 9162, 2.1.3.2). From where the ways of this leaf and of the last one meet, each node of the path is on the left.
 def root_of(leaf, index, size, path):
-    check(0 <= index < size, "the index is not in the tree")
-    last, root = size - 1, leaf
-    for node in path:
-        check(last > 0, "the path is too long")
-        if index & 1 or index == last:
-            root = sha256(b"\x01" + node + root)
-            while not index & 1 and index:
-                index, last = index >> 1, last >> 1
-        else:
-            root = sha256(b"\x01" + root + node)
-        index, last = index >> 1, last >> 1
-    check(last == 0, "the path is too short")
-    return root
-
-def head_text(origin, size, root):
-    return ("%s\n%d\n%s\n" % (origin, size, base64.b64encode(root).decode())).encode()
+    index, size = count(index), count(size)
+    meet = (index ^ size - 1).bit_length()
+    check(index < size and isinstance(path, list) and len(path) == meet + bin(index >> meet).count("1"), "the path does not fit")
+    for height, node in enumerate(map(unhex, path)):
+        is_left = height >= meet or index >> height & 1
+        leaf = sha256(b"\x01" + (node + leaf if is_left else leaf + node))
+    return leaf
 
 def check_receipt(receipt, keys):
-    names = ("entry", "proof", "alg", "kid", "signer", "signature")
-    entry, proof, alg, kid, signer, signature = (receipt.pop(name) for name in names)
+    entry, proof, alg, kid, signer, signature = map(receipt.pop, ("entry", "proof", "alg", "kid", "signer", "signature"))
     covered = ("tenant_id", "chain", "seq", "id", "created_at", "prev_hash", "payload_hash")
     check(set(entry) == {*covered, "entry_hash"}, "the entry has other members")
     check(set(proof) == {"origin", "tree_size", "leaf_index", "path", "root"}, "the proof has other members")
-    check(sha256(canonical(receipt).encode()).hex() == entry["payload_hash"], "the contents are not those of payload_hash")
+    check(sha256(canonical(receipt).encode()) == unhex(entry["payload_hash"]), "the contents are not those of payload_hash")
+    unhex(entry["prev_hash"])
     texts = ["aigw-entry-v1"] + [str(count(entry[name])) if name == "seq" else entry[name] for name in covered]
-    fields = b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in texts)
-    leaf = sha256(b"\x00" + fields)
-    check(leaf.hex() == entry["entry_hash"], "entry_hash is wrong")
-    size = count(proof["tree_size"])
-    root = root_of(leaf, count(proof["leaf_index"]), size, [bytes.fromhex(node) for node in proof["path"]])
-    check(root.hex() == proof["root"], "the path does not lead to the root")
+    leaf = sha256(b"\x00" + b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in texts))
+    check(leaf == unhex(entry["entry_hash"]), "entry_hash is wrong")
+    root = root_of(leaf, proof["leaf_index"], proof["tree_size"], proof["path"])
+    check(root == unhex(proof["root"]), "the path does not lead to the root")
     check(alg == "Ed25519" and kid in keys and keys[kid][0] == signer, "it is not signed with a key that is trusted")
     check(proof["origin"].startswith(signer + "/commits/"), "the origin is not a commit of the signer")
-    text = head_text(proof["origin"], size, root)
-    check(is_signed(keys[kid][1], text, base64.b64decode(signature, validate=True)), "the signature is wrong")
+    text = "%s\n%d\n%s\n" % (proof["origin"], proof["tree_size"], base64.b64encode(root).decode())
+    check_signature(keys[kid][1], text.encode(), unbase64(signature))
     return "the receipt of %s, entry %d of %s, signed by %s" % (entry["id"], entry["seq"], entry["chain"], signer)
 
 def check_proof(proof, notes, keys):
-    leaf, index, size = bytes.fromhex(proof["entry_hash"]), count(proof["index"]), count(proof["size"])
-    root = root_of(leaf, index, size, [bytes.fromhex(node) for node in proof["path"]])
-    head = [str(size), base64.b64encode(root).decode()]
+    root = root_of(unhex(proof["entry_hash"]), proof["index"], proof["size"], proof["path"])
+    head = ["%d" % proof["size"], base64.b64encode(root).decode()]
     # One note after the other, also of other logs and sizes: text, empty line, lines that begin with a dash.
     for text, lines in re.findall("((?:(?!\u2014 ).+\n)+)\n((?:\u2014 .+\n)+)", notes):
         for name, key in keys.values() if text.split("\n")[1:3] == head else ():
             blob = sha256(name.encode() + b"\n\x01" + key)[:4]
             for line in lines.splitlines():
-                signature = base64.b64decode(line.rpartition(" ")[2])
-                if line.startswith("\u2014 " + name + " ") and signature[:4] == blob:
-                    check(is_signed(key, text.encode(), signature[4:]), "the signature is wrong")
-                    return "entry %d is in %s, signed by %s" % (index, text.split("\n")[0], name)
+                _, signer, signature = line.split(" ")
+                if unbase64(signature)[:4] == blob and signer == name:
+                    check_signature(key, text.encode(), unbase64(signature)[4:])
+                    return "entry %d is in %s, signed by %s" % (proof["index"], text.split("\n")[0], name)
     raise ValueError("no checkpoint has the size and root of the proof, and the signature of a key that is trusted")
 
 def main(kind, *files):
     texts = [open(name, encoding="utf-8", newline="").read() for name in files]
     keys = {}
-    for key in json.loads(texts.pop())["keys"]:
-        thumbprint = sha256(('{"crv":"Ed25519","kty":"OKP","x":"%s"}' % key["x"]).encode())
-        check(base64.urlsafe_b64encode(thumbprint).rstrip(b"=").decode() == key["kid"], "a kid is not that of its key")
-        keys[key["kid"]] = (key["name"], base64.urlsafe_b64decode(key["x"] + "="))
-    value = json.loads(texts[0], parse_int=float)
+    for key in json.loads(texts.pop(), object_pairs_hook=members)["keys"]:
+        jwk = '{"crv":"Ed25519","kty":"OKP","x":"%s"}' % key["x"]
+        kid = base64.urlsafe_b64encode(sha256(jwk.encode())).rstrip(b"=").decode()
+        check((key["kty"], key["crv"], key["kid"]) == ("OKP", "Ed25519", kid), "a key is not Ed25519, or has another kid")
+        keys[kid] = (key["name"], unbase64(key["x"] + "=", b"-_"))
+    value = json.loads(texts[0], parse_int=float, object_pairs_hook=members)
     return check_receipt(value, keys) if kind == "receipt" else check_proof(value, texts[1], keys)
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import {
   VERIFIERS,
   writeExport,
 } from '../../shared/evidence/export-folder.ts'
-import { testCommit, testNote, testSigner } from '../../shared/evidence/signer.ts'
+import { sameBase64, testCommit, testNote, testSigner } from '../../shared/evidence/signer.ts'
 import { checkpointOf, nextRow, storedChain } from '../../shared/evidence/stored-chain.ts'
 import { runCli } from '../run-cli.ts'
 
@@ -71,10 +71,6 @@ const { origin, root } = checkpointOf(requests.rows)
 const withRows = (change: (text: string) => string) => ({ files: { 'data.ndjson': change(toLines(rows)) } })
 /** A commit with members that are no commit's. */
 const withCommit = (change: object) => ({ commits: commits.with(-1, { ...commit, ...change }) })
-/** The same text for a decoder that is not strict. */
-const sameBase64 = (text: string) => text.replace(/(.)(=+)$/, (_, last, end) => `${ALIASES.get(last)}${end}`)
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
-const ALIASES = new Map([...ALPHABET].map((char, at) => [char, ALPHABET[at ^ 1]]))
 const checkpoint = toCheckpointNote(notes[1]!, rows)
 const checkpoints = toLines([checkpoint])
 const withCheckpoint = (change: object) => ({

@@ -49,13 +49,20 @@ const [first, second] = entries
 export const exampleKeys = toKeySet([exampleSigner.published])
 export const exampleReceipt = toReceipt(JSON.parse(second!.payload), second!, exampleCommit)
 /** The receipt of a payload that is alone in its chain and commit. */
-export function exampleReceiptOf(contents: object): object {
-  const entry = toEntry(contents, 0, GENESIS_HASH)
+export function exampleReceiptOf(contents: object, prevHash = GENESIS_HASH): object {
+  const entry = toEntry(contents, 0, prevHash)
   return toReceipt(
     JSON.parse(entry.payload),
     entry,
     testCommit('65f00000000000000000000d', [entry.entry_hash], exampleSigner),
   )
+}
+/** The receipts of so many payloads that were committed together. */
+export function exampleReceiptsOf(size: number): object[] {
+  const together = Array.from({ length: size }, (_, seq) => toEntry({}, seq, GENESIS_HASH))
+  const hashes = together.map((entry) => entry.entry_hash)
+  const commit = testCommit('65f00000000000000000000e', hashes, exampleSigner)
+  return together.map((entry) => toReceipt(JSON.parse(entry.payload), entry, commit))
 }
 export const exampleCheckpoint = testNote(origin, 3, root.toString('base64'), exampleSigner)
 export const exampleProof = {

@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,14 +14,16 @@ import {
   exampleProof,
   exampleReceipt,
   exampleReceiptOf,
+  exampleReceiptsOf,
   exampleSigner,
   exampleValues,
 } from './example.ts'
-import { testNote, testSigner } from './signer.ts'
+import { sameBase64, testNote, testSigner } from './signer.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/evidence')
 const DOCS = join(import.meta.dirname, '../../../docs')
 const other = testSigner('aigw-example')
+const SIGNATURE = exampleValues['commit signature'] ?? ''
 const ROOT = Buffer.from(exampleProof.root, 'hex').toString('base64')
 
 let folder: string
@@ -134,6 +137,32 @@ describe('the verifier in another language', () => {
     }
   })
 
+  test('refuses an entry that was signed with something else than the hash of the entry before it', async () => {
+    for (const before of ['', 'f'.repeat(63), 'F'.repeat(64), ` ${'f'.repeat(63)}`]) {
+      const receipt = exampleReceiptOf({}, before)
+      expect(pythonOf([['receipt', await fileOf(receipt), KEYS]])).toEqual(['FAIL'])
+      expect(verifyReceipt(receipt, [exampleSigner.published])).toMatchObject({ ok: false })
+    }
+  })
+
+  test('refuses a text in which a member stands twice', async () => {
+    const texts = ['receipt.json', 'keys.json', 'proof.json'].map((name) => readFile(join(FIXTURES, name), 'utf8'))
+    const doubled = (await Promise.all(texts)).map((text) => fileOf(text.replace(/"(\w+)":/, '"$1": 0, "$1":')))
+    const [receipt = '', keys = '', proof = ''] = await Promise.all(doubled)
+    const calls = [
+      ['receipt', receipt, KEYS],
+      ['receipt', join(FIXTURES, 'receipt.json'), keys],
+      ['proof', proof, join(FIXTURES, 'checkpoint.txt'), KEYS],
+    ]
+    expect(pythonOf(calls)).toEqual(['FAIL', 'FAIL', 'FAIL'])
+  })
+
+  test('accepts every entry of a commit, however many it has', async () => {
+    const receipts = [1, 2, 5, 8, 13].flatMap((size) => exampleReceiptsOf(size))
+    const files = await Promise.all(receipts.map(fileOf))
+    expect(new Set(pythonOf(files.map((file) => ['receipt', file, KEYS])))).toEqual(new Set(['ok']))
+  })
+
   test('refuses what other keys have signed, and a key under a wrong kid', async () => {
     const foreign = await fileOf(toKeySet([other.published]))
     const swapped = await fileOf({
@@ -173,6 +202,11 @@ describe('the verifier in another language', () => {
   })
 })
 
+// The root over no entry at all and a "node" of 64 bytes, if lengths were taken for granted.
+const [left = '', right = ''] = exampleProof.path
+const ofFirstTwo = hash('sha256', Buffer.from(`01${left}${exampleProof.entry_hash}`, 'hex'))
+const ofHalves = { ...exampleProof, entry_hash: '', index: 2, path: [ofFirstTwo + right] }
+
 const CHANGES: [path: string, value: unknown][] = [
   ['status', 200],
   ['status', 400.5],
@@ -195,6 +229,8 @@ const CHANGES: [path: string, value: unknown][] = [
   ['entry.payload_hash', '0'.repeat(64)],
   ['entry.entry_hash', '0'.repeat(64)],
   ['entry.more', ''],
+  ['entry.seq', 2 ** 53],
+  ['entry.entry_hash', exampleProof.entry_hash.toUpperCase()],
   ['proof.origin', 'aigw-example/commits/65f00000000000000000000d'],
   ['proof.origin', 'aigw-example/logs/65f00000000000000000000c'],
   ['proof.tree_size', 4],
@@ -202,6 +238,10 @@ const CHANGES: [path: string, value: unknown][] = [
   ['proof.leaf_index', -1],
   ['proof.leaf_index', 1.5],
   ['proof.path', []],
+  ['proof.path', Object.fromEntries(exampleProof.path.map((node) => [node, 1]))],
+  ['proof.path', exampleProof.path.map((node) => node.toUpperCase())],
+  ['proof.path', exampleProof.path.map((node) => ` ${node} `)],
+  ['proof.path', exampleProof.path.toReversed()],
   ['proof.root', '0'.repeat(64)],
   ['proof.more', ''],
   ['alg', 'none'],
@@ -210,6 +250,8 @@ const CHANGES: [path: string, value: unknown][] = [
   ['signature', Buffer.alloc(64).toString('base64')],
   ['signature', Buffer.alloc(64, 255).toString('base64')],
   ['signature', ''],
+  ['signature', sameBase64(SIGNATURE)],
+  ['signature', `${SIGNATURE}!`],
   ['proof', undefined],
 ]
 
@@ -217,6 +259,15 @@ const PROOFS: [what: string, proof: object, note: string][] = [
   ['another entry', { ...exampleProof, entry_hash: exampleProof.root }, exampleCheckpoint],
   ['another index', { ...exampleProof, index: 2 }, exampleCheckpoint],
   ['an index outside', { ...exampleProof, index: 3 }, exampleCheckpoint],
+  [
+    'its node in upper case',
+    { ...exampleProof, path: exampleProof.path.map((node) => node.toUpperCase()) },
+    exampleCheckpoint,
+  ],
+  ['its node with spaces', { ...exampleProof, path: exampleProof.path.map((node) => ` ${node}`) }, exampleCheckpoint],
+  ['a hash of no bytes and one of 64', ofHalves, exampleCheckpoint],
+  ['another base64 of its signature', exampleProof, sameBase64(exampleCheckpoint)],
+  ['more in the line of its signature', exampleProof, exampleCheckpoint.replace('— aigw-example', '— aigw-example x')],
   ['a shorter path', { ...exampleProof, path: exampleProof.path.slice(1) }, exampleCheckpoint],
   ['a longer path', { ...exampleProof, path: [...exampleProof.path, exampleProof.root] }, exampleCheckpoint],
   ['another size', exampleProof, exampleCheckpoint.replace('\n3\n', '\n4\n')],
