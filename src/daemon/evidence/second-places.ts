@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { request } from 'undici'
 import { EVIDENCE_POST_MS } from '../../shared/spec-limits.ts'
 import type { EvidenceCheckpointRow } from '../db/tables.ts'
@@ -93,11 +93,21 @@ async function post(url: string, note: string): Promise<void> {
 
 /** On the disk when this returns. An empty line ends each note. */
 async function appendNote(path: string, note: string): Promise<void> {
-  const file = await open(path, 'a', 0o600)
+  const file = await open(path, 'a+', 0o600)
   try {
-    await file.writeFile(`${note}\n`)
+    await file.writeFile(`${await missingEnd(file)}${note}\n`)
     await file.sync()
   } finally {
     await file.close()
   }
+}
+
+/** What the end of a file lacks of an empty line, when a crash has cut its last note: else that would begin the next. */
+async function missingEnd(file: FileHandle): Promise<string> {
+  const { size } = await file.stat()
+  if (size === 0) return ''
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, Math.max(0, size - 2))
+  const end = buffer.toString('latin1', 0, bytesRead)
+  if (end === '\n\n') return ''
+  return end.endsWith('\n') ? '\n' : '\n\n'
 }

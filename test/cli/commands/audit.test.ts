@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function save(name: string, content: string): Promise<string> {
+async function save(name: string, content: string | Buffer): Promise<string> {
   const path = join(folder, name)
   await writeFile(path, content)
   return path
@@ -146,6 +146,24 @@ describe('audit verify', () => {
     const other = storedChain(5, 3, SIGNER)
     const note = testNote(checkpointOf(other.rows).origin, 4, checkpointOf(other.rows.slice(1)).root, SIGNER)
     expect((await audit(['verify', '--checkpoint', await save('other.note', note)])).exitCode).toBe(10)
+    expect((await audit(['verify', '--checkpoint', kept])).exitCode).toBe(0)
+  })
+
+  test('passes over half a checkpoint that a crash has left, and says so; a whole one that is wrong is refused', async () => {
+    const note = noteOf(SMALL_CHAIN, 7)
+    const forged = noteOf(SMALL_CHAIN, 5, testSigner('aigw-test'))
+    for (const half of [note.slice(0, 20), note.slice(0, note.indexOf('—')), note.slice(0, -9)]) {
+      const kept = await save('halves.note', `${half}\n\n${note}\n`)
+      const { exitCode, stderr } = await audit(['verify', '--checkpoint', kept])
+      expect(exitCode).toBe(0)
+      expect(stderr).toContain(`warning: ${kept} has half a checkpoint, which is passed over: "aigw-test/logs/`)
+      for (const text of [half, `${half}\n\n${forged}`]) {
+        expect((await audit(['verify', '--checkpoint', await save('wrong.note', text)])).exitCode).toBe(10)
+      }
+    }
+    const bytes = Buffer.from(`${note}\n`)
+    const character = bytes.indexOf('—') + 1
+    const kept = await save('character.note', Buffer.concat([bytes.subarray(0, character), Buffer.from('\n\n'), bytes]))
     expect((await audit(['verify', '--checkpoint', kept])).exitCode).toBe(0)
   })
 

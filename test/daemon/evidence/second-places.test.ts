@@ -1,8 +1,13 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, test } from 'vitest'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { splitNotes } from '../../../src/cli/evidence/note-file.ts'
 import { createSecondPlaces } from '../../../src/daemon/evidence/second-places.ts'
 import { deferred } from '../../deferred.ts'
+import { exampleCheckpoint } from '../../shared/evidence/example.ts'
 
 /** An address that notes are posted to; `answer` is told what came. */
 async function openPlace(answer: (note: string, response: ServerResponse) => void) {
@@ -84,4 +89,24 @@ test('a checkpoint that a place does not answer to comes last the next time', as
   expect(posted.slice(-2).toSorted()).toEqual(['first\n1\n', 'third\n1\n'])
   expect(failures.length).toBeGreaterThan(0)
   await close()
+})
+
+test('a checkpoint is whole in its file wherever a crash has cut the one before it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'aigw-places-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'checkpoints')
+  const places = createSecondPlaces({
+    file,
+    url: undefined,
+    log: { info: () => {}, error: () => expect.unreachable() },
+  })
+  const written = Buffer.from(`${exampleCheckpoint}\n`)
+  const toEnd = Buffer.byteLength(exampleCheckpoint) - 1
+  for (let cut = 0; cut <= written.length; cut += 1) {
+    await writeFile(file, written.subarray(0, cut))
+    await places.publish(checkpoint(exampleCheckpoint))
+    const { whole, halves } = splitNotes(await readFile(file, 'utf8'))
+    expect([cut, whole]).toEqual([cut, cut < toEnd ? [exampleCheckpoint] : [exampleCheckpoint, exampleCheckpoint]])
+    expect([cut, halves.length > 0]).toEqual([cut, cut > 0 && cut < toEnd])
+  }
 })

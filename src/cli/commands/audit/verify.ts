@@ -46,7 +46,7 @@ async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: F
   // Asked for after the sizes of the chains, so that they hold every key that has signed up to there.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
-  const outside = await readCheckpointFiles(flags.checkpoint, trusted)
+  const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
   return checkEvidence(context, source, { trusted, outside })
 }
@@ -54,7 +54,7 @@ async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: F
 async function verifyFolder(context: CliContext, folder: string, { keys: keyFile, ...flags }: Flags) {
   const { source, trusted, onRow, assertEnd } = await openExport(folder, keyFile)
   await noteTrust(context, trusted)
-  const outside = await readCheckpointFiles(flags.checkpoint, trusted)
+  const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
   const checked = await checkEvidence(context, source, { trusted, outside, onRow })
   if (checked.every(({ ok }) => ok)) await assertEnd(checked)
