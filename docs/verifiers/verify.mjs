@@ -104,6 +104,27 @@ function parse(text, what) {
   return value
 }
 
+/** Whether an object of a JSON text has a member twice: a parser takes the last, a person reads the first. */
+function hasDoubledMember(json) {
+  const open = []
+  for (const [token, name, colon] of json.matchAll(/("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g)) {
+    if (token === '{' || token === '[') open.push(new Set())
+    else if (token === '}' || token === ']') open.pop()
+    else if (colon !== undefined) {
+      const member = JSON.parse(name)
+      if (open.at(-1).has(member)) return true
+      open.at(-1).add(member)
+    }
+  }
+  return false
+}
+
+function parseFile(text, what) {
+  const value = parse(text, what)
+  demand(!hasDoubledMember(text), `${what} has a member twice`)
+  return value
+}
+
 /** A line of ours: as JSON.stringify writes the value, so that no member stands twice, of which a parser takes the last. */
 function parseLine(line, what) {
   const value = parse(line, what)
@@ -112,7 +133,7 @@ function parseLine(line, what) {
 }
 
 function readKeys(path) {
-  const { keys } = parse(readFileSync(path, 'utf8'), path)
+  const { keys } = parseFile(readFileSync(path, 'utf8'), path)
   demand(Array.isArray(keys) && keys.length > 0, `${path} has no keys`)
   return new Map(
     keys.map((key) => {
@@ -140,8 +161,8 @@ const headText = (origin, size, root) => Buffer.from(`${origin}\n${size}\n${toBa
 
 function checkManifest(folder, keys) {
   const bytes = readFileSync(join(folder, 'manifest.json'))
-  const manifest = parse(bytes.toString(), 'manifest.json')
-  const { kid, name, note, signature } = parse(readFileSync(join(folder, 'manifest.sig'), 'utf8'), 'manifest.sig')
+  const manifest = parseFile(bytes.toString(), 'manifest.json')
+  const { kid, name, note, signature } = parseFile(readFileSync(join(folder, 'manifest.sig'), 'utf8'), 'manifest.sig')
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, chains, files } = manifest
   demand(version === 1, 'it is of another version')
   demand([created_at, tenant_id, signature].every(isText) && isCount(rowCount), 'it is not complete')

@@ -10,6 +10,7 @@ import { CliError, EXIT, unreadable } from '../errors.ts'
 import { parseBody } from '../http-errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
 import { CSV_HEAD, toLogLine } from './csv.ts'
+import { hasDoubledMember } from './doubled-members.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
 import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
@@ -39,8 +40,7 @@ export async function openExport(folder: string, keyFile: string | undefined): P
       }),
     ),
   )
-  const manifest = parseBody(bytes ?? Buffer.of())
-  const signed = parseBody(signature ?? Buffer.of())
+  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
   if (!isManifest(manifest)) throw notAsSigned('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw notAsSigned('manifest.sig is not a signature')
   const trusted =
@@ -66,6 +66,12 @@ export async function openExport(folder: string, keyFile: string | undefined): P
       csv.end()
     },
   }
+}
+
+/** The value of a file; undefined for one that is no JSON, or that says something twice. */
+function parseWhole(bytes: Buffer): unknown {
+  const value = parseBody(bytes)
+  return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
 }
 
 const readOwnKeys = (folder: string): Promise<PublishedKey[]> =>

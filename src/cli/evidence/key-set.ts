@@ -1,8 +1,9 @@
-import { type PublishedKey, parseKeySet } from '../../shared/evidence/keys.ts'
+import { KeySetError, type PublishedKey, parseKeySet } from '../../shared/evidence/keys.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT, usageError } from '../errors.ts'
 import { notAGateway, parseBody } from '../http-errors.ts'
 import { readText } from '../text-input.ts'
+import { hasDoubledMember } from './doubled-members.ts'
 
 export const KEYS_PATH = '/.well-known/aigw-keys.json'
 export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`] as const
@@ -37,7 +38,9 @@ export async function withKeys<T>({ keys, renew }: TrustedKeys, check: (keys: Pu
 export async function readKeyFile(path: string): Promise<PublishedKey[]> {
   const text = await readText(path)
   try {
-    return parseKeySet(JSON.parse(text))
+    const keys = parseKeySet(JSON.parse(text))
+    if (hasDoubledMember(text)) throw new KeySetError('a member stands in it twice')
+    return keys
   } catch (error) {
     throw usageError(`${path} holds no published keys (${error instanceof Error ? error.message : error})`, [
       `It is what a gateway answers at ${KEYS_PATH}.`,

@@ -1,10 +1,13 @@
 import { stat } from 'node:fs/promises'
+import { isObject } from '../../shared/evidence/keys.ts'
 import type { CliContext } from '../context.ts'
-import { usageError } from '../errors.ts'
+import { CliError, EXIT, usageError } from '../errors.ts'
 import { findAtPath } from '../formats.ts'
 import { itemIn } from '../resolve.ts'
 import { readStdin } from '../stdio.ts'
 import { readText, toUtf8 } from '../text-input.ts'
+import { hasDoubledMember } from './doubled-members.ts'
+import { parseJson } from './shapes.ts'
 
 /** No receipt comes near; a file that is longer is something else. */
 const RECEIPT_BYTES = 1_048_576
@@ -31,12 +34,20 @@ export async function findReceipt(context: CliContext, given: string): Promise<o
   return parseReceipt(await readText(given), given)
 }
 
-/** The receipt itself, or the answer that holds it. Throws a usage error for anything else. */
+/**
+ * The receipt itself, or the answer that holds it. Throws a usage error for anything else, exit 10 for a text in which a member
+ * stands twice.
+ */
 function parseReceipt(text: string, from: string): object {
-  try {
-    const parsed: unknown = JSON.parse(text)
-    const receipt = findAtPath(parsed, 'receipt') ?? parsed
-    if (typeof receipt === 'object' && receipt !== null && !Array.isArray(receipt)) return receipt
-  } catch {}
-  throw usageError(`${from} holds no receipt`, ['Save one:  aigw receipts show BUNDLE_ID -o json > receipt.json'])
+  const parsed = parseJson(text)
+  const receipt = findAtPath(parsed, 'receipt') ?? parsed
+  if (!isObject(receipt)) {
+    throw usageError(`${from} holds no receipt`, ['Save one:  aigw receipts show BUNDLE_ID -o json > receipt.json'])
+  }
+  if (hasDoubledMember(text)) {
+    throw new CliError(EXIT.checkFailed, 'the receipt does not hold: a member stands in it twice', {
+      code: 'RECEIPT_INVALID',
+    })
+  }
+  return receipt
 }

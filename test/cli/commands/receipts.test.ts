@@ -93,6 +93,19 @@ describe('receipts verify', () => {
     }
   })
 
+  test('of one in which a member stands twice exits 10, whatever a parser makes of it', async () => {
+    const text = JSON.stringify(receiptOf(SMALL_CHAIN, 4))
+    for (const doubled of [
+      text.replace('{', '{"bundle_id":"jti-5",'),
+      text.replace('"entry":{', '"entry":{"s\\u0065q":9,'),
+    ]) {
+      expect(JSON.parse(doubled)).toEqual(JSON.parse(text))
+      const { exitCode, stderr } = await receipts(['verify', await save('doubled.json', doubled), '--keys', keyFile])
+      expect(exitCode).toBe(10)
+      expect(stderr).toContain('a member stands in it twice')
+    }
+  })
+
   test('of one that another gateway signed exits 10 and names the key', async () => {
     const others = await save('others.json', toKeySet([testSigner('aigw-test').published]))
     const { exitCode, stderr } = await receipts(['verify', receiptFile, '--keys', others])
@@ -124,5 +137,7 @@ describe('receipts verify', () => {
     const { exitCode, stderr } = await receipts(['verify', receiptFile, '--keys', receiptFile])
     expect(exitCode).toBe(2)
     expect(stderr).toContain('holds no published keys')
+    const doubled = JSON.stringify(toKeySet([SIGNER.published])).replace('"name"', '"name":"other","name"')
+    expect((await receipts(['verify', receiptFile, '--keys', await save('doubled.json', doubled)])).exitCode).toBe(2)
   })
 })

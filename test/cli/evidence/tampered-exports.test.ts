@@ -43,14 +43,14 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-const byScript = (dir: string) =>
+const byScript = (dir: string, keys = ['--keys', keyFile]) =>
   new Promise<number>((resolve) => {
-    execFile(process.execPath, [join(VERIFIERS, 'verify.mjs'), dir, '--keys', keyFile], (error) =>
+    execFile(process.execPath, [join(VERIFIERS, 'verify.mjs'), dir, ...keys], (error) =>
       resolve(Number(error?.code ?? 0)),
     )
   })
-const byCommand = async (dir: string) => {
-  const { exitCode } = await runCli(['audit', 'verify', dir, '--keys', keyFile], { env: { NO_COLOR: '1' } })
+const byCommand = async (dir: string, keys = ['--keys', keyFile]) => {
+  const { exitCode } = await runCli(['audit', 'verify', dir, ...keys], { env: { NO_COLOR: '1' } })
   return exitCode
 }
 
@@ -124,6 +124,8 @@ const TAMPERED: Tampering[] = [
   ['a member of a row twice', withRows((text) => text.replace('{', '{"id":"jti-x",'))],
   ['a member of a commit twice', { files: { 'commits.ndjson': toLines(commits).replace('{', '{"id":"x",') } }],
   ['a member of a checkpoint twice', { files: { 'checkpoints.ndjson': checkpoints.replace('{', '{"chain":"x",') } }],
+  ['a member of its manifest twice', { inManifest: (text) => text.replace('{', '{"version":1,') }],
+  ['a member of its signature twice', {}, inFile('manifest.sig', (text) => text.replace('{', '{"kid":"",'))],
   ['another base64 of its signature', {}, inManifestSignature(sameBase64)],
   ['spaces in its signature', {}, inManifestSignature((text) => ` ${text.slice(0, 9)} ${text.slice(9)}!!`)],
   ['a signature of another kind', {}, inSignature({ signature: 5 })],
@@ -138,6 +140,14 @@ test('one whose own keys are none is refused without others too', async () => {
   await writeFile(join(dir, 'keys.json'), '{}')
   const { exitCode } = await runCli(['audit', 'verify', dir], { env: { NO_COLOR: '1' } })
   expect(exitCode).toBe(10)
+})
+
+test('one whose own keys say something twice is refused without others too', async () => {
+  const dir = join(folder, 'twice')
+  const keys = (await readFile(keyFile, 'utf8')).replace('"name"', '"name":"other","name"')
+  await writeExport(dir, { ...parts, files: { 'keys.json': keys } }, signer)
+  expect([await byScript(dir, []), await byCommand(dir, [])]).toEqual([1, 10])
+  expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
 })
 
 test('an export holds by both verifiers', async () => {

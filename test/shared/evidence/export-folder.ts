@@ -22,6 +22,8 @@ export type ExportParts = {
   manifest: object
   /** Texts in place of those that the parts make. */
   files?: Record<string, string>
+  /** What becomes of the manifest's text before it is signed. */
+  inManifest?: (text: string) => string
 }
 
 /** The parts of an export of these chains, each with a checkpoint at its end. */
@@ -83,7 +85,8 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
     })),
     ...parts.manifest,
   }
-  const text = JSON.stringify(manifest)
+  const { inManifest = (written) => written } = parts
+  const text = inManifest(JSON.stringify(manifest))
   await writeFile(join(folder, 'manifest.json'), text)
   await writeFile(join(folder, 'manifest.sig'), JSON.stringify(signed(manifest, text, signer)))
 }
