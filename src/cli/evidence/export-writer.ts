@@ -38,6 +38,11 @@ To check it:
 or, if you have the gateway's public keys from elsewhere, which is worth more than the word of this directory:
 
   node verify.mjs --keys aigw-keys.json
+
+This copy of verify.mjs is as good as whoever gave you the directory. If you do not trust them, take verify.mjs from the aigw
+project itself (docs/verifiers), and name the directory:
+
+  node your/own/verify.mjs this/directory --keys aigw-keys.json
 `
 
 const VIOLATED_README = `This directory is the log of one tenant of an aigw gateway, as the gateway gave it, and the log DOES NOT HOLD: something
