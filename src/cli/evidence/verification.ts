@@ -1,15 +1,8 @@
-import { type Checkpoint, verifyNote } from '../../shared/evidence/note.ts'
+import { type Checkpoint, chainOrigin, signedNoteOf } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
 import { createProgress } from '../progress.ts'
-import {
-  type CheckedChain,
-  type CheckpointNote,
-  checkChain,
-  checkpointsOf,
-  type EvidenceSource,
-  type SignedRow,
-} from './chains.ts'
+import { type CheckedChain, type CheckpointNote, checkChain, type EvidenceSource, type SignedRow } from './chains.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 
 type Given = {
@@ -71,14 +64,15 @@ async function checkedNote(
     new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} does not hold: ${why}`, {
       code: 'CHECKPOINT_INVALID',
     })
-  let checkpoint: Checkpoint
+  let signed: ReturnType<typeof signedNoteOf>
   try {
-    checkpoint = await withKeys(trusted, (keys) => verifyNote(note, keys))
+    signed = await withKeys(trusted, (keys) => signedNoteOf(note, keys))
   } catch (error) {
     throw fail(error instanceof Error ? error.message : String(error))
   }
-  const isOfChain = checkpointsOf(tenantId, chain, [checkpoint]).length === 1 && checkpoint.size === tree_size
-  if (!isOfChain) throw fail('it is one of something else')
+  const { checkpoint, signers } = signed
+  const isOfChain = signers.some((name) => checkpoint.origin === chainOrigin(name, tenantId, chain))
+  if (!isOfChain || checkpoint.size !== tree_size) throw fail('it is one of something else')
   return checkpoint
 }
 

@@ -77,15 +77,22 @@ export function decodeBase64(text: string): Buffer | undefined {
  * The checkpoint of a note that one of the keys has signed. Signatures of others are passed over, as C2SP signed-note has
  * it; one that names a known key and is wrong refuses the note. Throws NoteError.
  */
-export function verifyNote(note: string, keys: readonly PublishedKey[]): Checkpoint {
+export const verifyNote = (note: string, keys: readonly PublishedKey[]): Checkpoint =>
+  signedNoteOf(note, keys).checkpoint
+
+/** The same, and the names of the keys that have signed it. */
+export function signedNoteOf(
+  note: string,
+  keys: readonly PublishedKey[],
+): { checkpoint: Checkpoint; signers: string[] } {
   const { checkpoint, text, signatures } = parseCheckpoint(note)
-  let isSigned = false
+  const signers: string[] = []
   for (const { name, keyHash, signature } of signatures) {
     const key = keys.find((known) => known.name === name && noteKeyHash(name, known.publicKey).equals(keyHash))
     if (key === undefined) continue
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
-    isSigned = true
+    signers.push(name)
   }
-  if (!isSigned) throw new NoteError('no key that is trusted has signed it')
-  return checkpoint
+  if (signers.length === 0) throw new NoteError('no key that is trusted has signed it')
+  return { checkpoint, signers }
 }

@@ -92,6 +92,10 @@ const TAMPERED: Tampering[] = [
   ['a commit behind the last one', { commits: [...commits, testCommit('commit-9', [], signer)] }],
   ['commits in another order', { commits: commits.toReversed() }],
   ['a checkpoint of another chain', { notes: [...notes, testNote('aigw-test/logs/0', 3, root, signer)] }],
+  [
+    'a checkpoint in another name than its signer has',
+    { notes: [testNote(origin.replace('-test', ''), 20, root, signer)] },
+  ],
   ['a checkpoint beyond the end', { notes: [...notes, testNote(origin, 21, root, signer)] }],
   ['a checkpoint of another root', { notes: [testNote(origin, 19, root, signer)] }],
   ['a row with one member more', { rows: rows.with(7, Object.assign({ more: 1 }, rows[7])) }],
