@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
-import type { PublishedKey } from '../../shared/evidence/keys.ts'
+import { isObject, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { CliError, EXIT, unreadable } from '../errors.ts'
 import { parseBody } from '../http-errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
-import { CSV_HEAD, toLogLine } from './csv.ts'
+import { CSV_HEAD, contentsOf, logLineOf } from './csv.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
 import { linesOf } from './lines.ts'
@@ -178,8 +178,13 @@ class CsvCheck {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
 
+  /** Throws exit 10 for an entry that says nothing that could stand there. */
   add(row: ChainRow): void {
-    this.#hash.update(toLogLine(row))
+    const said = contentsOf(row)
+    if (row.payload !== null && !isObject(said)) {
+      throw notAsSigned(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
+    }
+    this.#hash.update(logLineOf(row, said))
   }
 
   /** Throws exit 10 when it says something else. */

@@ -3,6 +3,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { entryHash, GENESIS_HASH, payloadHash } from '../../../src/shared/evidence/entry.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
 import {
   type ExportParts,
@@ -82,6 +83,13 @@ const numbered = {
   commits: commits.with(-1, Object.assign(testCommit('5', commit.leaves, signer), { id: 5 })),
   rows: rows.map((row) => (row.commit_id === commit.id ? Object.assign({ ...row }, { commit_id: 5 }) : row)),
 }
+/** A log of one entry, signed as it should be, with a payload that no gateway writes. */
+function ofPayload(payload: string): ExportParts {
+  const fields = { ...nextRow(undefined, {}, 'commit-0', 0), payload, payload_hash: payloadHash(payload) }
+  const row = { ...fields, entry_hash: entryHash(fields, GENESIS_HASH, fields.payload_hash) }
+  const commits = new Map([['commit-0', testCommit('commit-0', [row.entry_hash], signer)]])
+  return exportParts([{ rows: [row], commits }], signer)
+}
 const behind = nextRow(last, { forged: true }, commit.id, 1)
 
 /** What is signed over these parts is right; what is done to the folder after it was signed is not. */
@@ -111,6 +119,8 @@ const TAMPERED: Tampering[] = [
   ['no keys', {}, (dir) => writeFile(join(dir, 'keys.json'), '{}')],
   ['another note beside the signature', {}, inSignature({ note: testNote('aigw-test/exports/0', 25, root, signer) })],
   ['no note beside the signature', {}, inSignature({ note: undefined })],
+  ['a payload that is a list', ofPayload('[]')],
+  ['a payload that is no JSON', ofPayload('expunged')],
   ['an index as a text', { rows: rows.with(6, Object.assign({ ...rows[6]! }, { leaf_index: '2' })) }],
   ['a leaf in a list', withCommit({ leaves: commit.leaves.map((leaf, at) => (at === 0 ? [leaf] : leaf)) })],
   ['more behind the signature of a commit', withCommit({ signature: `${commit.signature}!!` })],
