@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import {
   type BusboyFileStream,
@@ -169,20 +170,17 @@ const typeOf = (fileName: string, type: string): string =>
 async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): Promise<void> {
   const sum = createHash('sha256')
   const file = await open(part.path, 'w', 0o600)
+  const keep = async (chunk: Buffer): Promise<void> => {
+    part.bytes += chunk.length
+    if (part.fileName === undefined && part.bytes > fieldBytes(part)) throw fieldTooLarge(part)
+    sum.update(chunk)
+    await file.appendFile(chunk)
+    giveBack(chunk)
+  }
+  // Not an iteration, which joins the pieces that wait, and so copies them.
+  const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
-    await pipeline(
-      stream,
-      async (chunks: AsyncIterable<Buffer>) => {
-        for await (const chunk of chunks) {
-          part.bytes += chunk.length
-          if (part.fileName === undefined && part.bytes > fieldBytes(part)) throw fieldTooLarge(part)
-          sum.update(chunk)
-          await file.appendFile(chunk)
-          giveBack(chunk)
-        }
-      },
-      { signal },
-    )
+    await pipeline(stream, target, { signal })
   } finally {
     await file.close()
   }

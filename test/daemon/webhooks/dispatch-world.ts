@@ -1,3 +1,4 @@
+import type { KyselyPlugin } from 'kysely'
 import { Registry } from 'prom-client'
 import { afterEach } from 'vitest'
 import type { Db } from '../../../src/daemon/db/database.ts'
@@ -24,7 +25,8 @@ export type World = {
   tenantId: string
   log: LogLine[]
   metrics: Registry
-  start(): Promise<Dispatcher>
+  /** @param plugin sees what this dispatcher asks of the store */
+  start(plugin?: KyselyPlugin): Promise<Dispatcher>
   endpoint(url: string, fields?: Partial<WebhookEndpointRow>): Promise<WebhookEndpointRow>
   /** Stores events and returns them; nobody is woken. */
   events(count: number, fields?: Partial<OutboxEventRow>): Promise<OutboxEventRow[]>
@@ -69,8 +71,8 @@ export async function openWorld(engine: TestEngine): Promise<World> {
     tenantId,
     log,
     metrics,
-    async start() {
-      const deps = { db, clock, log: logs, guard: loopback, masterKey }
+    async start(plugin) {
+      const deps = { db: plugin ? db.withPlugin(plugin) : db, clock, log: logs, guard: loopback, masterKey }
       const dispatcher = await startDispatcher({ ...deps, metrics: started++ === 0 ? metrics : new Registry() })
       opened.push({
         async close() {

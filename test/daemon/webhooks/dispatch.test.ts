@@ -1,6 +1,8 @@
+import type { QueryId } from 'kysely'
 import { expect, test } from 'vitest'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { verify } from '../../../src/shared/webhook-signature.ts'
+import { deferred } from '../../deferred.ts'
 import { describeEachEngine, postgresEngine } from '../../engines.ts'
 import { all, openWorld, SECRET, turns } from './dispatch-world.ts'
 import { reply } from './receiver.ts'
@@ -351,6 +353,32 @@ describeEachEngine('a dispatcher', (engine) => {
     expect(await world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1, last_status: 200 }])
     expect(await world.endpointNow(endpoint.id)).toMatchObject({ failure_count: 0 })
   })
+})
+
+test('an event that is passed on while the store is asked for others is sent at once', async () => {
+  const world = await openWorld(postgresEngine)
+  const target = await world.receiver()
+  const endpoint = await world.endpoint(target.url)
+  let search: QueryId | undefined
+  const mayAnswer = deferred()
+  const dispatcher = await world.start({
+    transformQuery({ node, queryId }) {
+      if (JSON.stringify(node).includes('from webhook_deliveries as d join outbox_events')) search ??= queryId
+      return node
+    },
+    async transformResult({ result, queryId }) {
+      if (queryId === search) await mayAnswer.promise
+      return result
+    },
+  })
+  dispatcher.endpointChanged(endpoint.id)
+  while (!search) await turns(1)
+  await world.events(1)
+  dispatcher.wake()
+  await world.until((rows) => rows.length === 1)
+  await turns(20)
+  mayAnswer.resolve()
+  await target.arrived(1)
 })
 
 // SQLite has one daemon; two attempts of that one at a time are the bursts above.

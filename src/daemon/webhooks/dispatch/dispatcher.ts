@@ -63,6 +63,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   const dueTimer = createDueTimer({ all: lanes.all, due: fill }, clock, now)
   /** Lanes that are read again, or filled, at the next opportunity. */
   const needy = new Set<Lane>()
+  /** Lanes for which the store is being asked. */
+  let filling: ReadonlySet<Lane> = new Set()
   /** Claims of this daemon, until their results are stored. */
   const held = new Map<string, Claim>()
   const running = new Set<Promise<void>>()
@@ -99,7 +101,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
         const lane = lanes.get(endpointId)
         const taken = promised.get(lane) ?? 0
         // What waits in the store has waited longer.
-        if (lane.backlog || taken >= lanes.room(lane, clock.monotonic())) return false
+        if (lane.backlog || filling.has(lane) || taken >= lanes.room(lane, clock.monotonic())) return false
         promised.set(lane, taken + 1)
         return true
       },
@@ -122,31 +124,38 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   async function fillLanes(): Promise<void> {
     if (stopping) return
     const wanted = new Map<string, number>()
-    const chosen: Lane[] = []
+    const chosen = new Set<Lane>()
     for (const lane of needy) {
-      if (chosen.length >= WEBHOOK_BATCH.endpoints) break
+      if (chosen.size >= WEBHOOK_BATCH.endpoints) break
       needy.delete(lane)
-      chosen.push(lane)
-      wanted.set(lane.endpointId, lane.backlog ? lanes.room(lane, clock.monotonic()) : 0)
+      chosen.add(lane)
+      const room = lane.backlog ? lanes.room(lane, clock.monotonic()) : 0
+      wanted.set(lane.endpointId, room)
+      // Whoever says so from now on may speak of what the store has not said yet.
+      if (room > 0) lane.backlog = false
     }
-    if (chosen.length === 0) return
+    if (chosen.size === 0) return
+    filling = chosen
     const claim = async () => {
       const lease = await newLease()
       return { lease, found: await claimDue(db, wanted, { now: now(), lease, reader }) }
     }
-    const { lease, found } = await claim().catch((error) => {
-      for (const lane of chosen) lane.backlog = true
-      throw error
-    })
+    const { lease, found } = await claim()
+      .catch((error) => {
+        for (const endpointId of wanted.keys()) lanes.get(endpointId).backlog = true
+        throw error
+      })
+      .finally(() => {
+        filling = new Set()
+      })
     for (const { endpointId, settings, claimed, more, nextDueAt } of found) {
       const lane = lanes.get(endpointId)
       if (!settings) {
-        lane.backlog = false
         giveBack(lane)
         continue
       }
       learn(lane, settings)
-      if ((wanted.get(endpointId) ?? 0) > 0) lane.backlog = more
+      if (more && (wanted.get(endpointId) ?? 0) > 0) lane.backlog = true
       for (const due of claimed) {
         const event = { id: due.event_id, type: due.event_type, created_at: due.event_created_at, data: due.data }
         take(lane, toClaim(due, event, due.fence + 1, lease.endsAt))
