@@ -426,6 +426,8 @@ export const KEY_SET_MAX_AGE_SECONDS = 300
 export const EVIDENCE_KEY_CACHE_MS = 2_000
 /** Chains whose last entry a daemon remembers; those of other tenants are looked up. */
 export const EVIDENCE_HEADS = 10_000
+/** Chains whose tree a daemon remembers, up to the last checkpoint it made; those of others are put together again. */
+export const EVIDENCE_TREES = 1_000
 /** A chain that has grown gets a checkpoint after so many entries, or this long after the last one. */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
 /** How long an export of the log may take: entries that were there before must be in it. */

@@ -1,9 +1,10 @@
+import { LRUCache } from 'lru-cache'
 import { logId } from '../../shared/evidence/entry.ts'
 import type { Frontier } from '../../shared/evidence/frontier.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import { HASH_BYTES } from '../../shared/evidence/merkle.ts'
 import { chainOrigin, checkpointText, NoteError, signedNote } from '../../shared/evidence/note.ts'
-import { EVIDENCE_CHECKPOINT } from '../../shared/spec-limits.ts'
+import { EVIDENCE_CHECKPOINT, EVIDENCE_TREES } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { Db } from '../db/database.ts'
 import { insertRows } from '../db/insert-rows.ts'
@@ -49,12 +50,17 @@ class DamagedChainError extends Error {
   override name = 'DamagedChainError'
 }
 
+/** A checkpoint that was made here, what it signs, and as much of its tree as no later entry changes. */
+type Grown = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
+
 export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDeps): Checkpoints {
   let running: Promise<void> | undefined
   let isAskedAgain = false
   let isClosed = false
   /** Log ids. */
   const damaged = new Set<string>()
+  /** By log id. */
+  const grown = new LRUCache<string, Grown>({ max: EVIDENCE_TREES })
 
   async function make(tenantId: string, only?: string): Promise<EvidenceCheckpointRow[]> {
     const made: EvidenceCheckpointRow[] = []
@@ -85,14 +91,18 @@ export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDe
 
   async function makeOne(measured: MeasuredChain): Promise<EvidenceCheckpointRow> {
     const { tenant_id, chain, size, checkpointed } = measured
+    const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
-    const lastRoot = last && rootOf(last, await keys.published())
+    const known = grown.get(id)
+    // What was signed here, and is still the same, needs no proof.
+    const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
+    const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
       // It may have missed a place when it was made.
       await places.publish(last)
       return last
     }
-    const { root, nodes } = await growTree(db, measured, lastRoot)
+    const { root, nodes, tree } = await growTree(db, measured, lastRoot, own?.tree)
     const signer = await keys.current()
     const origin = chainOrigin(signer.name, tenant_id, chain)
     const text = checkpointText({ origin, size, root: root.toString('base64') })
@@ -111,6 +121,7 @@ export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDe
     })
     // Another daemon may have made it a moment ago; then that is the one.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
+    grown.set(id, { checkpoint, root, tree })
     await places.publish(checkpoint)
     return checkpoint
   }
@@ -170,6 +181,10 @@ export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDe
   }
 }
 
+function isSameRow(a: EvidenceCheckpointRow, b: EvidenceCheckpointRow): boolean {
+  return a.tree_size === b.tree_size && a.root === b.root && a.kid === b.kid && a.note === b.note
+}
+
 /** The root that was signed. @throws DamagedChainError for a checkpoint that was changed */
 function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]): Buffer {
   try {
@@ -181,17 +196,20 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
 }
 
 /**
- * The root over all entries of a chain, and the nodes that came since its last checkpoint, on whose tree it goes on.
+ * The root over all entries of a chain, the nodes that came since its last checkpoint, on whose tree it goes on, and its tree
+ * up to the last node.
  * @param lastRoot what that checkpoint says; undefined without one
+ * @param known its tree up to its last node, where that is remembered
  * @throws DamagedChainError for a chain that lacks entries, or whose tree is not the one that was signed
  */
 async function growTree(
   db: Db,
   { tenant_id, chain, checkpointed, size }: MeasuredChain,
   lastRoot: Buffer | undefined,
-): Promise<{ root: Buffer; nodes: Tables['evidence_nodes'][] }> {
+  known: Frontier | undefined,
+): Promise<{ root: Buffer; nodes: Tables['evidence_nodes'][]; tree: Frontier }> {
   if (size < checkpointed) throw new DamagedChainError(`it has ${size} entries, and a checkpoint of ${checkpointed}`)
-  const tree = await startTree(db, tenant_id, chain, checkpointed - (checkpointed % NODE_LEAVES))
+  const tree = known?.copy() ?? (await startTree(db, tenant_id, chain, checkpointed - (checkpointed % NODE_LEAVES)))
   const compareWithLast = () => {
     if (lastRoot === undefined || tree.size !== checkpointed || tree.root().equals(lastRoot)) return
     throw new DamagedChainError(`its first ${checkpointed} entries are not those of their checkpoint`)
@@ -213,7 +231,7 @@ async function growTree(
     compareWithLast()
     await rest()
   }
-  return { root: tree.root(), nodes }
+  return { root: tree.root(), nodes, tree: tree.wholePart(BITS_PER_LEVEL) }
 }
 
 async function startTree(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {

@@ -159,8 +159,8 @@ function inspectionOf({ inspectors, incidents }: RequestFacts): string {
 const nothingFound = new Map<number, string>()
 
 function foundNothing(inspectors: RequestFacts['inspectors']): string {
-  let bits = 0
-  for (let at = 0; at < INSPECTORS.length; at++) if (inspectors[INSPECTORS[at] as Inspector]) bits |= 1 << at
+  const { canary, dlp, pii, policy, prompt_shield } = inspectors
+  const bits = +canary | (+dlp << 1) | (+pii << 2) | (+policy << 3) | (+prompt_shield << 4)
   const known = nothingFound.get(bits)
   if (known !== undefined) return known
   const verdicts = INSPECTORS.map((inspector) => [inspector, { verdict: inspectors[inspector] ? 'clean' : 'not_run' }])
@@ -200,9 +200,19 @@ const SHOWN_CHARS = 300
 /** Half of a pair has no UTF-8, and stores look into payloads as JSON, in which some of them refuse control characters. */
 const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
 
-/** What JSON has as it is, as nearly every name: quicker to see than to escape. */
-const PLAIN = new RegExp(`^[ !#-\\[\\]-~]{0,${SHOWN_CHARS}}$`)
+const NAMES_KEPT = 1_000
+/** Names as JSON: most requests name what others have named before. */
+const known = new Map<string, string>()
 
 /** A name as JSON. Callers choose some of them, so they may hold anything. */
-const toText = (text: string): string =>
-  PLAIN.test(text) ? `"${text}"` : JSON.stringify(text.slice(0, SHOWN_CHARS).replace(UNFIT, '\u{fffd}'))
+function toText(name: string): string {
+  const found = known.get(name)
+  if (found !== undefined) return found
+  const text = name.slice(0, SHOWN_CHARS)
+  const json = JSON.stringify(text.replace(UNFIT, '\u{fffd}'))
+  // One that is longer would keep all that a caller has sent.
+  if (text !== name) return json
+  if (known.size >= NAMES_KEPT) known.clear()
+  known.set(name, json)
+  return json
+}

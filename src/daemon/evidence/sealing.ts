@@ -41,6 +41,10 @@ export type SealerDeps = {
   onGrowth?(): void
 }
 
+const OF_ALL = ['chain', 'commit_id'] as const
+/** Of a crowd that is small, or of a gateway that is one tenant's. */
+const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
+
 export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {
   let chain = `requests-${daemonId}`
   const heads = new LRUCache<string, ChainHead>({ max: EVIDENCE_HEADS })
@@ -60,7 +64,7 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
     }
     return {
       inserts: [
-        { table: 'evidence_entries', rows: entries, common: ['chain', 'commit_id'] },
+        { table: 'evidence_entries', rows: entries, common: known.size === 1 ? OF_ONE_TENANT : OF_ALL },
         { table: 'evidence_commits', rows: [signCommit(commitId, entries, signer, nowMs)] },
       ],
       stored() {

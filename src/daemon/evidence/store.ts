@@ -56,7 +56,7 @@ const toCommit = ({ leaves, ...row }: EvidenceCommitRow): StoredCommit => ({
 })
 
 /** Hashes in hex, one behind the other. */
-export const HASHES = /^(?:[0-9a-f]{64})*$/
+const HASHES = /^(?:[0-9a-f]{64})*$/
 
 /** A chain, how long it is, the hash of its last entry, and its last checkpoint. */
 export type StoredChain = {

@@ -21,12 +21,11 @@ export type EntryFields = {
 
 /** Texts with their lengths before them, so that no two lists of texts give the same bytes. Lengths are of UTF-8. */
 export function netstrings(texts: readonly string[]): string {
-  const together = texts.join('')
-  // Nearly always: then one look at all of them tells the length of each.
-  const isAscii = Buffer.byteLength(together) === together.length
   let all = ''
-  for (const text of texts) all += `${isAscii ? text.length : Buffer.byteLength(text)}:${text},`
-  return all
+  for (const text of texts) all += `${text.length}:${text},`
+  // Nearly always ASCII, and one look at all of it tells so.
+  if (Buffer.byteLength(all) === all.length) return all
+  return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
 }
 
 /** SHA-256 of a payload, hex. The payload is canonical JSON already (RFC 8785). */

@@ -31,6 +31,13 @@ export class Frontier {
     return new Frontier(this.#size, this.#roots)
   }
 
+  /** The tree of the first of its leaves, as many as fill whole subtrees of 2^level; fit to be kept for long. */
+  wholePart(level: number): Frontier {
+    const leaves = 2 ** level
+    const size = this.#size - (this.#size % leaves)
+    return new Frontier(size, this.#roots.slice(0, oneBits(size)).map(alone))
+  }
+
   /** Leaves one behind the other, 32 bytes each, which must not change any more. */
   append(leaves: Buffer, completed?: OnSubtree): void {
     for (let from = 0; from < leaves.length; ) {
@@ -72,6 +79,13 @@ export class Frontier {
     for (let at = roots.length - 2; at >= 0; at -= 1) root = nodeHash(roots[at]!, root)
     return root
   }
+}
+
+/** A copy with memory of its own: a root may be a piece of all the leaves below it. */
+const alone = (root: Buffer): Buffer => {
+  const copy = Buffer.alloc(HASH_BYTES)
+  root.copy(copy)
+  return copy
 }
 
 const oneBits = (size: number): number => {
