@@ -68,7 +68,7 @@ export const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 // guards). What comes out in steps this short still flows for the eye. The first words of a channel do not wait.
 const ASK_EVERY_CHARS = 2_048
 /** When nothing comes for so long, they are asked about what has come. */
-const ASK_EVERY_MS = 80
+const ASK_EVERY_MS = 120
 
 type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 
