@@ -16,14 +16,14 @@ test('what came before a pause of the model does not wait for what comes after i
   const begin = chatStream(texts, { finishReason: null, done: false })
   const pieces = splitAt(begin, [begin.lastIndexOf('data:')])
   shared.current.upstream.script(replySteps([...pieces, seen.promise, chatStream([])]))
-  const watches = clock.waits(80)
+  const watches = clock.waits(120)
   const answer = await fetch(`${shared.current.url}/api/external/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ prompt: 'count', index: 'Zero-Knowledge', model: 'test/any', stream: true }),
   })
   await watches
-  clock.advance(80)
+  clock.advance(120)
   let text = ''
   for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     text += piece

@@ -338,7 +338,7 @@ test('with a clock, detectors are asked about the first words at once, then abou
   const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock })
   expect(guard.pass([text('One ')])).toEqual([text('One ')])
   expect(guard.pass([text('two ')])).toEqual([])
-  clock.advance(80)
+  clock.advance(120)
   expect(guard.pass([text('1234 ')])).toEqual([text('two [DIGITS] ')])
   expect(guard.pass([text('x'.repeat(2_047))])).toEqual([])
   expect(guard.pass([text('y')])).toEqual([text(`${'x'.repeat(2_047)}y`)])
@@ -354,8 +354,8 @@ test('when no more comes, what waits to be looked at with more can be asked for;
   expect(guard.dueInMs).toBeUndefined()
   clock.advance(30)
   expect(guard.pass([text('two 12')])).toEqual([])
-  expect(guard.dueInMs).toBe(50)
-  clock.advance(60)
+  expect(guard.dueInMs).toBe(90)
+  clock.advance(100)
   expect(guard.dueInMs).toBe(0)
   expect(atOnce(guard.catchingUp())).toEqual([text('two ')])
   expect(guard.dueInMs).toBeUndefined()
@@ -372,14 +372,14 @@ test('what is only kept to be looked at with more is guarded like all the rest, 
   for (const words of ['and ', 'two, 12', '34', ' ']) expect(guard.keep([text(words)])).toBe(true)
   for (const other of [reasoning('so'), call(0, '{}'), END]) expect(guard.keep([other])).toBe(false)
   expect(guard.keep([text('x'.repeat(2_048))])).toBe(false)
-  expect(guard.dueInMs).toBe(80)
-  clock.advance(80)
+  expect(guard.dueInMs).toBe(120)
+  clock.advance(120)
   expect(guard.keep([text('then ')])).toBe(false)
   expect(guard.pass([text('then ')])).toEqual([text('and two, [DIGITS] then ')])
 
   const batch = fc.record({
     part: fc.oneof(sampleText.map(text), sampleText.map(reasoning), fc.constant(call(0, '"1234"'))),
-    restMs: fc.constantFrom(0, 4, 80),
+    restMs: fc.constantFrom(0, 4, 120),
   })
   fc.assert(
     fc.property(fc.array(batch, { maxLength: 30 }), (batches) => {
