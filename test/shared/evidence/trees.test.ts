@@ -150,6 +150,22 @@ test('a frontier goes on from the subtrees of any size, and from no other number
   }
 })
 
+test('the part of a frontier that fills whole subtrees goes on to the same roots, whatever becomes of the rest', () => {
+  fc.assert(
+    fc.property(fc.nat(300), fc.nat(8), (size, level) => {
+      const frontier = new Frontier()
+      frontier.append(Buffer.concat(first(size)))
+      const part = frontier.wholePart(level)
+      expect(part.size).toBe(size - (size % 2 ** level))
+      expect(part.root()).toEqual(mth(first(part.size)))
+      frontier.append(LEAVES[0]!)
+      part.append(Buffer.concat(LEAVES.slice(part.size, size)))
+      expect(part.root()).toEqual(mth(first(size)))
+    }),
+    { numRuns: 100 },
+  )
+})
+
 describe('inclusion', () => {
   test('the path is that of the definition, from leaves and from subtrees, and leads to the root', async () => {
     await fc.assert(
