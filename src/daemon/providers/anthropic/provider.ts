@@ -1,6 +1,6 @@
-import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
+import { Origin } from '../http/origin.ts'
 import { member, tokenCount } from '../json.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
@@ -25,8 +25,8 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
   const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
-  const pool = new Pool(url.origin, { pipelining: 1 })
+  // For the provider's life.
+  const origin = new Origin(url, clock)
 
   return {
     name: options.name,
@@ -35,7 +35,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
       const body = JSON.stringify(toAnthropicRequest(call))
       return readAnswer(
         {
-          pool,
+          origin,
           clock,
           request: {
             path,
@@ -54,20 +54,20 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
       const body = JSON.stringify(toCountRequest(call))
       const headers = call.noTraining ? privateHeaders : usualHeaders
       const request = { path: `${path}/count_tokens`, headers, body, governed: governed(call, body) }
-      const answer = await readJson({ pool, clock, request, attemptMs: call.timeouts.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request, attemptMs: call.timeouts.attemptMs }, signal)
       const tokens = tokenCount(member(answer, 'input_tokens'))
       if (tokens === undefined) throw unreadableError('a count of tokens that is none')
       return tokens
     },
-    close: () => pool.destroy(),
+    close: () => origin.close(),
   }
 }
 
-/** Name and value in turn, as undici likes them best; what is configured wins over ours. */
+/** Name and value in turn; what is configured wins over ours. */
 function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
     ['anthropic-version', ANTHROPIC_VERSION],

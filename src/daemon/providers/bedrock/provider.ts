@@ -1,6 +1,6 @@
-import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
+import { Origin } from '../http/origin.ts'
 import { NO_TRAINING_HEADER } from '../no-training.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
@@ -37,8 +37,8 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
     options.credentials && usualHeaders.authorization === undefined
       ? createSigner(options.region, options.credentials)
       : undefined
-  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
-  const pool = new Pool(url.origin, { pipelining: 1 })
+  // For the provider's life.
+  const origin = new Origin(url, clock)
 
   function request(call: Asked, operation: string, body: string): UpstreamRequest | (() => Promise<UpstreamRequest>) {
     const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`
@@ -57,7 +57,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
     chat: (call, signal) =>
       readAnswer(
         {
-          pool,
+          origin,
           clock,
           request: request(call, call.stream ? 'converse-stream' : 'converse', JSON.stringify(toBedrockRequest(call))),
           format: bedrockFormat,
@@ -70,10 +70,10 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
       const family = embeddingFamily(call)
       const made = request(call, 'invoke', JSON.stringify(family.toRequest(call)))
       const asked = typeof made === 'function' ? await made() : made
-      const answer = await readJson({ pool, clock, request: asked, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request: asked, attemptMs: call.attemptMs }, signal)
       return toBedrockEmbeddings(answer, family, call.input.length)
     },
-    close: () => pool.destroy(),
+    close: () => origin.close(),
   }
 }
 
@@ -88,7 +88,7 @@ function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Read
   return {
     host,
     'content-type': 'application/json',
-    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
     'accept-encoding': 'identity',
     'user-agent': 'aigw',
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),

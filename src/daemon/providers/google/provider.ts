@@ -1,6 +1,6 @@
-import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
+import { Origin } from '../http/origin.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
@@ -25,8 +25,8 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
   const basePath = versioned(url.pathname.replace(/\/+$/, ''))
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
-  const pool = new Pool(url.origin, { pipelining: 1 })
+  // For the provider's life.
+  const origin = new Origin(url, clock)
 
   return {
     name: options.name,
@@ -35,7 +35,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
       const body = JSON.stringify(toGoogleRequest(call))
       return readAnswer(
         {
-          pool,
+          origin,
           clock,
           request: {
             path: `${basePath}/${resourceOf(call.model)}:${call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
@@ -60,10 +60,10 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
         body,
         governed: governed(call, body),
       }
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs }, signal)
       return toGoogleEmbeddings(answer, call.input.length)
     },
-    close: () => pool.destroy(),
+    close: () => origin.close(),
   }
 }
 
@@ -73,11 +73,11 @@ const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v
 const resourceOf = (model: string): string =>
   /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
 
-/** Name and value in turn, as undici likes them best; what is configured wins over ours. */
+/** Name and value in turn; what is configured wins over ours. */
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

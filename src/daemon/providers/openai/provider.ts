@@ -1,6 +1,6 @@
-import { Pool } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
+import { Origin } from '../http/origin.ts'
 import { withNoTraining } from '../no-training.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
@@ -60,8 +60,8 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
   const privateHeaders = withNoTraining(usualHeaders)
   const headersOf = ({ noTraining }: { noTraining?: boolean | undefined }) =>
     noTraining ? privateHeaders : usualHeaders
-  // One pool for the provider's life. Each connection carries one call at a time, because a stream may take minutes.
-  const pool = new Pool(new URL(options.baseUrl).origin, { pipelining: 1 })
+  // For the provider's life.
+  const origin = new Origin(options.baseUrl, clock)
 
   return {
     name: options.name,
@@ -71,7 +71,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
       const body = toOpenAiRequest(call, profile)
       return readAnswer(
         {
-          pool,
+          origin,
           clock,
           request: {
             path: toPath(call.model, '/chat/completions'),
@@ -90,26 +90,26 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
       const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
       const path = toPath(call.model, '/embeddings')
       const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs }, signal)
       return toEmbeddings(answer, call.input.length)
     },
     async rerank(call, signal) {
       const body = JSON.stringify(toRerankRequest(call))
       const request = { path: toPath(call.model, '/rerank'), headers: headersOf(call), body }
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs }, signal)
       return toReranked(answer, call.documents.length)
     },
-    close: () => pool.destroy(),
+    close: () => origin.close(),
   }
 }
 
 const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')
 
-/** Name and value in turn, as undici likes them best; what is configured wins over ours. */
+/** Name and value in turn; what is configured wins over ours. */
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // undici hands on what comes as it is, and some proxies compress unless they are told not to.
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

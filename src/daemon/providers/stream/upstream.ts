@@ -1,14 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../shared/time.ts'
+import type { CallReceiver, Origin, PostRequest, SentCall } from '../http/origin.ts'
 import type { Entitled, ProviderCall } from '../provider.ts'
 import { abortedError, connectionError } from './failure.ts'
 
-export type UpstreamRequest = {
-  path: string
-  headers: readonly string[]
-  body: string
+export type UpstreamRequest = PostRequest & {
   /** Of a governed call: the model it asks, and what has to let it leave. */
   governed?: { model: string; entitled: Entitled } | undefined
 }
@@ -43,22 +40,20 @@ export type Upstream = {
 /** One read of a socket is at most this long, so pausing this much before the bound keeps it. */
 const SOCKET_READ_BYTES = 65_536
 
-/**
- * POSTs straight on the pool: no fetch, Web Stream or Readable in between, which cost several times the call itself.
- * The signal closes the connection at once, whatever state the call is in.
- */
-export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal: AbortSignal): Upstream {
-  return new UpstreamCall(pool, request, signal)
+/** The signal closes the connection at once, whatever state the call is in. */
+export function openUpstream(origin: Origin, request: UpstreamRequest, signal: AbortSignal): Upstream {
+  return new UpstreamCall(origin, request, signal)
 }
 
-class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
+class UpstreamCall implements Upstream, CallReceiver {
   #head: Promise<UpstreamHead>
   readonly #signal: AbortSignal
   readonly #onAbort = () => this.cancel(abortedError(this.#signal))
   #resolveHead: (head: UpstreamHead) => void = ignore
   #rejectHead: (error: Error) => void = ignore
   #answering = false
-  #controller: Dispatcher.DispatchController | undefined
+  /** While it runs. */
+  #sent: SentCall | undefined
   #held: Buffer[] = []
   #heldBytes = 0
   #reader: { resolve: (bytes: Buffer | null) => void; reject: (error: Error) => void } | undefined
@@ -67,7 +62,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   #released = false
   #releaseTimer: Timer | undefined
 
-  constructor(pool: Dispatcher, { path, headers, body }: UpstreamRequest, signal: AbortSignal) {
+  constructor(origin: Origin, request: UpstreamRequest, signal: AbortSignal) {
     this.#signal = signal
     this.#head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
@@ -77,10 +72,13 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
       this.#onAbort()
       return
     }
+    try {
+      this.#sent = origin.post(request, this)
+    } catch (error) {
+      this.failed(error as Error)
+      return
+    }
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    // The limits of a call are ours (silence.ts), so undici's two are off. It never writes to the headers.
-    const options = { method: 'POST', path, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 }
-    pool.dispatch(options, this)
   }
 
   takeHead(): Promise<UpstreamHead> {
@@ -102,8 +100,8 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   cancel(error: Error): void {
     if (this.#ended || this.#failure) return
     this.#held = []
+    this.#sent?.abort()
     this.#fail(error)
-    this.#controller?.abort(error)
   }
 
   release(clock: Clock, graceMs: number): void {
@@ -112,19 +110,10 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     this.#held = []
     this.#signal.removeEventListener('abort', this.#onAbort)
     this.#releaseTimer = clock.after(graceMs, () => this.cancel(new Error('the answer was complete')))
-    this.#controller?.resume()
+    this.#sent?.resume()
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    // A call that was cancelled while it waited for a connection has nothing to send.
-    if (this.#failure) controller.abort(this.#failure)
-  }
-
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    if (status < 200) return
-    // Bytes that undici would keep until the end of the answer.
-    controller.rawHeaders = null
+  head(status: number, headers: IncomingHttpHeaders): void {
     this.#answering = true
     this.#resolveHead({ status, headers })
     // Both hold the promise, and with it the headers.
@@ -132,28 +121,27 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     this.#rejectHead = ignore
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#released || this.#failure) return
+  body(bytes: Buffer): void {
+    if (this.#released) return
     const reader = this.#reader
     if (reader) {
       this.#reader = undefined
-      reader.resolve(chunk)
+      reader.resolve(bytes)
       return
     }
-    this.#held.push(chunk)
-    this.#heldBytes += chunk.length
-    if (this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES) controller.pause()
+    this.#held.push(bytes)
+    this.#heldBytes += bytes.length
+    if (this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES) this.#sent?.pause()
   }
 
-  onResponseEnd(): void {
+  end(): void {
     this.#ended = true
     this.#settle()
     this.#reader?.resolve(null)
     this.#reader = undefined
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    if (this.#ended || this.#failure) return
+  failed(error: Error): void {
     this.#fail(connectionError(error, this.#answering))
   }
 
@@ -163,7 +151,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     const bytes = second ? Buffer.concat(this.#held) : first
     this.#held = []
     this.#heldBytes = 0
-    this.#controller?.resume()
+    this.#sent?.resume()
     return bytes
   }
 
@@ -176,6 +164,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   }
 
   #settle(): void {
+    this.#sent = undefined
     this.#signal.removeEventListener('abort', this.#onAbort)
     this.#releaseTimer?.cancel()
   }

@@ -1,12 +1,13 @@
-import { Pool } from 'undici'
 import { expect, test } from 'vitest'
+import { Origin } from '../../../../src/daemon/providers/http/origin.ts'
 import { openUpstream } from '../../../../src/daemon/providers/stream/upstream.ts'
 import { STREAM_BUFFER_BYTES } from '../../../../src/shared/spec-limits.ts'
+import { systemClock } from '../../../../src/shared/time.ts'
 import { startUpstream } from '../../../upstream.ts'
 
 test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still gets every byte', async () => {
   const upstream = await startUpstream()
-  const pool = new Pool(new URL(upstream.url).origin)
+  const origin = new Origin(upstream.url, systemClock)
   const piece = Buffer.alloc(1_048_576, 'x')
   upstream.script(async ({ head, write, end }) => {
     head(200)
@@ -14,7 +15,7 @@ test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still ge
     end()
   })
 
-  const call = openUpstream(pool, { path: '/', headers: [], body: '' }, new AbortController().signal)
+  const call = openUpstream(origin, { path: '/', headers: [], body: '' }, new AbortController().signal)
   await call.takeHead()
   let total = 0
   let largest = 0
@@ -30,6 +31,6 @@ test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still ge
   expect(total).toBe(8 * piece.length)
   expect(largest).toBeLessThanOrEqual(STREAM_BUFFER_BYTES)
   expect(largest).toBeGreaterThan(STREAM_BUFFER_BYTES / 2)
-  await pool.destroy()
+  await origin.close()
   await upstream.close()
 })
