@@ -1,5 +1,25 @@
-import { isObject, type Json } from '../json.ts'
+import { isObject, type Json, parseObject } from '../json.ts'
 import { reportedError, unreadableError } from './failure.ts'
+import type { SseEvent } from './sse.ts'
+
+/** The end of a stream, as data. */
+export const END_MARK = '[DONE]'
+
+/** Data that keeps a connection open, and holds no words: none, or a comment in the place of data. */
+export const isHeartbeat = (data: string): boolean => data === '' || data.startsWith(':')
+
+/**
+ * The events in one whose data has several lines: itself, or each line, where a server parts its events by one newline instead
+ * of two. JSON never goes on after a line that is an object, so neither can be taken for the other.
+ */
+export function eventsIn(event: SseEvent): SseEvent[] {
+  const lines = event.data.split('\n').map((line) => line.trim())
+  const first = lines.find((line) => !isHeartbeat(line))
+  if (first !== undefined && first !== END_MARK && !parseObject(first)) return [event]
+  const last = lines.length - 1
+  // Of several names the last one is left, and that is of the last line; and no other line can have been cut.
+  return lines.map((data, at) => (at === last ? { ...event, data } : { name: undefined, data, cut: false }))
+}
 
 /**
  * The JSON object of an event; undefined for one that broke off (`cut`), of which the engine decides by whether the answer had

@@ -3,6 +3,7 @@ import { createParser } from 'eventsource-parser'
 import { PROVIDER_EVENT_BYTES } from '../../../shared/spec-limits.ts'
 import { parseObject } from '../json.ts'
 import type { ProviderError } from '../provider.ts'
+import { eventsIn } from './event-json.ts'
 import { reportedError, unreadableError } from './failure.ts'
 
 /** `cut` marks a last event whose blank line never came, so its data may break off. */
@@ -26,17 +27,34 @@ export function createSseReader(): SseReader {
   let atStart = true
   let ending = false
   let failure: ProviderError | undefined
+  /** Lines of an object that is in no event, while it is not whole. */
+  let bare = ''
   /** Of the read at hand; not held longer, as it holds the text of the whole read. */
   let events = NO_EVENTS
   const parser = createParser({
     maxBufferSize: PROVIDER_EVENT_BYTES,
     onEvent({ event, data }) {
-      if (!failure) events.push({ name: event, data, cut: ending })
+      if (bare !== '') failBare()
+      if (failure) return
+      const received = { name: event, data, cut: ending }
+      if (!data.includes('\n')) events.push(received)
+      else for (const each of eventsIn(received)) events.push(each)
     },
     onError({ type, line = '' }) {
-      failure ??= type === 'max-buffer-size-exceeded' ? tooLong() : lostLine(line)
+      if (type === 'max-buffer-size-exceeded') failure ??= tooLong()
+      else if (bare === '' && line.trimEnd() !== '{') failure ??= lostLine(line)
+      else {
+        bare += line
+        // Inside of it, what is printed over several lines is indented.
+        if (line.startsWith('}')) failBare()
+      }
     },
   })
+
+  function failBare(): void {
+    failure ??= lostLine(bare)
+    bare = ''
+  }
 
   function feed(text: string): Iterable<SseEvent> {
     if (text === '') return NO_EVENTS
@@ -45,6 +63,7 @@ export function createSseReader(): SseReader {
     const complete: SseEvent[] = []
     events = complete
     parser.feed(withoutMark)
+    if (ending && bare !== '') failBare()
     events = NO_EVENTS
     return failure ? thenFail(complete, failure) : complete
   }
@@ -69,8 +88,8 @@ function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterabl
 const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
 
 /**
- * The failure that a line without a known field stands for: an error as llama.cpp sends it, or as bare JSON, or what may have been
- * words of the answer. Undefined for what can be passed over, as the standard asks for.
+ * The failure that a line without a known field stands for: an error as llama.cpp sends it, or as bare JSON, which Google's is
+ * over several lines, or what may have been words of the answer. Undefined for what can be passed over, as the standard asks for.
  */
 function lostLine(line: string): ProviderError | undefined {
   const trimmed = line.trim()

@@ -12,6 +12,22 @@ test('an event with name and several data lines comes as one', () => {
   ])
 })
 
+test('lines that are events by themselves come as events, the last one with the name', () => {
+  const sse = createSseReader()
+  const bytes = Buffer.from('data: {"a":1}\nevent: b\ndata: : hi\ndata: {"b":2}\n\ndata: {\ndata: "c":3}\n\n')
+  expect(sse.read(bytes)).toEqual([
+    { name: undefined, data: '{"a":1}', cut: false },
+    { name: undefined, data: ': hi', cut: false },
+    { name: 'b', data: '{"b":2}', cut: false },
+    { name: undefined, data: '{\n"c":3}', cut: false },
+  ])
+  expect(sse.read(Buffer.from('data: {"a":1}\ndata: {"b'))).toEqual([])
+  expect(sse.end()).toEqual([
+    { name: undefined, data: '{"a":1}', cut: false },
+    { name: undefined, data: '{"b', cut: true },
+  ])
+})
+
 test('an event without its blank line comes at the end, marked as cut', () => {
   for (const ending of ['', '\n', '\r', '\r\n']) {
     const sse = createSseReader()
@@ -25,6 +41,34 @@ test('a byte order mark at the start is dropped, also in pieces, and only there'
   const bytes = Buffer.from('\u{feff}data: \u{feff}one\n\n')
   const events = [...bytes].flatMap((byte) => [...sse.read(Buffer.of(byte))])
   expect(events).toEqual([{ name: undefined, data: '\u{feff}one', cut: false }])
+})
+
+const bare = (error: object) => JSON.stringify({ error }, null, 2)
+
+test.each([
+  [
+    'an error over several lines',
+    `${bare({ code: 503, message: 'x', details: [{ a: 1 }] })}\n`,
+    'an error in its answer',
+  ],
+  ['the same without a last newline', bare({ code: 503 }), 'an error in its answer'],
+  ['an error that breaks off', bare({ code: 503 }).slice(0, -1), 'no part of an event'],
+  ['an error among which there is an event', `{\n\ndata: {}\n\n"error": {}\n}`, 'no part of an event'],
+  ['an object that is no error', '{\n  "choices": []\n}\n', 'no part of an event'],
+])('%s fails after the events before it, however it is cut', (_what, text, failure) => {
+  const bytes = Buffer.from(`data: one\n\n${text}`)
+  for (let at = 0; at <= bytes.length; at++) {
+    const sse = createSseReader()
+    const told: string[] = []
+    const readAll = () => {
+      for (const piece of [bytes.subarray(0, at), bytes.subarray(at)]) {
+        for (const { data } of sse.read(piece)) told.push(data)
+      }
+      for (const { data } of sse.end()) told.push(data)
+    }
+    expect(readAll).toThrow(failure)
+    expect(told).toEqual(['one'])
+  }
 })
 
 test('nothing at all has no events', () => {
