@@ -2,7 +2,7 @@ import { isObject, type Json, tokenCount as tokens } from '../json.ts'
 import type { ChatPart, TokenUsage } from '../provider.ts'
 import type { AnswerDraft } from '../stream/assembly.ts'
 import { type Ending, toEnding } from '../stream/ending.ts'
-import { objectIn, parseEvent, textIn } from '../stream/event-json.ts'
+import { END_MARK, isHeartbeat, objectIn, parseEvent, textIn } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
 import { ANTHROPIC_ORIGIN } from './messages.ts'
@@ -45,11 +45,11 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    if (trimmed === '[DONE]') {
+    if (trimmed === END_MARK) {
       draft.done = true
       return
     }
-    if (trimmed === '') return
+    if (isHeartbeat(trimmed)) return
     const event = parseEvent(trimmed, cut)
     // The last event broke off: the engine decides by whether the stop reason had come.
     if (event === undefined) return
@@ -77,9 +77,16 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'content_block_delta': {
         draft.ending = undefined
-        const block = blocks.get(event.index)
+        const delta = objectIn(event, 'delta')
+        let block = blocks.get(event.index)
         if (!block) throw unreadableError('a piece of a block that is not open')
-        addDelta(block, objectIn(event, 'delta'), draft.parts)
+        // Some servers say the text in the block of the thinking that comes before it.
+        if (block.type === 'thinking' && delta.type === 'text_delta') {
+          stopBlock(block, draft.parts)
+          block = { type: 'text' }
+          blocks.set(event.index, block)
+        }
+        addDelta(block, delta, draft.parts)
         return
       }
       case 'content_block_stop': {
@@ -149,11 +156,15 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 }
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
-  if (block.type === 'other') return
   if (block.type === 'thinking') {
     // Of thinking nothing but these two is needed, and what else may come does not shorten the answer.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
+    else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside of their call')
+    return
+  }
+  if (block.type === 'other') {
+    if (delta.type === 'text_delta') throw unreadableError('text outside of its block')
     return
   }
   if (!DELTAS[block.type].includes(textIn(delta.type))) throw unreadableError('content of an unknown kind')
@@ -182,10 +193,15 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
+/** The counts of what was known from the start. Some servers end with zeros for them. */
+const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
+
 /** Counts are cumulative: what comes later replaces what came before, and what is missing or null stays. */
 function withCounts(before: Json, usage: unknown): Json {
   if (!isObject(usage)) return before
-  return { ...before, ...Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== null)) }
+  const isNone = (name: string, count: unknown) =>
+    count === null || (count === 0 && OF_THE_START.has(name) && before[name] !== undefined)
+  return { ...before, ...Object.fromEntries(Object.entries(usage).filter(([name, count]) => !isNone(name, count))) }
 }
 
 /** Cached tokens are counted beside the input, thinking inside the output. Zero for both is a placeholder of some servers. */

@@ -72,6 +72,56 @@ describe('recorded streams', () => {
     expect(playStream([Buffer.from(twice)])).toMatchObject({ outcome: 'length', nativeFinishReason: 'max_tokens' })
   })
 
+  const oneNewline = (body: string) => body.replaceAll('\n\n', '\n')
+  const thinking = anthropicStream({ thoughts: ['Hm'] })
+  /** In the block of the thinking, after its signature. */
+  const inThinking = (delta: object) =>
+    thinking.replace('event: content_block_stop', (stop) => {
+      const data = { type: 'content_block_delta', index: 0, delta }
+      return `event: content_block_delta\ndata: ${JSON.stringify(data)}\n\n${stop}`
+    })
+  const zeros = { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }
+  const signed = [{ text: 'Hm', origin: 'anthropic', signature: 'c2lnbmVk' }]
+
+  test.each([
+    ['one newline between events', oneNewline(anthropicStream({ texts: ['One ', 'two'] })), { text: 'One two' }],
+    [
+      'heartbeats in the place of data',
+      anthropicStream({ texts: ['One'] }).replace('\n\n', '\n\ndata: : keepalive\n\n'),
+      { text: 'One', outcome: 'complete' },
+    ],
+    [
+      'text in the block of the thinking',
+      inThinking({ type: 'text_delta', text: 'One' }),
+      { text: 'One', reasoning: signed, outcome: 'complete' },
+    ],
+    [
+      'arguments in the block of the thinking',
+      inThinking({ type: 'input_json_delta', partial_json: '{}' }),
+      { reason: 'server_error' },
+    ],
+    [
+      'text in the block of a tool of the server',
+      inThinking({ type: 'text_delta', text: 'One' }).replace('"type":"thinking"', '"type":"server_tool_use"'),
+      { reason: 'server_error' },
+    ],
+    [
+      'zeros for the counts of the start',
+      anthropicStream({ texts: ['One'] })
+        .replace('"input_tokens":12', '"input_tokens":12,"cache_read_input_tokens":3')
+        .replace('"usage":{"output_tokens":5', `"usage":{${JSON.stringify(zeros).slice(1, -1)},"output_tokens":5`),
+      { usage: { inputTokens: 15, outputTokens: 5, cacheReadTokens: 3 } },
+    ],
+  ])('a stream with %s comes to the same however it is cut', (_what, stream, expected) => {
+    const body = Buffer.from(stream)
+    const whole = playStream([body])
+    expect(whole).toMatchObject(expected)
+    const cuts = Array.from(body.keys()).filter(
+      (at) => JSON.stringify(playStream(splitAt(body, [at]))) !== JSON.stringify(whole),
+    )
+    expect(cuts).toEqual([])
+  })
+
   test('a line of a megabyte is one text', () => {
     const long = 'Ünï '.repeat(262_144)
     expect(playStream([Buffer.from(`\u{feff}${anthropicStream({ texts: [long] })}`)])).toMatchObject({ text: long })
