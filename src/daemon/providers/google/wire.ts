@@ -2,15 +2,15 @@ import { isObject, type Json, member, tokenCount } from '../json.ts'
 import { type ChatPart, ProviderError, type TokenUsage } from '../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/assembly.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
-import { parseEvent } from '../stream/event-json.ts'
+import { END_MARK, isHeartbeat, parseEvent } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
 import { toLogprobs } from './logprobs.ts'
 import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
 
 /**
- * Answers of Gemini models. A stream has no end marker: each event is a response of its own, and the last one that has
- * a candidate gives the finish reason.
+ * Answers of Gemini models. A stream has no end marker but that of some intermediaries: each event is a response of its own, and
+ * the last one that has a candidate gives the finish reason.
  */
 export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
 
@@ -51,8 +51,13 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
   const seen: Seen = { toolCalls: 0, content: false }
 
   return function decode({ data, cut }, draft) {
-    if (data.trim() === '') return
-    const response = parseEvent(data, cut)
+    const trimmed = data.trim()
+    if (trimmed === END_MARK) {
+      draft.done = true
+      return
+    }
+    if (isHeartbeat(trimmed)) return
+    const response = parseEvent(trimmed, cut)
     if (response) decodeResponse(response, draft, seen)
     // Nothing follows the last response, so what broke off here belonged to the answer.
     else draft.ending = undefined
@@ -73,9 +78,9 @@ function decodeBody(body: unknown): ChatPart[] {
 
 function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   if (response.error !== undefined && response.error !== null) throw reportedError(response.error)
-  throwBlocked(response.promptFeedback)
-
   const candidate = firstCandidate(response)
+  throwBlocked(response.promptFeedback, candidate)
+
   if (candidate) {
     const before = draft.parts.length
     addContent(candidate, response.responseId, draft.parts, seen)
@@ -101,12 +106,12 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
 
   for (const part of received) {
     if (!isObject(part)) throw unreadableError('content of an unknown kind')
-    const others = Object.keys(part).filter((name) => !READ_MEMBERS.has(name))
+    const others = Object.keys(part).filter((name) => part[name] !== null && !READ_MEMBERS.has(name))
     if (others.some((name) => SERVER_STEPS.has(name))) continue
     if (others.length > 0) throw unreadableError('content of an unknown kind')
     const { text, functionCall } = part
     const signature = typeof part.thoughtSignature === 'string' ? part.thoughtSignature : undefined
-    if (functionCall !== undefined) {
+    if (functionCall !== undefined && functionCall !== null) {
       addToolCall(functionCall, signature, responseId, parts, seen)
     } else if (part.thought === true) {
       const signed = signature === undefined ? {} : { signature }
@@ -135,9 +140,11 @@ function addToolCall(call: unknown, signature: string | undefined, responseId: u
   parts.push({ type: 'tool_call', index, id, name: call.name, arguments: JSON.stringify(call.args ?? {}) })
 }
 
-/** The prompt was refused; the reason is only for the log of the provider. */
-function throwBlocked(feedback: unknown): void {
-  if (!member(feedback, 'blockReason') && !member(feedback, 'blockReasonMessage')) return
+/** The prompt was refused; the reason is only for the log of the provider. Beside an answer one that is not specified is none. */
+function throwBlocked(feedback: unknown, candidate: Json | undefined): void {
+  const reason = member(feedback, 'blockReason')
+  const isBlocked = reason && !(candidate && reason === 'BLOCK_REASON_UNSPECIFIED')
+  if (!isBlocked && !member(feedback, 'blockReasonMessage')) return
   throw new ProviderError('content_filter', 'The provider refused the prompt.')
 }
 

@@ -14,6 +14,46 @@ test('a stop after the limit of tokens does not make the answer whole, as a stre
   expect(playBody(Buffer.from(JSON.stringify([limited, stopped])))).toMatchObject({ outcome: 'length' })
 })
 
+const said = (text: string, more: object = {}) =>
+  `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text, ...more }] } }] })}\n\n`
+const stopped = `data: ${JSON.stringify({ candidates: [{ finishReason: 'STOP' }] })}\n\n`
+const busy = `{\n  "error": {\n    "code": 503,\n    "message": "The model is overloaded.",\n    "status": "UNAVAILABLE"\n  }\n}\n`
+const answered = { text: 'One two', outcome: 'complete' }
+
+test.each([
+  ['an end marker', [said('One '), said('two'), stopped, 'data: [DONE]\n\n', said('three')], answered],
+  ['an end marker before the end', [said('One '), 'data: [DONE]\n\n', stopped], { outcome: 'truncated' }],
+  ['heartbeats', [said('One '), 'data: : keepalive\n\n', said('two'), stopped], answered],
+  ['one newline between events', [[said('One '), said('two'), stopped].join('').replaceAll('\n\n', '\n')], answered],
+  [
+    'an event that is cut after its newline',
+    [said('One two'), stopped, 'data: {"candidates"\n'],
+    { outcome: 'truncated' },
+  ],
+  [
+    'null for what a part does not hold',
+    [said('One ', { functionCall: null, inlineData: null }), said('two', { executableCode: null }), stopped],
+    answered,
+  ],
+  ['an error that is no event', [said('One '), busy], { reason: 'server_error', outcome: 'error' }],
+  ['a limit that is no event', [said('One '), busy.replace('503', '429')], { reason: 'rate_limit', outcome: 'error' }],
+])('a stream with %s comes to the same however it is cut', (_what, events, expected) => {
+  const body = Buffer.from(events.join(''))
+  const whole = playStream([body])
+  expect(whole).toMatchObject(expected)
+  const offsets = Array.from(body.keys())
+  expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(body, [at]))) !== JSON.stringify(whole))).toEqual([])
+})
+
+test('a reason to block that is not specified blocks no answer, but what has none', () => {
+  const promptFeedback = { blockReason: 'BLOCK_REASON_UNSPECIFIED' }
+  const candidates = [{ content: { parts: [{ text: 'One.' }] }, finishReason: 'STOP' }]
+  const play = (body: object) => playBody(Buffer.from(JSON.stringify(body)))
+  expect(play({ promptFeedback, candidates })).toMatchObject({ text: 'One.' })
+  expect(play({ promptFeedback })).toMatchObject({ reason: 'content_filter' })
+  expect(play({ promptFeedback: { blockReason: 'SAFETY' }, candidates })).toMatchObject({ reason: 'content_filter' })
+})
+
 test('two answers at once are none', () => {
   const candidate = { content: { parts: [{ text: 'One.' }] }, finishReason: 'STOP' }
   expect(playBody(Buffer.from(JSON.stringify({ candidates: [candidate, candidate] })))).toMatchObject({
