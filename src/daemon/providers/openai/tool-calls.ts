@@ -8,6 +8,10 @@ export type ToolCallReader = {
    * @throws ProviderError for what is not a call of a function.
    */
   take(calls: unknown, whole: boolean, parts: ChatPart[]): void
+  /** Takes note that something else follows, or nothing: adds what has been held back. */
+  release(parts: ChatPart[]): void
+  /** The last arguments, where they are held back: they may be a placeholder, or all that there is. */
+  readonly held: ChatPart | undefined
   /** Whether there was any call. */
   readonly any: boolean
   /** Whether one has come without a name, so that nobody can run it. */
@@ -17,6 +21,10 @@ export type ToolCallReader = {
 /** `text` is what has come of the arguments, perhaps before the name. `name` is empty until it comes. */
 type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
 
+/** No arguments, or a placeholder of some servers until they come. Groq writes `null` for it. */
+const NO_ARGUMENTS = '{}'
+const PLACEHOLDER = /^\{\}(?=\{)/
+
 /**
  * Puts the pieces of tool calls together as servers send them: by `index`, or by id and else in order where there is none; id and
  * name once, or with every piece, or the name after the id; several calls under one index, each with an id of its own or, where
@@ -25,6 +33,8 @@ type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: st
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
   let latest: Map<number, Call> | undefined
+  /** The call whose arguments are held back: the latest one, while they may be a placeholder. */
+  let held: Call | undefined
 
   function callOf(key: number | undefined, position: number, piece: Piece): Call {
     const byId = key === undefined && piece.id !== undefined ? calls.find(({ id }) => id === piece.id) : undefined
@@ -39,26 +49,49 @@ export function createToolCallReader(): ToolCallReader {
 
   function takeOne(received: unknown, key: number | undefined, position: number, parts: ChatPart[]): void {
     const piece = toPiece(received)
-    const { id, name, text } = piece
+    const { id, name } = piece
     const call = callOf(key, position, piece)
+    if (held !== call) release(parts)
+    const text = call.text === '' && piece.text === 'null' ? NO_ARGUMENTS : piece.text
     // Some servers end with a repetition of all that they have sent.
     if (text !== '' && text === call.text && parseObject(text)) return
     call.id ??= id
     call.hasOwnId ||= id !== undefined
+    const isUntold = call.name === '' || call.text === '' || call === held
     call.text += text
-    if (call.name !== '') {
-      // The caller has the first half already.
-      if (name !== undefined && name !== call.name) throw unreadableError('the name of a tool in pieces')
-      if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: text })
+    if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
+    // The caller has the first half already.
+    if (call.name !== '' && name !== undefined && name !== call.name) {
+      throw unreadableError('the name of a tool in pieces')
+    }
+    if (call.name === '' && name === undefined) return
+    held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
+    // What is held back is an empty piece until then, for it is a sign of life that takes a finish reason back.
+    const told = held ? '' : isUntold ? call.text : text
+    if (name === undefined || call.name !== '') {
+      if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })
       return
     }
-    if (name === undefined) return
     call.name = name
     call.id ??= `call_${call.index}`
-    parts.push({ type: 'tool_call', index: call.index, id: call.id, name, arguments: call.text })
+    parts.push({ type: 'tool_call', index: call.index, id: call.id, name, arguments: told })
+  }
+
+  function heldPart(): ChatPart | undefined {
+    return held && { type: 'tool_call', index: held.index, arguments: held.text }
+  }
+
+  function release(parts: ChatPart[]): void {
+    const part = heldPart()
+    if (part) parts.push(part)
+    held = undefined
   }
 
   return {
+    release,
+    get held() {
+      return heldPart()
+    },
     take(pieces, whole, parts) {
       if (pieces === undefined || pieces === null) return
       // One by itself is how Text Generation Inference had them for long.
@@ -85,8 +118,8 @@ function toPiece(piece: unknown): Piece {
   if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
     throw unreadableError('a tool call of an unknown kind')
   }
-  // The first piece of some servers has nothing but an id.
-  const { function: called = isFilled(piece.id) ? {} : undefined } = piece
+  // The first piece of some servers has nothing but an id, or null for the rest of it.
+  const called = piece.function ?? (isFilled(piece.id) || piece.function === null ? {} : undefined)
   if (!isObject(called)) throw unreadableError('a tool call of an unknown kind')
   return {
     id: isFilled(piece.id) ? piece.id : undefined,
@@ -103,7 +136,8 @@ function toPiece(piece: unknown): Piece {
 function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
   if (name === undefined) return false
   if (id !== undefined) return known.hasOwnId && known.id !== id
-  if (known.name !== '' && name !== known.name) return hasNoIndex || !known.hasOwnId
+  if (known.name === '') return false
+  if (name !== known.name) return hasNoIndex || !known.hasOwnId
   return text.startsWith('{') && parseObject(known.text) !== undefined
 }
 

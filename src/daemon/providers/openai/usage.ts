@@ -4,8 +4,8 @@ import type { TokenUsage } from '../provider.ts'
 /** Tokens as we count them, or undefined when the provider gave none. Zero for both is a placeholder of some servers. */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
-  const inputTokens = tokens(usage.prompt_tokens)
-  const visibleTokens = tokens(usage.completion_tokens)
+  const inputTokens = tokens(usage.prompt_tokens) ?? restOf(usage.total_tokens, usage.completion_tokens)
+  const visibleTokens = tokens(usage.completion_tokens) ?? restOf(usage.total_tokens, usage.prompt_tokens)
   if (inputTokens === undefined || visibleTokens === undefined || inputTokens + visibleTokens === 0) return undefined
   const reasoningTokens =
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
@@ -26,4 +26,10 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
     reasoningTokens,
     estimated: false,
   }
+}
+
+/** What the total leaves for the side that is not told. Nothing is no count: it was a total of the other side alone. */
+function restOf(total: unknown, side: unknown): number | undefined {
+  const rest = (tokens(total) ?? 0) - (tokens(side) ?? Number.POSITIVE_INFINITY)
+  return rest > 0 ? rest : undefined
 }

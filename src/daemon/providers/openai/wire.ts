@@ -2,7 +2,7 @@ import { isObject, type Json, member } from '../json.ts'
 import type { ChatPart, ProviderCall } from '../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/assembly.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
-import { parseEvent, throwListed } from '../stream/event-json.ts'
+import { END_MARK, isHeartbeat, parseEvent, throwListed } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse.ts'
 import { TOOL_REASONS } from '../stream/tool-arguments.ts'
@@ -32,10 +32,13 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
   }
 }
 
-/** What one answer has held so far. */
-type Seen = { text: boolean; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
+/**
+ * What one answer has held so far. Of its text the length and the last piece, by which a message that says all of it again is
+ * known: one that says more is longer, and one that says something else ends otherwise.
+ */
+type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
 
-const nothingSeen = (): Seen => ({ text: false, reasoning: false, refusal: false, calls: undefined })
+const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
 
 /**
  * What finish reasons mean, beside OpenAI's own: Together `eos`, Hugging Face `eos_token` and `stop_sequence`, Mistral
@@ -64,8 +67,9 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['content_filter', 'filtered'],
   ['sensitive', 'filtered'],
   ['refusal', 'filtered'],
-  ['SAFETY', 'filtered'],
 ])
+/** What Google's filters are called, in small letters too. Its own interface of this kind says `content_filter: SAFETY`. */
+const FILTERS = /^(content_filter:|(safety|recitation|prohibited_content|blocklist|spii)$)/i
 /** What stands for no reason; one server writes out its null. */
 const NOT_FINISHED: ReadonlySet<unknown> = new Set(['', 'null', null, undefined])
 
@@ -75,19 +79,20 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    const usualText = name === undefined ? usual.textOf(trimmed) : undefined
+    // Text that follows a call is not usual: what is held back of the call goes before it.
+    const usualText = name === undefined && !seen.calls ? usual.textOf(trimmed) : undefined
     if (usualText !== undefined) {
       draft.parts.push({ type: 'text', text: usualText })
-      seen.text = true
+      seen.chars += usualText.length
+      seen.lastText = usualText
       draft.ending = undefined
       return
     }
-    if (trimmed === '[DONE]') {
+    if (trimmed === END_MARK) {
       draft.done = true
       return
     }
-    // Heartbeats of some servers are events without data.
-    if (trimmed === '') return
+    if (isHeartbeat(trimmed)) return
     const chunk = parseEvent(trimmed, cut)
     // The last event broke off: the engine decides by whether the finish reason had come.
     if (chunk === undefined) return
@@ -98,6 +103,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     const before = draft.parts.length
     let ending: Ending | undefined
     const choices = ourChoices(chunk)
+    if (choices.length === 0) throwInstead(chunk)
     for (const choice of choices) {
       throwReported(choice)
       draft.usage = toTokenUsage(choice.usage) ?? draft.usage
@@ -107,6 +113,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
         ending = worseEnding(ending, toEnding(reason, seen, asked))
       }
     }
+    draft.held = asked.tools ? seen.calls?.held : undefined
     // Some servers give every chunk a finish reason; only what nothing follows is one.
     if (draft.parts.length > before) draft.ending = undefined
     if (ending) draft.ending = ending
@@ -126,25 +133,31 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
 }
 
 /**
- * Adds what a choice of a chunk says. Some servers put all of an answer into one `message`; whatever is beside the delta
- * otherwise was either in a delta too, or is lost.
+ * Adds what a choice of a chunk says. Some servers put all of an answer into one `message`, or MiniMax all that its deltas have
+ * said into a last one; whatever is beside the delta otherwise was either in a delta too, or is lost.
  * @throws ProviderError for words that are nowhere else.
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
   const { delta, message, text } = choice
   const before = parts.length
-  const isFirst = !seen.text && !seen.reasoning && !seen.calls
+  const isFirst = seen.chars === 0 && !seen.reasoning && !seen.calls
   if (isObject(delta)) addMessage(delta, false, parts, seen, asked)
-  else if (isFilled(delta) || Array.isArray(delta)) throw unreadableError('content of an unknown kind')
+  else if (isFilled(delta)) throw unreadableError('content of an unknown kind')
   if (parts.length === before && isFirst && isObject(message)) addMessage(message, true, parts, seen, asked)
   if (parts.length === before) {
-    const isRepeated = isObject(delta) && seen.text
+    const isRepeated = seen.chars > 0 && (isObject(delta) || (isObject(message) && repeats(message, seen)))
     if (isFilled(text) || (isFilled(member(message, 'content')) && !isRepeated)) {
       throw unreadableError('content outside of its delta')
     }
   }
   addLogprobs(choice.logprobs, parts, before, asked)
 }
+
+const repeats = ({ content, tool_calls: calls }: Json, seen: Seen) =>
+  typeof content === 'string' &&
+  content.length === seen.chars &&
+  content.endsWith(seen.lastText) &&
+  (!isFilled(calls) || seen.calls !== undefined)
 
 function decodeBody(body: unknown, asked: Asked): ChatPart[] {
   throwListed(body)
@@ -153,7 +166,10 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
   const parts: ChatPart[] = []
   const seen = nothingSeen()
   const choices = ourChoices(body)
-  if (choices.length === 0) throw unreadableError('an answer without choices')
+  if (choices.length === 0) {
+    throwInstead(body)
+    throw unreadableError('an answer without choices')
+  }
   let ending: Ending | undefined
   let usage = toTokenUsage(body.usage)
   for (const choice of choices) {
@@ -161,16 +177,21 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
     const { message, finish_reason: reason } = choice
     const before = parts.length
     if (isObject(message)) addMessage(message, true, parts, seen, asked)
-    // Azure leaves the message out when its filter held back all of it.
-    else if (reason !== 'content_filter') throw unreadableError('an answer without a message')
+    else if ([message, choice.delta, choice.text].some(isFilled) || !mayBeEmpty(reason)) {
+      throw unreadableError('an answer without a message')
+    }
     addLogprobs(choice.logprobs, parts, before, asked)
     if (typeof reason !== 'string' || NOT_FINISHED.has(reason)) throw truncatedError()
     ending = worseEnding(ending, toEnding(reason, seen, asked))
     usage ??= toTokenUsage(choice.usage)
   }
+  if (asked.tools) seen.calls?.release(parts)
   if (ending) parts.push({ type: 'end', ...ending, usage })
   return parts
 }
+
+/** Azure leaves the message out when its filter held back all of it, Google also when thinking took all tokens. */
+const mayBeEmpty = (reason: unknown) => typeof reason === 'string' && toNamedEnding(reason).outcome !== 'complete'
 
 function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, asked: Asked): void {
   addContent(message, parts, seen, asked)
@@ -181,7 +202,7 @@ function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen
  * Adds what a delta or a message says. A refusal is the text of its answer, and makes the outcome `filtered`: the
  * provider held back what was asked for, although it then says `stop`.
  */
-function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin }: Asked): void {
+function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tools }: Asked): void {
   const start = parts.length
   addReasoning(message, origin, parts)
   addDetails(message.reasoning_details, parts.length > start, origin, parts)
@@ -192,30 +213,60 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin }: As
     seen.refusal = true
   }
   seen.reasoning ||= before > start
-  for (let at = before; at < parts.length; at++) seen.text ||= parts[at]?.type === 'text'
+  for (let at = before; at < parts.length; at++) {
+    const part = parts[at]
+    if (part?.type !== 'text') continue
+    seen.chars += part.text.length
+    seen.lastText = part.text
+  }
+  // What follows a call shows that it is whole, and comes after it.
+  if (tools && seen.calls && parts.length > start) {
+    const said = parts.splice(start)
+    seen.calls.release(parts)
+    parts.push(...said)
+  }
 }
 
 /** The first of the fields that holds any; in a shape of its own it is left out, for it is no part of what was asked for. */
 function addReasoning({ reasoning_content: content, reasoning }: Json, origin: string, parts: ChatPart[]): void {
   const thought = content === '' || content === undefined || content === null ? reasoning : content
-  if (typeof thought === 'string' || Array.isArray(thought)) addText(thought, 'reasoning', origin, parts)
+  const isKnown = typeof thought === 'string' || typeof thought === 'number' || Array.isArray(thought)
+  if (isKnown) addText(thought, 'reasoning', origin, parts)
 }
 
 /** Where Mistral's text comes from. */
 const CITATIONS: ReadonlySet<unknown> = new Set(['reference', 'tool_reference'])
 
-/** Adds a string, or the `text` parts, `thinking` parts and citations (`reference`) that Mistral mixes into content. */
+/**
+ * Adds a string, or the `text` parts, `thinking` parts and citations (`reference`) that Mistral mixes into content, and the
+ * `reasoning` parts of Databricks.
+ */
 function addText(content: unknown, type: 'text' | 'reasoning', origin: string, parts: ChatPart[]): void {
   if (typeof content === 'string') {
     if (content !== '') parts.push(type === 'text' ? { type, text: content } : { type, text: content, origin })
     return
   }
   if (content === undefined || content === null) return
+  // Cloudflare does not quote a piece that is a number. Beyond these some digits may be others than were sent.
+  if (typeof content === 'number' && Math.abs(content) <= Number.MAX_SAFE_INTEGER) {
+    addText(String(content), type, origin, parts)
+    return
+  }
   if (!Array.isArray(content)) throw unreadableError('content of an unknown kind')
   for (const part of content) {
     if (isObject(part) && part.type === 'text') addText(part.text, type, origin, parts)
     else if (isObject(part) && part.type === 'thinking') addText(part.thinking, 'reasoning', origin, parts)
+    else if (isObject(part) && part.type === 'reasoning') addSummary(part.summary, origin, parts)
     else if (!isObject(part) || !CITATIONS.has(part.type)) throw unreadableError('content of an unknown kind')
+  }
+}
+
+/** What has no text is encrypted, and no part of what was asked for. */
+function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
+  if (!Array.isArray(summary)) return
+  for (const step of summary) {
+    const text = member(step, 'text')
+    if (typeof text === 'string') addText(text, 'reasoning', origin, parts)
   }
 }
 
@@ -235,14 +286,14 @@ function addLogprobs(logprobs: unknown, parts: ChatPart[], from: number, { logpr
   if (part?.type === 'text') part.logprobs = logprobs
 }
 
-function toEnding(reason: string, { text, refusal, calls }: Seen, { tools }: Asked): Ending {
-  // Google's interface of this kind says what was filtered, as in `content_filter: SAFETY`.
-  const ending: Ending = reason.startsWith('content_filter:')
-    ? { outcome: 'filtered', nativeFinishReason: reason }
-    : endingOf(OUTCOMES, reason)
+const toNamedEnding = (reason: string): Ending =>
+  FILTERS.test(reason) ? { outcome: 'filtered', nativeFinishReason: reason } : endingOf(OUTCOMES, reason)
+
+function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: Asked): Ending {
+  const ending = toNamedEnding(reason)
   if (calls?.unnamed) throw unreadableError('a tool call without a name')
   // Without any text there is nothing to hand on, only a question that nobody here can answer.
-  if (!tools && !text && (TOOL_REASONS.has(reason) || calls?.any)) {
+  if (!tools && chars === 0 && (TOOL_REASONS.has(reason) || calls?.any)) {
     throw unreadableError('a tool call instead of an answer')
   }
   return refusal && ending.outcome === 'complete' ? { ...ending, outcome: 'filtered' } : ending
@@ -253,15 +304,21 @@ function toEnding(reason: string, { text, refusal, calls }: Seen, { tools }: Ask
  * Groq tells why it stopped a stream.
  */
 function throwReported(value: Json, eventName?: string): void {
-  if (isReported(value.error)) throw reportedError(value.error)
+  if (isFilled(value.error)) throw reportedError(value.error)
   if (value.x_groq !== undefined) throwReported({ error: member(value.x_groq, 'error') })
   if (value.object === 'error' || eventName === 'error') throw reportedError(value)
 }
 
-/** Some servers have an empty `error` in every good answer. */
-function isReported(error: unknown): boolean {
-  if (isObject(error)) return Object.keys(error).length > 0
-  return error !== undefined && error !== null && error !== '' && error !== false
+/** @throws ProviderError for an error in the place of an answer, in members of its own: `detail`, or `error_message`. */
+function throwInstead(value: Json): void {
+  const { error_type: type = value.type, error_message: message = value.message, detail } = value
+  if ([value.error_type, value.error_message, detail].some(isFilled)) throw reportedError({ ...value, type, message })
+}
+
+/** Whether there is anything in it. Some servers have an empty `error` in every good answer. */
+function isFilled(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
+  return value !== undefined && value !== null && value !== '' && value !== false
 }
 
 /**
@@ -278,5 +335,3 @@ function ourChoices({ choices }: Json): Json[] {
     return index === 0
   })
 }
-
-const isFilled = (value: unknown) => typeof value === 'string' && value !== ''

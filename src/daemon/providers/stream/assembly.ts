@@ -14,6 +14,8 @@ export type AnswerDraft = {
   usage: TokenUsage | undefined
   /** The provider's end marker was seen. */
   done: boolean
+  /** The last part of the answer, if nothing follows: what does may take its place. */
+  held?: ChatPart | undefined
 }
 
 /** Cuts the bytes of one stream, split anywhere, into its events. What it throws counts after the events before it. */
@@ -89,6 +91,10 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
     }
     if (!draft.done && bytes !== null) return
     if (!draft.ending) throw truncatedError()
+    if (draft.held) {
+      draft.parts.push(draft.held)
+      calls.add(draft.held)
+    }
     calls.check(draft.ending)
     if (!isCounted) tellUsage()
     draft.parts.push({ type: 'end', ...draft.ending, usage: isCounted ? draft.usage : undefined })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { assembleAnswer } from '../../../../src/daemon/providers/stream/assembly.ts'
 import { splitAt } from '../../../upstream.ts'
-import { playBody, playStream } from './playback.ts'
+import { formatFor, playBody, playStream, readStream } from './playback.ts'
 
 const frame = (chunk: object) => `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', ...chunk })}\n\n`
 const delta = (fields: object, more: object = {}) =>
@@ -16,6 +17,16 @@ const call = (name: string, text: string, more: object = {}) => ({
 })
 const answered = { outcome: 'complete', text: 'Hello' }
 const counted = { ...answered, usage: { inputTokens: 9, outputTokens: 3 } }
+
+/** Parted by one newline each, the last one by none. */
+const lines = (events: string[]) => events.join('').replaceAll('\n\n', '\n').slice(0, -1)
+const databricksReasoning = {
+  type: 'reasoning',
+  summary: [
+    { type: 'summary_text', text: 'Hm', signature: 'c2ln' },
+    { type: 'summary_encrypted_text', data: 'c2VjcmV0' },
+  ],
+}
 
 type Row = [what: string, events: string[], expected: object]
 
@@ -220,6 +231,76 @@ const STREAMS: Row[] = [
   ['words of Anthropic, passed on', [delta({ content: 'Hello' }), end('end_turn'), DONE], answered],
   ['words of Google, passed on', [delta({ content: 'Hello' }), end('MAX_TOKENS'), DONE], { outcome: 'length' }],
   [
+    'GLM and Kimi: one newline between events, and none after the last',
+    [lines([delta({ content: 'Hel' }), delta({ content: 'lo' }), end('stop', { usage }), DONE])],
+    counted,
+  ],
+  [
+    'Cloudflare: pieces that are numbers',
+    [
+      delta({ reasoning_content: 3 }),
+      delta({ content: 'Hello' }),
+      delta({ content: 6 }),
+      delta({ content: 0.5 }),
+      end('stop'),
+      DONE,
+    ],
+    { text: 'Hello60.5', reasoning: '3', outcome: 'complete' },
+  ],
+  [
+    'MiniMax: all of it again in the last chunk, without a delta',
+    [
+      delta({ content: 'Hel' }),
+      delta({ content: 'lo' }),
+      frame({
+        object: 'chat.completion',
+        choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello' } }],
+        usage,
+      }),
+    ],
+    counted,
+  ],
+  [
+    'Databricks: reasoning among the content',
+    [
+      delta({ content: [databricksReasoning] }),
+      delta({ content: [{ type: 'text', text: 'Hello' }] }),
+      end('stop'),
+      DONE,
+    ],
+    { ...answered, reasoning: 'Hm' },
+  ],
+  [
+    'heartbeats in the place of data',
+    [delta({ content: 'Hel' }), 'data: : keepalive\n\n', delta({ content: 'lo' }), 'data::\n\n', end('stop'), DONE],
+    answered,
+  ],
+  [
+    'usage without the tokens of the answer, but with all of them',
+    [delta({ content: 'Hello' }), end('stop', { usage: { prompt_tokens: 9, total_tokens: 58 } }), DONE],
+    { ...answered, usage: { inputTokens: 9, outputTokens: 49 } },
+  ],
+  [
+    'an error in members of its own, without choices',
+    [
+      delta({ content: 'Hel' }),
+      frame({ choices: null, error_type: 'invalid_request_error', error_message: 'temperature is out of range' }),
+    ],
+    { reason: 'bad_request', outcome: 'error' },
+  ],
+  [
+    'an error of the context in members of its own',
+    [frame({ choices: null, error_type: 'value_error', error_message: 'The prompt is too long' })],
+    { reason: 'context_length' },
+  ],
+  [
+    'an error that is a detail',
+    [delta({ content: 'Hel' }), 'data: {"detail":"Rate limit exceeded"}\n\n'],
+    { reason: 'rate_limit', outcome: 'error' },
+  ],
+  ['words of the filters of Google', [delta({ content: 'Hel' }), end('RECITATION'), DONE], { outcome: 'filtered' }],
+  ['the same in small letters', [delta({ content: 'Hel' }), end('prohibited_content'), DONE], { outcome: 'filtered' }],
+  [
     'reasoning in a shape of its own',
     [delta({ content: 'Hello', reasoning: { summary: 'Hm' } }), end('stop'), DONE],
     { ...answered, reasoning: '' },
@@ -237,6 +318,9 @@ const halves = [
   { index: 0, delta: { content: 'Hel' }, finish_reason: null },
   { delta: { content: 'lo' }, finish_reason: 'length' },
 ]
+
+const emptyDelta = frame({ choices: [{ index: 0, delta: [], finish_reason: 'stop' }] })
+const answeredHel = { text: 'Hel', outcome: 'complete' }
 
 const DEVIANT: Row[] = [
   [
@@ -257,6 +341,46 @@ const DEVIANT: Row[] = [
   ],
   ['all of it in one message', [fullMessage('Hello'), DONE], answered],
   ['a message after its deltas', [delta({ content: 'Hel' }), fullMessage('Hello'), DONE], lost],
+  ['a shorter message after its deltas', [delta({ content: 'Hello' }), fullMessage('Hel'), DONE], lost],
+  ['a message that ends otherwise', [delta({ content: 'Hel' }), delta({ content: 'lo' }), fullMessage('Helms')], lost],
+  [
+    'all of it again, with a call that is nowhere else',
+    [
+      delta({ content: 'Hello' }),
+      frame({
+        choices: [{ index: 0, message: { content: 'Hello', tool_calls: [call('find', '{}')] }, finish_reason: 'stop' }],
+      }),
+    ],
+    lost,
+  ],
+  ['a number that has lost digits', [delta({ content: 12345678901234567000 }), end('stop'), DONE], lost],
+  ['a delta and an error that are empty lists', [frame({ error: [], choices: [halves[0]] }), emptyDelta], answeredHel],
+  ['a delta that is a list', [frame({ choices: [{ index: 0, delta: ['Hello'], finish_reason: 'stop' }] })], lost],
+  [
+    'one newline between events, the last of which is cut',
+    [`${lines([delta({ content: 'Hel' }), delta({ content: 'lo' })]).slice(0, -9)}`],
+    { outcome: 'truncated' },
+  ],
+  [
+    'one newline between events, the usage of which is cut after the end',
+    [lines([delta({ content: 'Hello' }), end('stop'), frame({ choices: [], usage })]).slice(0, -9)],
+    { ...answered, usage: null },
+  ],
+  [
+    'one newline between events, of which one is not JSON',
+    [lines([delta({ content: 'Hel' }), 'data: lost\n\n', end('stop'), DONE])],
+    lost,
+  ],
+  [
+    'one newline between some events, and a blank line between others',
+    [`${lines([delta({ content: 'Hel' }), delta({ content: 'lo' })])}\n\n`, end('length'), DONE],
+    { text: 'Hello', outcome: 'length' },
+  ],
+  [
+    'one newline between ends, of which the first is the worse',
+    [lines([delta({ content: 'Hello' }), end('length'), end('stop'), DONE])],
+    { text: 'Hello', outcome: 'length' },
+  ],
   [
     'the message so far beside every delta',
     [
@@ -386,6 +510,61 @@ const CALLS: [what: string, pieces: object[][], expected: object[]][] = [
     [{ name: 'find', arguments: '{"q":1}' }],
   ],
   [
+    'without parameters, whose arguments are null written out',
+    [[call('find', 'null', { index: 0, id: 'a' })], [call('look', 'null', { index: 1, id: 'b' })]],
+    [
+      { id: 'a', name: 'find', arguments: '{}' },
+      { id: 'b', name: 'look', arguments: '{}' },
+    ],
+  ],
+  [
+    'with a null among their arguments',
+    [[call('find', '{"q":', { index: 0, id: 'a' })], [call('', 'null', { index: 0 })], [call('', '}', { index: 0 })]],
+    [{ arguments: '{"q":null}' }],
+  ],
+  [
+    'with a placeholder before their arguments',
+    [
+      [call('find', '{}', { index: 0, id: 'a' })],
+      [call('', '', { index: 0 })],
+      [call('', '{"x":', { index: 0 })],
+      [call('', '1}', { index: 0 })],
+      [call('look', '', { index: 1, id: 'b' })],
+      [call('', 'null', { index: 1 })],
+      [call('', '{"y":{}}', { index: 1 })],
+    ],
+    [
+      { id: 'a', name: 'find', arguments: '{"x":1}' },
+      { id: 'b', name: 'look', arguments: '{"y":{}}' },
+    ],
+  ],
+  [
+    'with a placeholder before their name',
+    [[{ index: 0, id: 'a', function: { arguments: '{}' } }], [call('find', '{"x":1}', { index: 0 })]],
+    [{ arguments: '{"x":1}' }],
+  ],
+  [
+    'with a placeholder in one piece with their arguments',
+    [[call('find', '{}{"x":1}', { index: 0, id: 'a' })]],
+    [{ arguments: '{"x":1}' }],
+  ],
+  [
+    'whose empty arguments are repeated at the end',
+    [[call('find', '{}', { index: 0, id: 'a' })], [call('', '{}', { index: 0 })]],
+    [{ arguments: '{}' }],
+  ],
+  [
+    'that begin with null in the place of a function',
+    [
+      [{ id: '4189fdfaG', index: 0, type: 'function', function: null }],
+      [{ index: 0, function: null }],
+      [call('find', '{"q":', { index: 0, id: null })],
+      [{ index: 0, function: null }],
+      [call('', '1}', { index: 0, id: null })],
+    ],
+    [{ id: '4189fdfaG', name: 'find', arguments: '{"q":1}' }],
+  ],
+  [
     'that begin with nothing but an id',
     [[{ index: 0, id: 'a', type: 'function' }], [call('find', '{}', { index: 0 })]],
     [{ id: 'a', name: 'find', arguments: '{}' }],
@@ -409,6 +588,21 @@ const BROKEN_CALLS: [what: string, events: string[], expected: object][] = [
     { reason: 'server_error', outcome: 'truncated' },
   ],
   [
+    'arguments after a placeholder that break off',
+    [delta({ tool_calls: [call('find', '{}{"ci', { index: 0, id: 'a' })] }), end('tool_calls'), DONE],
+    { reason: 'server_error', outcome: 'truncated' },
+  ],
+  [
+    'arguments that are null and more',
+    [
+      delta({ tool_calls: [call('find', 'null', { index: 0, id: 'a' })] }),
+      delta({ tool_calls: [call('', '1', { index: 0 })] }),
+      end('tool_calls'),
+      DONE,
+    ],
+    { reason: 'server_error', outcome: 'truncated' },
+  ],
+  [
     'a name in pieces',
     [
       delta({ tool_calls: [call('get_', '', { index: 0, id: 'a' })] }),
@@ -419,6 +613,30 @@ const BROKEN_CALLS: [what: string, events: string[], expected: object][] = [
     { reason: 'server_error', outcome: 'error' },
   ],
 ]
+
+test('empty arguments come before what follows their call, and else before the end', () => {
+  const tools = [{ name: 'find' }]
+  const empty = delta({ tool_calls: [call('find', '{}', { index: 0, id: 'a' })] })
+  const read = (...events: string[]) => readStream([Buffer.from(events.join(''))], formatFor({ tools }))
+  const begun = { type: 'tool_call', index: 0, id: 'a', name: 'find', arguments: '' }
+  const whole = { type: 'tool_call', index: 0, arguments: '{}' }
+  const ended = { type: 'end', outcome: 'complete', nativeFinishReason: 'tool_calls', usage: undefined }
+  expect(read(empty, end('tool_calls'), DONE)).toEqual([begun, whole, ended])
+  // The texts before the call have taught what a usual chunk is.
+  const text = delta({ content: 'Hello' })
+  const said = { type: 'text', text: 'Hello' }
+  expect(read(text, text, empty, text, text, end('tool_calls'))).toEqual([said, said, begun, whole, said, said, ended])
+})
+
+test('arguments that may follow a placeholder are not given up for a finish reason on every chunk', () => {
+  const chunk = (text: string) => delta({ tool_calls: [call('', text, { index: 0 })] }, { finish_reason: 'tool_calls' })
+  const first = delta({ tool_calls: [call('find', '', { index: 0, id: 'a' })] }, { finish_reason: 'tool_calls' })
+  const assembly = assembleAnswer(formatFor({ tools: [{ name: 'find' }] }))
+  assembly.take(Buffer.from(first + chunk('{}')))
+  expect(assembly.state()).toBe('open')
+  const parts = [...assembly.take(Buffer.from(chunk('{"x":1}') + DONE))]
+  expect(parts[0]).toEqual({ type: 'tool_call', index: 0, arguments: '{"x":1}' })
+})
 
 test.each(BROKEN_CALLS)('%s are no answer', (_what, events, expected) => {
   expect(playStream([Buffer.from(events.join(''))], { tools: true })).toMatchObject(expected)
@@ -483,6 +701,62 @@ const BODIES: [what: string, body: string, expected: object][] = [
     }),
     { text: 'Hello', outcome: 'length' },
   ],
+  [
+    'Databricks: reasoning among the content',
+    JSON.stringify({
+      choices: [
+        {
+          index: 0,
+          message: { content: [databricksReasoning, { type: 'text', text: 'Hello' }] },
+          finish_reason: 'stop',
+        },
+      ],
+      usage,
+    }),
+    { ...counted, reasoning: 'Hm' },
+  ],
+  [
+    'Cloudflare: a number',
+    JSON.stringify({ choices: [{ index: 0, message: { content: 6, reasoning: 0 }, finish_reason: 'stop' }] }),
+    { text: '6', reasoning: '0', outcome: 'complete' },
+  ],
+  [
+    'Google: no message where thinking took all tokens',
+    JSON.stringify({ choices: [{ index: 0, finish_reason: 'length' }], usage: { prompt_tokens: 9, total_tokens: 58 } }),
+    { text: '', outcome: 'length', usage: { inputTokens: 9, outputTokens: 49 } },
+  ],
+  [
+    'Google: no message where all of it was filtered',
+    JSON.stringify({ choices: [{ index: 0, message: null, finish_reason: 'content_filter: SAFETY' }] }),
+    { text: '', outcome: 'filtered' },
+  ],
+  [
+    'words in another place than a message',
+    JSON.stringify({ choices: [{ index: 0, delta: { content: 'Hel' }, finish_reason: 'length' }] }),
+    { reason: 'server_error', outcome: 'error' },
+  ],
+  [
+    'words as before chat, that the limit cuts',
+    JSON.stringify({ choices: [{ index: 0, text: 'Hel', finish_reason: 'length' }] }),
+    { reason: 'server_error', outcome: 'error' },
+  ],
+  [
+    'all tokens, and those of the answer',
+    JSON.stringify({
+      choices: [{ index: 0, message: { content: 'Hello' }, finish_reason: 'stop' }],
+      usage: { completion_tokens: 3, total_tokens: 12 },
+    }),
+    counted,
+  ],
+  [
+    'tokens that do not add up',
+    JSON.stringify({
+      choices: [{ index: 0, message: { content: 'Hello' }, finish_reason: 'stop' }],
+      usage: { completion_tokens: 30, total_tokens: 12 },
+    }),
+    { ...answered, usage: null },
+  ],
+  ['an error that is a detail', JSON.stringify({ detail: 'Prompt is too long' }), { reason: 'context_length' }],
   ['an error in a list', JSON.stringify([{ error: { code: 429, message: 'x' } }]), { reason: 'rate_limit' }],
   [
     'MiniMax: a failure in a member of its own, without an answer',
@@ -490,6 +764,20 @@ const BODIES: [what: string, body: string, expected: object][] = [
     { reason: 'server_error' },
   ],
 ]
+
+test.each([
+  ['null written out', 'null', '{}'],
+  ['a placeholder before them', '{}{"x":1}', '{"x":1}'],
+])('arguments in a whole answer: %s', (_what, text, expected) => {
+  const message = { content: null, tool_calls: [call('find', text, { id: 'a' }), call('look', '{}', { id: 'b' })] }
+  const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })
+  expect(playBody(Buffer.from(body), { tools: true })).toMatchObject({
+    toolCalls: [
+      { id: 'a', name: 'find', arguments: expected },
+      { id: 'b', name: 'look', arguments: '{}' },
+    ],
+  })
+})
 
 test.each(BODIES)('a whole answer as real servers send it: %s', (_what, body, expected) => {
   expect(playBody(Buffer.from(body))).toMatchObject(expected)
