@@ -15,7 +15,7 @@ const KILLS = 50
 const CLIENTS = 8
 
 test('kill -9 under load, 50 times: every event of an acknowledged request reaches its receiver, and repeats are the same', {
-  timeout: 240_000,
+  timeout: 600_000,
 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-webhook-kill-'))
   const upstream = await startUpstream()

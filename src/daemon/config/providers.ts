@@ -14,7 +14,16 @@ const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
 /** Policies name regions the same way. */
 const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** Headers that belong to the connection or to the body we write. */
-const OUR_HEADERS = new Set(['connection', 'content-length', 'content-type', 'host', 'transfer-encoding', 'upgrade'])
+const OUR_HEADERS = new Set([
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+])
 
 /**
  * The schema of one entry under `providers:` other than `local`. Its output is what the registry is given. What an entry

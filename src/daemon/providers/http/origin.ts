@@ -5,7 +5,7 @@ import {
   PROVIDER_IDLE_CONNECTION_MS,
   PROVIDER_TCP_PROBE_MS,
 } from '../../../shared/spec-limits.ts'
-import type { Clock } from '../../../shared/time.ts'
+import type { Clock, Timer } from '../../../shared/time.ts'
 import { ResponseFault, ResponseParser, type ResponseReceiver } from './response-parser.ts'
 
 export type PostRequest = {
@@ -22,7 +22,7 @@ export type CallReceiver = ResponseReceiver & {
   failed(error: Error): void
 }
 
-/** A request that was sent, until it has ended, failed or was aborted: then its connection carries others. */
+/** A request that was sent. After its end nothing of this does anything. */
 export type SentCall = {
   /** No more is read until `resume`. */
   pause(): void
@@ -65,8 +65,27 @@ export class Origin {
     if (!PATH.test(path)) throw new TypeError('The path of a request must be in ASCII, without blanks.')
     const bodyBytes = Buffer.byteLength(body)
     const head = `POST ${path} HTTP/1.1\r\n${this.#linesOf(headers)}content-length: ${bodyBytes}\r\n\r\n`
-    const connection = this.#takeIdle() ?? this.#connect()
-    return connection.send(head, body, bodyBytes === body.length, receiver)
+    const call = new Call({ head, body, isAscii: bodyBytes === body.length }, receiver)
+    const kept = this.#takeIdle()
+    if (kept) setImmediate(() => this.#sendOnKept(kept, call))
+    else this.#connect().send(call)
+    return call
+  }
+
+  /**
+   * What the server has done to a kept connection in the meantime, closed it or said something that nobody asked for, may not have
+   * been read yet. It has been by now, and none of it becomes part of this call.
+   */
+  #sendOnKept(kept: Connection, call: Call): void {
+    if (call.isOver) {
+      if (!kept.isGone) this.#idle.push(kept)
+    } else if (this.#closed) {
+      call.fail(new ResponseFault('The provider was closed.'))
+    } else if (kept.isGone) {
+      this.#connect().send(call)
+    } else {
+      kept.send(call)
+    }
   }
 
   /** Breaks all connections, and with them the calls that run. */
@@ -114,7 +133,7 @@ export class Origin {
     const host = hostname.replace(/^\[|\]$/g, '')
     const options = {
       host,
-      port: Number(port) || (isTls ? 443 : 80),
+      port: port === '' ? (isTls ? 443 : 80) : Number(port),
       onread: {
         buffer: READ_BUFFER,
         callback(length: number, bytes: Uint8Array) {
@@ -145,17 +164,67 @@ type Owner = {
   closed(connection: Connection): void
 }
 
+type RequestWords = { head: string; body: string; isAscii: boolean }
+
+/** One call, wherever it is: waiting for its connection, on it, or over. */
+class Call implements SentCall {
+  isOver = false
+  /** Until they are sent. */
+  words: RequestWords | undefined
+  /** While it is on one. */
+  connection: Connection | undefined
+  readonly receiver: CallReceiver
+
+  constructor(words: RequestWords, receiver: CallReceiver) {
+    this.words = words
+    this.receiver = receiver
+  }
+
+  pause(): void {
+    this.connection?.pause()
+  }
+
+  resume(): void {
+    this.connection?.resume()
+  }
+
+  abort(): void {
+    const { connection } = this
+    this.#leave()
+    connection?.drop()
+  }
+
+  end(): void {
+    if (this.isOver) return
+    this.#leave()
+    this.receiver.end()
+  }
+
+  fail(error: Error): void {
+    if (this.isOver) return
+    this.#leave()
+    this.receiver.failed(error)
+  }
+
+  #leave(): void {
+    this.isOver = true
+    this.words = undefined
+    this.connection = undefined
+  }
+}
+
 /** One connection. It carries one call at a time. */
-class Connection implements SentCall {
+class Connection {
   /** On the clock that never jumps back; once it has no call. */
   idleUntilMs = 0
+  isGone = false
   readonly #socket: Socket
   readonly #owner: Owner
   readonly #parser = new ResponseParser()
-  #receiver: CallReceiver | undefined
+  #call: Call | undefined
+  readonly #tooLate: Timer
+  #isUp = false
   #paused = false
-  #gone = false
-  #error: Error | undefined
 
   constructor(socket: Socket, owner: Owner) {
     this.#socket = socket
@@ -163,27 +232,29 @@ class Connection implements SentCall {
     socket.setNoDelay(true)
     // A server that vanishes while a model thinks would not be noticed else.
     socket.setKeepAlive(true, PROVIDER_TCP_PROBE_MS)
-    const tooLate = owner.clock.after(PROVIDER_CONNECT_TIMEOUT_MS, () =>
+    this.#tooLate = owner.clock.after(PROVIDER_CONNECT_TIMEOUT_MS, () =>
       this.break(Object.assign(new Error('The connection took too long.'), { code: 'ETIMEDOUT' })),
     )
-    socket.once(socket instanceof tls.TLSSocket ? 'secureConnect' : 'connect', () => tooLate.cancel())
-    // Counted anew by Node with whatever is read or written.
-    socket.setTimeout(owner.idleMs, () => {
-      if (!this.#receiver) this.drop()
+    socket.once(socket instanceof tls.TLSSocket ? 'secureConnect' : 'connect', () => {
+      this.#isUp = true
+      this.#tooLate.cancel()
+    })
+    // Node counts anew with whatever is read or written.
+    socket.setTimeout(owner.idleMs)
+    socket.on('timeout', () => {
+      if (!this.#call) this.drop()
     })
     socket.on('end', () => this.#serverClosed())
-    socket.on('error', (error) => {
-      this.#error = error
-    })
-    socket.on('close', () => {
-      tooLate.cancel()
-      this.break(this.#error ?? new ResponseFault('The connection was closed.'))
-    })
+    socket.on('error', (error) => this.break(error))
+    socket.on('close', () => this.break(new ResponseFault('The connection was closed.')))
   }
 
-  send(head: string, body: string, isAscii: boolean, receiver: CallReceiver): SentCall {
-    this.#receiver = receiver
-    this.#parser.begin(receiver)
+  send(call: Call): void {
+    const { head, body, isAscii } = call.words as RequestWords
+    call.words = undefined
+    call.connection = this
+    this.#call = call
+    this.#parser.begin(call.receiver)
     const socket = this.#socket
     if (isAscii) {
       // One text, one write, and the encoding that is only copied.
@@ -194,12 +265,11 @@ class Connection implements SentCall {
       socket.write(body)
       socket.uncork()
     }
-    return this
   }
 
   take(bytes: Buffer, length: number): void {
-    if (this.#gone) return
-    if (!this.#receiver) {
+    if (this.isGone) return
+    if (!this.#call) {
       // It speaks although nobody asked.
       this.drop()
       return
@@ -214,7 +284,6 @@ class Connection implements SentCall {
   }
 
   pause(): void {
-    if (!this.#receiver) return
     this.#paused = true
     this.#socket.pause()
   }
@@ -225,34 +294,32 @@ class Connection implements SentCall {
     this.#socket.resume()
   }
 
-  abort(): void {
-    if (!this.#receiver) return
-    this.#receiver = undefined
-    this.drop()
-  }
-
   /** Ends it without a word to anybody. */
   drop(): void {
-    if (this.#gone) return
-    this.#gone = true
+    if (this.isGone) return
+    this.isGone = true
+    this.#call = undefined
+    this.#tooLate.cancel()
+    this.#parser.stop()
     this.#owner.closed(this)
     this.#socket.destroy()
   }
 
   /** Ends it, and the call that it carries fails. */
   break(error: Error): void {
-    const receiver = this.#receiver
-    this.#receiver = undefined
+    const call = this.#call
     this.drop()
-    receiver?.failed(error)
+    call?.fail(error)
   }
 
   #serverClosed(): void {
-    if (this.#receiver) {
+    // The reason why there is no connection comes as an 'error'.
+    if (!this.#isUp) return
+    if (this.#call) {
       try {
         this.#parser.close()
       } catch (error) {
-        this.break(this.#error ?? (error as Error))
+        this.break(error as Error)
         return
       }
       this.#finish()
@@ -261,8 +328,10 @@ class Connection implements SentCall {
   }
 
   #finish(): void {
-    const receiver = this.#receiver
-    this.#receiver = undefined
+    // The receiver may have given it up in the middle of this read.
+    if (this.isGone) return
+    const call = this.#call
+    this.#call = undefined
     this.resume()
     // An answer that came before all of its request was sent says that nobody reads the rest.
     const forMs = this.#socket.writableLength > 0 ? 0 : this.#parser.reusableForMs(this.#owner.idleMs)
@@ -272,7 +341,7 @@ class Connection implements SentCall {
     } else {
       this.drop()
     }
-    receiver?.end()
+    call?.end()
   }
 }
 

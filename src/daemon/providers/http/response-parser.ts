@@ -45,7 +45,8 @@ export class ResponseParser {
   #bytesSkipped = 0
   #lineIsEmpty = true
   #persistent = false
-  #keepAlive: string | undefined
+  /** What the server says of how long it keeps the connection. */
+  #keptSeconds: number | undefined
   #excess = false
 
   /** The response of the next request. */
@@ -55,6 +56,12 @@ export class ResponseParser {
     this.#excess = false
   }
 
+  /** Nobody listens any more, and what still comes is of no response. */
+  stop(): void {
+    this.#end()
+    this.#excess = true
+  }
+
   isOver(): boolean {
     return this.#state === 'over'
   }
@@ -62,9 +69,9 @@ export class ResponseParser {
   /** How long the connection may wait for its next request, in ms: no longer than `usualMs`. 0 when it has to be closed. */
   reusableForMs(usualMs: number): number {
     if (!this.#persistent || this.#excess) return 0
-    const seconds = this.#keepAlive === undefined ? undefined : KEEP_ALIVE_SECONDS.exec(this.#keepAlive)?.[1]
-    // A server counts from when it has sent the end, which is a while ago.
-    return seconds === undefined ? usualMs : Math.min(usualMs, Math.max(0, Number(seconds) * 1000 - CLOSING_MARGIN_MS))
+    if (this.#keptSeconds === undefined) return usualMs
+    // It counts from when it has sent the end, which is a while ago.
+    return Math.min(usualMs, Math.max(0, this.#keptSeconds * 1000 - CLOSING_MARGIN_MS))
   }
 
   /**
@@ -102,8 +109,9 @@ export class ResponseParser {
 
   /** The server has closed the connection. @throws ResponseFault where the response was not over */
   close(): void {
-    if (this.#state !== 'until close') throw new ResponseFault('The connection was closed in the middle of a response.')
-    this.#end()
+    if (this.#state === 'until close') this.#end()
+    else if (this.#state === 'head' && this.#head === '') throw new ResponseFault('The connection was closed.')
+    else throw new ResponseFault('The connection was closed in the middle of a response.')
   }
 
   #end(): void {
@@ -147,9 +155,11 @@ export class ResponseParser {
     // RFC 9110 §15.2: an interim response, and the real one is still to come.
     if (status < 200) return
     this.#persistent = minor === '0' ? says(headers.connection, 'keep-alive') : !says(headers.connection, 'close')
-    this.#keepAlive = headers['keep-alive'] as string | undefined
-    this.#receiver?.head(status, headers)
+    this.#keptSeconds = keptSeconds(headers['keep-alive'] as string | undefined)
+    const receiver = this.#receiver
+    // First, for an answer whose end nobody can know has not begun.
     this.#frame(status, headers)
+    receiver?.head(status, headers)
   }
 
   /** How the end of the body is known (RFC 9112 §6.3). */
@@ -244,9 +254,10 @@ export class ResponseParser {
 }
 
 const HTTP_1 = 'HTTP/1.'
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/
-/** RFC 9110 §§5.1, 5.5: a token, and a value in which nothing controls; blanks around it do not count. */
-const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
+/** RFC 9110 §§5.1, 5.5: a token, and a value in which nothing controls, with blanks around it. The value begins with none, so
+ *  that many of them are looked at only once. */
+const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*)?)$/
 const LENGTH = /^\d{1,15}$/
 const KEEP_ALIVE_SECONDS = /\btimeout=(\d{1,6})/i
 const CLOSING_MARGIN_MS = 2_000
@@ -258,18 +269,36 @@ const SEMICOLON = 0x3b
 const SPACE = 0x20
 const TAB = 0x09
 
+/** Headers, without a prototype, whose members would pass for some; an object without one would be slower for V8. */
+function Headers() {}
+Headers.prototype = Object.create(null)
+const HeaderBag = Headers as unknown as new () => Record<string, string>
+
 /** Names in lower case; the values of a name that comes more than once are joined, as RFC 9110 §5.2 has it. */
 function readHeaders(lines: readonly string[]): IncomingHttpHeaders {
-  const headers: Record<string, string> = {}
+  const headers = new HeaderBag()
   for (let at = 1; at < lines.length; at++) {
     const [, field, text] = HEADER_LINE.exec(lines[at] as string) ?? []
     if (field === undefined || text === undefined) throw new ResponseFault('A header line cannot be read.')
     const name = field.toLowerCase()
     const known = headers[name]
-    const value = text.trimEnd()
+    const value = withoutBlanksBehind(text)
     headers[name] = known === undefined ? value : `${known}, ${value}`
   }
   return headers
+}
+
+/** Of RFC 9110 §5.6.3: there are others, such as 0xa0, and they belong to the value. */
+function withoutBlanksBehind(text: string): string {
+  let end = text.length
+  while (end > 0 && (text[end - 1] === ' ' || text[end - 1] === '\t')) end--
+  return text.slice(0, end)
+}
+
+/** A number, since a piece of the head would keep all of it in memory for as long as the connection lives. */
+function keptSeconds(keepAlive: string | undefined): number | undefined {
+  const seconds = keepAlive === undefined ? undefined : KEEP_ALIVE_SECONDS.exec(keepAlive)?.[1]
+  return seconds === undefined ? undefined : Number(seconds)
 }
 
 const says = (header: string | undefined, word: string): boolean =>

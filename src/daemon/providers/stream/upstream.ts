@@ -39,6 +39,8 @@ export type Upstream = {
 
 /** One read of a socket is at most this long, so pausing this much before the bound keeps it. */
 const SOCKET_READ_BYTES = 65_536
+/** Of chunks of single bytes, each is held in a hundred times its size. */
+const HELD_PIECES = 1_024
 
 /** The signal closes the connection at once, whatever state the call is in. */
 export function openUpstream(origin: Origin, request: UpstreamRequest, signal: AbortSignal): Upstream {
@@ -131,7 +133,8 @@ class UpstreamCall implements Upstream, CallReceiver {
     }
     this.#held.push(bytes)
     this.#heldBytes += bytes.length
-    if (this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES) this.#sent?.pause()
+    const isFull = this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES || this.#held.length > HELD_PIECES
+    if (isFull) this.#sent?.pause()
   }
 
   end(): void {

@@ -153,6 +153,64 @@ test('a connection without a call on which the server speaks or which it closes 
   expect(await exchange(3)).toBe('hi')
 })
 
+test.each([
+  ['said something', (socket: Socket) => void socket.write(OK.replace('hi', 'no'))],
+  ['closed it', (socket: Socket) => void socket.end()],
+  ['broken it', (socket: Socket) => void socket.resetAndDestroy()],
+])('what the server has done to a kept connection becomes no part of a call: it has %s', async (_, act) => {
+  expect(await exchange(1)).toBe('hi')
+  // From here on the next reads come before what is sent next.
+  await new Promise(setImmediate)
+  act(server.sockets[0] as Socket)
+  expect(await exchange(2)).toBe('hi')
+})
+
+test('a call that is given up before it was sent leaves its connection to the next one', async () => {
+  await exchange(1)
+  const given = post()
+  given.sent.abort()
+  await new Promise(setImmediate)
+  expect(await exchange(1)).toBe('hi')
+  expect(given.heard).toEqual([])
+
+  const closed = post()
+  await origin.close()
+  await expect(closed.body).rejects.toThrow('closed')
+})
+
+test('a call can be given up while its answer is being read, and the next one is answered', async () => {
+  const heard: string[] = []
+  const begun = deferred()
+  const sent = origin.post(hello, {
+    head() {
+      sent.abort()
+      begun.resolve()
+    },
+    body: () => void heard.push('body'),
+    end: () => void heard.push('end'),
+    failed: () => void heard.push('failed'),
+  })
+  const socket = await server.got(1, hello.body)
+  socket.write(OK)
+  await begun.promise
+  expect(await exchange(2)).toBe('hi')
+  expect(heard).toEqual([])
+})
+
+test('a call that is over has no hold on the next one of its connection', async () => {
+  const first = post()
+  const socket = await server.got(1, hello.body)
+  server.received[0] = ''
+  socket.write(OK)
+  await first.body
+  const second = post()
+  await server.got(1, hello.body)
+  first.sent.pause()
+  first.sent.abort()
+  socket.write(OK)
+  expect(await second.body).toBe('hi')
+})
+
 test('a connection is kept for a while, and no longer than the server says', async () => {
   await exchange(1)
   clock.advance(PROVIDER_IDLE_CONNECTION_MS - 1)
@@ -165,8 +223,14 @@ test('a connection is kept for a while, and no longer than the server says', asy
 
 test('a connection that nobody takes is closed after that while', async () => {
   origin = new Origin(`http://127.0.0.1:${server.port}`, clock, { idleMs: 1 })
-  await exchange(1)
-  await new Promise((resolve) => server.sockets[0]?.once('close', resolve))
+  const { body } = post()
+  const socket = await server.got(1, hello.body)
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  // A model that thinks for longer than that is waited for.
+  await new Promise<void>((resolve) => socket.setTimeout(20, resolve))
+  socket.write(OK)
+  expect(await body).toBe('hi')
+  await closed
 })
 
 test('an answer that ends with its connection is whole when that is closed in order, and broken by a reset', async () => {
@@ -223,6 +287,14 @@ test('nobody who listens is a failure with its code', async () => {
   await server.close()
   const nobody = new Origin(`http://127.0.0.1:${port}`, clock)
   await expect(post(nobody).body).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+})
+
+test('a server that closes before TLS is up is a failure with its code', async () => {
+  const shut = new Origin(`https://127.0.0.1:${server.port}`, clock)
+  const { body } = post(shut)
+  const socket = await server.got(1, '\x16')
+  socket.end()
+  await expect(body).rejects.toMatchObject({ code: 'ECONNRESET' })
 })
 
 test('a server that takes too long to connect is given up', async () => {

@@ -145,7 +145,9 @@ describe('a response', () => {
         // What we refuse or wait for is no answer, whatever others make of it.
         if (!ours?.over) return
         const theirs = await readByNode(Buffer.from(text, 'latin1'), closed)
-        if (theirs !== 'refused') expect({ status: ours.status, body: ours.body }).toEqual(theirs)
+        // Node wants no blanks behind the size of a chunk, and nothing behind the end.
+        const isStricter = ours.reusableMs === 0 || /[\da-f]\s*[ ;]/i.test(text)
+        if (theirs !== 'refused' || !isStricter) expect(theirs).toEqual({ status: ours.status, body: ours.body })
       }),
       { numRuns: 300 },
     )
@@ -160,6 +162,15 @@ describe('a response', () => {
   test('joins the values of a header that comes twice', () => {
     const { headers } = readText(ok('x-a: 1\r\nX-A: 2\r\ncontent-length: 0\r\n'))
     expect(headers).toEqual({ 'x-a': '1, 2', 'content-length': '0' })
+  })
+
+  test('has headers of any name', () => {
+    const { headers } = readText(ok('constructor: 1\r\n__proto__: 2\r\ncontent-length: 0\r\n'))
+    expect(Object.entries(headers)).toEqual([
+      ['constructor', '1'],
+      ['__proto__', '2'],
+      ['content-length', '0'],
+    ])
   })
 })
 
@@ -195,6 +206,9 @@ test.each([
   ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n'],
   ['a status that begins with 0', 'HTTP/1.1 020 OK\r\n\r\n'],
   ['another protocol that was not asked for', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+  ['a status line that ends without CR', 'HTTP/1.1 200 OK\nContent-Length: 5\r\n\r\nhi'],
+  ['a zero byte behind many blanks', ok(`x:${' '.repeat(30_000)}\0\r\n`)],
+  ['a blank that is none in a length', ok('content-length: 2\xa0\r\n', 'hi')],
   ['a header without colon', ok('nonsense\r\n')],
   ['a header without name', ok(': x\r\n')],
   ['a blank before the colon', ok('content-length : 2\r\n', 'hi')],
@@ -226,6 +240,13 @@ test.each([
   expect(() => readText(text)).toThrow(ResponseFault)
   const single = Array.from(text, (letter) => Buffer.from(letter, 'latin1'))
   expect(() => read(single)).toThrow(ResponseFault)
+})
+
+test('an answer whose end nobody can know has not begun', () => {
+  const parser = new ResponseParser()
+  parser.begin({ head: () => expect.unreachable(), body: () => expect.unreachable() })
+  const text = Buffer.from(ok('content-length: 2\r\ntransfer-encoding: chunked\r\n', '0\r\n\r\n'))
+  expect(() => parser.take(text, text.length)).toThrow(ResponseFault)
 })
 
 test.each([
