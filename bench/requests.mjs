@@ -29,6 +29,9 @@ const WARM_UP = [
 
 const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpSeconds: 6, budgetSeconds: 240 }
 const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 4, budgetSeconds: 70 }
+/** So many requests or chunks are a warm-up, wherever that takes no more than WARM_UP_TIMES its time. */
+const WARM_UP_UNITS = 30_000
+const WARM_UP_TIMES = 4
 const REPEATS = 2
 /** Above this much work of other processes, in percent of one CPU, a run is taken again while time allows. */
 const DISTURBED_PCT = 20
@@ -86,8 +89,12 @@ async function warmUp(bench, candidates, seconds) {
   for (const candidate of candidates) {
     await checkAnswer(bench.mock, candidate)
     for (const kase of WARM_UP) {
-      const run = await measure(bench, candidate, kase, seconds, -1)
-      if (run.broken) throw new BenchError(brokenMessage(run, candidate))
+      let units = 0
+      for (let times = 0; times < WARM_UP_TIMES && units < WARM_UP_UNITS; times++) {
+        const run = await measure(bench, candidate, kase, seconds, -1)
+        if (run.broken) throw new BenchError(brokenMessage(run, candidate))
+        units += run.perSecond * seconds
+      }
     }
   }
 }
