@@ -37,7 +37,6 @@ export type SentCall = {
  */
 export class Origin {
   readonly #url: URL
-  readonly #clock: Clock
   readonly #owner: Owner
   readonly #open = new Set<Connection>()
   /** Whose calls have ended, the one that waits longest first. */
@@ -50,7 +49,6 @@ export class Origin {
   /** @param options tests shorten the time for which a connection without a call is kept */
   constructor(url: string | URL, clock: Clock, { idleMs = PROVIDER_IDLE_CONNECTION_MS } = {}) {
     this.#url = new URL(url)
-    this.#clock = clock
     this.#owner = {
       clock,
       idleMs,
@@ -104,7 +102,7 @@ export class Origin {
   }
 
   #takeIdle(): Connection | undefined {
-    const nowMs = this.#clock.monotonic()
+    const nowMs = this.#owner.clock.monotonic()
     for (;;) {
       const connection = this.#idle.pop()
       if (!connection || connection.idleUntilMs > nowMs) return connection

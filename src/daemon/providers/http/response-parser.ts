@@ -255,8 +255,7 @@ export class ResponseParser {
 
 const HTTP_1 = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
-/** RFC 9110 §§5.1, 5.5: a token, and a value in which nothing controls, with blanks around it. The value begins with none, so
- *  that many of them are looked at only once. */
+/** RFC 9110 §§5.1, 5.5: a token, and a value without control characters. It begins with no blank, so that many are read only once. */
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*)?)$/
 const LENGTH = /^\d{1,15}$/
 const KEEP_ALIVE_SECONDS = /\btimeout=(\d{1,6})/i
@@ -269,14 +268,10 @@ const SEMICOLON = 0x3b
 const SPACE = 0x20
 const TAB = 0x09
 
-/** Headers, without a prototype, whose members would pass for some; an object without one would be slower for V8. */
-function Headers() {}
-Headers.prototype = Object.create(null)
-const HeaderBag = Headers as unknown as new () => Record<string, string>
-
 /** Names in lower case; the values of a name that comes more than once are joined, as RFC 9110 §5.2 has it. */
 function readHeaders(lines: readonly string[]): IncomingHttpHeaders {
-  const headers = new HeaderBag()
+  // Without a prototype, whose members would pass for headers.
+  const headers: Record<string, string> = Object.create(null)
   for (let at = 1; at < lines.length; at++) {
     const [, field, text] = HEADER_LINE.exec(lines[at] as string) ?? []
     if (field === undefined || text === undefined) throw new ResponseFault('A header line cannot be read.')
