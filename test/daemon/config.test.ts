@@ -705,7 +705,7 @@ describe('providers', () => {
     ])
   })
 
-  test.each(['Host', 'Content-Length', '"a b"'])('header %s is refused', (name) => {
+  test.each(['Host', 'Content-Length', 'Expect', 'Keep-Alive', '"a b"'])('header %s is refused', (name) => {
     expect(faults(yaml(`providers: {house: {base_url: "http://h", headers: {${name}: x}}}`))).toHaveLength(1)
   })
 

@@ -43,7 +43,7 @@ const SOCKET_READ_BYTES = 65_536
 const HELD_PIECES = 1_024
 
 /** The signal closes the connection at once, whatever state the call is in. */
-export function openUpstream(origin: Origin, request: UpstreamRequest, signal: AbortSignal): Upstream {
+export function openUpstream(origin: Pick<Origin, 'post'>, request: UpstreamRequest, signal: AbortSignal): Upstream {
   return new UpstreamCall(origin, request, signal)
 }
 
@@ -64,7 +64,7 @@ class UpstreamCall implements Upstream, CallReceiver {
   #released = false
   #releaseTimer: Timer | undefined
 
-  constructor(origin: Origin, request: UpstreamRequest, signal: AbortSignal) {
+  constructor(origin: Pick<Origin, 'post'>, request: UpstreamRequest, signal: AbortSignal) {
     this.#signal = signal
     this.#head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Origin } from '../../../../src/daemon/providers/http/origin.ts'
+import { type CallReceiver, Origin } from '../../../../src/daemon/providers/http/origin.ts'
 import { openUpstream } from '../../../../src/daemon/providers/stream/upstream.ts'
 import { STREAM_BUFFER_BYTES } from '../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
@@ -33,4 +33,20 @@ test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still ge
   expect(largest).toBeGreaterThan(STREAM_BUFFER_BYTES / 2)
   await origin.close()
   await upstream.close()
+})
+
+test('many small pieces pause the connection before their bytes do', async () => {
+  const paused: boolean[] = []
+  let receiver: CallReceiver | undefined
+  const origin: Pick<Origin, 'post'> = {
+    post(_, to) {
+      receiver = to
+      return { pause: () => paused.push(true), resume: () => paused.push(false), abort() {} }
+    },
+  }
+  const call = openUpstream(origin, { path: '/', headers: [], body: '' }, new AbortController().signal)
+  for (let count = 0; count < 1_025; count++) receiver?.body(Buffer.from('x'))
+  expect(paused).toEqual([true])
+  expect(await call.next()).toHaveLength(1_025)
+  expect(paused).toEqual([true, false])
 })
