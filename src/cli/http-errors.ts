@@ -71,6 +71,8 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
     )
   }
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
+  const mayOnlyRead = status === 403 && text.includes('"indexAccess"')
+  if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
   // A mistyped index is refused like one that the key may not use.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['Which may it use?   aigw indexes list']

@@ -23,9 +23,15 @@ export type Permission = { section: Section; level: Level }
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
+/** What a key may do with the indexes that its owner may read (named-endpoints §26). */
+export const INDEX_ACCESS = ['read', 'write'] as const
+export type IndexAccess = (typeof INDEX_ACCESS)[number]
+
 /** What a caller may do. A section that is not named is closed. */
 export type Rights = {
   levels: Readonly<Partial<Record<Section, Level>>>
+  /** A user has none but `read`: `write` is granted to keys. */
+  indexAccess: IndexAccess
   canInteractWithAI: boolean
   canUseChat: boolean
 }
@@ -38,7 +44,12 @@ export type RoleRights = {
   canUseChat: boolean
 }
 
-export const NO_RIGHTS: Rights = Object.freeze({ levels: {}, canInteractWithAI: false, canUseChat: false })
+export const NO_RIGHTS: Rights = Object.freeze({
+  levels: {},
+  indexAccess: 'read',
+  canInteractWithAI: false,
+  canUseChat: false,
+})
 
 const everywhere = (level: Level): Rights['levels'] => Object.fromEntries(SECTIONS.map((section) => [section, level]))
 const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
@@ -53,12 +64,13 @@ const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
  */
 export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rights {
   const base = SYSTEM_LEVELS[role]
-  if (!custom) return { levels: base, canInteractWithAI: true, canUseChat: true }
+  const indexAccess = 'read'
+  if (!custom) return { levels: base, indexAccess, canInteractWithAI: true, canUseChat: true }
   const levels: Partial<Record<Section, Level>> = { ...base }
   for (const { section, level } of custom.hasAdminPanelAccess ? custom.permissions : []) {
     if (rank(level) > rank(levels[section])) levels[section] = level
   }
-  return { levels, canInteractWithAI: custom.canInteractWithAI, canUseChat: custom.canUseChat }
+  return { levels, indexAccess, canInteractWithAI: custom.canInteractWithAI, canUseChat: custom.canUseChat }
 }
 
 /**
@@ -90,6 +102,10 @@ export const openSections = ({ levels }: Rights): Permission[] =>
 export const mayUse = (rights: Rights, section: Section, level: Level): boolean =>
   rank(rights.levels[section]) >= rank(level)
 
+/** Whether every index that the caller may read is theirs to write, whoever owns it (named-endpoints §26). */
+export const mayWriteIndexes = (rights: Rights): boolean =>
+  rights.indexAccess === 'write' || mayUse(rights, 'index-management', 'admin')
+
 /** Whether every section is open to change, as it is for the system role `admin`. */
 export const administersAll = (rights: Rights): boolean => SECTIONS.every((section) => mayUse(rights, section, 'admin'))
 
@@ -100,6 +116,7 @@ export function excessOf(own: Rights, granted: Rights): string[] {
     const level = granted.levels[section] ?? 'none'
     if (!mayUse(own, section, level)) beyond.push(`"${section}" at level "${level}"`)
   }
+  if (granted.indexAccess === 'write' && !mayWriteIndexes(own)) beyond.push('"indexAccess": "write"')
   if (granted.canInteractWithAI && !own.canInteractWithAI) beyond.push('"canInteractWithAI"')
   if (granted.canUseChat && !own.canUseChat) beyond.push('"canUseChat"')
   return beyond

@@ -140,6 +140,7 @@ export const keyNamed = (name: string, more: object = {}) => ({
   status: 'active',
   isOperator: false,
   adminAccess: false,
+  indexAccess: 'read',
   billingMode: 'user-completions',
   usageByModel: { enabled: false, dollarLimit: null },
   dailyLimit: 100,

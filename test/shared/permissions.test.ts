@@ -4,6 +4,7 @@ import {
   administersAll,
   excessOf,
   grantableBy,
+  INDEX_ACCESS,
   LEVELS,
   NO_RIGHTS,
   type Rights,
@@ -16,6 +17,7 @@ import {
 
 const anyRights: fc.Arbitrary<Rights> = fc.record({
   levels: fc.dictionary(fc.constantFrom(...SECTIONS), fc.constantFrom(...LEVELS)),
+  indexAccess: fc.constantFrom(...INDEX_ACCESS),
   canInteractWithAI: fc.boolean(),
   canUseChat: fc.boolean(),
 })
@@ -31,7 +33,8 @@ test('nothing is in excess of the same rights, and everything that is open is in
     fc.property(anyRights, (rights) => {
       expect(excessOf(rights, rights)).toEqual([])
       const open = Object.values(rights.levels).filter((level) => level !== 'none').length
-      const flags = Number(rights.canInteractWithAI) + Number(rights.canUseChat)
+      const flags =
+        Number(rights.indexAccess === 'write') + Number(rights.canInteractWithAI) + Number(rights.canUseChat)
       expect(excessOf(NO_RIGHTS, rights)).toHaveLength(open + flags)
     }),
   )

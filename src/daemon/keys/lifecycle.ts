@@ -35,7 +35,7 @@ export function createKey(
     const found = await findOwner(tx, caller.tenantId, ownerId)
     if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
     const rights = rightsOfKey({ settings, grantedLevels: null }, found.rights)
-    requireCovered(caller.rights, rights, `The key "${name}"`, WITHOUT_ADMINISTRATION)
+    requireCovered(caller.rights, rights, `The key "${name}"`, WITHOUT_EXCESS)
     const secret = newApiKey()
     const row = {
       id: newId(now),
@@ -77,12 +77,11 @@ export function changeKey(
     refuseRevoked(key)
     const settings = withPolicyIds(changedSettings(stored.settings, request), await knownPolicies(tx, caller))
     let { grantedLevels } = stored
-    if (adminAccess !== undefined) {
-      // Said anew, so it means what the owner has today.
-      const rights = rightsOfKey({ settings, grantedLevels: null }, key.ownerRights)
-      requireCovered(caller.rights, rights, `The key "${key.row.name}", changed like this,`, WITHOUT_ADMINISTRATION)
-      grantedLevels = rights.levels
-    }
+    // Granted anew, `adminAccess` means what the owner has today.
+    if (adminAccess !== undefined) grantedLevels = null
+    const rights = rightsOfKey({ settings, grantedLevels }, key.ownerRights)
+    requireCovered(caller.rights, rights, `The key "${key.row.name}", changed like this,`, WITHOUT_EXCESS)
+    if (adminAccess !== undefined) grantedLevels = rights.levels
     if (!settings.adminAccess) await requireOtherAdministratorKey(tx, caller, key, isoTime(now))
     await updateKey(tx, caller.tenantId, key.row.id, {
       ...(name !== undefined && { name }),
@@ -171,8 +170,7 @@ async function changeOne(
   })
 }
 
-const WITHOUT_ADMINISTRATION =
-  'Use a key that has it, or pass "adminAccess": false for a key without any administration.'
+const WITHOUT_EXCESS = 'Use a key that has it, or leave that out: "adminAccess": false gives no administration.'
 
 /**
  * Before a key stops to be one of an administrator. Whoever ends another one keeps their own, so this is about the key that

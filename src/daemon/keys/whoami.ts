@@ -26,6 +26,7 @@ export const whoamiRoute = (): Route =>
           name: caller.keyName,
           operator: caller.isOperator,
           adminAccess: settings.adminAccess,
+          indexAccess: settings.indexAccess,
         },
         permissions: openSections(rights),
         canInteractWithAI: rights.canInteractWithAI,

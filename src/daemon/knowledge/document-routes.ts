@@ -15,7 +15,7 @@ import type { IndexRow } from './store.ts'
 import { type TrainDeps, type TrainedDocument, trainIndex } from './train.ts'
 import { receiveUpload } from './upload.ts'
 import { withUploadDirectory } from './upload-directory.ts'
-import { getUsableIndex } from './usable-index.ts'
+import { getUsableIndex, getWritableIndex } from './usable-index.ts'
 
 export type DocumentDeps = TrainDeps &
   RulesOfCallDeps & {
@@ -27,9 +27,10 @@ export type DocumentDeps = TrainDeps &
 const TRAIN_PATH = '/api/external/indexes/{indexName}/train'
 
 const FORBIDDEN = { description: 'The key may not use an index of this name', schema: FlatError }
+const READ_ONLY = { description: 'The key may not use an index of this name, or only read it', schema: FlatError }
 const NO_INDEX = { description: 'No index of this name that the key may read', schema: FlatError }
 
-/** The routes of what an index holds, for whoever may read it (named-endpoints §19; listing and deleting are ours). */
+/** The routes of an index's documents: readers list them, writers add and delete them (named-endpoints §19, §26). */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
   const { db, guards } = deps
   const training = new Map<string, number>()
@@ -45,7 +46,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
       responses: {
         200: { description: 'What became of each document', schema: TrainResponse },
         400: { description: 'Nothing sent, malformed, or no document could be read', schema: FlatError },
-        403: FORBIDDEN,
+        403: READ_ONLY,
         404: NO_INDEX,
         413: { description: 'Every file is too large, or all together are', schema: FlatError },
         415: { description: 'Not multipart/form-data', schema: FlatError },
@@ -56,7 +57,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
       },
       async handle(context) {
         const { caller, params, request, requestId, signal } = context
-        const index = await getUsableIndex(db, caller, params.indexName)
+        const index = await getWritableIndex(db, caller, params.indexName)
         const others = training.get(caller.tenantId) ?? 0
         if (others >= TRAININGS) throw tooManyTrainings()
         training.set(caller.tenantId, others + 1)
@@ -112,12 +113,12 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
       summary: 'Take a document out of a knowledge base',
       responses: {
         200: { description: 'No search finds it from now on', schema: DoneResponse },
-        403: FORBIDDEN,
+        403: READ_ONLY,
         404: { description: 'No such index, or no such document in it', schema: FlatError },
       },
       async handle(context) {
         const { caller, params } = context
-        const index = await getUsableIndex(db, caller, params.indexName)
+        const index = await getWritableIndex(db, caller, params.indexName)
         await deleteDocument(index, idOf(params.documentId, documentNotFound), deps, context)
         return reply(200, { success: true, message: 'Document deleted' } satisfies z.input<typeof DoneResponse>)
       },

@@ -9,7 +9,7 @@ import type { IndexKey } from './document-store.ts'
 import { mergeSegments } from './merge.ts'
 import { removeDocument } from './replacement.ts'
 import type { IndexRow } from './store.ts'
-import { requireStillUsable } from './usable-index.ts'
+import { requireStillWritable } from './usable-index.ts'
 
 type DocumentFilter = Page & {
   search?: string | undefined
@@ -52,7 +52,7 @@ export async function listDocuments(
 export async function deleteDocument(index: IndexRow, documentId: string, deps: ChangeDeps, by: Actor): Promise<void> {
   const key = { tenantId: index.tenant_id, indexId: index.id }
   await change(deps, by, async ({ tx, caller, record }) => {
-    await requireStillUsable(tx, caller, index)
+    await requireStillWritable(tx, caller, index)
     const deleted = await tx
       .updateTable('documents')
       .set({ state: 'discarded' })

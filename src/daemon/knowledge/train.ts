@@ -22,7 +22,7 @@ import {
 } from './replacement.ts'
 import type { IndexRow } from './store.ts'
 import type { Upload } from './upload.ts'
-import { requireStillUsable } from './usable-index.ts'
+import { requireStillWritable } from './usable-index.ts'
 
 /** Whose training it is, and until when it goes on. */
 type Training = Actor & { signal: AbortSignal }
@@ -144,7 +144,7 @@ async function storeAlone(document: DocumentToStore, index: IndexRow, deps: Trai
       signal: by.signal,
       inPublication: (publish, documentId) =>
         change(deps, by, async ({ tx, caller, record }) => {
-          await requireStillUsable(tx, caller, index)
+          await requireStillWritable(tx, caller, index)
           const replaced = await publish(tx)
           await record(trained(document, documentId, index, replaced.length > 0))
           return replaced
@@ -164,7 +164,7 @@ async function storeTogether(
   const key = { tenantId: index.tenant_id, indexId: index.id }
   const now = isoTime(clock.now())
   const replaced = await change(deps, by, async ({ tx, caller, record }) => {
-    await requireStillUsable(tx, caller, index)
+    await requireStillWritable(tx, caller, index)
     const { documentIds, replaced } = await publishTogether(tx, key, documents, { segment, now })
     const sources = new Set(replaced.map(({ source }) => source))
     const entries = documents.map((document, at) =>

@@ -1,12 +1,13 @@
 import { allowsIndex } from '../../shared/allowlists.ts'
 import { GatewayError } from '../../shared/errors.ts'
+import { mayWriteIndexes } from '../../shared/permissions.ts'
 import { INDEX_NAME } from '../../shared/spec-limits.ts'
 import type { Db } from '../db/database.ts'
 import type { Caller } from '../http/caller.ts'
 import type { IndexRow } from './store.ts'
 
-// Who may read an index may train it too. These are the only ways from a name to an index that lead to what it holds: chat,
-// search, training and discovery all come through here.
+// These are the only ways from a name to an index that lead to its documents: chat, search, training and discovery all come
+// through here.
 
 /**
  * The index of this name, when the caller may read it: a general one, one that is theirs, or one of an active group that they
@@ -30,11 +31,19 @@ export async function getUsableIndex(db: Db, caller: Caller, name = ''): Promise
   throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
 }
 
-/** Asks again about an index that was usable. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
-export async function requireStillUsable(tx: Db, caller: Caller, index: IndexRow): Promise<void> {
+/** The same for those who change its documents. @throws INSUFFICIENT_PERMISSIONS also for an index that they only read */
+export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
+  const index = await getUsableIndex(db, caller, name)
+  requireWritable(caller, index)
+  return index
+}
+
+/** Asks again about an index that was writable. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
+export async function requireStillWritable(tx: Db, caller: Caller, index: IndexRow): Promise<void> {
   requireAllowed(caller, index.name)
-  const now = await usableIndexes(tx, caller).select('id').where('id', '=', index.id).executeTakeFirst()
+  const now = await usableIndexes(tx, caller).selectAll().where('id', '=', index.id).executeTakeFirst()
   if (!now) throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${index.name}" any more.`)
+  requireWritable(caller, now)
 }
 
 /** All that the caller may read, in the order of their names. */
@@ -70,6 +79,19 @@ const usableIndexes = (db: Db, { tenantId, userId }: Caller) =>
         ),
       ]),
     )
+
+/**
+ * The owner is the user whom a personal index is assigned to, not the one who created it: administrators create the indexes
+ * that their applications read.
+ */
+function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }: IndexRow): void {
+  if (assigned_user_id === userId || mayWriteIndexes(rights)) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ` +
+      'a key of the user whose index it is, or one with "index-management" at level "admin".',
+  )
+}
 
 function requireAllowed({ settings }: Caller, name: string): void {
   if (allowsIndex(settings.allowedIndexes, name)) return

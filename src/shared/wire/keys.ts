@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isAddressBlock } from '../address-block.ts'
 import { toIndexName } from '../index-name.ts'
+import { INDEX_ACCESS } from '../permissions.ts'
 import { KEY_LIST_ENTRIES, KEY_RATE, KEY_RATE_MAX, MODELS_PER_CHAIN, NAME_CHARS } from '../spec-limits.ts'
 import { BILLING_MODES, isUsageByModel, UsageByModel, usageByModelFields } from './billing.ts'
 import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
@@ -40,6 +41,10 @@ const fields = {
   adminAccess: flag('adminAccess').meta({
     description:
       'Whether the key has administrator rights: those that its owner had when it was made, rotated or last given them, as far as the owner has them still',
+  }),
+  indexAccess: oneOf('indexAccess', INDEX_ACCESS).meta({
+    description:
+      'Whether the key may add, replace and delete documents of the indexes that it may read. Without it, that takes the user whose personal index it is, or `index-management` at level `admin`',
   }),
   billingMode: oneOf('billingMode', BILLING_MODES),
   usageByModel: UsageByModel.meta({
@@ -93,6 +98,7 @@ const fields = {
 /** What is stored with a key. Fields that a later version adds get their defaults when an older row is read. */
 export const KeySettings = z.object({
   adminAccess: fields.adminAccess.default(true),
+  indexAccess: fields.indexAccess.default('read'),
   billingMode: fields.billingMode.default('user-completions'),
   usageByModel: fields.usageByModel.default({ enabled: false, dollarLimit: null }),
   dailyLimit: fields.dailyLimit.default(KEY_RATE.day),
@@ -167,6 +173,7 @@ export const CreateKeyRequest = z
       expiresAt: expiresAt.optional(),
       ...KeySettings.shape,
       adminAccess: orDefault(KeySettings.shape.adminAccess),
+      indexAccess: orDefault(KeySettings.shape.indexAccess),
       billingMode: orDefault(KeySettings.shape.billingMode),
       usageByModel: orDefault(KeySettings.shape.usageByModel),
       rateLimit: orDefault(KeySettings.shape.rateLimit),
@@ -193,6 +200,7 @@ export const UpdateKeyRequest = z
       name: optional(label('name', NAME_CHARS)),
       expiresAt: expiresAt.optional(),
       adminAccess: optional(fields.adminAccess),
+      indexAccess: optional(fields.indexAccess),
       billingMode: optional(fields.billingMode),
       usageByModel: optional(
         z.object({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, isUsageByModel).partial(),

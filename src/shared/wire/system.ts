@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { LEVELS, SECTIONS } from '../permissions.ts'
+import { INDEX_ACCESS, LEVELS, SECTIONS } from '../permissions.ts'
 
 /** GET /health (named-endpoints §3). */
 export const HealthResponse = z.object({
@@ -21,7 +21,13 @@ export const WhoamiResponse = z.object({
   success: z.literal(true),
   user: z.object({ id: z.string(), name: z.string(), email: z.string(), role: z.string() }),
   tenant: z.object({ id: z.string(), name: z.string() }),
-  api_key: z.object({ id: z.string(), name: z.string(), operator: z.boolean(), adminAccess: z.boolean() }),
+  api_key: z.object({
+    id: z.string(),
+    name: z.string(),
+    operator: z.boolean(),
+    adminAccess: z.boolean(),
+    indexAccess: z.enum(INDEX_ACCESS),
+  }),
   permissions: z
     .array(z.object({ section: z.enum(SECTIONS), level: z.enum(LEVELS) }))
     .meta({ description: 'The sections of the administration that are open to the key' }),

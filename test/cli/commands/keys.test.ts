@@ -57,12 +57,14 @@ describe('with a gateway', () => {
       ...['--policy', 'public', '--default-policy', 'public', '--daily', '7', '--monthly', 'none', '--rpm', '5'],
       ...['--rph', 'none', '--allow-ip', '10.0.0.0/8', '--allow-ip', '::1', '--expires', '2099-01-31'],
       ...['--failover', 'openai/a, local/extract', '--billing-mode', 'user-completions'],
+      ...['--index-access', 'write'],
     ]
     const { stdout } = await keys(['create', '--name', 'narrow', ...flags, '--json'])
     const made = JSON.parse(stdout)
     expect(made).toMatchObject({
       allowedModels: ['openai/*', 'local/extract'],
       allowedIndexes: ['my-handbook', 'Zero-Knowledge'],
+      indexAccess: 'write',
       allowedSMLTPPolicies: ['public'],
       defaultSMLTPPolicy: 'public',
       dailyLimit: 7,

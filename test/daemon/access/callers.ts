@@ -3,6 +3,7 @@ import type { Tables } from '../../../src/daemon/db/tables.ts'
 import type { Access, Route } from '../../../src/daemon/http/route.ts'
 import { type Level, SECTIONS, type Section } from '../../../src/shared/permissions.ts'
 import { addKey, addRole, addUser } from '../../accounts.ts'
+import type { RouteCall } from './route-calls.ts'
 
 /** One kind of caller, and what it may use. */
 export type CallerKind = {
@@ -69,6 +70,10 @@ function kind(name: string, key: string, mayUse: Sections): CallerKind {
 
 export const isPermitted = (caller: CallerKind, { access, method }: Route): boolean =>
   caller.mayUse(access, method === 'GET' ? 'reader' : 'admin')
+
+/** Whether the route also serves the caller what others own. */
+export const isServed = (caller: CallerKind, route: Route, { also }: Pick<RouteCall, 'also'>): boolean =>
+  isPermitted(caller, route) && (also === undefined || caller.mayUse(also, 'admin'))
 
 /** What a route answers to a caller who may not use it. */
 export const refusalOf = ({ key }: CallerKind): number => (key === null ? 401 : 403)

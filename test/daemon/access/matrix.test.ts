@@ -3,7 +3,7 @@ import { endpointOf, type Route } from '../../../src/daemon/http/route.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type Answer, sharedGateway } from '../../harness.ts'
-import { addAdministrator, addCallers, type CallerKind, isPermitted, refusalOf } from './callers.ts'
+import { addAdministrator, addCallers, type CallerKind, isPermitted, isServed, refusalOf } from './callers.ts'
 import { expectDocumented } from './documented-replies.ts'
 import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
 import { difference, dumpStore } from './store-dump.ts'
@@ -86,7 +86,7 @@ describeEachEngine('who may call which route, on whose resources', (engine) => {
       const target = await targetIn(own, row)
       const before = await dump(own.tenantId)
       const answered: string[] = []
-      for (const caller of callers.filter((one) => !isPermitted(one, route))) {
+      for (const caller of callers.filter((one) => !isServed(one, route, row))) {
         const { status } = await call(route, row, caller, { target })
         if (status !== refusalOf(caller)) answered.push(`${caller.name}: ${status}`)
       }
@@ -97,7 +97,7 @@ describeEachEngine('who may call which route, on whose resources', (engine) => {
     test('serves whoever has the right', async () => {
       const route = find()
       const answered: string[] = []
-      for (const caller of callers.filter((one) => isPermitted(one, route))) {
+      for (const caller of callers.filter((one) => isServed(one, route, row))) {
         const answer = await call(route, row, caller, { target: await targetIn(own, row) })
         const mayFind = row.ownersOr === undefined || caller.mayUse(row.ownersOr, 'reader')
         if (answer.status !== (mayFind ? row.status : 404)) {

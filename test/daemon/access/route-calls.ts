@@ -13,6 +13,8 @@ export type RouteCall = {
   status: number
   /** Puts up a resource for the path to name, and answers with what stands there from the first `{` to the last `}`. */
   target?: (db: Db, world: World) => Promise<string>
+  /** Whoever does not own the target needs this section too, at level `admin`. */
+  also?: Section
   /** Whoever does not own the target needs this section to find it. */
   ownersOr?: Section
   /** What it names is shown to everyone, whichever tenant it is of, or it is of none. */
@@ -32,6 +34,7 @@ export const MULTIPART_BODY = multipart([{ fileName: 'notes.md', content: '# Not
 
 const KEY_SETTINGS = {
   adminAccess: false,
+  indexAccess: 'write',
   billingMode: 'user-completions',
   usageByModel: { enabled: false, dollarLimit: 5 },
   dailyLimit: 50,
@@ -651,11 +654,13 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/external/indexes/{indexName}/documents': { access: 'key', status: 200, target: addTarget.index },
   'DELETE /api/external/indexes/{indexName}/documents/{documentId}': {
     access: 'key',
+    also: 'index-management',
     status: 200,
     target: addTarget.document,
   },
   'POST /api/external/indexes/{indexName}/train': {
     access: 'key',
+    also: 'index-management',
     status: 200,
     target: addTarget.index,
     headers: MULTIPART,

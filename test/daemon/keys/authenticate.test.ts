@@ -98,7 +98,7 @@ describe('whoami', () => {
     expect(body).toMatchObject({
       success: true,
       user: { id: user.id, role: 'admin' },
-      api_key: { id: row.id, operator: false, adminAccess: false },
+      api_key: { id: row.id, operator: false, adminAccess: false, indexAccess: 'read' },
       permissions: [],
       canInteractWithAI: true,
       canUseChat: true,

@@ -89,6 +89,26 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(keeperKey.secret, 'POST', '', { name: 'k', userId: user.id })).status).toBe(201)
   })
 
+  test('who may not write to indexes makes no key that may, raises none, and gets the secret of none', async () => {
+    const { user, adminKey, keeperKey, keeper } = await company()
+    const writing = { indexAccess: 'write' }
+    const owners = [{ userId: user.id }, { userId: keeper.id }]
+    const before = await db().selectFrom('api_keys').selectAll().orderBy('id').execute()
+    for (const owner of owners) {
+      const refused = await call(keeperKey.secret, 'POST', '', { name: 'k', adminAccess: false, ...writing, ...owner })
+      expect([refused.status, refused.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
+      expect(refused.body.error.message).toContain('"indexAccess": "write"')
+    }
+    expect((await call(keeperKey.secret, 'PUT', `/${keeperKey.row.id}`, writing)).status).toBe(403)
+    expect(await db().selectFrom('api_keys').selectAll().orderBy('id').execute()).toEqual(before)
+    const given = (await call(adminKey.secret, 'POST', '', { name: 'k', userId: keeper.id, ...writing })).body
+    expect(given.apiKey.indexAccess).toBe('write')
+    expect((await call(keeperKey.secret, 'POST', `/${given.apiKey.id}/rotate`)).status).toBe(403)
+    // The key that has it may pass it on to another of its owner.
+    expect((await call(given.secret, 'POST', '', { name: 'k', adminAccess: false, ...writing })).status).toBe(201)
+    expect((await call(given.secret, 'PUT', `/${keeperKey.row.id}`, writing)).status).toBe(200)
+  })
+
   test('a key of a custom administrator never has more than they', async () => {
     const { keeperKey } = await company()
     const { body } = await call(keeperKey.secret, 'POST', '', { name: 'own' })

@@ -27,6 +27,7 @@ describeEachEngine('API keys', (engine) => {
 
   const everything = {
     adminAccess: false,
+    indexAccess: 'write',
     billingMode: 'usage-by-model',
     usageByModel: { enabled: true, dollarLimit: 12.5 },
     dailyLimit: 7,
@@ -51,6 +52,7 @@ describeEachEngine('API keys', (engine) => {
   }
   const defaults = {
     adminAccess: true,
+    indexAccess: 'read',
     billingMode: 'user-completions',
     usageByModel: { enabled: false, dollarLimit: null },
     dailyLimit: 100,

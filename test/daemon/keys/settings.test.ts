@@ -6,7 +6,12 @@ import { excessOf, LEVELS, type Rights, SECTIONS, withoutAdministration } from '
 import { DEFAULT_KEY_SETTINGS, KeySettings, UpdateKeyRequest } from '../../../src/shared/wire/keys.ts'
 
 const levels: fc.Arbitrary<Rights['levels']> = fc.dictionary(fc.constantFrom(...SECTIONS), fc.constantFrom(...LEVELS))
-const rights: fc.Arbitrary<Rights> = fc.record({ levels, canInteractWithAI: fc.boolean(), canUseChat: fc.boolean() })
+const rights: fc.Arbitrary<Rights> = fc.record({
+  levels,
+  indexAccess: fc.constant('read'),
+  canInteractWithAI: fc.boolean(),
+  canUseChat: fc.boolean(),
+})
 const limit = fc.option(fc.integer({ min: 0, max: 1000 }))
 
 /** What an administrator may send, each member there or not. */

@@ -14,6 +14,7 @@ export type KeyFlags = {
   anyModel?: boolean
   index: string[]
   anyIndex?: boolean
+  indexAccess?: string
   policy: string[]
   anyPolicy?: boolean
   defaultPolicy?: string
@@ -30,6 +31,7 @@ export type KeyFlags = {
 }
 
 const BILLING_MODES: Record<ApiKey['billingMode'], true> = { 'user-completions': true, 'usage-by-model': true }
+const INDEX_ACCESS: Record<ApiKey['indexAccess'], true> = { read: true, write: true }
 
 const RATE_LIMIT = ['requestsPerMinute', 'requestsPerHour'] as const satisfies (keyof ApiKey['rateLimit'])[]
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof ApiKey['usageByModel'])[]
@@ -45,6 +47,7 @@ export const KEY_MEMBERS: Members<keyof ApiKey> = {
   status: false,
   isOperator: false,
   adminAccess: true,
+  indexAccess: true,
   billingMode: true,
   usageByModel: USAGE_BY_MODEL,
   dailyLimit: true,
@@ -77,6 +80,11 @@ export const addKeyOptions = (command: Command): Command =>
     .addOption(new Option('--any-model', 'it may use every model').conflicts('model'))
     .addOption(repeatable(new Option('--index <name>', "it may query this knowledge base, or 'none'; repeatable")))
     .addOption(new Option('--any-index', 'it may query every one').conflicts('index'))
+    .addOption(
+      new Option('--index-access <level>', 'whether it changes the documents of knowledge bases').choices(
+        Object.keys(INDEX_ACCESS),
+      ),
+    )
     .addOption(repeatable(new Option('--policy <name>', 'it may ask for this SMLTP policy; repeatable')))
     .addOption(new Option('--any-policy', 'it may ask for every one').conflicts('policy'))
     .option('--default-policy <name>', "SMLTP policy of requests that name none, or 'none'")
@@ -92,11 +100,12 @@ export const addKeyOptions = (command: Command): Command =>
 
 /** The flags as members of a request, undefined for what was not said; `expires` is for the caller. Throws usage errors. */
 export function toKeyFields(flags: KeyFlags) {
-  const { admin, defaultPolicy, failover, billingMode } = flags
+  const { admin, indexAccess, defaultPolicy, failover, billingMode } = flags
   const perMinute = toCount(flags.rpm, '--rpm')
   const perHour = toCount(flags.rph, '--rph')
   return {
     adminAccess: admin,
+    indexAccess,
     billingMode,
     dailyLimit: toCount(flags.daily, '--daily'),
     monthlyLimit: toCount(flags.monthly, '--monthly'),

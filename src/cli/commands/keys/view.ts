@@ -23,6 +23,7 @@ const RESTRICTIONS = [
   { path: 'rateLimit.requestsPerHour', title: 'PER HOUR', toCell: orNone },
   { path: 'allowedModels', title: 'MODELS', toCell: orAny },
   { path: 'allowedIndexes', title: 'INDEXES', toCell: orAny },
+  { path: 'indexAccess', title: 'INDEX ACCESS' },
   { path: 'allowedSMLTPPolicies', title: 'POLICIES', toCell: orAny },
   { path: 'defaultSMLTPPolicy', title: 'DEFAULT POLICY' },
   { path: 'allowedIPs', title: 'ADDRESSES', toCell: orAny },
