@@ -20,7 +20,8 @@ export type NewSecret = { key: OwnedKey; secret: string }
 
 /**
  * Makes a key for an active user of the tenant, by default the caller.
- * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS when the key would have more rights than the caller's.
+ * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS when the key would have more rights than the caller's, or be another
+ * user's and the caller does not administer users.
  */
 export function createKey(
   deps: ChangeDeps,
@@ -30,8 +31,9 @@ export function createKey(
   const now = deps.clock.now()
   const expires = toExpiry(expiresAt, now)
   return change(deps, actor, async ({ tx, caller, record }) => {
-    const settings = withPolicyIds(given, await knownPolicies(tx, caller))
     const ownerId = userId ?? caller.userId
+    requireMayActFor(caller, ownerId, ' Leave userId out for a key of your own.')
+    const settings = withPolicyIds(given, await knownPolicies(tx, caller))
     const found = await findOwner(tx, caller.tenantId, ownerId)
     if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
     const rights = rightsOfKey({ settings, grantedLevels: null }, found.rights)
@@ -62,7 +64,7 @@ export function createKey(
 /**
  * Changes what the request names.
  * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has, or would have,
- * more rights than the caller's, LAST_ADMINISTRATOR.
+ * more rights than the caller's, or is another user's and the caller does not administer users, LAST_ADMINISTRATOR.
  */
 export function changeKey(
   deps: ChangeDeps,
@@ -74,6 +76,7 @@ export function changeKey(
   const { name, expiresAt, adminAccess } = request
   const expiry = expiresAt === undefined ? {} : { expires_at: toExpiry(expiresAt, now) }
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
+    requireMayActFor(caller, key.row.user_id)
     refuseRevoked(key)
     const settings = withPolicyIds(changedSettings(stored.settings, request), await knownPolicies(tx, caller))
     let { grantedLevels } = stored
@@ -99,14 +102,16 @@ export function changeKey(
 /**
  * Gives the key a new secret; the old one is refused from now on. Everything else of the key stays, but for
  * administrator rights that its owner does not have any more: whoever sees the secret was only checked against these.
- * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's.
+ * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's, or is
+ * another user's and the caller does not administer users.
  */
 export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<NewSecret> {
   const secret = newApiKey()
-  const key = await changeOne(deps, actor, keyId, async ({ tx, record, key, stored }) => {
+  const key = await changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
+    requireMayActFor(caller, key.row.user_id)
     refuseRevoked(key)
     const grantedLevels = rightsOfKey(stored, key.ownerRights).levels
-    await updateKey(tx, actor.caller.tenantId, key.row.id, {
+    await updateKey(tx, caller.tenantId, key.row.id, {
       secret_hash: secretHash(secret),
       settings: writeSettings({ ...stored, grantedLevels }),
       updated_at: isoTime(deps.clock.now()),
@@ -117,7 +122,8 @@ export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | 
 }
 
 /**
- * Ends a key for good; one that is revoked already stays as it is.
+ * Ends a key for good; one that is revoked already stays as it is. Also another user's: whoever keeps keys has to be able to
+ * stop one at once.
  * @throws API_KEY_NOT_FOUND, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's, LAST_ADMINISTRATOR.
  */
 export function revokeKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<OwnedKey> {
@@ -171,6 +177,19 @@ async function changeOne(
 }
 
 const WITHOUT_EXCESS = 'Use a key that has it, or leave that out: "adminAccess": false gives no administration.'
+
+/**
+ * Whoever has a key's secret acts as its owner, who pays, so a key for somebody else takes more than the keeping of keys. It
+ * is asked first, so that a refusal does not tell which users there are.
+ * @throws INSUFFICIENT_PERMISSIONS
+ */
+function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = ''): void {
+  if (ownerId === userId || isAdmin) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `The keys of other users need a key with "user-management" at level "admin".${hint}`,
+  )
+}
 
 /**
  * Before a key stops to be one of an administrator. Whoever ends another one keeps their own, so this is about the key that

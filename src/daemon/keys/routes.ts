@@ -20,7 +20,10 @@ import { whoamiRoute } from './whoami.ts'
 
 const refused = (description: string): ResponseDoc => ({ description, schema: StructuredError })
 
-const notAllowed = refused('Not an administrator, or the key in question may do more than that of the caller')
+const notAllowed = refused(
+  "Not an administrator, the key in question may do more than that of the caller, or it is another user's and the caller does not administer users",
+)
+const mayDoMore = refused('Not an administrator, or the key in question may do more than that of the caller')
 const unknown = refused('No such key')
 const revoked = refused('The key was revoked')
 
@@ -111,7 +114,7 @@ export function keyRoutes(deps: ChangeDeps): Route[] {
       errors: 'structured',
       summary: 'Revoke an API key for good; it stays in the list',
       tags: ['Keys'],
-      responses: { 403: notAllowed, 200: { description: 'The revoked key', schema: KeyResponse }, 404: unknown },
+      responses: { 403: mayDoMore, 200: { description: 'The revoked key', schema: KeyResponse }, 404: unknown },
       async handle(context) {
         const apiKey = shown(await revokeKey(deps, context, context.params.keyId))
         return reply(200, { success: true, message: 'API key revoked', apiKey } satisfies z.input<typeof KeyResponse>)

@@ -292,6 +292,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/admin/api-keys': { access: 'integrations', status: 200, references: [searchOf, userOf] },
   'POST /api/admin/api-keys': {
     access: 'integrations',
+    also: 'user-management',
     status: 201,
     bodies: ({ userId }, name) => [{ name, userId, ...KEY_SETTINGS }, { name }],
     references: [({ userId }, name) => ({ body: { name, userId, adminAccess: false } })],
@@ -299,12 +300,18 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/admin/api-keys/{keyId}': { access: 'integrations', status: 200, target: addTarget.key },
   'PUT /api/admin/api-keys/{keyId}': {
     access: 'integrations',
+    also: 'user-management',
     status: 200,
     target: addTarget.key,
     bodies: (_, name) => [{ name, ...KEY_SETTINGS }, { dailyLimit: null }],
   },
   'DELETE /api/admin/api-keys/{keyId}': { access: 'integrations', status: 200, target: addTarget.key },
-  'POST /api/admin/api-keys/{keyId}/rotate': { access: 'integrations', status: 200, target: addTarget.key },
+  'POST /api/admin/api-keys/{keyId}/rotate': {
+    access: 'integrations',
+    also: 'user-management',
+    status: 200,
+    target: addTarget.key,
+  },
 
   'GET /api/admin/webhooks': { access: 'integrations', status: 200 },
   'POST /api/admin/webhooks': {

@@ -5,23 +5,20 @@ import { describeEachEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
 
 const KEYS = '/api/admin/api-keys'
-const READER = { section: 'user-management', level: 'reader' }
+const KEEPING = { section: 'integrations', level: 'admin' }
+const usersAt = (level: 'none' | 'reader' | 'admin') => ({ section: 'user-management', level })
 
 describeEachEngine('no key grows beyond its owner, and nobody makes one that may do more than they', (engine) => {
   const gateway = sharedGateway({ engine })
   const db = () => gateway.current.app.db
 
-  /** A tenant with an administrator, an ordinary user, and somebody who may do nothing but manage keys. */
+  /** A tenant with an administrator, an ordinary user, and a keeper, who may only manage users and their keys. */
   async function company() {
     const { id: tenant_id } = await addTenant(db())
     const admin = await addUser(db(), { tenant_id, role: 'admin' })
     const user = await addUser(db(), { tenant_id })
     const keeper = await addUser(db(), { tenant_id })
-    const keeping = await addRole(db(), {
-      tenant_id,
-      permissions: [{ section: 'integrations', level: 'admin' }, READER],
-    })
-    await give(keeper, keeping)
+    await give(keeper, await addRole(db(), { tenant_id, permissions: [KEEPING, usersAt('admin')] }))
     const adminKey = await addKey(db(), admin)
     const userKey = await addKey(db(), user)
     const keeperKey = await addKey(db(), keeper)
@@ -89,6 +86,52 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(keeperKey.secret, 'POST', '', { name: 'k', userId: user.id })).status).toBe(201)
   })
 
+  test.each(['none', 'reader', 'admin'] as const)(
+    'with user-management at level %s: which keys of others may be made, changed, rotated, revoked and seen',
+    async (level) => {
+      const { tenant_id, user, userKey, adminKey } = await company()
+      const clerk = await addUser(db(), { tenant_id })
+      await give(clerk, await addRole(db(), { tenant_id, permissions: [KEEPING, usersAt(level)] }))
+      const { secret, row } = await addKey(db(), clerk)
+      const keys = () =>
+        db().selectFrom('api_keys').selectAll().where('tenant_id', '=', tenant_id).orderBy('id').execute()
+      const before = await keys()
+      const others = `/${userKey.row.id}`
+      const answers = [
+        await call(secret, 'POST', '', { name: 'k', adminAccess: false, userId: user.id }),
+        await call(secret, 'PUT', others, { dailyLimit: null }),
+        await call(secret, 'POST', `${others}/rotate`),
+      ]
+      expect(answers.map(({ status }) => status)).toEqual(level === 'admin' ? [201, 200, 200] : [403, 403, 403])
+      if (level !== 'admin') {
+        expect(await keys()).toEqual(before)
+        const own = 'Leave userId out for a key of your own.'
+        const needed = 'The keys of other users need a key with "user-management" at level "admin".'
+        expect(answers.map(({ body }) => body.error)).toEqual([
+          { code: 'INSUFFICIENT_PERMISSIONS', message: `${needed} ${own}` },
+          { code: 'INSUFFICIENT_PERMISSIONS', message: needed },
+          { code: 'INSUFFICIENT_PERMISSIONS', message: needed },
+        ])
+        // Nor does the refusal tell who is there.
+        for (const userId of ['f'.repeat(24), (await addUser(db(), { tenant_id, status: 0 })).id]) {
+          const refused = await call(secret, 'POST', '', { name: 'k', adminAccess: false, userId })
+          expect(refused.body.error).toEqual(answers[0]?.body.error)
+        }
+      }
+      // To look at keys and to stop one takes "integrations" alone.
+      expect((await call(secret, 'GET', others)).status).toBe(200)
+      expect((await call(secret, 'GET', `?userId=${user.id}`)).body.apiKeys).toHaveLength(level === 'admin' ? 2 : 1)
+      expect((await call(secret, 'DELETE', others)).status).toBe(200)
+      expect((await call(secret, 'DELETE', `/${adminKey.row.id}`)).status).toBe(403)
+      // Their own keys stay theirs.
+      const own = (await call(secret, 'POST', '', { name: 'k', userId: clerk.id })).body
+      expect((await call(secret, 'PUT', `/${own.apiKey.id}`, { name: 'x' })).status).toBe(200)
+      expect((await call(secret, 'POST', `/${own.apiKey.id}/rotate`)).status).toBe(200)
+      expect((await call(secret, 'DELETE', `/${own.apiKey.id}`)).status).toBe(200)
+      expect((await call(secret, 'PUT', `/${row.id}`, { name: 'mine' })).status).toBe(200)
+    },
+  )
+
   test('who may not write to indexes makes no key that may, raises none, and gets the secret of none', async () => {
     const { user, adminKey, keeperKey, keeper } = await company()
     const writing = { indexAccess: 'write' }
@@ -112,16 +155,13 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
   test('a key of a custom administrator never has more than they', async () => {
     const { keeperKey } = await company()
     const { body } = await call(keeperKey.secret, 'POST', '', { name: 'own' })
-    expect(await permissions(body.secret)).toEqual([READER, { section: 'integrations', level: 'admin' }])
+    expect(await permissions(body.secret)).toEqual([usersAt('admin'), KEEPING])
   })
 
   test('who may not chat makes no key that may', async () => {
     const { tenant_id, user } = await company()
     const mute = await addUser(db(), { tenant_id })
-    await give(
-      mute,
-      await addRole(db(), { tenant_id, can_use_chat: 0, permissions: [{ section: 'integrations', level: 'admin' }] }),
-    )
+    await give(mute, await addRole(db(), { tenant_id, can_use_chat: 0, permissions: [KEEPING, usersAt('admin')] }))
     const { secret } = await addKey(db(), mute)
     for (const adminAccess of [true, false]) {
       expect((await call(secret, 'POST', '', { name: 'k', userId: user.id, adminAccess })).status).toBe(403)
