@@ -4,7 +4,13 @@ import { pathToFileURL } from 'node:url'
 import { Agent, request as send } from 'undici'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
-import { type Config, DEFAULT_EVIDENCE, licensePools, type ProviderConfig } from '../src/daemon/config.ts'
+import {
+  type Config,
+  DEFAULT_EVIDENCE,
+  DEFAULT_LIMITS,
+  licensePools,
+  type ProviderConfig,
+} from '../src/daemon/config.ts'
 import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
 import type { ConnectionLimits } from '../src/daemon/http/server.ts'
 import { createLog, type DaemonLog, type Log } from '../src/daemon/log.ts'
@@ -68,6 +74,8 @@ export type GatewayOptions = {
   scripts?: Config['scripts']
   failover?: Config['failover']
   concurrency?: Config['concurrency']
+  /** Of the compatibility surfaces; `limits` are those of the edge. */
+  requestLimits?: Partial<Config['limits']>
   knowledge?: Config['knowledge']
   evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to this machine, where all receivers of the tests are. */
@@ -240,6 +248,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.scripts && { scripts: options.scripts }),
     ...(options.failover && { failover: options.failover }),
     ...(options.concurrency && { concurrency: options.concurrency }),
+    ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.knowledge && { knowledge: options.knowledge }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }

@@ -19,7 +19,7 @@ import {
 import type { Clock } from '../shared/time.ts'
 import { createIdempotency, purgeExpired } from './chat/idempotency.ts'
 import { chatRoutes } from './chat/routes.ts'
-import { type Config, DEFAULT_CONCURRENCY, DEFAULT_EVIDENCE } from './config.ts'
+import { type Config, DEFAULT_CONCURRENCY, DEFAULT_EVIDENCE, DEFAULT_LIMITS } from './config.ts'
 import { lockDataDir, makeDataDir } from './db/data-dir-lock.ts'
 import { type Db, migrateDatabase, openDatabase } from './db/database.ts'
 import { createFreshCache } from './db/fresh-cache.ts'
@@ -238,6 +238,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       billing,
       isAccepted: authenticator.isAccepted,
       receipts: evidence.receipts,
+      limits: config.limits ?? DEFAULT_LIMITS,
       clock,
       log,
       ...createLoadAndFailover(config, clock),

@@ -1,5 +1,7 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import {
+  COMPAT_BODY_BYTES,
+  COMPAT_JSON_DEPTH,
   DRAIN_TIMEOUT_MS,
   EMBEDDING_BATCH,
   EVIDENCE_RETENTION_DAYS,
@@ -11,6 +13,7 @@ import {
   type EmbeddingSettings,
   type EvidenceSettings,
   type FileSettings,
+  type LimitSettings,
   parseBootstrapKey,
   parseConfigFile,
 } from './config/file.ts'
@@ -60,6 +63,8 @@ export type Config = {
   discoverLocal?: boolean | undefined
   failover?: { sameModelRetries: number }
   concurrency?: ConcurrencyLimits
+  /** DEFAULT_LIMITS unless given. */
+  limits?: RequestLimits
   /** What knowledge bases are searched with beside their words. */
   knowledge?: RetrievalConfig | undefined
   evidence?: EvidenceConfig | undefined
@@ -135,6 +140,20 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
   perKey: KEY_CHATS.running,
   waitingPerKey: KEY_CHATS.waiting,
   perProvider: 0,
+}
+
+/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*` (named-endpoints §26). */
+export type RequestLimits = {
+  bodyBytes: number
+  jsonDepth: number
+  /** Undefined: any number. */
+  messages: number | undefined
+}
+
+export const DEFAULT_LIMITS: RequestLimits = {
+  bodyBytes: COMPAT_BODY_BYTES.default,
+  jsonDepth: COMPAT_JSON_DEPTH.default,
+  messages: undefined,
 }
 
 /** The interface a provider speaks. */
@@ -226,11 +245,18 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
       waitingPerKey: settings.concurrency?.waiting_per_key ?? DEFAULT_CONCURRENCY.waitingPerKey,
       perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,
     },
+    limits: requestLimits(settings.limits ?? {}),
     knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
     evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
     parentPipe,
   })
 }
+
+const requestLimits = ({ body_size, json_depth, messages }: LimitSettings): RequestLimits => ({
+  bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
+  jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
+  messages: messages ?? DEFAULT_LIMITS.messages,
+})
 
 const evidenceConfig = (
   { name, receipts, retention_days, checkpoint_file, checkpoint_url }: EvidenceSettings,

@@ -16,6 +16,10 @@ export const SOURCES_RETURNED = 3
 export const CONVERSATION_ID_CHARS = 256
 export const MODEL_ID_CHARS = 256
 
+// Compatibility surfaces (named-endpoints §26): an operator sets these under `limits:`. The bounds are ours.
+export const COMPAT_BODY_BYTES = { min: 65_536, max: 268_435_456, default: 33_554_432 } as const
+export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
+
 // Attempts (named-endpoints §6). The defaults are ours.
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000 } as const
 export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000 } as const
@@ -58,6 +62,8 @@ export const CONNECTIONS_CHECK_MS = 1_000
 export const CHAT_BODY_BYTES = 1_048_576
 export const DEFAULT_BODY_BYTES = 65_536
 export const JSON_DEPTH = 32
+/** Values in one JSON body. Millions of empty ones take many times the memory of their bytes. Ours. */
+export const JSON_VALUES = 1_000_000
 export const STREAM_BUFFER_BYTES = 262_144
 export const DRAIN_TIMEOUT_MS = 25_000
 /** How long requests that were aborted when the drain time was over may take to end. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Config, ConfigFaults, loadConfig } from '../../src/daemon/config.ts'
+import { type Config, ConfigFaults, DEFAULT_LIMITS, loadConfig } from '../../src/daemon/config.ts'
 
 const KEY = `sk-${'0123456789abcdef'.repeat(4)}`
 const OTHER_KEY = `sk-${'f'.repeat(64)}`
@@ -51,6 +51,7 @@ describe('defaults', () => {
       discoverLocal: true,
       failover: { sameModelRetries: 0 },
       concurrency: { perKey: 100, waitingPerKey: 200, perProvider: 0 },
+      limits: DEFAULT_LIMITS,
       evidence: { receipts: true, retentionDays: 365 },
     })
   })
@@ -58,7 +59,9 @@ describe('defaults', () => {
   test('an empty file, and sections without content, mean the defaults', () => {
     expect(good(yaml(''))).toEqual(good({}))
     expect(good(yaml('# nothing\n'))).toEqual(good({}))
-    expect(good(yaml('log:\ndatabase:\nproviders:\nlicenses:\nfailover:\nconcurrency:\nevidence:\n'))).toEqual(good({}))
+    expect(good(yaml('log:\ndatabase:\nproviders:\nlicenses:\nfailover:\nconcurrency:\nlimits:\nevidence:\n'))).toEqual(
+      good({}),
+    )
   })
 
   test('the data directory is the state directory of systemd, then that of XDG, then one below HOME', () => {
@@ -336,6 +339,29 @@ describe('licences', () => {
     ['50', 'licenses: must hold a number of users for each licence'],
   ])('licenses: %s', (text, fault) => {
     expect(faults(yaml(`licenses: ${text}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('limits of the compatibility surfaces', () => {
+  test('are those of the file; the others keep their defaults', () => {
+    expect(good(yaml('limits: {body_size: 64MB, json_depth: 64, messages: 500}')).limits).toEqual({
+      ...DEFAULT_LIMITS,
+      bodyBytes: 67_108_864,
+      jsonDepth: 64,
+      messages: 500,
+    })
+    expect(good(yaml('limits: {messages: null}')).limits).toEqual(DEFAULT_LIMITS)
+  })
+
+  test.each([
+    ['{body_size: 32}', 'limits.body_size: must be a size, such as 32MB'],
+    ['{body_size: 32 megabytes}', 'limits.body_size: "32 megabytes" is not a size; write a number and KB, MB or GB'],
+    ['{body_size: 1KB}', 'limits.body_size: 1KB is too small; use at least 64KB'],
+    ['{body_size: 1GB}', 'limits.body_size: 1GB is too large; use at most 256MB'],
+    ['{json_depth: 5}', 'limits.json_depth: must be at least 8'],
+    ['{messages: 0}', 'limits.messages: must be at least 1; null stands for no limit'],
+  ])('%s is a fault', (text, fault) => {
+    expect(faults(yaml(`limits: ${text}`))).toEqual([expect.stringContaining(fault)])
   })
 })
 

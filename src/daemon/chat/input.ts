@@ -1,6 +1,7 @@
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { MAX_TOKENS_DEFAULT, MESSAGE_CONTENT_BYTES, TEMPERATURE_DEFAULT } from '../../shared/spec-limits.ts'
 import type { ChatRequest } from '../../shared/wire/chat.ts'
+import type { RequestLimits } from '../config.ts'
 import { type GenerationOptions, type Message, textOf } from '../providers/conversation.ts'
 
 /** What was said. */
@@ -97,11 +98,20 @@ export function requireModel({ model, models, fallback_models: fallbacks }: Chat
   }
 }
 
+/** The operator's limit for a compatibility surface. @throws VALIDATION_ERROR */
+export function requireFewMessages(messages: readonly unknown[], { messages: limit }: Pick<RequestLimits, 'messages'>) {
+  if (limit === undefined || messages.length <= limit) return
+  throw invalidField(
+    'messages',
+    `A request may have at most ${limit} messages here, not ${messages.length}; the operator sets this limit.`,
+  )
+}
+
 /**
  * Spec, limits: 256 KB over all message contents, the system prompt included.
  * @throws VALIDATION_ERROR naming `field`
  */
-export function sized(field: string, conversation: Conversation): Conversation {
+function sized(field: string, conversation: Conversation): Conversation {
   let bytes = Buffer.byteLength(conversation.system)
   for (const { content } of conversation.messages) bytes += Buffer.byteLength(textOf(content))
   if (bytes > MESSAGE_CONTENT_BYTES) {

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../shared/errors.ts'
 import type { Clock } from '../../shared/time.ts'
 import { type FailoverAttempt, RECEIPTS_PATH } from '../../shared/wire/chat.ts'
+import type { RequestLimits } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { entitle } from '../evidence/entitlement.ts'
 import type { Guards } from '../guards/guards.ts'
@@ -51,6 +52,8 @@ export type ChatDeps = {
   failover: Failover
   /** One gate for each key. */
   keyGates: Gates
+  /** Of the compatibility surfaces. */
+  limits: RequestLimits
 }
 
 /**

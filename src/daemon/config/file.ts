@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
+  COMPAT_BODY_BYTES,
+  COMPAT_JSON_DEPTH,
   EMBEDDING_BATCH,
   EMBEDDING_DIMENSIONS,
   EVIDENCE_RETENTION_DAYS,
@@ -16,7 +18,7 @@ import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
-import { parseDatabaseUrl, parseDuration, parseListen, ValueFault } from './values.ts'
+import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
@@ -35,6 +37,14 @@ export type EvidenceSettings = {
   retention_days?: number | undefined
   checkpoint_file?: string | undefined
   checkpoint_url?: string | undefined
+}
+
+/** What the file says of `limits`. */
+export type LimitSettings = {
+  /** Bytes. */
+  body_size?: number | undefined
+  json_depth?: number | undefined
+  messages?: number | null | undefined
 }
 
 /** What a configuration file says; a key it leaves out is undefined. */
@@ -59,6 +69,7 @@ export type FileSettings = {
     | { per_key?: number | undefined; waiting_per_key?: number | undefined; per_provider?: number | undefined }
     | null
     | undefined
+  limits?: LimitSettings | null | undefined
   knowledge?:
     | {
         embedding?: EmbeddingSettings | null | undefined
@@ -166,6 +177,16 @@ function rootSchema(sources: ConfigSources, path: string) {
         { per_key: places.optional(), waiting_per_key: places.optional(), per_provider: places.optional() },
         'must hold per_key, waiting_per_key or per_provider, such as per_key: 100',
       ).nullish(),
+      limits: section(
+        {
+          body_size: text('a size, such as 32MB')
+            .transform(valueFrom((size) => parseSize(size, COMPAT_BODY_BYTES)))
+            .optional(),
+          json_depth: jsonDepth.optional(),
+          messages: messageCount.nullish(),
+        },
+        'must hold limits of requests, such as body_size: 32MB',
+      ).nullish(),
       knowledge: section(
         {
           embedding: section(
@@ -208,6 +229,15 @@ const retries = z
   .max(SAME_MODEL_RETRIES.max, { error: `must be at most ${SAME_MODEL_RETRIES.max}` })
 
 const places = z.int({ error: 'must be a whole number of requests, or 0' }).min(0, { error: 'must not be negative' })
+
+const jsonDepth = z
+  .int({ error: 'must be a whole number of levels' })
+  .min(COMPAT_JSON_DEPTH.min, { error: `must be at least ${COMPAT_JSON_DEPTH.min}` })
+  .max(COMPAT_JSON_DEPTH.max, { error: `must be at most ${COMPAT_JSON_DEPTH.max}` })
+
+const messageCount = z
+  .int({ error: 'must be a whole number of messages, or null for no limit' })
+  .min(1, { error: 'must be at least 1; null stands for no limit' })
 
 const modelId = z
   .string({ error: 'must be <provider>/<model>, such as openai/text-embedding-3-small' })

@@ -36,6 +36,23 @@ export function parseDuration(text: string): number {
   return ms
 }
 
+const UNIT_BYTES = { KB: 1_024, MB: 1_048_576, GB: 1_073_741_824 } as const
+
+/** `64KB`, `32MB` or `1GB` as bytes, within `bounds`. Throws ValueFault. */
+export function parseSize(text: string, bounds: { min: number; max: number }): number {
+  const match = /^(\d{1,9})(KB|MB|GB)$/.exec(text)
+  if (match === null) throw new ValueFault(`"${text}" is not a size; write a number and KB, MB or GB, such as 32MB`)
+  const bytes = Number(match[1]) * UNIT_BYTES[match[2] as keyof typeof UNIT_BYTES]
+  if (bytes < bounds.min) throw new ValueFault(`${text} is too small; use at least ${shownSize(bounds.min)}`)
+  if (bytes > bounds.max) throw new ValueFault(`${text} is too large; use at most ${shownSize(bounds.max)}`)
+  return bytes
+}
+
+function shownSize(bytes: number): string {
+  const unit = (['GB', 'MB'] as const).find((name) => bytes % UNIT_BYTES[name] === 0) ?? 'KB'
+  return `${Math.ceil(bytes / UNIT_BYTES[unit])}${unit}`
+}
+
 /** `true` or `false`. Throws ValueFault. */
 export function parseSwitch(text: string): boolean {
   if (text !== 'true' && text !== 'false') throw new ValueFault(`"${text}" is neither true nor false`)

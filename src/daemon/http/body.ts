@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { JSON_DEPTH, LINGER_MS, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import { JSON_DEPTH, JSON_VALUES, LINGER_MS, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 
 /** So much of a refused body is read at most. */
@@ -91,10 +91,13 @@ export function discardBody(request: IncomingMessage, clock: Clock): Promise<voi
 
 /**
  * Bytes → checked value.
- * @throws INVALID_JSON for bytes that are not JSON or nest too deep, VALIDATION_ERROR naming the first field at fault.
+ * @param maxDepth levels that arrays and objects may nest
+ * @throws INVALID_JSON for bytes that are not JSON, nest too deep or hold too many values, VALIDATION_ERROR naming the first
+ * field at fault.
  */
-export function parseBody(raw: Buffer, schema: z.ZodType): unknown {
+export function parseBody(raw: Buffer, schema: z.ZodType, maxDepth: number = JSON_DEPTH): unknown {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
+  checkShape(raw, maxDepth)
   let value: unknown
   try {
     value = JSON.parse(raw.toString())
@@ -102,10 +105,37 @@ export function parseBody(raw: Buffer, schema: z.ZodType): unknown {
     const reason = raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120)
     throw new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
   }
-  if (deeperThan(value, JSON_DEPTH)) {
-    throw new GatewayError('INVALID_JSON', `The body nests deeper than ${JSON_DEPTH} levels.`)
-  }
   return checkAgainst(schema, value)
+}
+
+const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c]
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
+
+/** Checks depth and number of values before parsing: a hostile body would take many times its size in memory. */
+function checkShape(raw: Buffer, maxDepth: number): void {
+  let depth = 0
+  let values = 0
+  for (let at = 0; at < raw.length; at++) {
+    const byte = raw[at]
+    if (byte === QUOTE) at = stringEnd(raw, at)
+    else if (byte === COMMA) values += 1
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      values += 1
+      depth += 1
+      if (depth > maxDepth) throw new GatewayError('INVALID_JSON', `The body nests deeper than ${maxDepth} levels.`)
+    } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1
+  }
+  if (values > JSON_VALUES) throw new GatewayError('INVALID_JSON', `The body holds more than ${JSON_VALUES} values.`)
+}
+
+/** Where the string that begins at `start` has its closing quote; the end of the body when it has none. */
+function stringEnd(raw: Buffer, start: number): number {
+  for (let end = raw.indexOf(QUOTE, start + 1); end >= 0; end = raw.indexOf(QUOTE, end + 1)) {
+    let escapes = 0
+    while (raw[end - 1 - escapes] === BACKSLASH) escapes += 1
+    if (escapes % 2 === 0) return end
+  }
+  return raw.length
 }
 
 /** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */
@@ -134,16 +164,6 @@ export function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`
   if (field === '') return new GatewayError('VALIDATION_ERROR', message)
   return invalidField(field, `${field}: ${message}`, issue.input)
-}
-
-/** JSON.parse itself is not recursive, but code that walks its result might be. */
-function deeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  for (const child of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof child === 'object' && child !== null && deeperThan(child, levels - 1)) return true
-  }
-  return false
 }
 
 /** @throws UNSUPPORTED_MEDIA_TYPE unless the Content-Type is JSON. */

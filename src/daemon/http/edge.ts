@@ -130,7 +130,7 @@ export class Edge {
       requireJson(request)
       exchange.continueBody()
       const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
-      exchange.body = parseBody(rawBody, route.body)
+      exchange.body = parseBody(rawBody, route.body, route.jsonDepth)
       // The hash, and not the bytes, which a stream would hold for minutes.
       if (route.hashesBody) exchange.bodySha256 = hash('sha256', rawBody, 'hex')
     }

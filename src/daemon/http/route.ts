@@ -90,6 +90,8 @@ export type Route = {
   responses: Record<number, ResponseDoc>
   /** Largest JSON body in bytes; `'unread'` leaves the body to the handler. */
   bodyLimit: number | 'unread'
+  /** Levels that its JSON may nest; JSON_DEPTH unless given. */
+  jsonDepth?: number
   /** The handler wants to know the hash of the body that was received. */
   hashesBody?: boolean
   handle(context: RequestContext): Promise<Reply | undefined>

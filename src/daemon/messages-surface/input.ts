@@ -1,7 +1,6 @@
-import { MAX_TOKENS_LIMIT } from '../../shared/spec-limits.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { MessagesRequest } from '../../shared/wire/messages.ts'
-import { askedOptions, type ChatInput, requireModel, sized } from '../chat/input.ts'
+import { askedOptions, type ChatInput, requireModel } from '../chat/input.ts'
 import type { Content, GenerationOptions, Message, Reasoning, ToolCall, ToolChoice } from '../providers/conversation.ts'
 import { toReasoning } from './reasoning.ts'
 
@@ -20,7 +19,7 @@ export function toChatInput(request: Asked): ChatInput {
   requireModel(request)
   const messages = request.messages.flatMap((turn) => (turn.role === 'user' ? toUserMessages(turn) : toAnswers(turn)))
   return {
-    conversation: sized('messages', { system: toSystem(request.system), messages }),
+    conversation: { system: toSystem(request.system), messages },
     chain: request,
     index: ZERO_KNOWLEDGE,
     useRag: false,
@@ -29,7 +28,7 @@ export function toChatInput(request: Asked): ChatInput {
     userId: request.user_id,
     conversationId: undefined,
     temperature: request.temperature,
-    maxTokens: Math.min(request.max_tokens, MAX_TOKENS_LIMIT),
+    maxTokens: request.max_tokens,
     stream: request.stream ?? false,
     options: toOptions(request),
   }

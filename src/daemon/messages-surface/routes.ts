@@ -1,4 +1,3 @@
-import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import {
   COUNT_TOKENS_PATH,
   CountTokensRequest,
@@ -9,6 +8,7 @@ import {
   MessagesRequest,
   MessagesResponse,
 } from '../../shared/wire/messages.ts'
+import { requireFewMessages } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type ResponseDoc, type Route, route } from '../http/route.ts'
 import { MESSAGES_SURFACE } from './answer.ts'
@@ -22,7 +22,7 @@ const FAILURES: Record<number, ResponseDoc> = {
   401: failure('Key missing, invalid, revoked or expired'),
   403: failure('Model, policy, way of billing or `user_id` not allowed'),
   409: failure('The answer of this Idempotency-Key was too large to be kept'),
-  413: failure('Body above 1 MiB'),
+  413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
   415: failure('Not application/json'),
   422: failure('Idempotency-Key reused with another body'),
   429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
@@ -33,6 +33,8 @@ const FAILURES: Record<number, ResponseDoc> = {
 
 /** What Anthropic's clients call, also under `/v1` alone. */
 export function messagesRoutes(deps: ChatDeps): Route[] {
+  const { limits } = deps
+  const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }
   return [
     route({
       method: 'POST',
@@ -42,10 +44,13 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       summary: 'Answer a chat request, in the words of Anthropic',
       tags: ['Anthropic-compatible'],
       body: MessagesRequest,
-      bodyLimit: CHAT_BODY_BYTES,
+      ...bodyLimits,
       hashesBody: true,
       responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
-      handle: (context) => runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps),
+      handle(context) {
+        requireFewMessages(context.body.messages, limits)
+        return runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps)
+      },
     }),
     route({
       method: 'POST',
@@ -55,10 +60,13 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       summary: 'Count the tokens of a chat request, without an answer and without a bill',
       tags: ['Anthropic-compatible'],
       body: CountTokensRequest,
-      bodyLimit: CHAT_BODY_BYTES,
+      ...bodyLimits,
       hashesBody: true,
       responses: { 200: { description: 'How many its model would read', schema: CountTokensResponse }, ...FAILURES },
-      handle: (context) => runCount(context.body, context, deps),
+      handle(context) {
+        requireFewMessages(context.body.messages, limits)
+        return runCount(context.body, context, deps)
+      },
     }),
   ]
 }

@@ -1,7 +1,7 @@
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import { type EmbeddingsRequest, type EmbeddingsResponse, OPENAI_EMBEDDINGS_PATH } from '../../shared/wire/openai.ts'
 import type { Answer, Envelope } from '../chat/answer.ts'
-import { type ChatInput, requireModel, sized } from '../chat/input.ts'
+import { type ChatInput, requireModel } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { wordlessAnswer } from '../chat/wordless-answer.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
@@ -39,7 +39,7 @@ function toChatInput(request: EmbeddingsRequest): ChatInput {
   requireModel(request)
   const messages = request.input.map((text) => ({ role: 'user' as const, content: text }))
   return {
-    conversation: sized('input', { system: '', messages }),
+    conversation: { system: '', messages },
     // A chain, so that the key's fallbacks are left out: vectors of another model could not be compared.
     chain: { models: [{ model: request.model as string }] },
     index: ZERO_KNOWLEDGE,

@@ -2,7 +2,7 @@ import { invalidField } from '../../shared/errors.ts'
 import { MAX_TOKENS_DEFAULT } from '../../shared/spec-limits.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { OpenAiChatRequest } from '../../shared/wire/openai.ts'
-import { askedOptions, type ChatInput, requireModel, sized } from '../chat/input.ts'
+import { askedOptions, type ChatInput, requireModel } from '../chat/input.ts'
 import type {
   Content,
   ContentPart,
@@ -23,7 +23,7 @@ type SaidBy<Role extends Said['role']> = Extract<Said, { role: Role }>
 export function toChatInput(request: OpenAiChatRequest): ChatInput {
   requireModel(request)
   return {
-    conversation: sized('messages', toConversation(request)),
+    conversation: toConversation(request),
     chain: request,
     index: ZERO_KNOWLEDGE,
     useRag: false,

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
-import { CHAT_BODY_BYTES } from '../../shared/spec-limits.ts'
 import { FlatError } from '../../shared/wire/common.ts'
 import {
   EmbeddingsRequest,
@@ -16,6 +15,7 @@ import {
   OpenAiModel,
   OpenAiModels,
 } from '../../shared/wire/openai.ts'
+import { requireFewMessages } from '../chat/input.ts'
 import { type ChatDeps, runChat } from '../chat/pipeline.ts'
 import { type ResponseDoc, type Route, reply, route } from '../http/route.ts'
 import { offeredModels, offersModel } from '../policies/offered-models.ts'
@@ -34,7 +34,7 @@ const FAILURES: Record<number, ResponseDoc> = {
   401: refusal('Key missing, invalid, revoked or expired'),
   403: refusal('Model, policy, way of billing or `user_id` not allowed'),
   409: failure('The answer of this Idempotency-Key was too large to be kept'),
-  413: failure('Body above 1 MiB'),
+  413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
   415: failure('Not application/json'),
   422: failure('Idempotency-Key reused with another body'),
   429: {
@@ -63,6 +63,8 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
     created: startedSeconds,
     owned_by: id.slice(0, id.indexOf('/')),
   })
+  const { limits } = deps
+  const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }
   return [
     route({
       method: 'POST',
@@ -72,10 +74,11 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       summary: 'Answer a chat request, in the words of OpenAI',
       tags: ['OpenAI-compatible'],
       body: OpenAiChatRequest,
-      bodyLimit: CHAT_BODY_BYTES,
+      ...bodyLimits,
       hashesBody: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
+        requireFewMessages(context.body.messages, limits)
         const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
         return runChat(toChatInput(context.body), surface, context, deps)
       },
@@ -88,7 +91,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       summary: 'Turn texts into vectors',
       tags: ['OpenAI-compatible'],
       body: EmbeddingsRequest,
-      bodyLimit: CHAT_BODY_BYTES,
+      ...bodyLimits,
       hashesBody: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
       handle: (context) => runEmbeddings(context.body, context, deps),

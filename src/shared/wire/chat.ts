@@ -174,7 +174,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** What is said in the same words on every surface where a model is spoken to. */
+/** Fields that every chat surface shares, with the same meaning and bounds. */
 export const SHARED_CHAT_FIELDS = ChatRequest.pick({
   model: true,
   models: true,
@@ -184,7 +184,6 @@ export const SHARED_CHAT_FIELDS = ChatRequest.pick({
   prompt_shield: true,
   user_id: true,
   temperature: true,
-  max_tokens: true,
   stream: true,
 }).shape
 

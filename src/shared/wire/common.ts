@@ -68,6 +68,10 @@ export const flag = (name: string) => z.boolean({ error: `${name} must be true o
 export const oneOf = <const T extends readonly [string, ...string[]]>(name: string, values: T) =>
   z.enum(values, { error: `${name} must be one of ${values.join(', ')}` })
 
+/** How many tokens an answer may have. */
+export const tokenLimit = (name: string) =>
+  z.int({ error: `${name} must be a whole number` }).min(1, { error: `${name} must be at least 1` })
+
 /** A number in a query string; out of range it is clamped (named-endpoints §1.3). */
 const pageNumber = (name: string, max: number) =>
   z.coerce

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { MESSAGES_PER_REQUEST } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
-import { flag, oneOf, optional } from './common.ts'
+import { flag, oneOf, optional, tokenLimit } from './common.ts'
 
 export const MESSAGES_PATH = '/api/external/v1/messages'
 export const COUNT_TOKENS_PATH = `${MESSAGES_PATH}/count_tokens`
@@ -90,16 +89,13 @@ export const MessagesRequest = z
   .object(
     {
       ...SHARED_CHAT_FIELDS,
-      max_tokens: z
-        .int({ error: 'max_tokens must be a whole number' })
-        .min(1, { error: 'max_tokens must be at least 1' }),
+      max_tokens: tokenLimit('max_tokens'),
       system: optional(
         z.union([z.string(), z.array(TextBlock)], { error: 'system must be a string or an array of text blocks' }),
       ),
       messages: z
         .array(Message, { error: 'messages must be an array' })
-        .min(1, { error: 'messages must not be empty' })
-        .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` }),
+        .min(1, { error: 'messages must not be empty' }),
       tools: optional(z.array(Tool, { error: 'tools must be an array' })),
       tool_choice: optional(ToolChoice),
       stop_sequences: optional(z.array(z.string(), { error: 'stop_sequences must be an array of strings' })),

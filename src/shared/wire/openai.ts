@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { EMBEDDING_INPUTS, MESSAGES_PER_REQUEST } from '../spec-limits.ts'
+import { EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
-import { flag, oneOf, optional } from './common.ts'
+import { flag, oneOf, optional, tokenLimit } from './common.ts'
 
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
@@ -124,9 +124,9 @@ export const OpenAiChatRequest = z
       ...SHARED_CHAT_FIELDS,
       messages: z
         .array(Message, { error: 'messages must be an array' })
-        .min(1, { error: 'messages must not be empty' })
-        .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` }),
-      max_completion_tokens: SHARED_CHAT_FIELDS.max_tokens,
+        .min(1, { error: 'messages must not be empty' }),
+      max_tokens: optional(tokenLimit('max_tokens')),
+      max_completion_tokens: optional(tokenLimit('max_completion_tokens')),
       stream_options: optional(
         z.object(
           { include_usage: optional(flag('stream_options.include_usage')) },

@@ -1,7 +1,8 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readBody } from '../../../src/daemon/http/body.ts'
-import { REQUEST_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
+import { z } from 'zod'
+import { parseBody, readBody } from '../../../src/daemon/http/body.ts'
+import { JSON_VALUES, REQUEST_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 
 test('a body that stalls is given up after the request time, and no timer is left', async () => {
@@ -12,4 +13,13 @@ test('a body that stalls is given up after the request time, and no timer is lef
   clock.advance(REQUEST_TIMEOUT_MS)
   await expect(body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
   expect(clock.pending).toBe(0)
+})
+
+test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
+  const parse = (text: string) => parseBody(Buffer.from(text), z.unknown(), 3)
+  expect(parse('[[[1]],"[[[[",{"a":"\\"[[[[","b\\\\":[]}]')).toEqual([[[1]], '[[[[', { a: '"[[[[', 'b\\': [] }])
+  expect(() => parse('[[[[1]]]]')).toThrow('deeper than 3 levels')
+  expect(() => parse('[[[['.repeat(1_000_000))).toThrow('deeper than 3 levels')
+  expect(() => parse('{"a":[{"b":"\\"')).toThrow('must be a JSON object')
+  expect(() => parse(`[${'{},'.repeat(500_001)}{}]`)).toThrow(`more than ${JSON_VALUES} values`)
 })

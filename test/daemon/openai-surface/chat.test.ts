@@ -199,7 +199,7 @@ test('vendor extensions are kept back, unknown fields dropped, and a chain repor
   expect(upstream.requests.at(-1)?.body).toEqual({
     model: 'two',
     messages: hello.messages,
-    max_tokens: 4000,
+    max_tokens: 9_999,
     stream: false,
   })
 })
@@ -280,8 +280,6 @@ describe('errors', () => {
     [{ ...hello, messages: [] }, 'messages'],
     [{ ...hello, messages: [{ role: 'system', content: 'alone' }] }, 'beside the instructions'],
     [{ ...hello, messages: [{ role: 'function', content: 'x' }] }, 'role'],
-    [{ ...hello, messages: Array(101).fill(hello.messages[0]) }, 'at most 100'],
-    [{ ...hello, messages: [{ role: 'user', content: 'x'.repeat(262_145) }] }, '262144'],
     [
       {
         ...hello,

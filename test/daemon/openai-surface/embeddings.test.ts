@@ -76,7 +76,6 @@ test.each([
   [{ input: '' }, 'input'],
   [{ input: [1, 2, 3] }, 'texts'],
   [{ input: Array(2049).fill('x') }, '2048'],
-  [{ input: 'x'.repeat(262_145) }, '262144'],
   [{ input: 'x', encoding_format: 'int8' }, 'encoding_format'],
 ])('what cannot be embedded is a 400: %#', async (body, message) => {
   const answer = await post(body)
