@@ -1,10 +1,22 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
-// It needs Node.js 20.19 or later and nothing else, asks nobody, and says what it found in one line for each check. It ends
-// with 0 when all of it holds, else with 1. The format is in docs/evidence.md. DIR is where this file lies unless it is named.
+// It needs Node.js 20.19 or later and nothing else, asks nobody, and says what it found in one line for each check. The format
+// is in docs/evidence.md. DIR is where this file lies unless it is named. Exit codes: 0 the export holds, 1 it does not hold,
+// 2 it was not checked, because an argument or the file of --keys cannot be used.
 import { createHash, createPublicKey, hash, verify } from 'node:crypto'
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
+
+  DIR          the export; default: the directory of this file
+  --keys FILE  trust the keys of this file, a copy of the gateway's /.well-known/aigw-keys.json;
+               default: the keys of the export, which anyone could have made
+  --help       show this text
+
+Exit codes: 0 the export holds, 1 it does not hold, 2 an argument or the key file cannot be used.
+`
 
 const COVERED = [
   'README.txt',
@@ -23,6 +35,9 @@ const MAX_SIGNATURES = 100
 
 /** What does not hold. Anything else that is thrown is a file that cannot be read. */
 class Violation extends Error {}
+
+/** An argument that cannot be used. */
+class UsageError extends Error {}
 
 const demand = (holds, problem) => {
   if (!holds) throw new Violation(problem)
@@ -381,15 +396,58 @@ function checkRoot({ chains, merkleRootOfExport }) {
   return merkleRootOfExport
 }
 
-async function main(args) {
-  const named = args.indexOf('--keys')
-  const [, keyFile] = named < 0 ? [] : args.splice(named, 2)
-  const folder = args[0] ?? dirname(fileURLToPath(import.meta.url))
+/**
+ * Strict: with a misspelt --keys that were ignored, a forged export would be checked against its own keys.
+ * @throws UsageError
+ */
+function readArguments(args) {
+  let parsed
+  try {
+    const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } }
+    parsed = parseArgs({ args, options, allowPositionals: true })
+  } catch (error) {
+    throw new UsageError(error.message)
+  }
+  const { values, positionals } = parsed
+  const { keys: keyFiles = [], help = false } = values
+  if (keyFiles.length > 1) throw new UsageError('--keys was given more than once; name one file.')
+  if (keyFiles[0] === '') throw new UsageError('--keys was given without a file; name one.')
+  if (positionals.length > 1)
+    throw new UsageError(`One directory is checked at a time, not ${positionals.join(' and ')}.`)
+  if (positionals[0] === '') throw new UsageError('The name of the directory is empty; name one, or leave it out.')
+  return { folder: positionals[0] ?? dirname(fileURLToPath(import.meta.url)), keyFile: keyFiles[0], help }
+}
+
+/** The keys of the file that was named. @throws UsageError for a file that cannot be read or is no key set */
+function readTrustedKeys(keyFile) {
+  try {
+    return readKeys(keyFile)
+  } catch (error) {
+    throw new UsageError(
+      `--keys ${keyFile} cannot be used: ${error.message}. Name a copy of the gateway's /.well-known/aigw-keys.json.`,
+    )
+  }
+}
+
+function main(args) {
+  try {
+    const { folder, keyFile, help } = readArguments(args)
+    if (!help) return checkExport(folder, keyFile, keyFile === undefined ? undefined : readTrustedKeys(keyFile))
+    process.stdout.write(USAGE)
+    return 0
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    process.stderr.write(`verify.mjs: ${harmless(error.message)}\n\n${USAGE}`)
+    return 2
+  }
+}
+
+async function checkExport(folder, keyFile, trusted) {
   const say = (line) => process.stdout.write(`${harmless(line)}\n`)
   const report = (what, found) => say(`ok    ${what}: ${found}`)
   let at = 'keys'
   try {
-    const keys = readKeys(keyFile ?? join(folder, 'keys.json'))
+    const keys = trusted ?? readKeys(join(folder, 'keys.json'))
     report(at, keyFile === undefined ? 'of the export itself; --keys FILE trusts those of a file' : `of ${keyFile}`)
     at = 'manifest'
     const { manifest, kid, says } = checkManifest(folder, keys)

@@ -1,9 +1,12 @@
-"""Checks evidence of an aigw gateway (docs/evidence.md) with Python 3.8 or later and nothing else; ends with 1 unless it holds.
+"""Checks evidence of an aigw gateway (docs/evidence.md) with Python 3.8 or later and nothing else.
 
   python3 verify_receipt.py receipt RECEIPT.json KEYS.json            keys: what /.well-known/aigw-keys.json answers
   python3 verify_receipt.py proof PROOF.json CHECKPOINT.txt KEYS.json   proof: what /transparency/proofs/inclusion does
+
+Exit codes: 0 it holds, 1 it does not hold, 2 an argument or the key file cannot be used.
 """
 
+import argparse
 import base64
 import hashlib
 import json
@@ -35,6 +38,9 @@ def unbase64(text, altchars=None):
 def members(pairs):
     check(len(dict(pairs)) == len(pairs), "a member stands twice")
     return dict(pairs)
+
+def parse(text):
+    return json.loads(text, parse_int=float, object_pairs_hook=members)
 
 # Ed25519 (RFC 8032, 5.1). Points are (x, y); there is no secret here that the time taken could tell.
 def decompress(data):
@@ -129,20 +135,39 @@ def check_proof(proof, notes, keys):
                     return "entry %d is in %s, signed by %s" % (proof["index"], text.split("\n")[0], name)
     raise ValueError("no checkpoint has the size and root of the proof, and the signature of a key that is trusted")
 
-def main(kind, *files):
-    texts = [open(name, encoding="utf-8", newline="").read() for name in files]
+def read(name):
+    with open(name, encoding="utf-8", newline="") as file:
+        return file.read()
+
+def read_keys(name):
     keys = {}
-    for key in json.loads(texts.pop(), object_pairs_hook=members)["keys"]:
+    for key in json.loads(read(name), object_pairs_hook=members)["keys"]:
         jwk = '{"crv":"Ed25519","kty":"OKP","x":"%s"}' % key["x"]
         kid = base64.urlsafe_b64encode(sha256(jwk.encode())).rstrip(b"=").decode()
         check((key["kty"], key["crv"], key["kid"]) == ("OKP", "Ed25519", kid), "a key is not Ed25519, or has another kid")
         keys[kid] = (key["name"], unbase64(key["x"] + "=", b"-_"))
-    value = json.loads(texts[0], parse_int=float, object_pairs_hook=members)
-    return check_receipt(value, keys) if kind == "receipt" else check_proof(value, texts[1], keys)
+    check(keys, "it has no keys")
+    return keys
+
+def main(arguments):
+    layout = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    parser = argparse.ArgumentParser(description=__doc__, **layout)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    for kind, files in (("receipt", ("RECEIPT.json",)), ("proof", ("PROOF.json", "CHECKPOINT.txt"))):
+        command = kinds.add_parser(kind, **layout)
+        for name in (*files, "KEYS.json"):
+            command.add_argument(name)
+    given = vars(parser.parse_args(arguments))
+    try:
+        keys = read_keys(given["KEYS.json"])
+    except REFUSALS as error:
+        parser.error("%s holds no keys that can be used: %s" % (given["KEYS.json"], error))
+    if given["kind"] == "receipt":
+        return check_receipt(parse(read(given["RECEIPT.json"])), keys)
+    return check_proof(parse(read(given["PROOF.json"])), read(given["CHECKPOINT.txt"]), keys)
 
 if __name__ == "__main__":
     try:
-        check(len(sys.argv) > 3, "it needs more to check\n\n" + __doc__)
-        print("ok: " + main(*sys.argv[1:]))
+        print("ok: " + main(sys.argv[1:]))
     except REFUSALS as error:
         sys.exit("FAIL: %s" % error)

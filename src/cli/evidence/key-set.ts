@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from 'commander'
 import { KeySetError, type PublishedKey, parseKeySet } from '../../shared/evidence/keys.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT, usageError } from '../errors.ts'
@@ -6,7 +7,13 @@ import { readText } from '../text-input.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 
 export const KEYS_PATH = '/.well-known/aigw-keys.json'
-export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`] as const
+export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`, onlyFile] as const
+
+/** Of two files, one would be ignored, and the check would be worth less than its user believes. */
+function onlyFile(file: string, earlier: string | undefined): string {
+  if (earlier !== undefined) throw new InvalidArgumentError('It was given more than once; name one file.')
+  return file
+}
 
 /** Public keys, and whose word it is that they are the right ones. */
 export type TrustedKeys = {

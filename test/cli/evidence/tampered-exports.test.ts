@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../../src/shared/evidence/entry.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
 import {
@@ -17,6 +17,7 @@ import { sameBase64, testCommit, testNote, testSigner } from '../../shared/evide
 import { checkpointOf, nextRow, storedChain } from '../../shared/evidence/stored-chain.ts'
 import { runCli } from '../run-cli.ts'
 
+const EXAMPLES = join(import.meta.dirname, '../../fixtures/evidence')
 const signer = testSigner('aigw-test')
 const changes = storedChain(5, 3, signer, 'changes')
 const requests = storedChain(20, 7, signer)
@@ -176,6 +177,50 @@ test('an export holds with every character that JSON has as it is', async () => 
   const dir = join(folder, 'characters')
   await writeExport(dir, exportParts([{ rows: [row], commits }], signer), signer)
   expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
+})
+
+describe('one that somebody else has made and signed', () => {
+  const forger = testSigner('aigw-test')
+  const dir = () => join(folder, 'forged')
+  beforeAll(() => writeExport(dir(), exportParts([storedChain(5, 3, forger, 'changes')], forger), forger))
+  const verify = (...args: string[]) => runCli(['audit', 'verify', ...args], { env: { NO_COLOR: '1' } })
+  const verifyReceipt = (...args: string[]) => runCli(['receipts', 'verify', ...args], { env: { NO_COLOR: '1' } })
+
+  test('holds by its own keys, and by no others, however they are named', async () => {
+    expect((await verify(dir())).exitCode).toBe(0)
+    for (const args of [
+      [dir(), '--keys', keyFile],
+      [dir(), `--keys=${keyFile}`],
+      ['--keys', keyFile, dir()],
+    ]) {
+      expect([args, (await verify(...args)).exitCode]).toEqual([args, 10])
+    }
+  })
+
+  const UNUSABLE: [string, () => string[]][] = [
+    ['--keys without a file', () => ['--keys']],
+    ['--keys= without a name', () => ['--keys=']],
+    ['--keys with an empty name', () => ['--keys', '']],
+    ['--keys twice', () => ['--keys', keyFile, '--keys', join(dir(), 'keys.json')]],
+    ['--key', () => ['--key', keyFile]],
+    ['-k', () => ['-k', keyFile]],
+    ['a second directory', () => [keyFile]],
+    ['a key file that is not there', () => ['--keys', `${keyFile}.gone`]],
+    ['a folder in place of a key file', () => ['--keys', folder]],
+    ['keys that are a manifest', () => ['--keys', join(dir(), 'manifest.json')]],
+  ]
+
+  test.each(UNUSABLE)('is not checked with %s: exit 2', async (_what, args) => {
+    const { exitCode, stdout } = await verify(dir(), ...args())
+    expect([exitCode, stdout]).toEqual([2, ''])
+  })
+
+  test.each(UNUSABLE)('with %s, a receipt is not checked either: exit 2', async (_what, args) => {
+    const receipt = join(EXAMPLES, 'receipt.json')
+    expect((await verifyReceipt(receipt, '--keys', join(EXAMPLES, 'keys.json'))).exitCode).toBe(0)
+    const { exitCode, stdout } = await verifyReceipt(receipt, ...args())
+    expect([exitCode, stdout]).toEqual([2, ''])
+  })
 })
 
 test.each(TAMPERED)('one with %s is refused by both verifiers', async (what, changed, after) => {

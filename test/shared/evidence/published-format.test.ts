@@ -58,16 +58,19 @@ sys.path.insert(0, sys.argv[1])
 import verify_receipt
 for line in sys.stdin:
     try:
-        verify_receipt.main(*json.loads(line))
+        verify_receipt.main(json.loads(line))
         print("ok")
     except verify_receipt.REFUSALS as error:
         print("FAIL")
+    except SystemExit as usage:
+        print("EXIT %d" % usage.code)
 `
 
-/** What it says of each of these, "ok" or "FAIL", in one process. */
+/** What it says of each of these in one process: "ok", "FAIL", or "EXIT 2" for what it does not check. */
 const pythonOf = (calls: readonly string[][]): string[] => {
   const input = calls.map((call) => `${JSON.stringify(call)}\n`).join('')
-  return execFileSync('python3', ['-B', '-c', DRIVER, VERIFIERS], { input, encoding: 'utf8' }).trim().split('\n')
+  const answers = execFileSync('python3', ['-B', '-c', DRIVER, VERIFIERS], { input, encoding: 'utf8', stdio: 'pipe' })
+  return answers.trim().split('\n')
 }
 
 describe('the published format', () => {
@@ -97,22 +100,46 @@ describe('the published format', () => {
 describe('the verifier in another language', () => {
   const KEYS = join(FIXTURES, 'keys.json')
 
-  test('says how it is called when it is given nothing', async () => {
-    expect(await python()).toEqual({ code: 1, says: expect.stringContaining('verify_receipt.py receipt RECEIPT.json') })
+  const RECEIPT = join(FIXTURES, 'receipt.json')
+  const CHECKPOINT = join(FIXTURES, 'checkpoint.txt')
+  const PROOF = join(FIXTURES, 'proof.json')
+
+  test.each([
+    ['nothing', []],
+    ['no kind', [RECEIPT, KEYS]],
+    ['another kind', ['receipts', RECEIPT, KEYS]],
+    ['a receipt without keys', ['receipt', RECEIPT]],
+    ['a proof without keys', ['proof', PROOF, CHECKPOINT]],
+    ['a file too many', ['receipt', RECEIPT, KEYS, KEYS]],
+    ['an unknown option', ['receipt', RECEIPT, KEYS, '--keys', KEYS]],
+    ['a key file that is not there', ['receipt', RECEIPT, `${KEYS}.gone`]],
+    ['a folder of keys', ['receipt', RECEIPT, FIXTURES]],
+    ['keys that are a receipt', ['receipt', RECEIPT, RECEIPT]],
+  ])('%s is not checked: exit 2, and how it is called', async (_what, args) => {
+    const { code, says } = await python(...args)
+    expect([code, says]).toEqual([2, expect.stringMatching(/^usage: verify_receipt\.py/)])
+    expect(says).toContain('error: ')
   })
 
-  test('is shorter than 150 lines, and imports nothing but its standard library', async () => {
+  test.each(['', '{"keys":[]}'])('a key file with %j is not checked either', async (text) => {
+    const { code, says } = await python('receipt', RECEIPT, await fileOf(text))
+    expect([code, says]).toEqual([2, expect.stringContaining('holds no keys that can be used')])
+  })
+
+  test('says how it is called when it is asked', async () => {
+    const { code, says } = await python('--help')
+    expect([code, says]).toEqual([0, expect.stringContaining('verify_receipt.py receipt RECEIPT.json')])
+  })
+
+  test('is shorter than 180 lines, and imports nothing but its standard library', async () => {
     const source = await readFile(join(VERIFIERS, 'verify_receipt.py'), 'utf8')
-    expect(source.split('\n').length).toBeLessThan(150)
+    expect(source.split('\n').length).toBeLessThan(180)
     const imports = [...source.matchAll(/^(?:import|from) (\w+)/gm)].map(([, name]) => name)
-    expect(imports).toEqual(['base64', 'hashlib', 'json', 're', 'sys', 'decimal'])
+    expect(imports).toEqual(['argparse', 'base64', 'hashlib', 'json', 're', 'sys', 'decimal'])
   })
 
   test('accepts the receipt and the inclusion proof', async () => {
-    const [of, to] = await Promise.all([
-      python('receipt', join(FIXTURES, 'receipt.json'), KEYS),
-      python('proof', join(FIXTURES, 'proof.json'), join(FIXTURES, 'checkpoint.txt'), KEYS),
-    ])
+    const [of, to] = await Promise.all([python('receipt', RECEIPT, KEYS), python('proof', PROOF, CHECKPOINT, KEYS)])
     expect(of).toEqual({ code: 0, says: expect.stringContaining('signed by aigw-example') })
     expect(to).toEqual({ code: 0, says: expect.stringContaining('entry 1 is in aigw-example/logs/') })
   })
@@ -154,7 +181,7 @@ describe('the verifier in another language', () => {
       ['receipt', join(FIXTURES, 'receipt.json'), keys],
       ['proof', proof, join(FIXTURES, 'checkpoint.txt'), KEYS],
     ]
-    expect(pythonOf(calls)).toEqual(['FAIL', 'FAIL', 'FAIL'])
+    expect(pythonOf(calls)).toEqual(['FAIL', 'EXIT 2', 'FAIL'])
   })
 
   test('accepts every entry of a commit, however many it has', async () => {
@@ -172,7 +199,7 @@ describe('the verifier in another language', () => {
       ['receipt', join(FIXTURES, 'receipt.json'), keys],
       ['proof', join(FIXTURES, 'proof.json'), join(FIXTURES, 'checkpoint.txt'), keys],
     ])
-    expect(pythonOf(calls)).toEqual(['FAIL', 'FAIL', 'FAIL', 'FAIL'])
+    expect(pythonOf(calls)).toEqual(['FAIL', 'FAIL', 'EXIT 2', 'EXIT 2'])
     expect(await python(...(calls[0] ?? []))).toEqual({
       code: 1,
       says: expect.stringMatching(/^FAIL: it is not signed/),

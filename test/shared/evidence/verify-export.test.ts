@@ -32,8 +32,10 @@ async function exportWith(changed: Partial<ExportParts>, by = signer): Promise<s
 }
 
 const run = (args: string[], script = join(VERIFIERS, 'verify.mjs')) =>
-  new Promise<{ code: number; out: string }>((resolve) => {
-    execFile(process.execPath, [script, ...args], (error, out) => resolve({ code: Number(error?.code ?? 0), out }))
+  new Promise<{ code: number; out: string; err: string }>((resolve) => {
+    execFile(process.execPath, [script, ...args], (error, out, err) =>
+      resolve({ code: Number(error?.code ?? 0), out, err }),
+    )
   })
 
 const expectBroken = async (dir: string, says: string, args: string[] = []): Promise<void> => {
@@ -82,6 +84,69 @@ test('keys from elsewhere decide, not those of the export', async () => {
   const forged = await exportWith({}, other)
   await expectBroken(forged, 'not trusted', ['--keys', mine!])
   await expectBroken(join(folder, 'good'), 'not trusted', ['--keys', foreign!])
+})
+
+describe('an export that somebody else has made and signed', () => {
+  let forged: string
+  let trusted: string
+  beforeAll(async () => {
+    trusted = join(folder, 'trusted.json')
+    await writeFile(trusted, JSON.stringify(toKeySet([signer.published])))
+    forged = await exportWith(exportParts([storedChain(12, 3, other, 'changes')], other), other)
+    expect((await run([forged])).code).toBe(0)
+  })
+
+  test.each([
+    ['--keys FILE', (file: string) => [forged, '--keys', file]],
+    ['--keys=FILE', (file: string) => [forged, `--keys=${file}`]],
+    ['--keys in front', (file: string) => ['--keys', file, forged]],
+    ['--keys=FILE in front', (file: string) => [`--keys=${file}`, '--', forged]],
+  ])('does not hold with %s', async (_what, args) => {
+    const { code, out } = await run(args(trusted))
+    expect(out).toContain('a key that is not trusted')
+    expect(out).toMatch(/The export does NOT hold\.\n$/)
+    expect(code).toBe(1)
+  })
+
+  test.each<[string, (file: string) => string[]]>([
+    ['--keys without a file', () => [forged, '--keys']],
+    ['--keys with an empty name', () => [forged, '--keys', '']],
+    ['--keys= without a name', () => [forged, '--keys=']],
+    ['--keys before another option', () => [forged, '--keys', '--help']],
+    ['--keys twice', (file) => [forged, '--keys', file, `--keys=${join(forged, 'keys.json')}`]],
+    ['--key', (file) => [forged, '--key', file]],
+    ['--key=', (file) => [forged, `--key=${file}`]],
+    ['--Keys', (file) => [forged, '--Keys', file]],
+    ['--no-keys', () => [forged, '--no-keys']],
+    ['-k', (file) => [forged, '-k', file]],
+    ['-keys', (file) => [forged, '-keys', file]],
+    ['a second directory', (file) => [forged, file]],
+    ['an empty directory name', () => ['']],
+    ['an option that does not exist', () => [forged, '--trust']],
+    ['--help with a value', () => ['--help=no', forged]],
+    ['a key file that is not there', (file) => [forged, '--keys', `${file}.gone`]],
+    ['a folder in place of a key file', () => [forged, '--keys', forged]],
+  ])('is not checked with %s', async (_what, args) => {
+    const { code, out, err } = await run(args(trusted))
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toMatch(/^verify\.mjs: .+\n\nUsage: node verify\.mjs \[DIR\] \[--keys FILE\]\n/)
+  })
+
+  test.each(['', 'keys', '{}', '{"keys":[]}', '{"keys":[{}]}'])('is not checked with %j for keys', async (text) => {
+    const file = join(folder, `unusable-${text.length}.json`)
+    await writeFile(file, text)
+    const { code, out, err } = await run([forged, `--keys=${file}`])
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain(`verify.mjs: --keys ${file} cannot be used: `)
+    expect(err).toContain('/.well-known/aigw-keys.json')
+  })
+})
+
+test('--help shows how it is called, and checks nothing', async () => {
+  for (const flag of ['--help', '-h']) {
+    const { code, out, err } = await run([flag])
+    expect([code, out, err]).toEqual([0, expect.stringMatching(/^Usage: node verify\.mjs/), ''])
+  }
 })
 
 test('what an export says does nothing to the screen that it is shown on', async () => {
