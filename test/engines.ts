@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { describe, inject } from 'vitest'
-import { type DatabaseOptions, type Db, migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
+import { type DatabaseOptions, type Db, openDatabase } from '../src/daemon/db/database.ts'
 import { sayStore } from './kept-texts.ts'
 
-/** A place for one store that nobody has opened. On SQLite it is empty, on PostgreSQL migrated or empty as asked. */
+/** A place for one store that nobody has opened, migrated or empty as asked. */
 export type TestPlace = {
   options: DatabaseOptions
   /** What the daemon takes as `AIGW_DATABASE_URL`; undefined for SQLite. */
@@ -33,10 +33,7 @@ export const sqliteEngine: TestEngine = {
   async place({ migrated = true } = {}) {
     const dataDir = await newDirectory()
     const options: DatabaseOptions = { kind: 'sqlite', dataDir }
-    if (migrated) {
-      const db = await openDatabase(options)
-      await migrateDatabase(db).finally(() => db.destroy())
-    }
+    if (migrated) await copyFile(inject('sqliteTemplate'), join(dataDir, 'aigw.db'))
     return {
       options,
       databaseUrl: undefined,

@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
+import { type DatabaseOptions, migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
 import { buildProject } from './built-project.ts'
 
 declare module 'vitest' {
@@ -13,6 +16,8 @@ declare module 'vitest' {
     postgresServer: string
     /** A migrated database on it that nobody is connected to. */
     postgresTemplate: string
+    /** A migrated SQLite file that nobody has open. */
+    sqliteTemplate: string
     /** A directory with bin/, dist/, deploy/, package.json and node_modules, built for this test run. */
     builtProject: string
   }
@@ -20,20 +25,37 @@ declare module 'vitest' {
 
 const TEMPLATE = 'aigw_template'
 
-/** What a whole test run shares: the built project and one real PostgreSQL. */
+/** Memory as a file system, where an fsync costs nothing, and how much of it must be free: containers often have 64 MB. */
+const MEMORY_DIRECTORY = '/dev/shm'
+const MEMORY_BYTES = 2_147_483_648
+
+/** Resources of a whole test run: the temporary directory, the built project, a SQLite file and one real PostgreSQL. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const built = await buildProject()
-  project.provide('builtProject', built.directory)
+  const undo: (() => Promise<void>)[] = []
+  const tearDown = async () => {
+    for (const step of undo.reverse()) await step()
+  }
   try {
-    const stopPostgres = await startPostgres(project)
-    return async () => {
-      await stopPostgres()
-      await built.remove()
-    }
+    // Every worker inherits it.
+    process.env.TMPDIR = await temporaryDirectory()
+    const built = await buildProject()
+    undo.push(built.remove)
+    project.provide('builtProject', built.directory)
+    const sqlite = await mkdtemp(join(tmpdir(), 'aigw-template-'))
+    undo.push(() => rm(sqlite, { recursive: true }))
+    await migrate({ kind: 'sqlite', dataDir: sqlite })
+    project.provide('sqliteTemplate', join(sqlite, 'aigw.db'))
+    undo.push(await startPostgres(project))
   } catch (error) {
-    await built.remove()
+    await tearDown()
     throw error
   }
+  return tearDown
+}
+
+async function temporaryDirectory(): Promise<string> {
+  const memory = await statfs(MEMORY_DIRECTORY).catch(() => undefined)
+  return memory && memory.bavail * memory.bsize >= MEMORY_BYTES ? MEMORY_DIRECTORY : tmpdir()
 }
 
 /** One server on a free loopback port and in a temporary directory. */
@@ -68,6 +90,10 @@ async function makeTemplate(server: string): Promise<void> {
   const client = new pg.Client({ connectionString: `${server}/postgres` })
   await client.connect()
   await client.query(`create database ${TEMPLATE}`).finally(() => client.end())
-  const db = await openDatabase({ kind: 'postgres', url: `${server}/${TEMPLATE}` })
+  await migrate({ kind: 'postgres', url: `${server}/${TEMPLATE}` })
+}
+
+async function migrate(options: DatabaseOptions): Promise<void> {
+  const db = await openDatabase(options)
   await migrateDatabase(db).finally(() => db.destroy())
 }
