@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { chatJson } from '../upstream.ts'
 import type { Play, RawExchange } from './raw-upstream.ts'
 
@@ -72,7 +71,7 @@ export function drip(first: readonly Bytes[], next: (count: number) => Bytes, ev
     for (const piece of first) await exchange.send(piece)
     for (let count = 0; !exchange.gone; count++) {
       await exchange.send(next(count))
-      await pause(everyMs)
+      await exchange.pass(everyMs)
     }
   }
 }
@@ -88,7 +87,7 @@ export function flood(first: readonly Bytes[], next: Bytes, times = Number.POSIT
 /** Waits, then plays. */
 export function late(ms: number, play: Play): Play {
   return async (exchange: RawExchange) => {
-    await pause(ms)
+    await exchange.pass(ms)
     await play(exchange)
   }
 }

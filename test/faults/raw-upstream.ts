@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import type { Clock } from '../../src/shared/time.ts'
 
 /** One request, to be answered with whatever bytes a fault needs. */
 export type RawExchange = {
@@ -8,6 +9,10 @@ export type RawExchange = {
   fin(): void
   /** Breaks the connection. */
   reset(): void
+  /** Sends nothing for `ms`; resolves early when the connection is closed. */
+  pass(ms: number): Promise<void>
+  /** Milliseconds since 1970 on the clock of the daemon. */
+  nowMs(): number
   /** Whether the client is gone. */
   readonly gone: boolean
   /** Resolves when the connection is closed, by whichever side. */
@@ -24,6 +29,8 @@ export type RawUpstream = {
   plays: Map<string, Play>
   /** Resolves once no connection is open. */
   deserted(): Promise<void>
+  /** Whether this end of a connection has received all that the other one sent, and no play is about to send more. */
+  isQuiet(client: Socket): boolean
   close(): Promise<void>
 }
 
@@ -32,11 +39,16 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 /** What a server of plain HTTP says to a TLS handshake. */
 const NOT_HTTP = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
 
+/** Plays pass their time on `clock`. */
+type Deps = { clock: Clock }
+
 /** A server on 127.0.0.1 that reads HTTP requests and leaves every byte of the answer to a play. */
-export async function startRawUpstream(): Promise<RawUpstream> {
+export async function startRawUpstream({ clock }: Deps): Promise<RawUpstream> {
   const asked = new Map<string, number>()
   const plays = new Map<string, Play>()
   const sockets = new Set<Socket>()
+  /** Connections on which a play is about to send something. */
+  const speaking = new Set<Socket>()
   const waiting: (() => void)[] = []
   const server = createServer((socket) => {
     sockets.add(socket)
@@ -54,14 +66,51 @@ export async function startRawUpstream(): Promise<RawUpstream> {
       if (!request) return
       received = received.subarray(request.bytes)
       asked.set(request.model, (asked.get(request.model) ?? 0) + 1)
-      void plays.get(request.model)?.(exchangeOn(socket))
+      void play(request.model, socket)
     })
   })
+
+  async function play(model: string, socket: Socket): Promise<void> {
+    speaking.add(socket)
+    try {
+      await plays.get(model)?.(exchangeOn(socket, { nowMs: clock.now, pass: (ms) => pass(socket, ms) }))
+    } finally {
+      speaking.delete(socket)
+    }
+  }
+
+  async function pass(socket: Socket, ms: number): Promise<void> {
+    speaking.delete(socket)
+    if (socket.destroyed) return
+    await new Promise<void>((resolve) => {
+      function goOn(): void {
+        timer.cancel()
+        socket.off('close', goOn)
+        speaking.add(socket)
+        resolve()
+      }
+      const timer = clock.after(ms, goOn)
+      socket.once('close', goOn)
+    })
+  }
+
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     port: (server.address() as AddressInfo).port,
     asked,
     plays,
+    isQuiet(client) {
+      if (client.connecting) return false
+      const own = [...sockets].find(({ remotePort }) => remotePort === client.localPort)
+      return (
+        own !== undefined &&
+        !own.destroyed &&
+        !own.writableEnded &&
+        !speaking.has(own) &&
+        own.bytesWritten === client.bytesRead &&
+        own.bytesRead === client.bytesWritten
+      )
+    },
     deserted: () => (sockets.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     close: () =>
       new Promise((resolve) => {
@@ -83,8 +132,9 @@ function toRequest(received: Buffer): { model: string; bytes: number } | undefin
   return { model: JSON.parse(received.toString('utf8', headEnd + 4, bytes)).model, bytes }
 }
 
-function exchangeOn(socket: Socket): RawExchange {
+function exchangeOn(socket: Socket, time: Pick<RawExchange, 'pass' | 'nowMs'>): RawExchange {
   return {
+    ...time,
     async send(bytes) {
       if (socket.destroyed || socket.writableEnded) return
       await new Promise<void>((resolve) => {

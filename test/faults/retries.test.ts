@@ -4,16 +4,11 @@ import { contentFaults } from './content-faults.ts'
 import { caseOf, type Expected, type Fault } from './fault.ts'
 import { failedIn } from './outcome.ts'
 import type { Play } from './raw-upstream.ts'
-import { goodPlay, type Mode, nameOf, openStage, type Seen, type Stage } from './stage.ts'
+import { goodPlay, type Mode, nameOf, openStage, type Seen, type Stage, TIMEOUT_MS } from './stage.ts'
 import { statusFaults } from './status-faults.ts'
 import { transportFaults } from './transport-faults.ts'
 
 const FAULTS: readonly Fault[] = [...transportFaults, ...statusFaults, ...contentFaults].filter(({ heavy }) => !heavy)
-const TIMEOUT_MS = 1_000
-/** Beyond the time of its models. */
-const GRACE_MS = 250
-/** Most of what these runs do is wait. */
-const AT_ONCE = 32
 
 /** A fault that is still there the second time, or is not. */
 type Lasting = 'stays' | 'passes'
@@ -50,16 +45,11 @@ let stage: Stage
 
 beforeAll(async () => {
   stage = await openStage({ failover: { sameModelRetries: 1 } })
-  const queue = [...RUNS]
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      for (let run = queue.shift(); run; run = queue.shift()) {
-        arrange(run)
-        seen.set(run.id, await stage.ask(run.models, run.mode, TIMEOUT_MS))
-        stage.gateway.log.length = 0
-      }
-    }),
-  )
+  for (const run of RUNS) {
+    arrange(run)
+    seen.set(run.id, await stage.ask(run.models, run.mode))
+    stage.gateway.log.length = 0
+  }
   for (const { request_id: id, served_model: model } of await stage.gateway.usage()) {
     bills.set(id, [...(bills.get(id) ?? []), model])
   }
@@ -88,7 +78,7 @@ describe.each(RUNS)('$title', (run) => {
     if (!answer) throw new Error(`${run.title} has not run`)
     const tries = triesOf(run, answer)
     if (fault.place === undefined) expect(stage.raw.asked.get(nameOf(faulty))).toBe(tries)
-    expect(answer.ms).toBeLessThanOrEqual(models.length * TIMEOUT_MS + GRACE_MS)
+    expect(answer.ms).toBeLessThanOrEqual(models.length * TIMEOUT_MS)
     expect(answer.leaksDetail).toBe(false)
     if (!('fails' in expected)) return void expect(stage.raw.asked.get(nameOf(next))).toBeUndefined()
 

@@ -1,11 +1,12 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { type Gateway, type GatewayOptions, startGateway, upstreamProvider } from '../harness.ts'
 import { sharedResources } from '../shared-resources.ts'
-import { type AttentiveClock, startAttentiveClock } from './attentive-clock.ts'
 import type { Place } from './fault.ts'
+import { createPatientClock, type PatientClock, REQUEST_MS } from './patient-clock.ts'
 import { completion, DONE, finish, reply, stream, word } from './plays.ts'
 import { type Play, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
 import { type Said, SURFACES, type SurfaceName } from './surfaces.ts'
+import { type Wire, watchWire } from './wire.ts'
 
 /** In which the contents of an answer are compared; what is longer would count as memory that the daemon keeps. */
 const KEPT_CHARACTERS = 2_000
@@ -16,24 +17,31 @@ export type Mode = 'streamed' | 'held' | 'whole'
 /** What came of one request, as its client saw it; of the text, as far as it is kept. */
 export type Seen = Said & {
   status: number
-  /** In which the process could run. */
+  /** On the fake clock, which stands still unless the request only waits. */
   ms: number
   requestId: string
   retryAfter: string | undefined
   leaksDetail: boolean
 }
 
+/** The time of each model for its answer; half of it is for its first token. */
+export const TIMEOUT_MS = REQUEST_MS
+
 export type Stage = {
   gateway: Gateway
   raw: RawUpstream
-  /** Asks these models in their order, each with `timeoutMs` for its answer and half of that for its first token. */
-  ask(models: readonly string[], mode: Mode, timeoutMs: number, surface?: SurfaceName): Promise<Seen>
+  /** Asks these models in their order. One request at a time, because time must stand still while a request is worked on. */
+  ask(models: readonly string[], mode: Mode, surface?: SurfaceName): Promise<Seen>
+  /** Resolves once the gateway has closed all its connections to the upstream. */
+  deserted(): Promise<void>
   close(): Promise<void>
 }
 
 /** The raw upstream, addresses at which something else is wrong, and a gateway that knows all of them as providers. */
 export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
-  const raw = await startRawUpstream()
+  const clock = createPatientClock()
+  const wire = watchWire()
+  const raw = await startRawUpstream({ clock })
   const slammer = createServer((socket) => void socket.on('error', () => {}).resetAndDestroy())
   const slammed = await portOf(slammer)
   const nobody = createServer()
@@ -49,18 +57,21 @@ export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
   }
   const gateway = await startGateway({
     providers: Object.entries(places).map(([name, url]) => upstreamProvider(name, url)),
+    clock,
     concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 0 },
     ...options,
   })
   sharedResources.add(gateway)
-  const clock = startAttentiveClock()
   return {
     gateway,
     raw,
-    ask: (models, mode, timeoutMs, surface = 'classic') =>
-      ask({ gateway, clock }, surface, { models, mode, timeoutMs }),
+    ask: (models, mode, surface = 'classic') => ask({ gateway, clock, raw, wire }, surface, { models, mode }),
+    async deserted() {
+      clock.advance(MINUTE_MS)
+      await raw.deserted()
+    },
     async close() {
-      clock.stop()
+      wire.close()
       sharedResources.delete(gateway)
       await gateway.close()
       await raw.close()
@@ -75,23 +86,29 @@ const GOOD_REPLY = reply(200, completion('good'))
 /** What a model sends that has no fault. */
 export const goodPlay = (mode: Mode): Play => (mode === 'whole' ? GOOD_REPLY : GOOD_STREAM)
 
+const MINUTE_MS = 60_000
+
 /** What the raw upstream knows a model as. */
 export const nameOf = (modelId: string) => modelId.slice(modelId.indexOf('/') + 1)
 
 async function ask(
-  { gateway, clock }: { gateway: Gateway; clock: AttentiveClock },
+  { gateway, clock, raw, wire }: Pick<Stage, 'gateway' | 'raw'> & { clock: PatientClock; wire: Wire },
   surface: SurfaceName,
-  { models, mode, timeoutMs }: { models: readonly string[]; mode: Mode; timeoutMs: number },
+  { models, mode }: { models: readonly string[]; mode: Mode },
 ): Promise<Seen> {
+  const gatewayPort = Number(new URL(gateway.url).port)
+  const isQuiet = () => [...wire.open()].every((one) => one.remotePort === gatewayPort || raw.isQuiet(one))
   const { path, toBody, readStream, readBody } = SURFACES[surface]
   const body = toBody({
     stream: mode !== 'whole',
-    models: models.map((model) => ({ model, timeout_ms: timeoutMs, first_token_timeout_ms: timeoutMs / 2 })),
+    models: models.map((model) => ({ model, timeout_ms: TIMEOUT_MS, first_token_timeout_ms: TIMEOUT_MS / 2 })),
     ...(mode === 'held' && { redundancy: { commit: 'complete' } }),
   })
-  const startedMs = clock.nowMs()
-  const answer = await gateway.call('POST', path, body)
-  const ms = clock.nowMs() - startedMs
+  const startedMs = clock.monotonic()
+  const answer = await clock.during(gateway.call('POST', path, body), isQuiet)
+  const ms = clock.monotonic() - startedMs
+  // Ends what the daemon left running beside the answer, and starts the next minute of the key's rate limit.
+  clock.advance(MINUTE_MS)
   const isStream = String(answer.headers['content-type']).startsWith('text/event-stream')
   const said = isStream ? readStream(answer.text) : readBody(answer.body)
   return {

@@ -65,11 +65,24 @@ const limited = (name: string, headers: Record<string, string>, range?: readonly
     ...(range && { retryAfter: range }),
   })
 
-const soon = new Date(Date.now() + 90_000)
-const gmt = soon.toUTCString()
-const [, day = '', month = '', year = '', time = ''] = /^\w+, (\d\d) (\w+) (\d+) ([\d:]+)/.exec(gmt) ?? []
-const weekday = soon.toLocaleDateString('en-US', { weekday: 'long', timeZone: 'UTC' })
-const WITHIN: readonly [number, number] = [10, 90]
+const WAIT_SECONDS = 90
+
+/** `toText` writes a moment in one of the forms that HTTP allows. */
+const limitedUntil = (name: string, toText: (moment: Date) => string): Fault =>
+  both(
+    `a 429 ${name}`,
+    (exchange) => {
+      const moment = new Date(exchange.nowMs() + WAIT_SECONDS * 1_000)
+      return json(message, 429, { 'retry-after': toText(moment) })(exchange)
+    },
+    { fails: 'rate_limit', retryAfter: [WAIT_SECONDS, WAIT_SECONDS] },
+  )
+
+function partsOf(moment: Date) {
+  const [, day = '', month = '', year = '', time = ''] =
+    /^\w+, (\d\d) (\w+) (\d+) ([\d:]+)/.exec(moment.toUTCString()) ?? []
+  return { weekday: moment.toLocaleDateString('en-US', { weekday: 'long', timeZone: 'UTC' }), day, month, year, time }
+}
 
 const rateLimits: Fault[] = [
   limited('without a Retry-After', {}),
@@ -77,17 +90,15 @@ const rateLimits: Fault[] = [
   limited('with a fraction of seconds', { 'retry-after': '1.2' }, [2, 2]),
   limited('with no seconds', { 'retry-after': '0' }, [0, 0]),
   limited('with milliseconds', { 'retry-after-ms': '2500' }, [3, 3]),
-  limited('with a date', { 'retry-after': gmt }, WITHIN),
-  limited(
-    'with a date of RFC 850',
-    { 'retry-after': `${weekday}, ${day}-${month}-${year.slice(2)} ${time} GMT` },
-    WITHIN,
-  ),
-  limited(
-    'with a date of asctime',
-    { 'retry-after': `${weekday.slice(0, 3)} ${month} ${day.replace(/^0/, ' ')} ${time} ${year}` },
-    WITHIN,
-  ),
+  limitedUntil('with a date', (moment) => moment.toUTCString()),
+  limitedUntil('with a date of RFC 850', (moment) => {
+    const { weekday, day, month, year, time } = partsOf(moment)
+    return `${weekday}, ${day}-${month}-${year.slice(2)} ${time} GMT`
+  }),
+  limitedUntil('with a date of asctime', (moment) => {
+    const { weekday, day, month, year, time } = partsOf(moment)
+    return `${weekday.slice(0, 3)} ${month} ${day.replace(/^0/, ' ')} ${time} ${year}`
+  }),
   limited('with a date that is over', { 'retry-after': 'Wed, 01 Jan 2020 00:00:00 GMT' }, [0, 0]),
   limited('with a negative wait', { 'retry-after': '-5' }),
   limited('with a word', { 'retry-after': 'soon' }),

@@ -1,0 +1,74 @@
+import type { Clock } from '../../src/shared/time.ts'
+import { deferred } from '../deferred.ts'
+import { createFakeClock, type FakeClock } from '../fake-clock.ts'
+
+/** A longer timer belongs to the daemon's background work, not to a request. */
+export const REQUEST_MS = 1_000
+/** Turns of the event loop after which code that waits for no I/O has done all it can. */
+const CALM_TURNS = 10
+
+/** A clock that moves on to the next timer of the running request once that request only waits. */
+export type PatientClock = FakeClock & {
+  /** Lets time pass until `work` settles. `isQuiet`: no I/O is in progress that could end the wait without it. */
+  during<T>(work: Promise<T>, isQuiet: () => boolean): Promise<T>
+}
+
+export function createPatientClock(): PatientClock {
+  const fake = createFakeClock()
+  const dueTimes = new Set<{ atMs: number }>()
+  let added = deferred()
+
+  const after: Clock['after'] = (ms, run) => {
+    if (ms > REQUEST_MS) return fake.after(ms, run)
+    const due = { atMs: fake.monotonic() + ms }
+    dueTimes.add(due)
+    added.resolve()
+    const timer = fake.after(ms, () => {
+      dueTimes.delete(due)
+      run()
+    })
+    return {
+      cancel() {
+        dueTimes.delete(due)
+        timer.cancel()
+      },
+    }
+  }
+
+  /** Resolves with `isOver()`, or once there is a timer and nothing else to wait for. */
+  async function calm(isOver: () => boolean, isQuiet: () => boolean): Promise<void> {
+    for (let turns = 0; turns < CALM_TURNS && dueTimes.size > 0 && !isOver(); ) {
+      await new Promise((resolve) => setImmediate(resolve))
+      turns = isQuiet() ? turns + 1 : 0
+    }
+  }
+
+  return {
+    now: fake.now,
+    monotonic: fake.monotonic,
+    advance: fake.advance,
+    dueIn: fake.dueIn,
+    get pending() {
+      return fake.pending
+    },
+    after,
+    async during(work, isQuiet) {
+      let over = false
+      const end = work.finally(() => {
+        over = true
+      })
+      end.catch(() => {})
+      while (!over) {
+        if (dueTimes.size === 0) {
+          added = deferred()
+          await Promise.race([added.promise, end])
+        }
+        await calm(() => over, isQuiet)
+        if (over || dueTimes.size === 0) continue
+        const nextMs = Math.min(...[...dueTimes].map(({ atMs }) => atMs))
+        fake.advance(Math.max(0, nextMs - fake.monotonic()))
+      }
+      return end
+    },
+  }
+}
