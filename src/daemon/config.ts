@@ -7,6 +7,7 @@ import {
   EVIDENCE_RETENTION_DAYS,
   KEY_CHATS,
   SAME_MODEL_RETRIES,
+  STALL_TIMEOUT_MS,
 } from '../shared/spec-limits.ts'
 import { LICENSES, type License } from '../shared/wire/users.ts'
 import {
@@ -142,18 +143,26 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
   perProvider: 0,
 }
 
-/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*` (named-endpoints §26). */
+/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and times of every chat (named-endpoints §26). */
 export type RequestLimits = {
   bodyBytes: number
   jsonDepth: number
   /** Undefined: any number. */
   messages: number | undefined
+  /** Defaults of an attempt; undefined: ours, which depend on its place in the chain. */
+  firstTokenMs: number | undefined
+  attemptMs: number | undefined
+  /** The longest silence within a stream. */
+  silenceMs: number
 }
 
 export const DEFAULT_LIMITS: RequestLimits = {
   bodyBytes: COMPAT_BODY_BYTES.default,
   jsonDepth: COMPAT_JSON_DEPTH.default,
   messages: undefined,
+  firstTokenMs: undefined,
+  attemptMs: undefined,
+  silenceMs: STALL_TIMEOUT_MS,
 }
 
 /** The interface a provider speaks. */
@@ -252,10 +261,13 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   })
 }
 
-const requestLimits = ({ body_size, json_depth, messages }: LimitSettings): RequestLimits => ({
+const requestLimits = ({ body_size, json_depth, messages, ...times }: LimitSettings): RequestLimits => ({
   bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
   jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
   messages: messages ?? DEFAULT_LIMITS.messages,
+  firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
+  attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
+  silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,
 })
 
 const evidenceConfig = (

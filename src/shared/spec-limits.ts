@@ -20,11 +20,15 @@ export const MODEL_ID_CHARS = 256
 export const COMPAT_BODY_BYTES = { min: 65_536, max: 268_435_456, default: 33_554_432 } as const
 export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 
-// Attempts (named-endpoints §6). The defaults are ours.
-export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000 } as const
-export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000 } as const
+// Attempts (named-endpoints §6, §26). `min` and `max` bound what a request may ask for. The defaults are ours: `default` while
+// another model of the chain could still answer, `last` for the last one.
+/** The default holds for a whole answer; a stream has no such limit unless it asks for one. */
+export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
+export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000, last: 300_000 } as const
 /** The longest silence between two parts of a running stream. */
-export const STALL_TIMEOUT_MS = 30_000
+export const STALL_TIMEOUT_MS = 300_000
+/** What an operator may set these to. Ours. */
+export const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
 // Idempotency
 export const IDEMPOTENCY_KEY_CHARS = 255
@@ -48,7 +52,9 @@ export const IDEMPOTENCY_POLL_MS = 100
 export const HEADER_BYTES = 16_384
 export const HEADER_COUNT = 100
 export const HEADERS_TIMEOUT_MS = 10_000
+/** Time for a body. A larger one has as much time again for each part of BODY_PART_BYTES that came within it. */
 export const REQUEST_TIMEOUT_MS = 30_000
+export const BODY_PART_BYTES = 1_048_576
 /** Uploads may take long, but not stand still: SOCKET_QUIET_MS holds for them too. */
 export const UPLOAD_TIMEOUT_MS = 900_000
 /** A connection on which the client neither reads nor sends for so long is cut. Longer than REQUEST_TIMEOUT_MS. */

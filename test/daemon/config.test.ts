@@ -350,6 +350,13 @@ describe('limits of the compatibility surfaces', () => {
       jsonDepth: 64,
       messages: 500,
     })
+    const times = 'limits: {silence_timeout: 90s, first_token_timeout: 2m, attempt_timeout: 60m}'
+    expect(good(yaml(times)).limits).toEqual({
+      ...DEFAULT_LIMITS,
+      silenceMs: 90_000,
+      firstTokenMs: 120_000,
+      attemptMs: 3_600_000,
+    })
     expect(good(yaml('limits: {messages: null}')).limits).toEqual(DEFAULT_LIMITS)
   })
 
@@ -359,6 +366,9 @@ describe('limits of the compatibility surfaces', () => {
     ['{body_size: 1KB}', 'limits.body_size: 1KB is too small; use at least 64KB'],
     ['{body_size: 1GB}', 'limits.body_size: 1GB is too large; use at most 256MB'],
     ['{json_depth: 5}', 'limits.json_depth: must be at least 8'],
+    ['{silence_timeout: 300}', 'limits.silence_timeout: must be a duration, such as 300s'],
+    ['{silence_timeout: 500ms}', 'limits.silence_timeout: 500ms is too short; use at least 1s'],
+    ['{attempt_timeout: 61m}', 'limits.attempt_timeout: 61m is too long; use at most 60m'],
     ['{messages: 0}', 'limits.messages: must be at least 1; null stands for no limit'],
   ])('%s is a fault', (text, fault) => {
     expect(faults(yaml(`limits: ${text}`))).toEqual([expect.stringContaining(fault)])

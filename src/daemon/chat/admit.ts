@@ -1,6 +1,7 @@
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { newConversationId } from '../../shared/ids.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
+import type { RequestLimits } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import type { RequestFacts } from '../evidence/request-entry.ts'
 import type { Guards } from '../guards/guards.ts'
@@ -38,6 +39,7 @@ export type AdmitDeps = {
   providers: ProviderRegistry
   policies: PolicyCatalogue
   guards: Pick<Guards, 'shieldPolicies'>
+  limits: RequestLimits
 }
 
 /**
@@ -49,13 +51,13 @@ export type AdmitDeps = {
 export async function admit(
   input: ChatInput,
   caller: Caller,
-  { db, providers, policies, guards }: AdmitDeps,
+  { db, providers, policies, guards, limits }: AdmitDeps,
   evidence: Pick<RequestFacts, 'policy' | 'payerId' | 'index'>,
 ): Promise<Admitted> {
   const { settings } = caller
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, stream, options } = input
   requireMayChat(caller)
-  const chain = planChain(input.chain, providers, settings)
+  const chain = planChain(input.chain, providers, settings, { stream, limits })
   // What is known already, as nearly always, is not awaited: each would be one turn of the event loop.
   const catalogue = policies.of(caller.tenantId)
   const known = catalogue instanceof Promise ? await catalogue : catalogue

@@ -1,8 +1,9 @@
 import { allowsModel } from '../../shared/allowlists.ts'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../shared/wire/chat.ts'
 import type { KeySettings } from '../../shared/wire/keys.ts'
+import type { RequestLimits } from '../config.ts'
 import type { Place } from '../providers/place.ts'
 import type { Provider, ProviderCall } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
@@ -36,7 +37,8 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 
 /**
  * Request → chain: `models` alone, else `model` and then `fallback_models`, else `model` and what follows it in the key's
- * `failoverDefaults`. Duplicates collapse; an entry's own timeouts beat those of `redundancy`, and these the key's.
+ * `failoverDefaults`. Duplicates collapse; an entry's own timeouts beat those of `redundancy`, and these the key's and then
+ * the operator's. A stream that asks for no time of its own is ended by silence alone (named-endpoints §26).
  * @throws VALIDATION_ERROR (`Invalid model`) naming what is configured, INSUFFICIENT_PERMISSIONS when the key may not use
  * every model of the chain.
  */
@@ -44,16 +46,19 @@ export function planChain(
   request: ChatInput['chain'],
   registry: ProviderRegistry,
   settings: Pick<KeySettings, 'allowedModels' | 'failoverDefaults'>,
+  { stream, limits }: { stream: boolean; limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'> },
 ): Chain {
   const { entries, options } = chainOf(request, settings.failoverDefaults)
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
-    const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? ATTEMPT_TIMEOUT_MS.default
     // Some models think in silence. Where no other one would be asked, giving up early only loses the answer.
-    const patienceMs = entry === distinct.at(-1) ? attemptMs : FIRST_TOKEN_TIMEOUT_MS.default
-    const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? patienceMs
-    return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs: STALL_TIMEOUT_MS } }
+    const patience = entry === distinct.at(-1) ? 'last' : 'default'
+    const wholeMs = limits.attemptMs ?? (stream ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+    const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs
+    const firstMs = limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
+    const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? firstMs
+    return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs: limits.silenceMs } }
   })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
   const commit = request.redundancy?.commit ?? 'first_token'

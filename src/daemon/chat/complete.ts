@@ -93,8 +93,10 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
 /** Asks one model, and again as long as that may help and its time allows the wait it wants. Returns its last failure. */
 async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): Promise<OpenAnswer | ProviderError> {
   const { clock, failover } = deps
-  const endMs = clock.monotonic() + attempt.timeouts.attemptMs
   let { timeouts } = attempt
+  // A stream may have no limit in all; its tries then share the time for its first token.
+  const limit = Number.isFinite(timeouts.attemptMs) ? 'attemptMs' : 'firstTokenMs'
+  const endMs = clock.monotonic() + timeouts[limit]
   for (let retriesLeft = failover.sameModelRetries; ; retriesLeft--) {
     const result = await tryModel(attempt, timeouts, walk, deps)
     if (!(result instanceof ProviderError) || retriesLeft === 0 || !mayHelp(result, walk.chain)) return result
@@ -102,7 +104,7 @@ async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): P
     const leftMs = endMs - clock.monotonic() - pauseMs
     if (leftMs <= 0) return result
     await pause(pauseMs, clock, walk.signal)
-    timeouts = { ...timeouts, attemptMs: leftMs }
+    timeouts = { ...timeouts, [limit]: leftMs }
   }
 }
 

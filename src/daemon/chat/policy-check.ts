@@ -39,7 +39,7 @@ type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
 async function checkAll(
   body: unknown,
   { caller, requestId, signal }: Asked,
-  { db, providers, policies, guards, billing, clock }: ChatDeps,
+  { db, providers, policies, guards, billing, clock, limits }: ChatDeps,
 ): Promise<PolicyCheckResponse> {
   const { settings, tenantId } = caller
   const { checks, check } = createChecks()
@@ -62,7 +62,7 @@ async function checkAll(
     input &&
     (await check(
       'model_access',
-      () => planChain(input.chain, providers, settings),
+      () => planChain(input.chain, providers, settings, { stream: input.stream, limits }),
       () => ({}),
       // A model that there is not is a fault of the request; one that is forbidden is not.
       (status) => (status === 400 ? 'input' : 'model_access'),

@@ -5,6 +5,7 @@ import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
+  CONFIGURED_TIMEOUT_MS,
   EMBEDDING_BATCH,
   EMBEDDING_DIMENSIONS,
   EVIDENCE_RETENTION_DAYS,
@@ -45,6 +46,10 @@ export type LimitSettings = {
   body_size?: number | undefined
   json_depth?: number | undefined
   messages?: number | null | undefined
+  /** Milliseconds, as the next two. */
+  first_token_timeout?: number | undefined
+  attempt_timeout?: number | undefined
+  silence_timeout?: number | undefined
 }
 
 /** What a configuration file says; a key it leaves out is undefined. */
@@ -159,7 +164,9 @@ function rootSchema(sources: ConfigSources, path: string) {
         { level: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` }).optional() },
         'must hold level: info',
       ).nullish(),
-      drain_timeout: text('a duration, such as 25s').transform(valueFrom(parseDuration)).optional(),
+      drain_timeout: text('a duration, such as 25s')
+        .transform(valueFrom((duration) => parseDuration(duration)))
+        .optional(),
       licenses: section(
         Object.fromEntries(LICENSES.map((license) => [license, poolSize.optional()])),
         'must hold a number of users for each licence, such as Essential: 50',
@@ -184,6 +191,9 @@ function rootSchema(sources: ConfigSources, path: string) {
             .optional(),
           json_depth: jsonDepth.optional(),
           messages: messageCount.nullish(),
+          first_token_timeout: timeLimit.optional(),
+          attempt_timeout: timeLimit.optional(),
+          silence_timeout: timeLimit.optional(),
         },
         'must hold limits of requests, such as body_size: 32MB',
       ).nullish(),
@@ -234,6 +244,10 @@ const jsonDepth = z
   .int({ error: 'must be a whole number of levels' })
   .min(COMPAT_JSON_DEPTH.min, { error: `must be at least ${COMPAT_JSON_DEPTH.min}` })
   .max(COMPAT_JSON_DEPTH.max, { error: `must be at most ${COMPAT_JSON_DEPTH.max}` })
+
+const timeLimit = z
+  .string({ error: 'must be a duration, such as 300s' })
+  .transform(valueFrom((duration) => parseDuration(duration, CONFIGURED_TIMEOUT_MS)))
 
 const messageCount = z
   .int({ error: 'must be a whole number of messages, or null for no limit' })

@@ -27,12 +27,13 @@ export function parseListen(text: string): { host: string; port: number } {
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000 } as const
 
-/** `500ms`, `25s` or `2m` as milliseconds, from 0 to 10 minutes. Throws ValueFault. */
-export function parseDuration(text: string): number {
+/** `500ms`, `25s` or `2m` as milliseconds, from 0 to 10 minutes unless other bounds are given. Throws ValueFault. */
+export function parseDuration(text: string, bounds = { min: 0, max: 10 * UNIT_MS.m }): number {
   const match = /^(\d{1,9})(ms|s|m)$/.exec(text)
   if (match === null) throw new ValueFault(`"${text}" is not a duration; write a number and ms, s or m, such as 25s`)
   const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
-  if (ms > 10 * UNIT_MS.m) throw new ValueFault(`${text} is too long; use at most 10m`)
+  if (ms < bounds.min) throw new ValueFault(`${text} is too short; use at least ${bounds.min / UNIT_MS.s}s`)
+  if (ms > bounds.max) throw new ValueFault(`${text} is too long; use at most ${bounds.max / UNIT_MS.m}m`)
   return ms
 }
 

@@ -3,7 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { JSON_DEPTH, JSON_VALUES, LINGER_MS, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import {
+  BODY_PART_BYTES,
+  JSON_DEPTH,
+  JSON_VALUES,
+  LINGER_MS,
+  REQUEST_TIMEOUT_MS,
+} from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 
 /** So much of a refused body is read at most. */
@@ -11,8 +17,8 @@ const DISCARD_BYTES = 8 * 1024 * 1024
 
 /**
  * Reads a whole body.
- * @throws PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when it takes longer than REQUEST_TIMEOUT_MS,
- * INVALID_HTTP when the client stops half way, and the signal's reason when it is aborted.
+ * @throws PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when it takes longer than REQUEST_TIMEOUT_MS and less than
+ * BODY_PART_BYTES have come in that time, INVALID_HTTP when the client stops half way, and the signal's reason when it is aborted.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
@@ -33,9 +39,16 @@ export function readBody(
     let first: Buffer | undefined
     let rest: Buffer[] | undefined
     let bytes = 0
-    const timer = clock.after(REQUEST_TIMEOUT_MS, () =>
-      fail(new GatewayError('REQUEST_TIMEOUT', 'The body did not arrive in time; send the request again.')),
-    )
+    let bytesInTime = 0
+    let timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
+    function onTimer(): void {
+      if (bytes - bytesInTime < BODY_PART_BYTES) {
+        fail(new GatewayError('REQUEST_TIMEOUT', 'The body did not arrive in time; send the request again.'))
+        return
+      }
+      bytesInTime = bytes
+      timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
+    }
     function settle(): void {
       timer.cancel()
       signal.removeEventListener('abort', onAbort)

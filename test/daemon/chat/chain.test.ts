@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { planChain } from '../../../src/daemon/chat/chain.ts'
+import { DEFAULT_LIMITS } from '../../../src/daemon/config.ts'
 import type { Provider } from '../../../src/daemon/providers/provider.ts'
 import type { ProviderRegistry } from '../../../src/daemon/providers/registry.ts'
 import { ChatRequest } from '../../../src/shared/wire/chat.ts'
@@ -19,8 +20,11 @@ const registry: ProviderRegistry = {
   describe: () => ['p/*'],
   close: async () => {},
 }
-const plan = (body: object, settings: object = {}) =>
-  planChain(ChatRequest.parse(body), registry, KeySettings.parse(settings))
+const plan = (body: object, settings: object = {}, { stream = false, limits = {} } = {}) =>
+  planChain(ChatRequest.parse(body), registry, KeySettings.parse(settings), {
+    stream,
+    limits: { ...DEFAULT_LIMITS, ...limits },
+  })
 const modelIds = (...args: Parameters<typeof plan>) => plan(...args).attempts.map(({ modelId }) => modelId)
 
 test('timeouts are clamped, an entry’s own beat the chain’s, and the rest have defaults', () => {
@@ -38,13 +42,28 @@ test('timeouts are clamped, an entry’s own beat the chain’s, and the rest ha
     [300_000, 500],
   ])
   const [alone] = plan({ model: 'p/a' }).attempts
-  expect(alone.timeouts).toEqual({ attemptMs: 120_000, firstTokenMs: 120_000, stallMs: 30_000 })
+  expect(alone.timeouts).toEqual({ attemptMs: 600_000, firstTokenMs: 300_000, stallMs: 300_000 })
 })
 
-test('a model that may think in silence has all its time for the first token, unless another one waits for it', () => {
+test('a stream has no time limit in all, unless it or the operator sets one', () => {
+  const streamed = (body: object, limits = {}) =>
+    plan({ model: 'p/a', ...body }, {}, { stream: true, limits }).attempts.map(({ timeouts }) => timeouts)
+  const unlimited = { attemptMs: Number.POSITIVE_INFINITY, firstTokenMs: 300_000, stallMs: 300_000 }
+  expect(streamed({})).toEqual([unlimited])
+  expect(streamed({ fallback_models: ['p/b'] })).toEqual([{ ...unlimited, firstTokenMs: 30_000 }, unlimited])
+  expect(streamed({ redundancy: { timeout_ms: 5000 } })).toEqual([
+    { ...unlimited, attemptMs: 5000, firstTokenMs: 5000 },
+  ])
+  const limits = { attemptMs: 900_000, firstTokenMs: 90_000, silenceMs: 60_000 }
+  const asked = { redundancy: { timeout_ms: 250_000 } }
+  expect(streamed({}, limits)).toEqual([{ attemptMs: 900_000, firstTokenMs: 90_000, stallMs: 60_000 }])
+  expect(streamed(asked, limits)).toEqual([{ attemptMs: 250_000, firstTokenMs: 90_000, stallMs: 60_000 }])
+})
+
+test('a model that may think in silence has more time for the first token, unless another one waits for it', () => {
   const firstTokens = (body: object, settings: object = {}) =>
     plan(body, settings).attempts.map(({ timeouts }) => timeouts.firstTokenMs)
-  expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([30_000, 120_000])
+  expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([30_000, 300_000])
   expect(firstTokens({ model: 'p/a', redundancy: { timeout_ms: 200_000 } })).toEqual([200_000])
   expect(firstTokens({ model: 'p/a', redundancy: { first_token_timeout_ms: 4000 } })).toEqual([4000])
   const failoverDefaults = { models: ['p/a', 'p/b'], first_token_timeout_ms: 900 }
@@ -102,7 +121,7 @@ describe('the failover defaults of a key', () => {
   ])('leave %s alone', (_, body, expected) => {
     const chain = plan(body, settings)
     expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(expected)
-    expect(chain.attempts[0].timeouts.attemptMs).toBe(120_000)
+    expect(chain.attempts.at(-1)?.timeouts.attemptMs).toBe(600_000)
     expect(chain.triggers.size).toBe(4)
   })
 

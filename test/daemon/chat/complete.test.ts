@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Chain, planChain } from '../../../src/daemon/chat/chain.ts'
 import { type CompleteDeps, openAnswer } from '../../../src/daemon/chat/complete.ts'
+import { DEFAULT_LIMITS } from '../../../src/daemon/config.ts'
 import { createGates } from '../../../src/daemon/load/gates.ts'
 import { createBreaker } from '../../../src/daemon/providers/breaker.ts'
 import { type ChatPart, type Provider, ProviderError } from '../../../src/daemon/providers/provider.ts'
@@ -33,9 +34,10 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     describe: () => ['p/*'],
     close: async () => {},
   }
-  const chain: Chain = planChain({ models: [{ model: 'p/a' }, { model: 'p/b' }] }, registry, {
-    allowedModels: [],
-    failoverDefaults: null,
+  const settings = { allowedModels: [], failoverDefaults: null }
+  const chain: Chain = planChain({ models: [{ model: 'p/a' }, { model: 'p/b' }] }, registry, settings, {
+    stream,
+    limits: DEFAULT_LIMITS,
   })
   const providerGates = createGates({ places: 1, waitingPerLane: 0, waitMs: 1 }, clock, 'it may be asked once')
   const deps: CompleteDeps = {

@@ -23,3 +23,32 @@ test('a body that nests too deep, or holds too many values, is refused before it
   expect(() => parse('{"a":[{"b":"\\"')).toThrow('must be a JSON object')
   expect(() => parse(`[${'{},'.repeat(500_001)}{}]`)).toThrow(`more than ${JSON_VALUES} values`)
 })
+
+test('a large body may take longer as long as it comes, but never at a trickle', async () => {
+  const read = () => {
+    const clock = createFakeClock()
+    const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
+    return { clock, request, body: readBody(request, 1e8, clock, new AbortController().signal) }
+  }
+  const piece = Buffer.alloc(2 * 1024 * 1024, 'x')
+  const steady = read()
+  for (let seconds = 0; seconds < 300; seconds += 20) {
+    steady.request.write(piece)
+    await new Promise(setImmediate)
+    steady.clock.advance(20_000)
+  }
+  steady.request.end()
+  expect((await steady.body).length).toBe(15 * piece.length)
+  expect(steady.clock.pending).toBe(0)
+
+  const trickling = read()
+  trickling.request.write(piece)
+  const refused = expect(trickling.body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+  for (let seconds = 0; seconds < 60; seconds += 1) {
+    trickling.request.write('x')
+    await new Promise(setImmediate)
+    trickling.clock.advance(1000)
+  }
+  await refused
+  expect(trickling.clock.pending).toBe(0)
+})

@@ -162,7 +162,7 @@ describe('embeddings take the same places as chats', () => {
     gateway.upstream.script(hang)
     const answer = gateway.call('POST', PATH, { model: 'test/small', input: 'x' })
     await gateway.upstream.nextRequest()
-    clock.advance(ATTEMPT_TIMEOUT_MS.default)
+    clock.advance(ATTEMPT_TIMEOUT_MS.last)
     const { status, body } = await answer
     expect([status, body.attempts]).toMatchObject([502, [{ reason: 'timeout' }]])
     expect(await gateway.usage()).toEqual([])

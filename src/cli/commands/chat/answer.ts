@@ -9,7 +9,7 @@ import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
 import { failoverLines } from './notes.ts'
 
 /** Until the first frame, which the gateway sends with the first token: by its own limits, of the last model of a chain. */
-const FIRST_FRAME_TIMEOUT_MS = (MODELS_PER_CHAIN - 1) * FIRST_TOKEN_TIMEOUT_MS.default + ATTEMPT_TIMEOUT_MS.default
+const FIRST_FRAME_TIMEOUT_MS = (MODELS_PER_CHAIN - 1) * FIRST_TOKEN_TIMEOUT_MS.default + FIRST_TOKEN_TIMEOUT_MS.last
 /** The longest a gateway may try for one answer: every model of a chain at its slowest. */
 const WHOLE_ANSWER_TIMEOUT_MS = ATTEMPT_TIMEOUT_MS.max * MODELS_PER_CHAIN
 
