@@ -37,6 +37,17 @@ export async function readFields(context: CliContext, file: string | undefined, 
   return { ...content }
 }
 
+/**
+ * The same for a change. What `show -o json` prints may be edited and sent back, so the file may also hold the members that
+ * only the gateway sets; the gateway refuses another value of them.
+ */
+export const readChanges = (context: CliContext, file: string | undefined, members: Members): Promise<Fields> =>
+  readFields(context, file, Object.fromEntries(Object.entries(members).map(([name, inner]) => [name, inner || true])))
+
+/** The fields that only the gateway sets. */
+export const shownOnly = (fields: Fields, members: Members): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => members[name] === false))
+
 /** Whether it has members. */
 export const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -7,3 +7,9 @@ export function findNearestName(name: string, known: readonly string[]): string 
   const slips = Math.max(2, Math.floor(nearest.length / 3))
   return distance(name, nearest) <= slips ? nearest : undefined
 }
+
+/** `; did you mean "<prefix>listen"?` for a name that is a slip away from a known one, else nothing. */
+export function suggestion(name: string, known: readonly string[], prefix = ''): string {
+  const nearest = findNearestName(name, known)
+  return nearest === undefined ? '' : `; did you mean "${prefix}${nearest}"?`
+}

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { suggestion } from './suggestion.ts'
+import { suggestion } from '../../shared/nearest-name.ts'
 
 /** The daemon's command line. Values are as given; whether they can be used is decided when all sources are merged. */
 export type Flags = {

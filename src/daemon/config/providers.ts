@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { suggestion } from '../../shared/nearest-name.ts'
 import type { BedrockConfig, ConfigSources, EndpointConfig, ProviderConfig } from '../config.ts'
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
 import { pricesEntry } from './prices.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
-import { suggestion } from './suggestion.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from './well-known-providers.ts'
 

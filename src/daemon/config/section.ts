@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { suggestion } from './suggestion.ts'
+import { suggestion } from '../../shared/nearest-name.ts'
 import { ValueFault } from './values.ts'
 
 /** A mapping of known keys; every other key is a fault of its own, with the known key that looks like it. */

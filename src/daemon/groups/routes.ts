@@ -6,6 +6,7 @@ import { isoTime } from '../../shared/time.ts'
 import { DoneResponse, StructuredError } from '../../shared/wire/common.ts'
 import {
   CreateGroupRequest,
+  GROUP_READ_ONLY,
   type Group,
   GroupResponse,
   ListGroupsQuery,
@@ -16,6 +17,7 @@ import {
 import { type ChangeDeps, change } from '../audit/change.ts'
 import type { Db } from '../db/database.ts'
 import { toPagination, toSearchText } from '../db/list-page.ts'
+import { changesIn } from '../http/read-only.ts'
 import { idOf, type Route, reply, route } from '../http/route.ts'
 import {
   addMembers,
@@ -127,18 +129,18 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
         const group = await change(deps, context, async ({ tx, record }) => {
           const before = await findGroupRow(tx, tenantId, id)
           if (!before) throw notFound()
-          const { name = before.name, description = before.description, status = before.status } = body
-          const members = body.users && (await replaceMembers(tx, tenantId, id, body.users))
+          const { users, ...fields } = changesIn(body, GROUP_READ_ONLY, shownOf(before))
+          const { name = before.name, description = before.description, status = before.status } = fields
+          const members = users && (await replaceMembers(tx, tenantId, id, users))
           await updateGroup(tx, {
             ...before,
             name,
             description,
             status,
-            user_count: body.users?.length ?? before.user_count,
+            user_count: users?.length ?? before.user_count,
             search_text: toSearchText(name, description),
             updated_at: isoTime(clock.now()),
           })
-          const { users: _, ...fields } = body
           await record({
             ...activityOn(before, 'update'),
             // Members that were not sent are undefined, and so not in the entry's JSON.
@@ -189,14 +191,15 @@ const activityOn = ({ id, name }: GroupRow, operation: 'create' | 'update' | 'de
     description: `${operation}d group "${name}"`,
   }) as const
 
-const toGroup = (group: GroupWithMembers): Group => ({
+const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   id: group.id,
   name: group.name,
   description: group.description,
   status: group.status,
   // Counted here, so that an answer never disagrees with itself while someone changes the group.
   userCount: group.user_count,
-  users: group.members,
   createdAt: group.created_at,
   updatedAt: group.updated_at,
 })
+
+const toGroup = (group: GroupWithMembers): Group => ({ ...shownOf(group), users: group.members })

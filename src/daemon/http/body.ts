@@ -168,15 +168,20 @@ export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   if (result.success) return result.data
   // Asked again for the input at fault: zod's fast way does not keep it.
   const { error } = schema.safeParse(value, { reportInput: true })
-  throw toValidationError((error ?? result.error).issues[0] as z.core.$ZodIssue)
+  const { issues } = error ?? result.error
+  // A required member that is misspelt is unknown and absent; the misspelling is what helps.
+  throw toValidationError(issues.find(isUnknownMember) ?? (issues[0] as z.core.$ZodIssue))
 }
 
-/** The first issue of a failed check, as the error a caller sees. */
+const isUnknownMember = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys'
+
+/** One issue of a failed check, as the error a caller sees. */
 export function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const field = issue.path.join('.')
   const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`
   if (field === '') return new GatewayError('VALIDATION_ERROR', message)
-  return invalidField(field, `${field}: ${message}`, issue.input)
+  // That of an unknown member says itself where it is.
+  return invalidField(field, isUnknownMember(issue) ? message : `${field}: ${message}`, issue.input)
 }
 
 /** @throws UNSUPPORTED_MEDIA_TYPE unless the Content-Type is JSON. */

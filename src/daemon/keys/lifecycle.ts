@@ -3,17 +3,19 @@ import { GatewayError, invalidField } from '../../shared/errors.ts'
 import { newApiKey, newId, secretHash } from '../../shared/ids.ts'
 import { administersAll } from '../../shared/permissions.ts'
 import { isoTime } from '../../shared/time.ts'
-import type { CreateKeyRequest, UpdateKeyRequest } from '../../shared/wire/keys.ts'
+import { type CreateKeyRequest, KEY_READ_ONLY, type UpdateKeyRequest } from '../../shared/wire/keys.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../audit/change.ts'
 import type { Db } from '../db/database.ts'
 import { requireCovered } from '../http/access.ts'
 import type { Caller } from '../http/caller.ts'
+import { changesIn } from '../http/read-only.ts'
 import { idOf } from '../http/route.ts'
 import { findBuiltIn } from '../policies/built-in.ts'
 import { findPolicyIds } from '../policies/store.ts'
 import { rightsOfKey } from './rights.ts'
 import { changedSettings, readSettings, type StoredSettings, withPolicyIds, writeSettings } from './settings.ts'
 import { findKey, findOtherKeysOfAdministrators, findOwner, insertKey, type OwnedKey, updateKey } from './store.ts'
+import { toApiKey } from './view.ts'
 
 /** A key, and its secret, which is shown this once. */
 export type NewSecret = { key: OwnedKey; secret: string }
@@ -26,7 +28,7 @@ export type NewSecret = { key: OwnedKey; secret: string }
 export function createKey(
   deps: ChangeDeps,
   actor: Actor,
-  { name, userId, expiresAt = null, ...given }: z.output<typeof CreateKeyRequest>,
+  { name, userId, expiresAt = null, enforceSMLTPPolicies: _, ...given }: z.output<typeof CreateKeyRequest>,
 ): Promise<NewSecret> {
   const now = deps.clock.now()
   const expires = toExpiry(expiresAt, now)
@@ -78,7 +80,8 @@ export function changeKey(
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
     requireMayActFor(caller, key.row.user_id)
     refuseRevoked(key)
-    const settings = withPolicyIds(changedSettings(stored.settings, request), await knownPolicies(tx, caller))
+    const changes = changesIn(request, KEY_READ_ONLY, toApiKey(key, isoTime(now)))
+    const settings = withPolicyIds(changedSettings(stored.settings, changes), await knownPolicies(tx, caller))
     let { grantedLevels } = stored
     // Granted anew, `adminAccess` means what the owner has today.
     if (adminAccess !== undefined) grantedLevels = null
@@ -94,7 +97,7 @@ export function changeKey(
     })
     await record({
       ...activity('update', key.row, `updated API key "${name ?? key.row.name}"`),
-      metadata: { ...request },
+      metadata: changes,
     })
   })
 }

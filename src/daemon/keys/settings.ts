@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { invalidField } from '../../shared/errors.ts'
 import { LEVELS, type Rights, SECTIONS } from '../../shared/permissions.ts'
 import { toPolicyId } from '../../shared/policy-id.ts'
-import { KeySettings, type UpdateKeyRequest } from '../../shared/wire/keys.ts'
+import { type KEY_READ_ONLY, KeySettings, type UpdateKeyRequest } from '../../shared/wire/keys.ts'
 
 /** What the column `settings` of a key holds. */
 export type StoredSettings = {
@@ -28,7 +28,10 @@ export const writeSettings = ({ settings, grantedLevels }: StoredSettings): stri
   JSON.stringify({ ...settings, grantedLevels })
 
 /** `settings` with what the request names, which for `rateLimit` and `usageByModel` is each of their members. */
-export function changedSettings(settings: KeySettings, request: z.output<typeof UpdateKeyRequest>): KeySettings {
+export function changedSettings(
+  settings: KeySettings,
+  request: Omit<z.output<typeof UpdateKeyRequest>, (typeof KEY_READ_ONLY)[number]>,
+): KeySettings {
   const { name: _, expiresAt: __, rateLimit, usageByModel, ...fields } = request
   return KeySettings.parse({
     ...settings,

@@ -8,6 +8,7 @@ import {
   CreateRoleRequest,
   ListRolesQuery,
   ListRolesResponse,
+  ROLE_READ_ONLY,
   type Role,
   RoleResponse,
   ShowRoleResponse,
@@ -18,6 +19,7 @@ import type { Db } from '../db/database.ts'
 import { toPagination, toSearchText } from '../db/list-page.ts'
 import { requireCovered } from '../http/access.ts'
 import type { Caller } from '../http/caller.ts'
+import { changesIn } from '../http/read-only.ts'
 import { idOf, type Route, reply, route } from '../http/route.ts'
 import { requireMayAffectHolders } from './holders.ts'
 import {
@@ -138,8 +140,9 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
         const id = idOf(params.roleId, notFound)
         const role = await change(deps, context, async ({ tx, caller, record }) => {
           const before = await getChangeableRole(tx, caller, id)
-          const { displayName = before.display_name, description = before.description } = body
-          const rights = withChanges(roleRightsOf(before), body)
+          const changes = changesIn(body, ROLE_READ_ONLY, await getRole(tx, caller.tenantId, id))
+          const { displayName = before.display_name, description = before.description } = changes
+          const rights = withChanges(roleRightsOf(before), changes)
           requireCovered(caller.rights, reachOf('user', rights), `The role "${before.name}", changed like this,`)
           await requireMayAffectHolders(tx, caller, before, rights)
           await updateRole(tx, {
@@ -151,7 +154,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
             updated_at: isoTime(clock.now()),
           })
           // Members that were not sent are undefined, and so not in the entry's JSON.
-          await record({ ...activityOn(before, 'update'), metadata: { ...body } })
+          await record({ ...activityOn(before, 'update'), metadata: changes })
           return getRole(tx, caller.tenantId, id)
         })
         return reply(200, { success: true, message: 'Role updated', role } satisfies z.input<typeof RoleResponse>)

@@ -10,12 +10,14 @@ import {
   ListUsersResponse,
   ShowUserResponse,
   UpdateUserRequest,
+  USER_READ_ONLY,
   UserResponse,
 } from '../../shared/wire/users.ts'
 import { type Activity, type ChangeDeps, change } from '../audit/change.ts'
 import type { LicensePools } from '../config.ts'
 import { toPagination, toSearchText } from '../db/list-page.ts'
 import { removeUserFromGroups } from '../groups/store.ts'
+import { changesIn } from '../http/read-only.ts'
 import { idOf, type Route, reply, route } from '../http/route.ts'
 import { requireFreeLicense } from '../licenses/pool.ts'
 import {
@@ -162,11 +164,12 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
         },
       },
       async handle(context) {
-        const { body } = context
         const { tenantId } = context.caller
         const userId = idOf(context.params.userId, unknownUser)
         const user = await change(deps, context, async ({ tx, caller, record }) => {
           const before = await getAccount(tx, tenantId, userId)
+          const details = (await findUserDetails(tx, tenantId, userId)) as UserDetails
+          const body = changesIn(context.body, USER_READ_ONLY, toUser(details))
           const after: Account = {
             user: changed(before.user, body, isoTime(clock.now())),
             customRole: body.roleId === undefined ? before.customRole : undefined,
@@ -225,7 +228,11 @@ function requiredFields({ name, email }: z.output<typeof CreateUserRequest>): { 
 }
 
 /** The user with what the request names. */
-function changed(user: UserRow, body: z.output<typeof UpdateUserRequest>, now: string): UserRow {
+function changed(
+  user: UserRow,
+  body: Omit<z.output<typeof UpdateUserRequest>, (typeof USER_READ_ONLY)[number]>,
+  now: string,
+): UserRow {
   const { name = user.name, email = user.email, username = user.username } = body
   const { role = user.role, license = user.license, status = user.status } = body
   const { isVerified = user.is_verified === 1, setupCompleted = user.setup_completed === 1 } = body

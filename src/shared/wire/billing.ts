@@ -15,9 +15,9 @@ export const usageByModelFields = {
     .max(DOLLAR_LIMIT_MAX, { error: `usageByModel.dollarLimit may be at most ${DOLLAR_LIMIT_MAX}` })
     .nullable(),
 }
-export const isUsageByModel = { error: 'usageByModel must be an object {enabled, dollarLimit}' }
+export const IS_USAGE_BY_MODEL = 'usageByModel must be an object {enabled, dollarLimit}'
 
-export const UsageByModel = z.object(usageByModelFields, isUsageByModel)
+export const UsageByModel = z.object(usageByModelFields, { error: IS_USAGE_BY_MODEL })
 export type UsageByModel = z.output<typeof UsageByModel>
 
 /** A request whose points were used up and that was paid in dollars instead (named-endpoints §9). */

@@ -1,9 +1,41 @@
 import { z } from 'zod'
-import { PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
+import { suggestion } from '../nearest-name.ts'
+import { NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
 
 /** Optional members may also be sent as `null`, which many clients do for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => (value === null ? undefined : value))
+
+/**
+ * An object with these members and no others: what is misspelt must not look as if it had an effect. The refusal names the
+ * unknown member, where it is, and the known one that it resembles.
+ * @param mustBe the refusal of what is no object
+ */
+export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) =>
+  z.strictObject(shape, {
+    error: (issue) => (issue.code === 'unrecognized_keys' ? unknownMember(issue) : mustBe),
+  })
+
+type UnknownKeys = Extract<z.core.$ZodRawIssue, { code: 'unrecognized_keys' }>
+
+function unknownMember({ keys, path = [], inst }: UnknownKeys): string {
+  const unknown = String(keys[0]).slice(0, NAME_CHARS)
+  const known = Object.keys((inst as z.core.$ZodObject)._zod.def.shape)
+  const where = path.length === 0 ? '' : ` in ${path.join('.')}`
+  return `Unknown member "${unknown}"${where}${suggestion(unknown, known) || `; known members: ${known.join(', ')}`}`
+}
+
+/**
+ * Members that only the gateway sets. A PUT accepts them, so that what GET shows can be edited and sent back; the handler
+ * refuses other values (`changesIn`).
+ */
+export const readOnlyMembers = <const Name extends string>(names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, ReadOnly])) as Record<Name, typeof ReadOnly>
+
+const ReadOnly = z
+  .unknown()
+  .optional()
+  .meta({ readOnly: true, description: 'Read-only: accepted if it is as GET shows it' })
 
 // In a pattern with the u flag, a surrogate that is half of a pair is a character of its own.
 const UNSTORABLE = /[\0\p{Surrogate}]/u

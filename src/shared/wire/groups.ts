@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { DESCRIPTION_CHARS, GROUP_LIST_USERS, GROUP_USERS, NAME_CHARS } from '../spec-limits.ts'
-import { label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import {
+  closedObject,
+  label,
+  listQuery,
+  objectId,
+  oneOf,
+  optional,
+  Pagination,
+  readOnlyMembers,
+  storableText,
+} from './common.ts'
 
 export const GROUP_STATUSES = ['Active', 'Inactive'] as const
 
@@ -38,20 +48,25 @@ const users = z
   .transform((ids) => [...new Set(ids)])
 
 /** Body of POST /groups (spec: same). */
-export const CreateGroupRequest = z
-  .object(
-    { name, description, users: optional(users), status: optional(status) },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'CreateGroupRequest' })
+export const CreateGroupRequest = closedObject(
+  { name, description, users: optional(users), status: optional(status) },
+  'the body must be a JSON object',
+).meta({ id: 'CreateGroupRequest' })
+
+/** The members of a group that no request changes. */
+export const GROUP_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as const satisfies (keyof Group)[]
 
 /** Body of PUT /groups/{groupId}: what it names is changed, and `users` replaces all members (named-endpoints §17). */
-export const UpdateGroupRequest = z
-  .object(
-    { name: optional(name), description: optional(description), users: optional(users), status: optional(status) },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'UpdateGroupRequest' })
+export const UpdateGroupRequest = closedObject(
+  {
+    name: optional(name),
+    description: optional(description),
+    users: optional(users),
+    status: optional(status),
+    ...readOnlyMembers(GROUP_READ_ONLY),
+  },
+  'the body must be a JSON object',
+).meta({ id: 'UpdateGroupRequest' })
 
 export const GROUP_SORTS = ['createdAt', 'updatedAt', 'name', 'userCount'] as const
 

@@ -3,9 +3,20 @@ import { isAddressBlock } from '../address-block.ts'
 import { toIndexName } from '../index-name.ts'
 import { INDEX_ACCESS } from '../permissions.ts'
 import { KEY_LIST_ENTRIES, KEY_RATE, KEY_RATE_MAX, MODELS_PER_CHAIN, NAME_CHARS } from '../spec-limits.ts'
-import { BILLING_MODES, isUsageByModel, UsageByModel, usageByModelFields } from './billing.ts'
+import { BILLING_MODES, IS_USAGE_BY_MODEL, UsageByModel, usageByModelFields } from './billing.ts'
 import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
-import { flag, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import {
+  closedObject,
+  flag,
+  label,
+  listQuery,
+  objectId,
+  oneOf,
+  optional,
+  Pagination,
+  readOnlyMembers,
+  storableText,
+} from './common.ts'
 import { UserReference } from './groups.ts'
 import { ZERO_KNOWLEDGE } from './indexes.ts'
 
@@ -30,11 +41,30 @@ const rateLimit = {
   requestsPerMinute: count('rateLimit.requestsPerMinute', KEY_RATE_MAX.minute),
   requestsPerHour: count('rateLimit.requestsPerHour', KEY_RATE_MAX.hour),
 }
-const isRateLimit = { error: 'rateLimit must be an object {requestsPerMinute, requestsPerHour}' }
+const rateLimitWithDefaults = {
+  requestsPerMinute: rateLimit.requestsPerMinute.default(KEY_RATE.minute),
+  requestsPerHour: rateLimit.requestsPerHour.default(KEY_RATE.hour),
+}
+const DEFAULT_RATE_LIMIT = { requestsPerMinute: KEY_RATE.minute, requestsPerHour: KEY_RATE.hour }
+const IS_RATE_LIMIT = 'rateLimit must be an object {requestsPerMinute, requestsPerHour}'
+const NO_USAGE_BY_MODEL = { enabled: false, dollarLimit: null }
 
 const failoverTriggers = z.array(oneOf('each of failoverDefaults.on', FAILOVER_TRIGGERS), {
   error: 'failoverDefaults.on must be an array of triggers',
 })
+
+const failoverDefaults = {
+  models: z
+    .array(ModelId, { error: 'failoverDefaults.models must be an array of models' })
+    .min(1, { error: 'failoverDefaults.models must not be empty' })
+    .transform((models) => [...new Set(models)])
+    .refine((models) => models.length <= MODELS_PER_CHAIN, {
+      error: `failoverDefaults.models may name at most ${MODELS_PER_CHAIN} distinct models`,
+    }),
+  ...attemptTimeouts,
+  on: optional(failoverTriggers),
+}
+const IS_FAILOVER = 'failoverDefaults must be an object {models, timeout_ms, first_token_timeout_ms, on}'
 
 /** Restrictions of a key and their bounds (named-endpoints §10). An empty list restricts nothing; null is "none". */
 const fields = {
@@ -51,7 +81,7 @@ const fields = {
     description:
       'A budget of the key itself, within that of the account that pays: when enabled, at most dollarLimit a month are spent through it, null for any. {enabled: true, dollarLimit: 0} keeps it from drawing on dollars',
   }),
-  rateLimit: z.object(rateLimit, isRateLimit),
+  rateLimit: z.object(rateLimit, { error: IS_RATE_LIMIT }),
   dailyLimit: count('dailyLimit', 1_000_000_000),
   monthlyLimit: count('monthlyLimit', 1_000_000_000),
   allowedModels: listOf(
@@ -77,22 +107,7 @@ const fields = {
   promptShieldPolicyId: policyName('promptShieldPolicyId').nullable(),
   allowedPromptShieldPolicies: listOf('allowedPromptShieldPolicies', policyName('each of allowedPromptShieldPolicies')),
   allowPromptShieldOptOut: flag('allowPromptShieldOptOut'),
-  failoverDefaults: z
-    .object(
-      {
-        models: z
-          .array(ModelId, { error: 'failoverDefaults.models must be an array of models' })
-          .min(1, { error: 'failoverDefaults.models must not be empty' })
-          .transform((models) => [...new Set(models)])
-          .refine((models) => models.length <= MODELS_PER_CHAIN, {
-            error: `failoverDefaults.models may name at most ${MODELS_PER_CHAIN} distinct models`,
-          }),
-        ...attemptTimeouts,
-        on: optional(failoverTriggers),
-      },
-      { error: 'failoverDefaults must be an object {models, timeout_ms, first_token_timeout_ms, on}' },
-    )
-    .nullable(),
+  failoverDefaults: z.object(failoverDefaults, { error: IS_FAILOVER }).nullable(),
 }
 
 /** What is stored with a key. Fields that a later version adds get their defaults when an older row is read. */
@@ -100,18 +115,10 @@ export const KeySettings = z.object({
   adminAccess: fields.adminAccess.default(true),
   indexAccess: fields.indexAccess.default('read'),
   billingMode: fields.billingMode.default('user-completions'),
-  usageByModel: fields.usageByModel.default({ enabled: false, dollarLimit: null }),
+  usageByModel: fields.usageByModel.default(NO_USAGE_BY_MODEL),
   dailyLimit: fields.dailyLimit.default(KEY_RATE.day),
   monthlyLimit: fields.monthlyLimit.default(KEY_RATE.month),
-  rateLimit: z
-    .object(
-      {
-        requestsPerMinute: rateLimit.requestsPerMinute.default(KEY_RATE.minute),
-        requestsPerHour: rateLimit.requestsPerHour.default(KEY_RATE.hour),
-      },
-      isRateLimit,
-    )
-    .default({ requestsPerMinute: KEY_RATE.minute, requestsPerHour: KEY_RATE.hour }),
+  rateLimit: z.object(rateLimitWithDefaults, { error: IS_RATE_LIMIT }).default(DEFAULT_RATE_LIMIT),
   allowedModels: fields.allowedModels.default([]),
   allowedIndexes: fields.allowedIndexes.default([]),
   allowedSMLTPPolicies: fields.allowedSMLTPPolicies.default(['public', 'internal']),
@@ -164,65 +171,90 @@ const expiresAt = z.iso
 const orDefault = <T extends z.ZodType>(schema: z.ZodDefault<T>) =>
   schema.nullable().transform((value) => (value === null ? schema.parse(undefined) : value))
 
+/** What requests and nothing stored must spell right: a row may hold members that a later version has written. */
+const closed = {
+  failoverDefaults: closedObject(failoverDefaults, IS_FAILOVER).nullable(),
+  enforceSMLTPPolicies: z
+    .literal(true, { error: 'enforceSMLTPPolicies can only be true: policies always apply' })
+    .nullish()
+    .meta({ description: 'A field of the contract without effect: policies always apply' }),
+}
+
 /** Body of POST /api/admin/api-keys. The caller owns the key when `userId` is absent. */
-export const CreateKeyRequest = z
-  .object(
-    {
-      name: label('name', NAME_CHARS),
-      userId: optional(objectId('userId')),
-      expiresAt: expiresAt.optional(),
-      ...KeySettings.shape,
-      adminAccess: orDefault(KeySettings.shape.adminAccess),
-      indexAccess: orDefault(KeySettings.shape.indexAccess),
-      billingMode: orDefault(KeySettings.shape.billingMode),
-      usageByModel: orDefault(KeySettings.shape.usageByModel),
-      rateLimit: orDefault(KeySettings.shape.rateLimit),
-      allowedModels: orDefault(KeySettings.shape.allowedModels),
-      allowedIndexes: orDefault(KeySettings.shape.allowedIndexes),
-      allowedSMLTPPolicies: orDefault(KeySettings.shape.allowedSMLTPPolicies),
-      allowedIPs: orDefault(KeySettings.shape.allowedIPs),
-      enablePromptShield: orDefault(KeySettings.shape.enablePromptShield),
-      promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
-      allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
-      allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
-    },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'CreateKeyRequest' })
+export const CreateKeyRequest = closedObject(
+  {
+    name: label('name', NAME_CHARS),
+    userId: optional(objectId('userId')),
+    expiresAt: expiresAt.optional(),
+    ...KeySettings.shape,
+    adminAccess: orDefault(KeySettings.shape.adminAccess),
+    indexAccess: orDefault(KeySettings.shape.indexAccess),
+    billingMode: orDefault(KeySettings.shape.billingMode),
+    ...closed,
+    failoverDefaults: closed.failoverDefaults.default(null),
+    usageByModel: orDefault(closedObject(usageByModelFields, IS_USAGE_BY_MODEL).default(NO_USAGE_BY_MODEL)),
+    rateLimit: orDefault(closedObject(rateLimitWithDefaults, IS_RATE_LIMIT).default(DEFAULT_RATE_LIMIT)),
+    allowedModels: orDefault(KeySettings.shape.allowedModels),
+    allowedIndexes: orDefault(KeySettings.shape.allowedIndexes),
+    allowedSMLTPPolicies: orDefault(KeySettings.shape.allowedSMLTPPolicies),
+    allowedIPs: orDefault(KeySettings.shape.allowedIPs),
+    enablePromptShield: orDefault(KeySettings.shape.enablePromptShield),
+    promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
+    allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
+    allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
+  },
+  'the body must be a JSON object',
+).meta({ id: 'CreateKeyRequest' })
+
+/** The members of a key that no request changes. */
+export const KEY_READ_ONLY = [
+  'id',
+  'userId',
+  'user',
+  'status',
+  'isOperator',
+  'createdAt',
+  'updatedAt',
+  'revokedAt',
+  'lastUsedAt',
+] as const satisfies (keyof ApiKey)[]
 
 /**
  * Body of PUT /api/admin/api-keys/{keyId}: what it names is changed, in `rateLimit` and `usageByModel` each member by itself;
  * null stands for "none" where a field has that, and for "not set" where it has not.
  */
-export const UpdateKeyRequest = z
-  .object(
-    {
-      name: optional(label('name', NAME_CHARS)),
-      expiresAt: expiresAt.optional(),
-      adminAccess: optional(fields.adminAccess),
-      indexAccess: optional(fields.indexAccess),
-      billingMode: optional(fields.billingMode),
-      usageByModel: optional(
-        z.object({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, isUsageByModel).partial(),
-      ),
-      rateLimit: optional(fields.rateLimit.partial()),
-      dailyLimit: fields.dailyLimit.optional(),
-      monthlyLimit: fields.monthlyLimit.optional(),
-      allowedModels: optional(fields.allowedModels),
-      allowedIndexes: optional(fields.allowedIndexes),
-      allowedSMLTPPolicies: optional(fields.allowedSMLTPPolicies),
-      defaultSMLTPPolicy: fields.defaultSMLTPPolicy.optional(),
-      allowedIPs: optional(fields.allowedIPs),
-      enablePromptShield: optional(fields.enablePromptShield),
-      promptShieldSensitivity: optional(fields.promptShieldSensitivity),
-      promptShieldPolicyId: fields.promptShieldPolicyId.optional(),
-      allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
-      allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
-      failoverDefaults: fields.failoverDefaults.optional(),
-    },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'UpdateKeyRequest' })
+export const UpdateKeyRequest = closedObject(
+  {
+    ...closed,
+    name: optional(label('name', NAME_CHARS)),
+    expiresAt: expiresAt.optional(),
+    adminAccess: optional(fields.adminAccess),
+    indexAccess: optional(fields.indexAccess),
+    billingMode: optional(fields.billingMode),
+    usageByModel: optional(
+      closedObject(
+        { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
+        IS_USAGE_BY_MODEL,
+      ).partial(),
+    ),
+    rateLimit: optional(closedObject(rateLimit, IS_RATE_LIMIT).partial()),
+    dailyLimit: fields.dailyLimit.optional(),
+    monthlyLimit: fields.monthlyLimit.optional(),
+    allowedModels: optional(fields.allowedModels),
+    allowedIndexes: optional(fields.allowedIndexes),
+    allowedSMLTPPolicies: optional(fields.allowedSMLTPPolicies),
+    defaultSMLTPPolicy: fields.defaultSMLTPPolicy.optional(),
+    allowedIPs: optional(fields.allowedIPs),
+    enablePromptShield: optional(fields.enablePromptShield),
+    promptShieldSensitivity: optional(fields.promptShieldSensitivity),
+    promptShieldPolicyId: fields.promptShieldPolicyId.optional(),
+    allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
+    allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
+    failoverDefaults: closed.failoverDefaults.optional(),
+    ...readOnlyMembers(KEY_READ_ONLY),
+  },
+  'the body must be a JSON object',
+).meta({ id: 'UpdateKeyRequest' })
 
 export const KEY_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 

@@ -5,7 +5,7 @@ import { isPiiEntity, PII_ENTITIES } from '../pii-entities.ts'
 import { POLICY_NAME, toPolicyId } from '../policy-id.ts'
 import { DESCRIPTION_CHARS, NAME_CHARS, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
 import { ModelId } from './chat.ts'
-import { flag, label, oneOf, optional, storableText } from './common.ts'
+import { closedObject, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
 export const POLICY_MODES = ['monitor', 'enforce'] as const
@@ -15,19 +15,8 @@ export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 export const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
 export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 
-/** An object of these members and no others; an unknown one is refused with the one that looks like it. */
-function section<Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) {
-  const known = Object.keys(shape)
-  return z.strictObject(shape, {
-    error: (issue) => {
-      if (issue.code !== 'unrecognized_keys') return `${name} must be an object`
-      const unknown = String(issue.keys[0]).slice(0, NAME_CHARS)
-      const nearest = findNearestName(unknown, known)
-      const hint = nearest === undefined ? `known here: ${known.join(', ')}` : `did you mean "${nearest}"?`
-      return `"${unknown}" is no field of ${name}; ${hint}`
-    },
-  })
-}
+const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
+  closedObject(shape, `${name} must be an object`)
 
 /** Each entry once and in one order, so that two documents that mean the same have the same hash. */
 const setOf = <T extends z.ZodType<string>>(name: string, entry: T) =>

@@ -1,13 +1,20 @@
 import { z } from 'zod'
 import { LEVELS, SECTIONS } from '../permissions.ts'
 import { DESCRIPTION_CHARS, NAME_CHARS, ROLE_NAME } from '../spec-limits.ts'
-import { flag, label, listQuery, oneOf, optional, Pagination, storableText } from './common.ts'
+import {
+  closedObject,
+  flag,
+  label,
+  listQuery,
+  oneOf,
+  optional,
+  Pagination,
+  readOnlyMembers,
+  storableText,
+} from './common.ts'
 import { UserReference } from './groups.ts'
 
-const Permission = z.object(
-  { section: oneOf('section', SECTIONS), level: oneOf('level', LEVELS) },
-  { error: 'each permission must be an object {section, level}' },
-)
+const permission = { section: oneOf('section', SECTIONS), level: oneOf('level', LEVELS) }
 
 /** Spec: Role; `updatedAt`, and `createdBy` null for system roles, come from named-endpoints §18. */
 export const Role = z
@@ -18,7 +25,7 @@ export const Role = z
     description: z.string(),
     isSystem: z.boolean(),
     hasAdminPanelAccess: z.boolean(),
-    permissions: z.array(Permission),
+    permissions: z.array(z.object(permission)),
     canInteractWithAI: z.boolean(),
     canUseChat: z.boolean(),
     userCount: z.int(),
@@ -34,7 +41,9 @@ const description = storableText('description')
   .trim()
   .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
 const permissions = z
-  .array(Permission, { error: 'permissions must be an array of {section, level}' })
+  .array(closedObject(permission, 'each permission must be an object {section, level}'), {
+    error: 'permissions must be an array of {section, level}',
+  })
   .max(SECTIONS.length, { error: `permissions may name each of the ${SECTIONS.length} sections once` })
   .refine((list) => new Set(list.map(({ section }) => section)).size === list.length, {
     error: 'permissions may name each section only once',
@@ -47,27 +56,39 @@ const rights = {
 }
 
 /** Body of POST /roles (spec: same). */
-export const CreateRoleRequest = z
-  .object(
-    {
-      name: storableText('name').regex(ROLE_NAME, {
-        error: 'name must have 2 to 64 of a-z, 0-9, "_" and "-", and begin with a letter',
-      }),
-      displayName,
-      description,
-      ...rights,
-    },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'CreateRoleRequest' })
+export const CreateRoleRequest = closedObject(
+  {
+    name: storableText('name').regex(ROLE_NAME, {
+      error: 'name must have 2 to 64 of a-z, 0-9, "_" and "-", and begin with a letter',
+    }),
+    displayName,
+    description,
+    ...rights,
+  },
+  'the body must be a JSON object',
+).meta({ id: 'CreateRoleRequest' })
 
-/** Body of PUT /roles/{roleId}: what it names is changed. The name stays: scripts refer to it. */
-export const UpdateRoleRequest = z
-  .object(
-    { displayName: optional(displayName), description: optional(description), ...rights },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'UpdateRoleRequest' })
+/** The members of a role that no request changes; its name stays because scripts refer to it. */
+export const ROLE_READ_ONLY = [
+  'id',
+  'name',
+  'isSystem',
+  'userCount',
+  'createdBy',
+  'createdAt',
+  'updatedAt',
+] as const satisfies (keyof Role)[]
+
+/** Body of PUT /roles/{roleId}: what it names is changed. */
+export const UpdateRoleRequest = closedObject(
+  {
+    displayName: optional(displayName),
+    description: optional(description),
+    ...rights,
+    ...readOnlyMembers(ROLE_READ_ONLY),
+  },
+  'the body must be a JSON object',
+).meta({ id: 'UpdateRoleRequest' })
 
 export const ROLE_SORTS = ['createdAt', 'updatedAt', 'name', 'displayName', 'userCount'] as const
 

@@ -1,8 +1,19 @@
 import { z } from 'zod'
 import { SYSTEM_ROLES } from '../permissions.ts'
 import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
-import { isUsageByModel, UsageByModel, usageByModelFields } from './billing.ts'
-import { flag, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { IS_USAGE_BY_MODEL, UsageByModel, usageByModelFields } from './billing.ts'
+import {
+  closedObject,
+  flag,
+  label,
+  listQuery,
+  objectId,
+  oneOf,
+  optional,
+  Pagination,
+  readOnlyMembers,
+  storableText,
+} from './common.ts'
 
 /** Licence tiers (named-endpoints §9). */
 export const LICENSES = ['Essential', 'Growth', 'Ultra', 'Early Access'] as const
@@ -48,52 +59,61 @@ const username = storableText('username')
 const role = oneOf('role', SYSTEM_ROLES)
 const license = oneOf('license', LICENSES)
 /** Each member by itself; what is not named stays, or has its default. */
-const usageByModel = z
-  .object({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, isUsageByModel)
-  .partial()
+const usageByModel = closedObject(
+  { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
+  IS_USAGE_BY_MODEL,
+).partial()
 /** Nobody signs in with one here, and what is not used is not kept. */
 const password = z.null({ error: 'passwords are not kept: users work with API keys' }).optional()
 
 /** Body of POST /users. `name` and `email` must be there; the handler says so in the words of the contract. */
-export const CreateUserRequest = z
-  .object(
-    {
-      name: optional(name),
-      email: optional(email),
-      username: optional(username).meta({ description: 'Made from the email when absent' }),
-      password,
-      role: optional(role),
-      license: optional(license),
-      usageByModel: optional(usageByModel),
-      roleId: optional(objectId('roleId')),
-      setupCompleted: optional(flag('setupCompleted')),
-      authType: optional(oneOf('authType', AUTH_TYPES)),
-    },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'CreateUserRequest' })
+export const CreateUserRequest = closedObject(
+  {
+    name: optional(name),
+    email: optional(email),
+    username: optional(username).meta({ description: 'Made from the email when absent' }),
+    password,
+    role: optional(role),
+    license: optional(license),
+    usageByModel: optional(usageByModel),
+    roleId: optional(objectId('roleId')),
+    setupCompleted: optional(flag('setupCompleted')),
+    authType: optional(oneOf('authType', AUTH_TYPES)),
+  },
+  'the body must be a JSON object',
+).meta({ id: 'CreateUserRequest' })
 
 const status = z.union([z.literal(0), z.literal(1)], { error: 'status must be 0 or 1' })
 
+/** The members of a user that no request changes. */
+export const USER_READ_ONLY = [
+  'id',
+  'authType',
+  'mfaEnabled',
+  'customRole',
+  'createdAt',
+  'updatedAt',
+  'lastActive',
+] as const satisfies (keyof User)[]
+
 /** Body of PUT /users/{userId}: what it names is changed; `roleId: null` takes the custom role away. */
-export const UpdateUserRequest = z
-  .object(
-    {
-      name: optional(name),
-      username: optional(username),
-      email: optional(email),
-      password,
-      role: optional(role),
-      license: optional(license),
-      usageByModel: optional(usageByModel),
-      status: optional(status),
-      roleId: objectId('roleId').nullable().optional(),
-      setupCompleted: optional(flag('setupCompleted')),
-      isVerified: optional(flag('isVerified')),
-    },
-    { error: 'the body must be a JSON object' },
-  )
-  .meta({ id: 'UpdateUserRequest' })
+export const UpdateUserRequest = closedObject(
+  {
+    name: optional(name),
+    username: optional(username),
+    email: optional(email),
+    password,
+    role: optional(role),
+    license: optional(license),
+    usageByModel: optional(usageByModel),
+    status: optional(status),
+    roleId: objectId('roleId').nullable().optional(),
+    setupCompleted: optional(flag('setupCompleted')),
+    isVerified: optional(flag('isVerified')),
+    ...readOnlyMembers(USER_READ_ONLY),
+  },
+  'the body must be a JSON object',
+).meta({ id: 'UpdateUserRequest' })
 
 export const USER_SORTS = ['createdAt', 'updatedAt', 'name', 'email', 'username'] as const
 

@@ -4,6 +4,7 @@ import { z } from 'zod'
 /** The part of JSON Schema that our schemas use. */
 export type JsonSchema = {
   $ref?: string
+  readOnly?: boolean
   $defs?: Record<string, JsonSchema>
   type?: string | string[]
   const?: unknown
@@ -201,7 +202,9 @@ function objects(
   faults: number,
   inside: (schema: JsonSchema, name: string) => fc.Arbitrary<unknown>,
 ): fc.Arbitrary<unknown> {
-  const members = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, inside(one, name)]))
+  // With another value than the stored one these are always refused, before anything else is looked at.
+  const settable = Object.entries(properties).filter(([, { readOnly }]) => readOnly !== true)
+  const members = Object.fromEntries(settable.map(([name, one]) => [name, inside(one, name)]))
   const record: fc.Arbitrary<object> = fc.record(members, { requiredKeys: required })
   if (faults === 0) return record
   const lacking = fc.record(members, { requiredKeys: [] })

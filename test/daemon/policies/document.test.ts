@@ -32,9 +32,9 @@ describe('a policy document', () => {
   })
 
   test.each([
-    [{ pi: {} }, ': "pi" is no field of policy; did you mean "pii"?'],
-    [{ pii: { enable: true } }, 'pii: "enable" is no field of pii; did you mean "enabled"?'],
-    [{ rules: [] }, /^: "rules" is no field of policy; known here: version, mode, /],
+    [{ pi: {} }, ': Unknown member "pi"; did you mean "pii"?'],
+    [{ pii: { enable: true } }, 'pii: Unknown member "enable" in pii; did you mean "enabled"?'],
+    [{ rules: [] }, /^: Unknown member "rules"; known members: version, mode, /],
     [{ version: 2 }, 'version: version must be 1'],
     [{ mode: 'off' }, 'mode: mode must be one of monitor, enforce'],
     [{ pii: { entities: ['EMIAL'] } }, 'pii.entities.0: this is no entity; did you mean "EMAIL"?'],

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addFromFileOption, readFields, textIn, textsIn } from '../../from-file.ts'
+import { addFromFileOption, type Fields, isObject, readChanges, shownOnly, textIn, textsIn } from '../../from-file.ts'
 import { toIds } from '../../resolve.ts'
 import { GROUPS, USERS } from '../../resources.ts'
 import { update } from '../../update.ts'
@@ -24,13 +24,21 @@ export function updateCommand(context: CliContext, run = updateGroup): Command {
 
 /** PUT /groups/{groupId} with what was named. Throws exit 3 for a group that does not exist, exit 6 for a taken name. */
 export async function updateGroup(context: CliContext, input: UpdateGroupInput): Promise<void> {
-  const fields = await readFields(context, input.fromFile, GROUP_MEMBERS)
+  const fields = withUserIds(await readChanges(context, input.fromFile, GROUP_MEMBERS))
   const users = textsIn(fields, 'users')
   const changes = {
+    ...shownOnly(fields, GROUP_MEMBERS),
     name: input.name ?? textIn(fields, 'name'),
     description: input.description ?? textIn(fields, 'description'),
     status: input.status ?? textIn(fields, 'status'),
     users: users && (await toIds(context, USERS, users)),
   }
   await update(context, { resource: GROUPS, given: input.group, changes, view: GROUP_VIEW })
+}
+
+/** A group is shown with its users as objects, and takes their ids. */
+function withUserIds(fields: Fields): Fields {
+  const { users } = fields
+  if (!Array.isArray(users)) return fields
+  return { ...fields, users: users.map((user: unknown) => (isObject(user) ? Reflect.get(user, 'id') : user)) }
 }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { CliContext } from '../../context.ts'
-import { addFromFileOption, isObject, readFields, withFlags } from '../../from-file.ts'
+import { addFromFileOption, isObject, readChanges, withFlags } from '../../from-file.ts'
 import { opposed } from '../../opposites.ts'
 import { KEYS } from '../../resources.ts'
 import { update } from '../../update.ts'
@@ -28,7 +28,7 @@ export async function updateKey(context: CliContext, input: UpdateKeyInput): Pro
   const { key, name, expires, fromFile } = input
   const fields = toKeyFields(input)
   const expiresAt = expires === undefined ? undefined : toExpiry(expires, context.io.clock.now()).at
-  const changes = withFlags(await readFields(context, fromFile, KEY_MEMBERS), { ...fields, name, expiresAt })
+  const changes = withFlags(await readChanges(context, fromFile, KEY_MEMBERS), { ...fields, name, expiresAt })
   const { failoverDefaults: chain } = changes
   await update<ApiKey>(context, {
     resource: KEYS,

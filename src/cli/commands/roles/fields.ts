@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import type { Permission } from '../../../shared/permissions.ts'
 import type { Role } from '../../../shared/wire/roles.ts'
 import type { CliContext } from '../../context.ts'
-import { type Fields, readFields, textIn } from '../../from-file.ts'
+import { type Fields, readFields, shownOnly, textIn } from '../../from-file.ts'
 import { opposed } from '../../opposites.ts'
 import { repeatable } from '../../repeatable.ts'
 import { permissionsIn, toPermissions } from './permissions.ts'
@@ -42,17 +42,20 @@ export type RoleInput = {
     canInteractWithAI: unknown
     canUseChat: unknown
   }
+  /** What the file repeats of the members that only the gateway sets. */
+  shown: Fields
   /** Of the flags; they are set beside all the others. */
   named: Permission[]
 }
 
 /** Reads them together; flags win. Throws a usage error for an unknown section or level. */
-export async function readRole(context: CliContext, flags: RoleFlags): Promise<RoleInput> {
+export async function readRole(context: CliContext, flags: RoleFlags, read = readFields): Promise<RoleInput> {
   const named = toPermissions(flags.permission)
-  const file: Fields = await readFields(context, flags.fromFile, ROLE_MEMBERS)
+  const file = await read(context, flags.fromFile, ROLE_MEMBERS)
   return {
     name: textIn(file, 'name'),
     named,
+    shown: shownOnly(file, ROLE_MEMBERS),
     fields: {
       displayName: flags.displayName ?? textIn(file, 'displayName'),
       description: flags.description ?? textIn(file, 'description'),

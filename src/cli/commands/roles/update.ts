@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import type { Role } from '../../../shared/wire/roles.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { addFromFileOption } from '../../from-file.ts'
+import { addFromFileOption, readChanges } from '../../from-file.ts'
 import { ROLES } from '../../resources.ts'
 import { update } from '../../update.ts'
 import { addRoleOptions, noteClosedPanel, type RoleFlags, readRole } from './fields.ts'
@@ -22,7 +22,7 @@ export function updateCommand(context: CliContext, run = updateRole): Command {
 
 /** PUT /roles/{roleId} with what was named. Throws exit 3 for a role that does not exist. */
 export async function updateRole(context: CliContext, input: UpdateRoleInput): Promise<void> {
-  const { name, fields, named } = await readRole(context, input)
+  const { name, fields, named, shown } = await readRole(context, input, readChanges)
   const complete = (now: Role) => {
     // A file that made the role may be used to change it, so it may hold the name.
     if (name !== undefined && name !== now.name) throw usageError(`role '${now.name}' cannot be renamed to '${name}'`)
@@ -31,7 +31,7 @@ export async function updateRole(context: CliContext, input: UpdateRoleInput): P
   const role = await update<Role>(context, {
     resource: ROLES,
     given: input.role,
-    changes: { ...fields, permissions: named.length > 0 ? named : fields.permissions },
+    changes: { ...shown, ...fields, permissions: named.length > 0 ? named : fields.permissions },
     complete: name !== undefined || named.length > 0 ? complete : undefined,
     view: ROLE_VIEW,
   })

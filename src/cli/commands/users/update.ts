@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addFromFileOption, readFields, withFlags } from '../../from-file.ts'
+import { addFromFileOption, readChanges, withFlags } from '../../from-file.ts'
 import { opposed } from '../../opposites.ts'
 import { USERS } from '../../resources.ts'
 import { update } from '../../update.ts'
@@ -30,7 +30,7 @@ export async function updateUser(
   context: CliContext,
   { user, name, email, fromFile, ...flags }: UpdateUserInput,
 ): Promise<void> {
-  const inFile = await readFields(context, fromFile, MEMBERS)
+  const inFile = await readChanges(context, fromFile, MEMBERS)
   const changes = withFlags(inFile, { name, email, ...(await toUserFields(context, flags)) })
   await update(context, { resource: USERS, given: user, changes, view: USER_VIEW })
 }
