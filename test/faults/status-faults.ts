@@ -7,7 +7,9 @@ const refused: Expected = { refuses: 'bad_request' }
 
 const STATUSES: [number, Expected][] = [
   ...[201, 202, 204, 206, 301, 302, 303, 304, 307, 308].map((status): [number, Expected] => [status, ours]),
-  ...[401, 402, 403, 404].map((status): [number, Expected] => [status, ours]),
+  ...[401, 403].map((status): [number, Expected] => [status, { fails: 'auth_failed', ours: true }]),
+  [402, { fails: 'quota_exhausted', ours: true }],
+  [404, { fails: 'model_not_found', ours: true }],
   ...[400, 413, 415, 422].map((status): [number, Expected] => [status, refused]),
   ...[405, 406, 409, 410, 411, 414, 418, 423, 425, 431, 451, 498, 499].map((status): [number, Expected] => [
     status,
@@ -54,8 +56,8 @@ const codes: Fault[] = [
   coded('a 413 for the length of the prompt', 413, 'context_length_exceeded', { refuses: 'context_length' }),
   coded('a 400 of the content filter', 400, 'content_filter', { refuses: 'content_filter' }),
   coded('a 403 of the content filter', 403, 'content_policy_violation', { refuses: 'content_filter' }),
-  coded('a 400 for our key', 400, 'API_KEY_INVALID', ours),
-  coded('a quota that is used up', 429, 'insufficient_quota', { fails: 'rate_limit', ours: true }),
+  coded('a 400 for our key', 400, 'API_KEY_INVALID', { fails: 'auth_failed', ours: true }),
+  coded('a quota that is used up', 429, 'insufficient_quota', { fails: 'quota_exhausted', ours: true }),
 ]
 
 /** `from` seconds to `to` are what may be passed on; none where nothing can be read out of it. */

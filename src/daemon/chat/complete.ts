@@ -1,13 +1,21 @@
 import { GatewayError } from '../../shared/errors.ts'
 import { HELD_ANSWER_BYTES, RETRY_PAUSE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
-import type { FailoverAttempt, FailoverTrigger } from '../../shared/wire/chat.ts'
+import type { FailoverAttempt } from '../../shared/wire/chat.ts'
 import type { Caller } from '../http/caller.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import type { Gates } from '../load/gates.ts'
 import type { Log } from '../log.ts'
 import type { Breaker } from '../providers/breaker.ts'
-import { type ChatPart, type Entitle, type ProviderCall, ProviderError } from '../providers/provider.ts'
+import {
+  type ChatPart,
+  type Entitle,
+  isTrigger,
+  type OnHead,
+  type ProviderCall,
+  ProviderError,
+  type ProviderHead,
+} from '../providers/provider.ts'
 import type { Attempt, Chain } from './chain.ts'
 import { readAhead } from './read-ahead.ts'
 
@@ -35,14 +43,17 @@ export type Failover = {
 
 export type CompleteDeps = { clock: Clock; log: Log; failover: Failover }
 
-type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle'>
+type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
 
 /** What all attempts of one request share. `attempts` is filled as they are made, so it also tells what came before a failure. */
 type Walk = {
   chain: Chain
   call: Asked
   caller: Pick<Caller, 'tenantId' | 'keyId'>
+  requestId: string
   attempts: FailoverAttempt[]
+  /** What the providers of the attempts said first, at the same places; undefined where there was no HTTP answer. */
+  heads: (ProviderHead | undefined)[]
   /** @param place of the attempt among all of them */
   entitle(attempt: Attempt, place: number): Entitle
   signal: AbortSignal
@@ -64,8 +75,9 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
     const { modelId } = attempt
     const othersFailed = attempts.length > 0
     // The last one is asked in any case: an error is the only other answer that is left.
-    if (attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)) {
-      attempts.push({ model: modelId, status: 'failed', reason: 'circuit_open', latency_ms: 0 })
+    const downFor = attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)
+    if (downFor) {
+      addAttempt(walk, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
       continue
     }
     let result: OpenAnswer | ProviderError
@@ -85,7 +97,7 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
       if (othersFailed) continue
       throw rejected(modelId, result)
     }
-    if (!chain.triggers.has(result.reason as FailoverTrigger)) break
+    if (!isTrigger(result.reason, chain.triggers)) break
   }
   throw exhausted(attempts, failures)
 }
@@ -108,16 +120,17 @@ async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): P
   }
 }
 
-/** Asking once more is of no use when our credentials or the request are at fault. */
-const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) =>
-  !alarm && triggers.has(reason as FailoverTrigger)
+/** Asking once more is of no use when the operator has to act, or the request is at fault. */
+const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) => !alarm && isTrigger(reason, triggers)
 
 async function tryModel(
   attempt: Attempt,
   timeouts: ProviderCall['timeouts'],
-  { chain, call, caller: { tenantId, keyId }, attempts, entitle, signal }: Walk,
+  walk: Walk,
   { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
 ): Promise<OpenAnswer | ProviderError> {
+  const { chain, call, caller, attempts, heads, entitle, signal } = walk
+  const { tenantId, keyId } = caller
   const { modelId, provider } = attempt
   const askedMs = clock.monotonic()
   try {
@@ -126,17 +139,21 @@ async function tryModel(
   } catch (error) {
     if (isOverloaded(error)) {
       const latencyMs = Math.round(clock.monotonic() - askedMs)
-      attempts.push({ model: modelId, status: 'failed', reason: 'overloaded', latency_ms: latencyMs })
+      addAttempt(walk, attempt, { reason: 'overloaded', latencyMs }, log)
     }
     throw error
   }
   const startedMs = clock.monotonic()
+  const place = attempts.length
+  const onHead: OnHead = (head) => {
+    heads[place] = head
+  }
   let batches: AsyncIterator<readonly ChatPart[]> | undefined
   let firstBatch: readonly ChatPart[] | undefined
   let firstTokenMs = 0
   try {
     batches = provider
-      .chat(toProviderCall(call, attempt, timeouts, entitle(attempt, attempts.length)), signal)
+      .chat(toProviderCall(call, attempt, timeouts, entitle(attempt, place), onHead), signal)
       [Symbol.asyncIterator]()
     const first = await batches.next()
     if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
@@ -149,7 +166,7 @@ async function tryModel(
       firstBatch = held
       await readAhead(held, batches, limitBytes)
     }
-    attempts.push({ model: modelId, status: 'served', latency_ms: firstTokenMs })
+    addAttempt(walk, attempt, { latencyMs: firstTokenMs }, log)
     const rest = batches
     return {
       attempt,
@@ -170,17 +187,19 @@ async function tryModel(
     providerGates.leave(provider.name)
     if (firstBatch && signal.reason instanceof RequestAborted && signal.reason.by === 'client') {
       // Nobody waits for what was held back any more, but the model has said it, so it goes the way of every answer: billed.
-      attempts.push({ model: modelId, status: 'served', latency_ms: firstTokenMs })
+      addAttempt(walk, attempt, { latencyMs: firstTokenMs }, log)
       return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
     }
     const latencyMs = Math.round(clock.monotonic() - startedMs)
-    const failed = { model: modelId, status: 'failed', reason: signal.aborted ? 'aborted' : reasonOf(error) } as const
-    attempts.push({ ...failed, latency_ms: latencyMs })
-    if (signal.aborted) throw signal.reason
-    if (!(error instanceof ProviderError)) throw error
-    breaker.failed(tenantId, modelId, error.reason)
-    report(attempt, error, log)
-    return error
+    const failure = signal.aborted ? signal.reason : error
+    const reason = signal.aborted ? 'aborted' : reasonOf(error)
+    if (!(failure instanceof ProviderError)) {
+      addAttempt(walk, attempt, { reason, latencyMs }, log)
+      throw failure
+    }
+    breaker.failed(tenantId, modelId, failure.reason)
+    addAttempt(walk, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
+    return failure
   }
 }
 
@@ -205,6 +224,7 @@ function toProviderCall(
   { model }: Attempt,
   timeouts: ProviderCall['timeouts'],
   entitle: Entitle,
+  onHead: OnHead,
 ): ProviderCall {
   const { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } =
     call
@@ -220,6 +240,7 @@ function toProviderCall(
     options,
     noTraining,
     entitle,
+    onHead,
     timeouts,
   }
 }
@@ -240,10 +261,29 @@ function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   })
 }
 
-function report({ modelId }: Attempt, error: ProviderError, log: Log): void {
-  const facts = { model: modelId, reason: error.reason, upstream_status: error.upstreamStatus }
-  if (error.alarm) log.error({ ...facts, error }, 'provider refuses our credentials or does not know the model')
-  else log.warn({ ...facts, detail: error.message }, 'model attempt failed')
+type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
+
+/** Lists an attempt, which served unless it has a reason, and logs it. Those that served are many, so only `debug` shows them. */
+function addAttempt(
+  { requestId, attempts, heads }: Walk,
+  { modelId: model, provider }: Attempt,
+  { reason, latencyMs: latency_ms, alarm }: EndedAttempt,
+  log: Log,
+  more: object = {},
+): void {
+  const head = heads[attempts.length]
+  const provider_status = head?.status
+  const provider_request_id = head?.requestId
+  const facts = { request_id: requestId, model, provider: provider.name, provider_status, provider_request_id }
+  if (reason === undefined) {
+    attempts.push({ model, status: 'served', latency_ms })
+    log.debug({ ...facts, latency_ms }, 'model attempt served')
+    return
+  }
+  attempts.push({ model, status: 'failed', reason, latency_ms })
+  // A client that leaves is no fault of the model.
+  const level = alarm ? 'error' : reason === 'aborted' ? 'info' : 'warn'
+  log[level]({ ...facts, reason, latency_ms, ...more }, 'model attempt failed')
 }
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'

@@ -51,6 +51,7 @@ export function beginEvidence(
     documentsRetrieved: 0,
     attempts: NO_ATTEMPTS,
     entitlements: [],
+    heads: [],
     surface,
     startedMonotonicMs: clock.monotonic(),
     withRefusal: {},

@@ -14,7 +14,7 @@ import type { Log } from '../log.ts'
 import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { enforcePolicy } from '../policies/enforce.ts'
 import { toShownShield } from '../prompt-shield/resolve.ts'
-import type { Entitle } from '../providers/provider.ts'
+import type { Entitle, ProviderHead } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import type { Billing, Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
@@ -158,10 +158,13 @@ async function openRecorded(
   deps: ChatDeps,
 ): Promise<OpenAnswer> {
   const attempts: FailoverAttempt[] = []
+  const heads: (ProviderHead | undefined)[] = []
   evidence.attempts = attempts
+  evidence.heads = heads
+  const { requestId } = context
   const entitle = createEntitler({ caller, policy, evidence }, deps)
   try {
-    return await openAnswer({ chain, call, caller, attempts, entitle, signal }, deps)
+    return await openAnswer({ chain, call, caller, requestId, attempts, heads, entitle, signal }, deps)
   } catch (error) {
     evidence.withRefusal = addHops(evidence.withRefusal, attempts, context, deps.clock.now())
     throw error

@@ -98,7 +98,17 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   }
   const { failure } = ending
   if (!(failure instanceof RequestAborted)) {
-    deps.log.warn({ request_id: record.request_id, model: record.served_model, error: failure }, 'answer broke off')
+    const head = evidence.heads[opened.attempts.length - 1]
+    const facts = {
+      request_id: record.request_id,
+      model: record.served_model,
+      provider: opened.attempt.provider.name,
+      provider_status: head?.status,
+      provider_request_id: head?.requestId,
+      reason: failure instanceof ProviderError ? failure.reason : undefined,
+      latency_ms: latencyMs,
+    }
+    deps.log.warn({ ...facts, error: failure }, 'answer broke off')
   }
   const refusal = toRefusal(failure, opened, traceId)
   const isBlocked = failure instanceof OutputBlocked

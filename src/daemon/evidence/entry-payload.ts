@@ -26,11 +26,22 @@ export type LoggedPayload = {
   requested_model?: string | null
   index?: string | null
   policy?: object
-  attempts?: readonly { model: string; status: string; reason?: string; latency_ms: number }[]
+  attempts?: readonly LoggedAttempt[]
   usage?: object
   cost?: object
   inspection?: object
   times?: { started_at: string; first_token_ms: number | null; latency_ms: number }
+}
+
+export type LoggedAttempt = {
+  model: string
+  status: string
+  reason?: string
+  /** HTTP, of a failed attempt; missing where there was no answer, and in older entries. */
+  provider_status?: number
+  latency_ms: number
+  /** Null where nothing was to be sent. */
+  entitlement?: object | null
 }
 
 /** What an entry says; undefined once it was expunged, and for one that was changed so that nobody can read it. */

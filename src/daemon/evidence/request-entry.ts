@@ -4,7 +4,7 @@ import { isoTime } from '../../shared/time.ts'
 import type { FailoverAttempt } from '../../shared/wire/chat.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { AppliedPolicy } from '../policies/resolve.ts'
-import type { Outcome, TokenUsage } from '../providers/provider.ts'
+import type { Outcome, ProviderHead, TokenUsage } from '../providers/provider.ts'
 import type { Entitlement } from './entitlement.ts'
 import type { EntryDraft } from './entry-draft.ts'
 
@@ -38,6 +38,8 @@ export type RequestFacts = {
   attempts: readonly FailoverAttempt[]
   /** Those of the attempts, at the same places. */
   entitlements: (Entitlement | undefined)[]
+  /** What the providers of the attempts said first, likewise; undefined where there was no HTTP answer. */
+  heads: readonly (ProviderHead | undefined)[]
 }
 
 /** What a model has answered, for better or worse. */
@@ -95,13 +97,15 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
   return { id: facts.bundleId, tenantId: facts.tenantId, createdAtMs: end.atMs, payload }
 }
 
-function attemptsOf({ attempts, entitlements }: RequestFacts): string {
+function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   let all = ''
   for (let at = 0; at < attempts.length; at++) {
     const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
+    // A model serves with 200 only, so that is not worth its bytes.
+    const head = status === 'served' ? undefined : heads[at]
     all +=
       `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
-      `${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
+      `${head ? `"provider_status":${head.status},` : ''}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
   }
   return all
 }

@@ -58,12 +58,12 @@ function toChatInput(request: EmbeddingsRequest): ChatInput {
 function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest, made: Made): Provider {
   return {
     ...provider,
-    async *chat({ model, messages, options, noTraining, entitle, timeouts: { attemptMs } }, signal) {
+    async *chat({ model, messages, options, noTraining, entitle, onHead, timeouts: { attemptMs } }, signal) {
       if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
       // Not what the request said, but what the guards have left of it.
       const input = messages.map(({ content }) => textOf(content))
       made.embeddings = await provider.embed(
-        { model, input, dimensions, user: options?.user, noTraining, entitle, attemptMs },
+        { model, input, dimensions, user: options?.user, noTraining, entitle, onHead, attemptMs },
         signal,
       )
       const { usage } = made.embeddings

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { CIRCUIT_FAILURES, CIRCUIT_PROBE_MS, CIRCUIT_WINDOW_MS, CIRCUITS_KEPT } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
-import type { FailureReason } from './provider.ts'
+import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } from './provider.ts'
 
 /**
  * What is known of a model that has failed. A model of which nothing is known is well: its circuit is closed.
@@ -21,13 +21,17 @@ export type Circuit = {
   readonly probeWaitMs: number
 }
 
-/** After a failure that means the model is down. What still fails while the circuit is open was begun before, or a probe. */
+/**
+ * After a failure that means the model is down. What still fails while the circuit is open was begun before, or a probe. A model
+ * that waits for its operator does not recover within seconds, so each of its probes comes after the longest wait.
+ */
 export function afterFailure(circuit: Circuit | undefined, reason: FailureReason, nowMs: number): Circuit {
   if (circuit?.probeAtMs !== undefined) return circuit
   const failedAtMs = [...(circuit?.failedAtMs ?? []), nowMs].slice(-CIRCUIT_FAILURES)
-  const probeWaitMs = circuit?.probeWaitMs ?? CIRCUIT_PROBE_MS.min
   const [oldestMs = nowMs] = failedAtMs
   const opens = failedAtMs.length === CIRCUIT_FAILURES && nowMs - oldestMs <= CIRCUIT_WINDOW_MS
+  const firstWaitMs = opens && isOperatorReason(reason) ? CIRCUIT_PROBE_MS.max : CIRCUIT_PROBE_MS.min
+  const probeWaitMs = Math.max(circuit?.probeWaitMs ?? 0, firstWaitMs)
   return { failedAtMs, reason, probeWaitMs, probeAtMs: opens ? nowMs + probeWaitMs : undefined }
 }
 
@@ -48,8 +52,11 @@ export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit
   return { skip: false, circuit: { ...circuit, probeWaitMs, probeAtMs: nowMs + probeWaitMs } }
 }
 
-/** The failures that mean "the model is down": a rate limit or a refused request is the answer of one that is up. */
-const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout'])
+/**
+ * The failures that mean "the model is down": a rate limit or a refused request is the answer of one that is up. One that rejects
+ * our key is as good as down: without a circuit each request would pay for a call that is known to fail.
+ */
+const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout', ...OPERATOR_REASONS])
 
 /**
  * Remembers which models keep failing, for each tenant by itself: a tenant that sends what makes a model fail, or allows it
@@ -57,10 +64,10 @@ const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_er
  */
 export type Breaker = {
   /**
-   * Whether to go round a model of which a chain has a fallback. Only for a failure that would be failed over: whoever
-   * leaves its reason out of `triggers` asked for this model or none.
+   * Why to go round a model of which a chain has a fallback: its latest failure; undefined where it is to be asked. Only for a
+   * failure that would be failed over: whoever leaves its reason out of `triggers` asked for this model or none.
    */
-  skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): boolean
+  skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void
   /** The answer came to a good end. */
   succeeded(tenantId: string, modelId: string): void
@@ -74,13 +81,13 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
 
   return {
     skips(tenantId, modelId, triggers) {
-      if (circuits.size === 0) return false
+      if (circuits.size === 0) return undefined
       const key = keyOf(tenantId, modelId)
       const known = circuits.get(key)
-      if (!known || !triggers.has(known.reason)) return false
+      if (!known || !isTrigger(known.reason, triggers)) return undefined
       const { skip, circuit } = admit(known, clock.monotonic())
       if (circuit !== known) circuits.set(key, circuit)
-      return skip
+      return skip ? known.reason : undefined
     },
     firstToken(tenantId, modelId) {
       if (circuits.size === 0) return

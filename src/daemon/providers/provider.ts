@@ -16,6 +16,10 @@ export type Entitled = (model: string, body: string) => Promise<void> | undefine
 /** Asks for the right to send exactly this body to this model; called as soon as both are known. */
 export type Entitle = (model: string, body: string) => Entitled
 
+/** What a provider says before the body of its answer: the HTTP status, and its own id of the request if it tells one. */
+export type ProviderHead = { status: number; requestId: string | undefined }
+export type OnHead = (head: ProviderHead) => void
+
 /** What a provider is asked to do. Everything is checked and clamped. */
 export type ProviderCall = {
   /** The provider's own name of the model, without `<provider>/`. */
@@ -37,6 +41,8 @@ export type ProviderCall = {
   noTraining?: boolean | undefined
   /** Of a call that is governed: nothing leaves without it. Undefined for what the gateway asks on its own account. */
   entitle?: Entitle | undefined
+  /** Called with the head of the HTTP response, whatever its status. */
+  onHead?: OnHead | undefined
   /** Whole attempt, first part and silence between parts; milliseconds. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
@@ -86,8 +92,9 @@ export type EmbedCall = {
   /** The end user, as the caller names them. */
   user?: string | undefined
   noTraining?: boolean | undefined
-  /** As that of a chat. */
+  /** Both as those of a chat. */
   entitle?: Entitle | undefined
+  onHead?: OnHead | undefined
   /** How long it may take in all. */
   attemptMs: number
 }
@@ -138,8 +145,29 @@ export type Provider = {
   close(): Promise<void>
 }
 
-/** Why an attempt failed, for the failover chain: the four triggers, or reasons that are never retried elsewhere. */
-export type FailureReason = FailoverTrigger | 'bad_request' | 'context_length' | 'content_filter' | 'aborted'
+/**
+ * Failures that only the operator can end: the provider rejects our key or account, has no such model, or the account's credit
+ * or long-term quota is used up. No wait and no repeat helps (named-endpoints §26).
+ */
+export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhausted'] as const
+export type OperatorReason = (typeof OPERATOR_REASONS)[number]
+
+/** Why an attempt failed, for the failover chain: what may be failed over, or reasons that are never retried elsewhere. */
+export type FailureReason =
+  | FailoverTrigger
+  | OperatorReason
+  | 'bad_request'
+  | 'context_length'
+  | 'content_filter'
+  | 'aborted'
+
+const OPERATORS: ReadonlySet<string> = new Set(OPERATOR_REASONS)
+
+export const isOperatorReason = (reason: FailureReason): reason is OperatorReason => OPERATORS.has(reason)
+
+/** Whether a failure is one of these triggers; those of OPERATOR_REASONS count as `server_error` (named-endpoints §26). */
+export const isTrigger = (reason: FailureReason, triggers: ReadonlySet<string>): boolean =>
+  triggers.has(isOperatorReason(reason) ? 'server_error' : reason)
 
 /** A provider call that did not end with an answer. `message` may be shown to the caller; bodies never are. */
 export class ProviderError extends Error {
@@ -151,7 +179,7 @@ export class ProviderError extends Error {
   readonly upstreamStatus: number | undefined
   /** What the upstream's Retry-After asked for, in seconds. */
   readonly retryAfterSeconds: number | undefined
-  /** Set for 401, 402, 403, 404 of an upstream: our configuration is at fault, so it is logged as an alarm. */
+  /** The operator has to act: logged as an error, and never repeated. Set for OPERATOR_REASONS and for redirects. */
   readonly alarm: boolean
 
   constructor(
@@ -169,6 +197,6 @@ export class ProviderError extends Error {
     this.outcome = options.outcome ?? (reason === 'aborted' ? 'aborted' : 'error')
     this.upstreamStatus = options.upstreamStatus
     this.retryAfterSeconds = options.retryAfterSeconds
-    this.alarm = options.alarm ?? false
+    this.alarm = options.alarm ?? isOperatorReason(reason)
   }
 }

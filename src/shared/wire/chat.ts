@@ -200,7 +200,11 @@ export const Usage = z
 export const FailoverAttempt = z.object({
   model: z.string(),
   status: z.enum(['failed', 'served']),
-  reason: z.string().optional().meta({ example: 'timeout' }),
+  reason: z.string().optional().meta({
+    description:
+      'Why it failed: `connection_error`, `server_error`, `rate_limit`, `timeout`, `auth_failed`, `model_not_found`, `quota_exhausted`, `bad_request`, `context_length`, `content_filter`, `circuit_open`, `overloaded` or `aborted`',
+    example: 'timeout',
+  }),
   latency_ms: z.int(),
 })
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>

@@ -87,9 +87,10 @@ export const EVENT_DATA = {
   }),
   'api:model_failover': z.object({
     failedModel: z.string(),
-    reason: z
-      .string()
-      .meta({ description: 'A trigger, or `circuit_open` or `overloaded` for a model that was gone round' }),
+    reason: z.string().meta({
+      description:
+        'Why it failed, such as `timeout` or `auth_failed`; `circuit_open` or `overloaded` for a model that was skipped',
+    }),
     nextModel: z.string(),
     latencyMs: z.int().meta({ description: 'What the failed attempt took' }),
     userId: z.string(),

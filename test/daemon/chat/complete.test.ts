@@ -49,7 +49,8 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     const attempts: FailoverAttempt[] = []
     const caller = { tenantId: 't', keyId: 'k' }
     const entitle = () => () => () => undefined
-    return { chain, call: { ...call, stream }, caller, attempts, entitle, signal: new AbortController().signal }
+    const signal = new AbortController().signal
+    return { chain, call: { ...call, stream }, caller, requestId: 'req-1', attempts, heads: [], entitle, signal }
   }
   return { deps, providerGates, ask: (by = walk()) => openAnswer(by, deps), walk }
 }

@@ -59,6 +59,9 @@ const facts: fc.Arbitrary<RequestFacts> = fc.record({
     { maxLength: 3 },
   ),
   entitlements: fc.array(fc.option(entitlement, { nil: undefined }), { maxLength: 3 }),
+  heads: fc.array(fc.option(fc.record({ status: count, requestId: fc.constant('req-1') }), { nil: undefined }), {
+    maxLength: 3,
+  }),
 })
 const end: fc.Arbitrary<RequestEnd> = fc.record({
   ...{ atMs: fc.nat(), latencyMs: count, result: fc.constantFrom('success', 'denied', 'failure') },

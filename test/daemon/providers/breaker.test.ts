@@ -8,7 +8,7 @@ import {
   type Circuit,
   createBreaker,
 } from '../../../src/daemon/providers/breaker.ts'
-import type { FailureReason } from '../../../src/daemon/providers/provider.ts'
+import { type FailureReason, OPERATOR_REASONS } from '../../../src/daemon/providers/provider.ts'
 import { CIRCUIT_FAILURES, CIRCUIT_PROBE_MS, CIRCUIT_WINDOW_MS } from '../../../src/shared/spec-limits.ts'
 import { FAILOVER_TRIGGERS } from '../../../src/shared/wire/chat.ts'
 import { createFakeClock } from '../../fake-clock.ts'
@@ -19,7 +19,7 @@ function failing(count: number, reason: FailureReason = 'server_error', breaker?
   const clock = createFakeClock()
   const watched = breaker ?? createBreaker({ clock })
   for (let failure = 0; failure < count; failure++) watched.failed('t', 'p/m', reason)
-  return { clock, breaker: watched, skips: () => watched.skips('t', 'p/m', ALL) }
+  return { clock, breaker: watched, skips: () => watched.skips('t', 'p/m', ALL) !== undefined }
 }
 
 describe('a model that keeps failing', () => {
@@ -57,10 +57,10 @@ describe('a model that keeps failing', () => {
 
   test('is gone round by its tenant alone, and only where its failure would be failed over', () => {
     const { breaker } = failing(CIRCUIT_FAILURES, 'timeout')
-    expect(breaker.skips('other', 'p/m', ALL)).toBe(false)
-    expect(breaker.skips('t', 'p/n', ALL)).toBe(false)
-    expect(breaker.skips('t', 'p/m', new Set(['rate_limit']))).toBe(false)
-    expect(breaker.skips('t', 'p/m', new Set(['timeout']))).toBe(true)
+    expect(breaker.skips('other', 'p/m', ALL)).toBeUndefined()
+    expect(breaker.skips('t', 'p/n', ALL)).toBeUndefined()
+    expect(breaker.skips('t', 'p/m', new Set(['rate_limit']))).toBeUndefined()
+    expect(breaker.skips('t', 'p/m', new Set(['timeout']))).toBe('timeout')
   })
 
   test('is asked by one request after 5 s, then 10, 20, 30 and 30 s later', () => {
@@ -74,6 +74,27 @@ describe('a model that keeps failing', () => {
       breaker.failed('t', 'p/m', 'server_error')
     }
     expect(waits).toEqual([5_000, 10_000, 20_000, 30_000, 30_000])
+  })
+
+  test.each(OPERATOR_REASONS)('by %s is asked every 30 s, where a server error would be failed over', (reason) => {
+    const { clock, breaker, skips } = failing(CIRCUIT_FAILURES, reason)
+    expect(breaker.skips('t', 'p/m', new Set(['server_error']))).toBe(reason)
+    expect(breaker.skips('t', 'p/m', new Set(['timeout', 'rate_limit', 'connection_error']))).toBeUndefined()
+    for (let probe = 0; probe < 3; probe++) {
+      clock.advance(CIRCUIT_PROBE_MS.max - 1)
+      expect(skips()).toBe(true)
+      clock.advance(1)
+      expect(skips()).toBe(false)
+      breaker.failed('t', 'p/m', reason)
+    }
+  })
+
+  test('by a server error is asked after 5 s, though its key was rejected once before', () => {
+    const { clock, breaker, skips } = failing(1, 'auth_failed')
+    for (let failure = 1; failure < CIRCUIT_FAILURES; failure++) breaker.failed('t', 'p/m', 'server_error')
+    expect(skips()).toBe(true)
+    clock.advance(CIRCUIT_PROBE_MS.min)
+    expect(skips()).toBe(false)
   })
 
   test('gets its requests back with the first token of a probe, and loses them with the next failure', () => {

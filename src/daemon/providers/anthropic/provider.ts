@@ -46,6 +46,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
           format: anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
+          onHead: call.onHead,
         },
         signal,
       )
@@ -54,7 +55,10 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
       const body = JSON.stringify(toCountRequest(call))
       const headers = call.noTraining ? privateHeaders : usualHeaders
       const request = { path: `${path}/count_tokens`, headers, body, governed: governed(call, body) }
-      const answer = await readJson({ origin, clock, request, attemptMs: call.timeouts.attemptMs }, signal)
+      const answer = await readJson(
+        { origin, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
+        signal,
+      )
       const tokens = tokenCount(member(answer, 'input_tokens'))
       if (tokens === undefined) throw unreadableError('a count of tokens that is none')
       return tokens

@@ -63,6 +63,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
           format: bedrockFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
+          onHead: call.onHead,
         },
         signal,
       ),
@@ -70,7 +71,10 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
       const family = embeddingFamily(call)
       const made = request(call, 'invoke', JSON.stringify(family.toRequest(call)))
       const asked = typeof made === 'function' ? await made() : made
-      const answer = await readJson({ origin, clock, request: asked, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson(
+        { origin, clock, request: asked, attemptMs: call.attemptMs, onHead: call.onHead },
+        signal,
+      )
       return toBedrockEmbeddings(answer, family, call.input.length)
     },
     close: () => origin.close(),

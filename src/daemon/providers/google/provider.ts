@@ -46,6 +46,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
           format: googleFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
+          onHead: call.onHead,
         },
         signal,
       )
@@ -60,7 +61,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
         body,
         governed: governed(call, body),
       }
-      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toGoogleEmbeddings(answer, call.input.length)
     },
     close: () => origin.close(),

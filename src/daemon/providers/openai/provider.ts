@@ -82,6 +82,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
           format: openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
+          onHead: call.onHead,
         },
         signal,
       )
@@ -90,7 +91,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
       const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
       const path = toPath(call.model, '/embeddings')
       const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
-      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toEmbeddings(answer, call.input.length)
     },
     async rerank(call, signal) {

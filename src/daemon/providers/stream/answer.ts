@@ -7,7 +7,7 @@ import {
 } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Origin } from '../http/origin.ts'
-import type { ChatPart, ProviderError } from '../provider.ts'
+import type { ChatPart, OnHead, ProviderError } from '../provider.ts'
 import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
@@ -22,6 +22,7 @@ export type AnswerCall = {
   format: AnswerFormat
   streamed: boolean
   timeouts: Timeouts
+  onHead?: OnHead | undefined
 }
 
 /**
@@ -43,7 +44,8 @@ export async function readJson(
     clock,
     request,
     attemptMs,
-  }: Pick<AnswerCall, 'origin' | 'clock'> & { request: UpstreamRequest; attemptMs: number },
+    onHead,
+  }: Pick<AnswerCall, 'origin' | 'clock' | 'onHead'> & { request: UpstreamRequest; attemptMs: number },
   signal: AbortSignal,
 ): Promise<unknown> {
   const leave = mayLeave(request)
@@ -53,6 +55,7 @@ export async function readJson(
   const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
   try {
     const { status, headers } = await upstream.takeHead()
+    onHead?.({ status, requestId: requestIdOf(headers) })
     if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal })
     return await readJsonBody(upstream)
   } finally {
@@ -103,7 +106,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
   async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
-    const { origin, clock, timeouts, streamed, format } = call
+    const { origin, clock, timeouts, streamed, format, onHead } = call
     try {
       const request = typeof call.request === 'function' ? await call.request() : call.request
       const leave = mayLeave(request)
@@ -113,6 +116,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       this.#upstream = upstream
       this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
       const { status, headers } = await upstream.takeHead()
+      onHead?.({ status, requestId: requestIdOf(headers) })
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
       // Some servers answer a streamed request with one JSON body, an error above all, whatever they call it.
@@ -195,6 +199,19 @@ const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefi
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
+
+/** Where OpenAI and most others, Anthropic, AWS and Azure tell the id that their support asks for. */
+const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id']
+/** It is logged, so nothing else may be in it. */
+const REQUEST_ID = /^[\w.:/+=-]{1,128}$/
+
+function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
+  for (const name of REQUEST_IDS) {
+    const value = headers[name]
+    if (typeof value === 'string' && REQUEST_ID.test(value)) return value
+  }
+  return undefined
+}
 
 async function toStatusError(
   upstream: Upstream,

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../json.ts'
-import { type FailureReason, ProviderError } from '../provider.ts'
+import { type FailureReason, isOperatorReason, type OperatorReason, ProviderError } from '../provider.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /** What providers tell of an error, whatever their shape: all of it is for our decisions, only the code is shown. */
@@ -14,10 +14,29 @@ type ErrorDetails = {
   retryAfterSeconds: number | undefined
 }
 
-const OUR_FAULT = new Set([401, 402, 403, 404])
-/** What some answer with 400 although the caller cannot mend it: our key, our place, our credit, our signature, our model. */
-const OUR_SETTING =
-  /api_key_invalid|incorrect api key|invalid.?api.?key|api key (not valid|expired)|failed_precondition|credit balance is too low|arrearage|billing_(not_active|hard_limit)|(organization|account) has been disabled|incompletesignature|notauthorized|requestexpired|invalid_model|decommissioned|model identifier is invalid/
+/** Statuses that may report a fault of our key, model name or quota, if the words of the body say so. */
+const OPERATOR_STATUSES = new Set([400, 401, 402, 403, 404, 412, 429])
+/** Credit, spending limit or a quota of a day or more. "Exceeded your current quota" is missing: Google says so each minute. */
+const QUOTA_EXHAUSTED = new RegExp(
+  [
+    /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit/,
+    /payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage|insufficient balance/,
+    /credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits/,
+    /spending limit|specified api usage limits|key limit exceeded|out of call volume quota/,
+    /perday|too many (tokens|requests) per day|free-models-per-day|calls \/ month/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+)
+/** A 404 says so by itself; these are the words of 400 and 403. */
+const UNKNOWN_MODEL =
+  /model_?not_?(found|available|supported)|model.not.(found|exist)|deploymentnotfound|(invalid|unknown)_model|unknown model,|not a valid model id|invalid model id|decommissioned|model identifier is invalid|on-demand throughput isn.t supported/
+/** Our key, account, signature or region, as some report it with 400. */
+const AUTH_FAILED =
+  /api_key_invalid|incorrect api key|invalid.?api.?key|api key (not valid|expired)|failed_precondition|(organization|account) has been disabled|incompletesignature|notauthorized|requestexpired/
+/** The names of errors inside a 200, where no status says it. */
+const AUTH_NAMES =
+  /authentication|permission.?(error|denied)|unauthorized|invalid_api_key|accessdenied|unrecognizedclient|expiredtoken/
 /** The only statuses that are of the request; any other of their kind is of what we or the provider have made of it. */
 const THE_REQUEST = new Set([400, 413, 415, 422])
 /** What a 403 says of the prompt; it speaks of our account otherwise, which may be under moderation itself. */
@@ -26,9 +45,10 @@ const CONTEXT_LENGTH =
   /context.?(length|window|size|limit)|too many tokens|(prompt|input) is too long|maximum.{0,20}tokens|input tokens exceed|(prompt|input|model|max) length|token limit|max_new_tokens/
 const CONTENT_FILTER =
   /content.?(filter|policy|management)|responsibleaipolicy|data_inspection_failed|moderation|safety system|flagged|usage guidelines|safety_check|content exists risk/
-const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|insufficient_quota|resource_exhausted/
+const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|resource_exhausted/
 /** As some answer to too many requests with 400, where the word alone may be of anything. */
 const LIMIT_EXCEEDED = /rate.?limit.{0,20}(exceeded|reached)|too many requests/
+const NOT_FOUND = /not_found_error|resourcenotfound/
 const PROVIDER_FAULT = /server_?error|internal|api_error|overloaded|unavailable|timeout/
 /** The model wrote what its server could not take: another one may do better. */
 const MODEL_FAILED = /tool_use_failed|json_validate_failed/
@@ -38,13 +58,16 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 /** The failure that a status other than 200 stands for (named-endpoints §6, architecture §9). */
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
+  const reason = statusReason(status, details)
   // These headers come with every answer, so they tell a wait only where a limit was the reason.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
-  return new ProviderError(statusReason(status, details), `The provider answered ${status}${shown(details.code)}.`, {
+  // Google's RetryInfo names the minute also where the quota of the day is used up.
+  const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)
+  return new ProviderError(reason, `The provider answered ${status}${shown(details.code)}.`, {
     upstreamStatus: status,
-    retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? details.retryAfterSeconds ?? resetSeconds,
-    // A redirect is no answer of a model API either; and a used-up quota does not come back by itself.
-    alarm: isOurFault(status, details) || status < 400 || details.code === 'insufficient_quota',
+    retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? limitSeconds,
+    // A redirect is no answer of a model API: the configured address is wrong.
+    alarm: isOperatorReason(reason) || status < 400,
   })
 }
 
@@ -55,8 +78,7 @@ export function reportedError(error: unknown): ProviderError {
   const reason =
     status !== undefined && status >= 400 && status < 600 ? statusReason(status, details) : wordsReason(details)
   return new ProviderError(reason, `The provider reported an error in its answer${shown(details.code)}.`, {
-    retryAfterSeconds: details.retryAfterSeconds,
-    alarm: status !== undefined && isOurFault(status, details),
+    retryAfterSeconds: isOperatorReason(reason) ? undefined : details.retryAfterSeconds,
   })
 }
 
@@ -81,9 +103,6 @@ export const unreadableError = (what: string, cause?: unknown) =>
 export const abortedError = (signal: AbortSignal) =>
   new ProviderError('aborted', 'The call was given up because the caller left.', { cause: signal.reason })
 
-const isOurFault = (status: number, { words }: ErrorDetails) =>
-  OUR_FAULT.has(status) || (status === 400 && OUR_SETTING.test(words))
-
 function statusReason(status: number, details: ErrorDetails): FailureReason {
   const { names, words, code = '' } = details
   if (MODEL_FAILED.test(code)) return 'server_error'
@@ -92,16 +111,31 @@ function statusReason(status: number, details: ErrorDetails): FailureReason {
     if (/^(rate_limit_exceeded|throttling)/i.test(code) || LIMIT_EXCEEDED.test(words)) return 'rate_limit'
   }
   if (status === 403 && (CONTENT_FILTER.test(names) || FORBIDDEN_CONTENT.test(words))) return 'content_filter'
-  if (status === 429 || details.code === 'ServiceQuotaExceededException') return 'rate_limit'
+  const operatorReason = OPERATOR_STATUSES.has(status) ? operatorReasonOf(status, words) : undefined
+  if (operatorReason) return operatorReason
+  if (status === 429) return 'rate_limit'
   if (status === 408) return 'timeout'
-  if (isOurFault(status, details) || !THE_REQUEST.has(status)) return 'server_error'
+  if (!THE_REQUEST.has(status)) return 'server_error'
   if (CONTEXT_LENGTH.test(words)) return 'context_length'
   return CONTENT_FILTER.test(words) ? 'content_filter' : 'bad_request'
+}
+
+function operatorReasonOf(status: number, words: string): OperatorReason | undefined {
+  // Some tell with 401, 403 or 429 that the credit is used up.
+  if (status === 402 || QUOTA_EXHAUSTED.test(words)) return 'quota_exhausted'
+  if (status === 401) return 'auth_failed'
+  if (status === 404) return 'model_not_found'
+  if (status !== 400 && status !== 403) return undefined
+  if (UNKNOWN_MODEL.test(words)) return 'model_not_found'
+  return status === 403 || AUTH_FAILED.test(words) ? 'auth_failed' : undefined
 }
 
 /** Names before words: a message may speak of anything. */
 function wordsReason({ names, words, code = '' }: ErrorDetails): FailureReason {
   if (MODEL_FAILED.test(code)) return 'server_error'
+  if (QUOTA_EXHAUSTED.test(names)) return 'quota_exhausted'
+  if (UNKNOWN_MODEL.test(names) || NOT_FOUND.test(names)) return 'model_not_found'
+  if (AUTH_NAMES.test(names)) return 'auth_failed'
   const named = limitReason(names)
   if (named) return named
   if (PROVIDER_FAULT.test(names)) return 'server_error'
@@ -130,9 +164,18 @@ function errorDetails(body: unknown, errorType?: string | string[], nowMs = Numb
     code: names.filter((name) => typeof name === 'string').find((name) => name !== '' && !/^\d+$/.test(name)),
     status: names.map(Number).find((name) => Number.isInteger(name) && name >= 100 && name < 600),
     names: joined(all),
-    words: joined([...all, error.message, error.detail]),
+    words: joined([...all, ...googleReasons(error.details), error.message, error.detail]),
     retryAfterSeconds: retryInfoSeconds(error.details) ?? passedOnSeconds(error.metadata, nowMs),
   }
+}
+
+/** What google.rpc.ErrorInfo and google.rpc.QuotaFailure name among the details of an error. */
+function googleReasons(details: unknown): unknown[] {
+  if (!Array.isArray(details)) return []
+  return details.filter(isObject).flatMap(({ reason, violations }) => {
+    const broken = Array.isArray(violations) ? violations.filter(isObject) : []
+    return [reason, ...broken.map(({ quotaId }) => quotaId)]
+  })
 }
 
 /** OpenRouter puts headers of the provider behind it into the error. */

@@ -189,7 +189,7 @@ test('every recorded error body is a failure that keeps the words of the provide
   const refused = recordings().filter(({ status }) => status !== 200)
   for (const { bytes, status } of refused) {
     const error = statusError(status, {}, bytes.toString(), 0)
-    expect(error.reason).toBe(status === 404 ? 'server_error' : 'bad_request')
+    expect(error.reason).toBe(status === 404 ? 'model_not_found' : 'bad_request')
     expect(error.alarm).toBe(status === 404)
     expect(error.message.length).toBeLessThan(100)
   }

@@ -120,7 +120,7 @@ test('no recorded stream that is cut before its last response passes for an answ
 test('every recorded error body is a failure that keeps the words of the provider to itself', () => {
   for (const { bytes, status } of all.filter((recording) => recording.status !== 200)) {
     const error = statusError(status, {}, bytes.toString(), 0)
-    expect(error.reason).toBe(status === 404 ? 'server_error' : 'bad_request')
+    expect(error.reason).toBe(status === 404 ? 'model_not_found' : 'bad_request')
     expect(error.alarm).toBe(status === 404)
     expect(error.message.length).toBeLessThan(100)
   }

@@ -147,11 +147,11 @@ describe('a status other than 200', () => {
 
   test.each([
     [400, 'INVALID_ARGUMENT', 'Please use a valid role: user, model.', 'bad_request', false],
-    [400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', 'server_error', true],
-    [400, 'FAILED_PRECONDITION', 'User location is not supported for the API use.', 'server_error', true],
+    [400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', 'auth_failed', true],
+    [400, 'FAILED_PRECONDITION', 'User location is not supported for the API use.', 'auth_failed', true],
     [400, 'INVALID_ARGUMENT', 'The input token count exceeds the maximum number of tokens', 'context_length', false],
-    [403, 'PERMISSION_DENIED', 'no', 'server_error', true],
-    [404, 'NOT_FOUND', 'models/x is not found', 'server_error', true],
+    [403, 'PERMISSION_DENIED', 'no', 'auth_failed', true],
+    [404, 'NOT_FOUND', 'models/x is not found', 'model_not_found', true],
     [429, 'RESOURCE_EXHAUSTED', 'Quota exceeded', 'rate_limit', false],
     [500, 'INTERNAL', 'x', 'server_error', false],
     [503, 'UNAVAILABLE', 'The model is overloaded.', 'server_error', false],

@@ -77,5 +77,5 @@ test('a stream with its filter results is read, and a filtered prompt is told fr
   upstream.script(replyJson({ error: refusal }, { status: 400 }))
   expect(await ask({})).toMatchObject({ reason: 'content_filter' })
   upstream.script(replyJson({ error: { code: 'DeploymentNotFound' } }, { status: 404 }))
-  expect(await ask({})).toMatchObject({ reason: 'server_error' })
+  expect(await ask({})).toMatchObject({ reason: 'model_not_found' })
 })

@@ -223,8 +223,8 @@ test('every recorded error body is a failure that keeps the words of the provide
   for (const { bytes, status } of refused) {
     const error = statusError(status, {}, bytes.toString(), 0)
     // What the model got wrong itself is no mistake of the caller.
-    const isTheirs = status === 404 || bytes.includes('"tool_use_failed"')
-    expect(error.reason).toBe(isTheirs ? 'server_error' : 'bad_request')
+    const reason = bytes.includes('"tool_use_failed"') ? 'server_error' : 'bad_request'
+    expect(error.reason).toBe(status === 404 ? 'model_not_found' : reason)
     expect(error.alarm).toBe(status === 404)
     expect(error.message.length).toBeLessThan(100)
   }

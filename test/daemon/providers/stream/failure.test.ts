@@ -15,10 +15,10 @@ describe('a status other than 200', () => {
     [504, 'server_error', false],
     [529, 'server_error', false],
     [408, 'timeout', false],
-    [401, 'server_error', true],
-    [402, 'server_error', true],
-    [403, 'server_error', true],
-    [404, 'server_error', true],
+    [401, 'auth_failed', true],
+    [402, 'quota_exhausted', true],
+    [403, 'auth_failed', true],
+    [404, 'model_not_found', true],
     [301, 'server_error', true],
     [400, 'bad_request', false],
     [413, 'bad_request', false],
@@ -72,24 +72,24 @@ describe('a status other than 200', () => {
     [400, { code: 'ThrottlingException' }, 'rate_limit'],
     [500, { message: 'context length table is corrupt' }, 'server_error'],
     [429, { code: 'context_length_exceeded' }, 'rate_limit'],
-    [400, { message: 'Incorrect API key provided: xai-***' }, 'server_error'],
-    [400, { code: 'invalid_api_key' }, 'server_error'],
-    [400, { code: 'model_decommissioned', type: 'invalid_request_error' }, 'server_error'],
-    [400, { code: 'invalid_model' }, 'server_error'],
-    [400, { message: 'The provided model identifier is invalid.' }, 'server_error'],
-    [400, { code: 'Arrearage', message: 'Access denied' }, 'server_error'],
-    [400, { code: 'billing_not_active' }, 'server_error'],
-    [400, { message: 'This organization has been disabled.' }, 'server_error'],
+    [400, { message: 'Incorrect API key provided: xai-***' }, 'auth_failed'],
+    [400, { code: 'invalid_api_key' }, 'auth_failed'],
+    [400, { code: 'model_decommissioned', type: 'invalid_request_error' }, 'model_not_found'],
+    [400, { code: 'invalid_model' }, 'model_not_found'],
+    [400, { message: 'The provided model identifier is invalid.' }, 'model_not_found'],
+    [400, { code: 'Arrearage', message: 'Access denied' }, 'quota_exhausted'],
+    [400, { code: 'billing_not_active' }, 'quota_exhausted'],
+    [400, { message: 'This organization has been disabled.' }, 'auth_failed'],
     [400, { message: 'Rate limit exceeded for this model.' }, 'rate_limit'],
     [400, { message: 'The tool rate_limit has no parameters' }, 'bad_request'],
-    [403, { message: 'Your account is under moderation and was flagged.' }, 'server_error'],
+    [403, { message: 'Your account is under moderation and was flagged.' }, 'auth_failed'],
     [403, { code: 'content_policy_violation' }, 'content_filter'],
   ])('%i with %j is %s', (status, error, reason) => {
     expect(failure(status, error).reason).toBe(reason)
   })
 
   test('a used-up quota is an alarm, because waiting does not help', () => {
-    expect(failure(429, { code: 'insufficient_quota' })).toMatchObject({ reason: 'rate_limit', alarm: true })
+    expect(failure(429, { code: 'insufficient_quota' })).toMatchObject({ reason: 'quota_exhausted', alarm: true })
   })
 
   test('says no more of the body than its short code', () => {
@@ -194,6 +194,13 @@ test.each([
   [{ message: 'Unsupported: validation of the request' }, 'server_error'],
   [{ type: 'server_error', code: 'rate_limit_exceeded' }, 'rate_limit'],
   [{ message: 'Rate limit reached' }, 'rate_limit'],
+  [{ type: 'authentication_error', message: 'invalid x-api-key' }, 'auth_failed'],
+  [{ type: 'permission_error' }, 'auth_failed'],
+  [{ type: 'not_found_error', message: 'model: x' }, 'model_not_found'],
+  [{ type: 'billing_error' }, 'quota_exhausted'],
+  [{ type: 'insufficient_quota', code: 'insufficient_quota' }, 'quota_exhausted'],
+  [{ code: 402, message: 'Insufficient credits' }, 'quota_exhausted'],
+  [{ type: 'server_error', message: 'model not found, spending limit, invalid api key' }, 'server_error'],
   ['it broke', 'server_error'],
   [true, 'server_error'],
 ])('the error object %j in a 200 is %s', (error, reason) => {
