@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { CliError, type CliErrorOptions, EXIT, isErrno } from './errors.ts'
+import { attemptHints, needOperator } from './failed-models.ts'
 import { findAtPath } from './formats.ts'
 
 type FailedAnswer = {
@@ -40,7 +41,7 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
       code: label ?? `HTTP_${status}`,
       httpStatus: status,
       requestId: textAt('request_id') ?? requestId,
-      retryable: status === 429 || status >= 500,
+      retryable: (status === 429 || status >= 500) && !needOperator(findAtPath(body, 'attempts')),
       retryAfterSeconds: status === 429 ? secondsIn(headers['retry-after']) : undefined,
       answer: raw,
       hints: hintsFor(status, body, headers, `${label} ${text}`),
@@ -64,12 +65,7 @@ export function parseBody(raw: Uint8Array): unknown {
 
 function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, text: string): string[] {
   const attempts = findAtPath(body, 'attempts')
-  if (Array.isArray(attempts) && attempts.length > 0) {
-    return attempts.map(
-      (attempt) =>
-        `${findAtPath(attempt, 'model')}:  ${findAtPath(attempt, 'reason')} after ${findAtPath(attempt, 'latency_ms')} ms`,
-    )
-  }
+  if (Array.isArray(attempts) && attempts.length > 0) return attemptHints(attempts)
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
   const mayOnlyRead = status === 403 && text.includes('"indexAccess"')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']

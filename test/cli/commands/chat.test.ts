@@ -149,6 +149,29 @@ describe('aigw chat', () => {
     expect((await chat(['hi'])).stderr).toContain('a/b:  timeout after 900 ms')
   })
 
+  test.each([
+    ['auth_failed', "rejected the gateway's key", "check the key of 'a' in the gateway's configuration"],
+    ['model_not_found', 'is not known to its provider', "check the name 'a/b', and the base_url of 'a'"],
+    ['quota_exhausted', 'has no quota left', "check credit and limits of the account behind 'a'"],
+  ])('says what to do about %s, and does not ask again', async (reason, words, advice) => {
+    const failed = { model: 'a/b', status: 'failed', reason, latency_ms: 900 }
+    gateway.on(ROUTE, flatError(502, 'All model attempts failed', 'No model answered.', { attempts: [failed, failed] }))
+    const { stderr } = await chat(['hi', '--retries', '1'])
+    expect(stderr).toContain(`a/b:  ${reason} after 900 ms`)
+    expect(stderr.split(advice)).toHaveLength(2)
+    expect(gateway.requests).toHaveLength(1)
+
+    const failover = {
+      occurred: true,
+      attempts: [failed, { model: 'local/extract', status: 'served', latency_ms: 1 }],
+    }
+    gateway.on(
+      ROUTE,
+      stream(toEvents([metadataFrame({ ...METADATA, failover }), chunkFrame('Hi', 'stop'), USAGE_FRAME])),
+    )
+    expect((await chat(['hi'])).stderr).toContain(`! a/b ${words} after 0.9s, continuing with local/extract\n`)
+  })
+
   test('with -o json a failure is one JSON line on stderr', async () => {
     gateway.on(ROUTE, flatError(429, 'Rate limit exceeded', 'Slow down.', { reset_time: '2026-01-01T00:00:00.000Z' }))
     const { stderr } = await chat(['hi', '-o', 'json', '--retries', '0'])

@@ -80,6 +80,16 @@ describe('models test', () => {
     expect(await models(['test', 'local/extract'])).toMatchObject({ exitCode: 8, stdout: '' })
   })
 
+  test('says what to do when the provider rejects the key of the gateway', async () => {
+    const attempts = [{ model: 'openai/gpt-4o', status: 'failed', reason: 'auth_failed', latency_ms: 80 }]
+    const message = 'All 1 model attempt(s) failed (last: openai/gpt-4o — auth_failed)'
+    gateway.on(ROUTE, flatError(502, 'All model attempts failed', message, { attempts }))
+    const { exitCode, stderr } = await models(['test', 'openai/gpt-4o'])
+    expect(exitCode).toBe(8)
+    expect(stderr).toContain(message)
+    expect(stderr).toContain("check the key of 'openai' in the gateway's configuration")
+  })
+
   test('refuses what is no model before anything is billed', async () => {
     expect((await models(['test', 'nonsense'])).exitCode).toBe(2)
     expect((await models(['test', 'a/b', '--field', 'nope'])).exitCode).toBe(2)

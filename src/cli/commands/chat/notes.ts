@@ -1,13 +1,7 @@
 import type { ChatMetadata } from '../../../shared/wire/chat.ts'
+import { failureWords } from '../../failed-models.ts'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
-
-const REASONS: Record<string, string> = {
-  timeout: 'timed out',
-  server_error: 'failed',
-  rate_limit: 'is rate limited',
-  connection_error: 'could not be reached',
-}
 
 /** One line for each model that failed before another one answered. */
 export function failoverLines({ failover, served_model }: ChatMetadata): string[] {
@@ -15,7 +9,7 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
   return attempts
     .map(({ model, status, reason = '', latency_ms }, at) =>
       status === 'failed'
-        ? `! ${model} ${REASONS[reason] ?? `failed (${reason})`} after ${seconds(latency_ms)}, ` +
+        ? `! ${model} ${failureWords(reason)} after ${seconds(latency_ms)}, ` +
           `continuing with ${attempts[at + 1]?.model ?? served_model}`
         : '',
     )

@@ -1,6 +1,21 @@
+import { findAtPath } from '../../formats.ts'
+
 export const LOGS_PATH = 'activity-logs'
 
 const who = (user: unknown): unknown => (typeof user === 'object' && user !== null ? Reflect.get(user, 'name') : user)
+
+/** `openai/gpt-4o failed: auth_failed, HTTP 401, 80 ms; local/extract served: 3 ms`. */
+const toAttempts = (attempts: unknown): unknown =>
+  Array.isArray(attempts)
+    ? attempts
+        .map((attempt) => {
+          const at = (member: string) => findAtPath(attempt, member) ?? undefined
+          const status = at('providerStatus')
+          const facts = [at('reason'), status === undefined ? undefined : `HTTP ${status}`, `${at('latencyMs')} ms`]
+          return `${at('model')} ${at('status')}: ${facts.filter((fact) => fact !== undefined).join(', ')}`
+        })
+        .join('; ')
+    : attempts
 
 const IN_LISTS = [
   { path: 'timestamp', title: 'WHEN' },
@@ -20,6 +35,7 @@ export const LOG_VIEW = {
   ...shared,
   columns: [
     ...IN_LISTS,
+    { path: 'metadata.attempts', title: 'ATTEMPTS', toCell: toAttempts },
     { path: 'severity' },
     { path: 'complianceCategory', title: 'CATEGORY' },
     { path: 'resourceType', title: 'RESOURCE' },
