@@ -3,13 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import {
-  BODY_PART_BYTES,
-  JSON_DEPTH,
-  JSON_VALUES,
-  LINGER_MS,
-  REQUEST_TIMEOUT_MS,
-} from '../../shared/spec-limits.ts'
+import { BODY_PART_BYTES, JSON_DEPTH, JSON_VALUES, LINGER_MS, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 
 /** So much of a refused body is read at most. */
