@@ -5,7 +5,7 @@ import { type Creation, checkCreation, createUnlessThere, findExisting } from '.
 import { CliError, EXIT, usageError } from './errors.ts'
 import { findAtPath, type View } from './formats.ts'
 import { notAGateway } from './http-errors.ts'
-import { isPlain } from './output.ts'
+import { isPlain, type Output } from './output.ts'
 import type { Settings } from './profile.ts'
 import { toCode } from './resolve.ts'
 import { openSecretFile } from './secret-file.ts'
@@ -15,7 +15,10 @@ export type SecretFlags = { saveTo?: string; force: boolean }
 
 export const addSecretOptions = (command: Command): Command =>
   command
-    .option('--save-to <file>', 'write the secret into this new file, mode 0600, and print the rest')
+    .option(
+      '--save-to <file>',
+      'write the secret into this new file, mode 0600; stdout stays empty unless an output is chosen',
+    )
     .addOption(new Option('--force', 'with --save-to: replace the file if there is one').default(false))
 
 /** An answer with a secret: what to print of it, and what to say was done. */
@@ -23,8 +26,9 @@ type Answer = { item: object; body: object; raw: Uint8Array; done: string }
 
 /**
  * For calls that answer with a secret, shown once: into the file of `--save-to`, which is opened before the call and removed
- * when it fails, else to stdout. There it stands alone, or as `secret` of the resource in a format with names. Throws a
- * usage error, before any call, for an output that would lose it. A `call` that answers undefined has made nothing.
+ * when it fails, else to stdout. There it stands alone, or as `secret` of the resource in a format with names. With a file,
+ * stdout is empty unless an output was chosen. Throws a usage error, before any call, for an output that would lose it. A
+ * `call` that answers undefined has made nothing.
  */
 export async function keepSecret(
   context: CliContext,
@@ -47,7 +51,7 @@ export async function keepSecret(
   if (file !== undefined) {
     await file.write(secret)
     await context.note(`${done} Its secret is in ${saveTo} (mode 0600) and cannot be shown again.`)
-    return output.one(item, shown)
+    return showRest(output, settings, item, shown)
   }
   await context.note(`${done} Its secret cannot be shown again.`)
   return isPlain(settings) ? output.text(`${secret}\n`) : output.one({ ...item, secret }, shown, raw)
@@ -104,7 +108,7 @@ async function showExisting<Item extends object>(
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const shown = await toSecretView(context, creation, creation.view)
   if (saveTo !== undefined) {
-    if (await isThere(saveTo)) return output.one(item, shown)
+    if (await isThere(saveTo)) return showRest(output, settings, item, shown)
     throw new CliError(
       EXIT.conflict,
       `${noun} '${name}' exists, but ${saveTo} does not, and its secret is shown only once`,
@@ -117,6 +121,11 @@ async function showExisting<Item extends object>(
   await context.note(`note: its secret was shown when it was new; for a new one:  ${renewal(item)}`)
   // Here stdout is for the secret alone, and a script would take anything else for one.
   if (!isPlain(settings)) await output.one({ ...item, secret: null }, shown)
+}
+
+/** What is not secret is data only to those who chose an output: nobody else expects any beside a file. */
+async function showRest(output: Output, { format, field, fields }: Settings, item: object, view: View): Promise<void> {
+  if (format !== undefined || field !== undefined || fields.length > 0) await output.one(item, view)
 }
 
 /** What the result is shown in. Throws a usage error for an output that would lose the secret, or that it does not have. */
