@@ -1,4 +1,4 @@
-import type { SubscribableEvent } from './event-catalog.ts'
+import type { SubscribableEvent, TEST_EVENT } from './event-catalog.ts'
 import type { EventData } from './wire/events.ts'
 
 const id = (digit: string): string => digit.repeat(24)
@@ -82,3 +82,6 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
     ...whose,
   },
 }
+
+/** The `data` of a `webhook:test`, which is in no subscription. */
+export const TEST_SAMPLE: EventData<typeof TEST_EVENT> = { message: 'This is a test delivery.', endpointId: id('7') }

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { EVENT_CATALOG } from '../../../src/shared/event-catalog.ts'
 import { EVENT_SAMPLES } from '../../../src/shared/event-samples.ts'
 import { sign, verify } from '../../../src/shared/webhook-signature.ts'
+import { EventEnvelope } from '../../../src/shared/wire/events.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type CliOptions, runCli } from '../run-cli.ts'
 
@@ -153,7 +154,17 @@ test('what is signed is verified, and nothing else is', () => {
 describe('events', () => {
   test('lists the catalog without a gateway', async () => {
     const { exitCode, stdout } = await webhooks(['events', '-o', 'id'])
-    expect({ exitCode, names: stdout.trim().split('\n') }).toEqual({ exitCode: 0, names: Object.keys(EVENT_CATALOG) })
+    const names = [...Object.keys(EVENT_CATALOG), 'webhook:test']
+    expect({ exitCode, names: stdout.trim().split('\n') }).toEqual({ exitCode: 0, names })
+  })
+
+  test('says which event is sent to an endpoint whatever it subscribes to, and shows a sample of it', async () => {
+    const listed = JSON.parse((await webhooks(['events', '--json'])).stdout)
+    expect(listed.filter(({ subscribable }: { subscribable: boolean }) => !subscribable)).toEqual([
+      { event: 'webhook:test', subscribable: false, fires_when: expect.stringContaining('aigw webhooks test') },
+    ])
+    const { stdout } = await webhooks(['events', '--sample', 'webhook:test'])
+    expect(EventEnvelope.parse(JSON.parse(stdout))).toMatchObject({ type: 'webhook:test' })
   })
 
   test('shows a sample as a receiver would get it, ready to be signed', async () => {
