@@ -74,6 +74,7 @@ export const ERRORS = {
   HEADERS_TOO_LARGE: { status: 431, label: 'Request headers too large' },
   SCAN_FAILED: { status: 500, label: 'Internal scanning error' },
   INTERNAL_ERROR: { status: 500, label: 'Internal server error' },
+  TRANSFER_CODING_UNSUPPORTED: { status: 501, label: 'Transfer coding not supported' },
   ALL_MODELS_FAILED: { status: 502, label: 'All model attempts failed' },
   ALL_MODELS_RATE_LIMITED: { status: 429, label: 'All model attempts failed' },
   POLICY_UNAVAILABLE: { status: 503, label: 'Policy unavailable' },

@@ -14,7 +14,7 @@ import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
-import { checkRequestHead } from './request-head.ts'
+import { checkRequestHead, type Target } from './request-head.ts'
 import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
 
@@ -35,6 +35,8 @@ export class Edge {
   readonly #options: EdgeOptions
   readonly #running = new RunningExchanges()
   readonly #connections = new WeakMap<Socket, AbortController>()
+  /** Connections with a request whose head was refused. Node may have parsed more requests out of the same bytes. */
+  readonly #ending = new WeakSet<Socket>()
   readonly #shutdown = new AbortController()
   #onIdle: (() => void) | undefined
 
@@ -49,6 +51,7 @@ export class Edge {
     response: ServerResponse,
     expects: 'nothing' | '100-continue' | 'something unknown',
   ): Promise<void> {
+    if (this.#ending.has(request.socket)) return
     const connection = this.#connectionOf(request.socket)
     const exchange = new Exchange(request, response, connection, {
       bodyHeldBack: expects !== 'nothing',
@@ -61,7 +64,7 @@ export class Edge {
     let requestedPath: string | undefined
     let shape: ErrorShape | undefined
     try {
-      const { path, search } = checkRequestHead(request)
+      const { path, search } = this.#checkHead(exchange)
       requestedPath = path
       const { route, params } = router.match(method, path)
       shape = route.errors
@@ -77,6 +80,16 @@ export class Edge {
     } finally {
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
+    }
+  }
+
+  #checkHead(exchange: Exchange): Target {
+    try {
+      return checkRequestHead(exchange.request)
+    } catch (error) {
+      exchange.isLast = true
+      this.#ending.add(exchange.request.socket)
+      throw error
     }
   }
 
@@ -138,7 +151,7 @@ export class Edge {
   }
 
   async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {
-    const { request, response, bodyHeldBack, admission } = exchange
+    const { request, response, bodyHeldBack, admission, isLast } = exchange
     if (response.headersSent || response.destroyed) return
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     const sent: Record<string, string | number> = {
@@ -148,7 +161,7 @@ export class Edge {
     }
     // A refusal may be quicker than the rest of the packet that holds its request.
     if (!request.complete) await new Promise(setImmediate)
-    if (!request.complete || this.draining) sent.connection = 'close'
+    if (!request.complete || this.draining || isLast) sent.connection = 'close'
     if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
     if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)

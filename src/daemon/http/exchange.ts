@@ -26,6 +26,8 @@ export class Exchange implements RequestContext {
   bundleId: string | undefined
   /** The client sent `Expect: 100-continue` and has not been told to go on. */
   bodyHeldBack: boolean
+  /** No request follows this one on its connection. */
+  isLast = false
   /** Its place among the running ones. */
   slot = -1
   readonly shutdown: AbortSignal

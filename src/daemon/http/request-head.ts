@@ -10,7 +10,8 @@ export type Target = { path: string; search: string }
 
 /**
  * Checks what is known before the body (architecture §8) and splits the target.
- * @throws INVALID_HTTP or HEADERS_TOO_LARGE naming the fault.
+ * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. Where such a request ends is not
+ * certain, so no more of its connection may be read.
  */
 export function checkRequestHead(request: IncomingMessage): Target {
   checkHeaders(request)
@@ -31,12 +32,25 @@ function checkHeaders(request: IncomingMessage): void {
     if (seen.includes(name)) throw new GatewayError('INVALID_HTTP', `The header "${name}" was sent more than once.`)
     seen.push(name)
   }
-  if (request.httpVersionMinor === 0 && request.headers['transfer-encoding'] !== undefined) {
-    throw new GatewayError('INVALID_HTTP', 'HTTP/1.0 has no chunked bodies; send a Content-Length.')
-  }
+  checkTransferCoding(request)
   if (request.httpVersionMinor === 1 && request.headers.host === undefined) {
     throw new GatewayError('INVALID_HTTP', 'The Host header is missing.')
   }
+}
+
+/**
+ * Node decodes `chunked` when it comes last, whatever stands before it. A proxy in front may find another end of the body, and
+ * the bytes in between would become a request of somebody else (RFC 9112 §6.1).
+ */
+function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): void {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined) return
+  if (httpVersionMinor === 0) {
+    throw new GatewayError('INVALID_HTTP', 'HTTP/1.0 has no chunked bodies; send a Content-Length.')
+  }
+  if (coding.trim().toLowerCase() === 'chunked') return
+  const message = 'The only Transfer-Encoding that this server decodes is "chunked"; send the body without any other.'
+  throw new GatewayError('TRANSFER_CODING_UNSUPPORTED', message)
 }
 
 function splitTarget(target: string): Target {

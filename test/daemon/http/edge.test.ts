@@ -432,6 +432,75 @@ describe('targets, methods and headers', () => {
   })
 })
 
+describe('what comes behind a head that is refused', () => {
+  const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
+
+  /** Sends a request and another one in one write, on a connection that both would keep open. */
+  async function smuggle(head: string, body: string) {
+    const handled: string[] = []
+    const smuggled = route({
+      ...plain,
+      method: 'GET',
+      path: '/smuggled',
+      async handle({ endpoint }) {
+        handled.push(endpoint)
+        return reply(200, {})
+      },
+    })
+    // A server that kept the connection open would close it after a second, and fail the test sooner.
+    const { port } = await start({ more: [smuggled], limits: { keepAliveTimeoutMs: 1_000 } })
+    const socket = connect(port, '127.0.0.1')
+    const ended = once(socket, 'end')
+    const answer = collect(socket)
+    socket.write(`${head}\r\n${body}${SMUGGLED}`)
+    // The server closes its side, without a reset: the client sees all of the answer.
+    await ended
+    return { answer: await answer, handled }
+  }
+
+  const chunkedAs = (coding: string) =>
+    `POST /things/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${coding}\r\n`
+  const CHUNKS = 'a\r\n{"size":1}\r\n0\r\n\r\n'
+
+  test.each([
+    ['gzip, chunked', 501],
+    ['x-new, chunked', 501],
+    ['chunked, chunked', 400],
+    ['identity, chunked', 501],
+    ['CHUNKED , Chunked', 400],
+    ['chunked\r\nTransfer-Encoding: chunked', 400],
+    ['gzip\r\nTransfer-Encoding: chunked', 501],
+    ['identity', 400],
+    ['gzip', 400],
+    ['chunked, gzip', 400],
+    ['xchunked', 400],
+    ['', 501],
+  ])('Transfer-Encoding: %j ends the connection', async (coding, status) => {
+    const { answer, handled } = await smuggle(chunkedAs(`Transfer-Encoding: ${coding}`), CHUNKS)
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`])
+    expect(parse(answer).headers.connection).toBe('close')
+    expect(parse(answer).body).toMatchObject({ success: false })
+    expect(handled).toEqual([])
+  })
+
+  test.each([
+    ['no Host', 'GET /flat HTTP/1.1\r\n', 400],
+    ['two Content-Type headers', chunkedAs('Content-Type: text/plain\r\nTransfer-Encoding: chunked'), 400],
+    ['too many headers', `GET /flat HTTP/1.1\r\nHost: x\r\n${'X: 1\r\n'.repeat(100)}`, 431],
+  ])('%s: it is no request', async (_what, head, status) => {
+    const { answer, handled } = await smuggle(head, head.startsWith('POST') ? CHUNKS : '')
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`])
+    expect(parse(answer).headers.connection).toBe('close')
+    expect(handled).toEqual([])
+  })
+
+  test.each(['chunked', 'Chunked', 'CHUNKED', ' chunked '])('Transfer-Encoding: %j is taken', async (coding) => {
+    const { port } = await start()
+    const answer = await raw(port, `${chunkedAs(`${close}Transfer-Encoding: ${coding}`)}\r\n${CHUNKS}`)
+    expect([parse(answer).status, parse(answer).body.body]).toEqual([201, { size: 1 }])
+  })
+})
+
 describe('refusals leave at once', () => {
   test('a 401 does not wait for a body that never comes', async () => {
     const { port } = await start()
