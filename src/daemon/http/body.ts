@@ -145,6 +145,13 @@ function stringEnd(raw: Buffer, start: number): number {
   return raw.length
 }
 
+/** The same for a body that may be left out: nothing is `{}`, whatever its Content-Type. @throws UNSUPPORTED_MEDIA_TYPE too */
+export function parseOptionalBody(request: IncomingMessage, raw: Buffer, schema: z.ZodType): unknown {
+  if (raw.length === 0) return checkAgainst(schema, {})
+  requireJson(request)
+  return parseBody(raw, schema)
+}
+
 /** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */
 export function parseQuery(search: string, schema: z.ZodType): unknown {
   const values: Record<string, string> = Object.create(null)

@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
-import { discardBody, parseBody, parseQuery, readBody, requireJson } from './body.ts'
+import { discardBody, parseBody, parseOptionalBody, parseQuery, readBody, requireJson } from './body.ts'
 import type { Caller } from './caller.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
@@ -140,10 +140,12 @@ export class Edge {
     if (route.query) exchange.query = parseQuery(search, route.query)
     if (route.bodyLimit === 'unread') exchange.continueBody()
     else if (route.body) {
-      requireJson(request)
+      if (!route.bodyOptional) requireJson(request)
       exchange.continueBody()
       const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
-      exchange.body = parseBody(rawBody, route.body, route.jsonDepth)
+      exchange.body = route.bodyOptional
+        ? parseOptionalBody(request, rawBody, route.body)
+        : parseBody(rawBody, route.body, route.jsonDepth)
       // The hash, and not the bytes, which a stream would hold for minutes.
       if (route.hashesBody) exchange.bodySha256 = hash('sha256', rawBody, 'hex')
     }

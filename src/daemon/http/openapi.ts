@@ -35,7 +35,9 @@ function operation(route: Route): ZodOpenApiOperationObject {
         ...(route.query instanceof z.ZodObject && { query: route.query }),
       },
     }),
-    ...(route.body && { requestBody: { required: true, content: { [bodyType(route)]: { schema: route.body } } } }),
+    ...(route.body && {
+      requestBody: { required: !route.bodyOptional, content: { [bodyType(route)]: { schema: route.body } } },
+    }),
     responses: Object.fromEntries(Object.entries(route.responses).map(([status, doc]) => [status, response(doc)])),
   }
 }

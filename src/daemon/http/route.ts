@@ -85,6 +85,8 @@ export type Route = {
   summary: string
   tags: string[]
   body?: z.ZodType
+  /** Nothing in the body is required, so an empty one means `{}`, whatever its Content-Type. */
+  bodyOptional: boolean
   query?: z.ZodType
   /** Schemas of the documented answers by status; shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
@@ -99,10 +101,12 @@ export type Route = {
 
 type RouteOptions<Body extends z.ZodType, Query extends z.ZodType> = Omit<
   Route,
-  'body' | 'query' | 'handle' | 'bodyLimit' | 'rate'
+  'body' | 'bodyOptional' | 'query' | 'handle' | 'bodyLimit' | 'rate'
 > & {
   rate?: RateClass
   body?: Body
+  /** The handler asks for more than the schema does, so a request without a body is a mistake. */
+  bodyRequired?: true
   query?: Query
   bodyLimit?: number | 'unread'
   handle(context: RequestContext<z.output<Body>, z.output<Query>>): Promise<Reply | undefined>
@@ -115,9 +119,11 @@ type RouteOptions<Body extends z.ZodType, Query extends z.ZodType> = Omit<
 export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.ZodType = z.ZodUndefined>(
   options: RouteOptions<Body, Query>,
 ): Route {
-  const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general' } = options
-  const responses = { ...refusalsOf({ ...options, bodyLimit }), ...options.responses }
-  return { ...options, bodyLimit, rate, responses } as Route
+  const { bodyRequired, ...described } = options
+  const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
+  const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
+  const bodyOptional = !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
+  return { ...described, bodyLimit, bodyOptional, rate, responses } as Route
 }
 
 /** The id in a path, in lower case. What cannot be one is not asked for. @throws what `unknown` makes of it */

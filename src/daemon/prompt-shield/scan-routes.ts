@@ -79,6 +79,7 @@ export function scanRoutes({
       path: '/api/external/prompt-shield/scan',
       summary: 'Look for an attack in a prompt',
       body: ShieldScanRequest,
+      bodyRequired: true,
       responses: { 200: { description: 'What was found', schema: ShieldScanResponse }, ...failures },
       async handle({ caller, signal, body: { prompt, options } }) {
         const startedMs = clock.monotonic()
@@ -111,6 +112,7 @@ export function scanRoutes({
       path: '/api/external/prompt-shield/scan-output',
       summary: 'Look for leaks in an answer: of the system prompt, and of the canaries of this key',
       body: ShieldOutputRequest,
+      bodyRequired: true,
       responses: { 200: { description: 'What was found', schema: ShieldOutputResponse }, ...failures },
       async handle({ caller, body: { output, systemPromptSnippets } }) {
         const startedMs = clock.monotonic()

@@ -77,6 +77,7 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
       summary: 'Create a user',
       tags: ['Users'],
       body: CreateUserRequest,
+      bodyRequired: true,
       responses: {
         201: { description: 'The new user', schema: CreateUserResponse },
         400: { description: 'A field is missing or wrong, or the licence is used up', schema: FlatError },
