@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
 import { DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
@@ -137,7 +138,7 @@ export class Edge {
 
   async #handOver(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
     const { request, signal } = exchange
-    if (route.query) exchange.query = parseQuery(search, route.query)
+    if (route.query) exchange.query = queryOf(route, route.query, search)
     if (route.bodyLimit === 'unread') exchange.continueBody()
     else if (route.body) {
       if (!route.bodyOptional) requireJson(request)
@@ -241,6 +242,16 @@ export class Edge {
       }
       this.#onIdle = done
     })
+  }
+}
+
+/** @throws VALIDATION_ERROR, which names its parameter in its message only where the contract has no label for each. */
+function queryOf({ unnamedParameters }: Route, schema: z.ZodType, search: string): unknown {
+  try {
+    return parseQuery(search, schema)
+  } catch (error) {
+    if (unnamedParameters !== true || !(error instanceof GatewayError)) throw error
+    throw new GatewayError(error.code, error.message, { cause: error })
   }
 }
 

@@ -88,6 +88,10 @@ export type Route = {
   /** Nothing in the body is required, so an empty one means `{}`, whatever its Content-Type. */
   bodyOptional: boolean
   query?: z.ZodType
+  /** Flat errors say `Invalid request` in place of `Invalid <parameter>`, as the contract has it for some routes. */
+  unnamedParameters?: true
+  /** The route honours the Idempotency-Key header. */
+  takesIdempotencyKey?: true
   /** Schemas of the documented answers by status; shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
   /** Largest JSON body in bytes; `'unread'` leaves the body to the handler. */

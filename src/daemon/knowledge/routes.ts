@@ -62,6 +62,7 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
       summary: 'Search a knowledge base',
       tags: ['Indexes'],
       query: SearchQuery,
+      unnamedParameters: true,
       responses: {
         200: { description: 'The best passages, best first', schema: SearchResponse },
         400: { description: 'A parameter is missing or wrong', schema: FlatError },

@@ -201,7 +201,7 @@ export const ListDocumentsResponse = z.object({
 
 /** Query of GET /indexes/{indexName}/search; numbers arrive as text. */
 export const SearchQuery = z.object({
-  query: required('query'),
+  query: z.string({ error: 'query is required' }).pipe(required('query')),
   top_k: z.coerce
     .number({ error: 'top_k must be a whole number' })
     .int({ error: 'top_k must be a whole number' })

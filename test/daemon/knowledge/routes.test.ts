@@ -428,17 +428,28 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(await Promise.all(totals)).toEqual([1, 0])
   })
 
-  test('a search without a query or with wrong numbers is 400', async () => {
+  test('a search without a query or with wrong numbers is 400 `Invalid request`, and the message says why', async () => {
     await create('numbers')
-    for (const [query, field] of [
-      [{}, 'query'],
-      [{ query: ' ' }, 'query'],
-      [{ query: 'a', top_k: '51' }, 'top_k'],
-      [{ query: 'a', top_k: 'x' }, 'top_k'],
-      [{ query: 'a', min_score: '2' }, 'min_score'],
-    ] as const) {
-      const answer = await search('numbers', query)
-      expect([answer.status, answer.body.error]).toEqual([400, `Invalid ${field}`])
+    for (const [query, says] of [
+      ['', 'query: query is required'],
+      ['query=', 'query: query is required'],
+      ['query=+', 'query: query is required'],
+      ['query=a&query=b', 'The parameter "query" was given more than once'],
+      ['query=a&top_k=51', 'top_k must be at most'],
+      ['query=a&top_k=x', 'top_k must be a whole number'],
+      ['query=a&min_score=2', 'min_score must be at most 1'],
+    ]) {
+      const { status, body } = await call('GET', `${BASE}/numbers/search?${query}`)
+      expect([query, status, body]).toEqual([
+        query,
+        400,
+        {
+          success: false,
+          error: 'Invalid request',
+          message: expect.stringContaining(`${says}`),
+          request_id: expect.any(String),
+        },
+      ])
     }
   })
 })
