@@ -6,6 +6,7 @@ import {
   IDEMPOTENCY_RESULT_BYTES,
 } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
+import { IdempotencyKey } from '../../shared/wire/common.ts'
 import type { Db } from '../db/database.ts'
 import type { IdempotencyResultRow } from '../db/tables.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
@@ -207,7 +208,8 @@ function settledLater<T>(): { promise: Promise<T>; resolve(value: T): void } {
 function keyOf({ request }: RequestContext): string | undefined {
   const key = request.headers['idempotency-key']
   if (key === undefined) return undefined
-  if (typeof key === 'string' && key.length <= IDEMPOTENCY_KEY_CHARS && /^[\x21-\x7e]+$/.test(key)) return key
+  const checked = IdempotencyKey.safeParse(key)
+  if (checked.success) return checked.data
   throw invalidField(
     'Idempotency-Key',
     `The Idempotency-Key header must be 1 to ${IDEMPOTENCY_KEY_CHARS} visible ASCII characters.`,

@@ -32,6 +32,7 @@ export function chatRoutes(deps: ChatDeps): Route[] {
       bodyRequired: true,
       bodyLimit: CHAT_BODY_BYTES,
       hashesBody: true,
+      takesIdempotencyKey: true,
       responses: {
         200: { description: 'The answer', schema: ChatResponse, stream: ChatFrame },
         400: failure('A rule of the request is broken, or the provider refuses it'),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
 import { INTERFACE_VERSION } from '../../shared/spec-limits.ts'
+import { IdempotencyKey } from '../../shared/wire/common.ts'
 import type { ResponseDoc, Route } from './route.ts'
 
 /** The OpenAPI 3.1 description of these routes, from the same schemas that check the requests. */
@@ -22,6 +23,12 @@ export function openApiDocument(routes: readonly Route[]): object {
   })
 }
 
+const IDEMPOTENCY_HEADER = z.object({
+  'Idempotency-Key': IdempotencyKey.optional().meta({
+    description: 'A repeat with the same key gets the first answer and is not billed again',
+  }),
+})
+
 function operation(route: Route): ZodOpenApiOperationObject {
   const params = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
   return {
@@ -29,10 +36,11 @@ function operation(route: Route): ZodOpenApiOperationObject {
     summary: route.summary,
     tags: route.tags,
     ...(route.access !== 'none' && { security: [{ apiKey: [] }] }),
-    ...((params.length > 0 || route.query) && {
+    ...((params.length > 0 || route.query || route.takesIdempotencyKey) && {
       requestParams: {
         ...(params.length > 0 && { path: z.object(Object.fromEntries(params.map((name) => [name, z.string()]))) }),
         ...(route.query instanceof z.ZodObject && { query: route.query }),
+        ...(route.takesIdempotencyKey && { header: IDEMPOTENCY_HEADER }),
       },
     }),
     ...(route.body && {

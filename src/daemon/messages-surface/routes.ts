@@ -46,6 +46,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       body: MessagesRequest,
       ...bodyLimits,
       hashesBody: true,
+      takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
@@ -62,6 +63,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       body: CountTokensRequest,
       ...bodyLimits,
       hashesBody: true,
+      takesIdempotencyKey: true,
       responses: { 200: { description: 'How many its model would read', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)

@@ -76,6 +76,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       body: OpenAiChatRequest,
       ...bodyLimits,
       hashesBody: true,
+      takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
@@ -93,6 +94,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       body: EmbeddingsRequest,
       ...bodyLimits,
       hashesBody: true,
+      takesIdempotencyKey: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
       handle: (context) => runEmbeddings(context.body, context, deps),
     }),

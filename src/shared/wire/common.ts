@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { suggestion } from '../nearest-name.ts'
-import { NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
+import { IDEMPOTENCY_KEY_CHARS, NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
 
 /** Optional members may also be sent as `null`, which many clients do for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
@@ -93,6 +93,13 @@ export const label = (name: string, maxChars: number) =>
     .trim()
     .min(1, { error: `${name} is required` })
     .max(maxChars, { error: `${name} may have at most ${maxChars} characters` })
+
+/** The value of an Idempotency-Key header: visible ASCII. */
+export const IdempotencyKey = z
+  .string()
+  .min(1)
+  .max(IDEMPOTENCY_KEY_CHARS)
+  .regex(/^[\x21-\x7e]+$/)
 
 export const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 

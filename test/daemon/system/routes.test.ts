@@ -41,6 +41,42 @@ describe('the description of the interface', () => {
     expect(JSON.parse(committed), 'run `npm run openapi` and commit the result').toEqual(body)
   })
 
+  test('it has the Idempotency-Key of every route that takes one, and of no other', async () => {
+    const { call } = gateway.current
+    const { body: api } = await call('GET', '/openapi.json')
+    const page = await readFile(new URL('../../../docs/idempotency.md', import.meta.url), 'utf8')
+    const described: string[] = []
+    for (const { method, path } of gateway.current.app.routes) {
+      const { parameters = [] } = api.paths[path][method.toLowerCase()]
+      const header = parameters.find((one: { in: string; name: string }) => one.in === 'header')
+      if (header === undefined) continue
+      described.push(path)
+      expect(header).toMatchObject({
+        name: 'Idempotency-Key',
+        schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+      })
+      expect(header.required ?? false).toBe(false)
+      expect(page).toContain(
+        `${path.replace('/api/external/v1/messages/count_tokens', '/count_tokens').replace('/api/external/v1', '/v1')}\``,
+      )
+    }
+    expect(described).toHaveLength(5)
+    // What is described is what happens: one character more is refused, and so is one that is none of these.
+    const bodies: Record<string, object> = {
+      '/api/external/chat/completions': { prompt: 'hi', model: 'test/any', index: 'Zero-Knowledge' },
+      '/api/external/v1/embeddings': { input: 'hi', model: 'test/any' },
+    }
+    const spoken = { messages: [{ role: 'user', content: 'hi' }], model: 'test/any', max_tokens: 5 }
+    for (const path of described) {
+      for (const key of ['k'.repeat(256), 'a b']) {
+        const { status, text } = await call('POST', path, bodies[path] ?? spoken, {
+          headers: { 'idempotency-key': key },
+        })
+        expect([path, status, text]).toEqual([path, 400, expect.stringContaining('Idempotency-Key')])
+      }
+    }
+  })
+
   test('its schemas take the answers that the gateway gives', async () => {
     const { body: api } = await gateway.current.call('GET', '/openapi.json')
     const ajv = new Ajv2020({ strict: false, validateFormats: false })
