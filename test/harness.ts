@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
+import { sql } from 'kysely'
 import { Agent, request as send } from 'undici'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
@@ -56,6 +57,7 @@ export type Gateway = {
   stream(body: Record<string, unknown>, options?: CallOptions): Promise<Streamed>
   /** The same as it comes: resolves with the head of the answer; reading the body is the test's. */
   openStream(body: Record<string, unknown>, options?: CallOptions): Promise<AsyncIterator<Buffer>>
+  /** All bills, in the order in which they were stored. */
   usage(): Promise<UsageRecordRow[]>
   /** Closes the daemon and starts it again on the same store. */
   restart(): Promise<void>
@@ -84,6 +86,9 @@ export type GatewayOptions = {
   /** Another daemon on the same store, key and upstream. It is closed before the one it stands beside. */
   beside?: Gateway
 }
+
+/** Of rows that are never changed. Their ids do not tell. */
+const insertionOrder = ({ database }: Config) => (database.kind === 'sqlite' ? sql`rowid` : sql`ctid`)
 
 /** Threads run built code: Node 20 cannot run our TypeScript. */
 export const extractionProgram = (): URL =>
@@ -201,7 +206,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       const response = await exchange('POST', chatPath, { ...withDefaults(body), stream: true }, callOptions)
       return response.body[Symbol.asyncIterator]()
     },
-    usage: () => app.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute(),
+    usage: () => app.db.selectFrom('usage_records').selectAll().orderBy(insertionOrder(config)).execute(),
     async restart() {
       await app.close()
       app = await startApp(config, deps)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { newBundleId, newCommitId, newId } from '../../src/shared/ids.ts'
+import { newBundleId, newCommitId, newConversationId, newId, newRequestId } from '../../src/shared/ids.ts'
 
 const moment = fc.integer({ min: 0, max: 2 ** 42 })
 
@@ -23,4 +23,22 @@ test('ids of one moment differ, and come in their order', () => {
   // The counter of 24 bits begins anywhere and may begin anew once.
   const falls = ids.filter((id, at) => at > 0 && id < (ids[at - 1] as string))
   expect(falls.length).toBeLessThanOrEqual(1)
+})
+
+test.each([
+  ['req-', newRequestId],
+  ['conv-', newConversationId],
+])('%s ids begin with their time, and the rest tells neither how many there were nor the next one', (prefix, make) => {
+  const ids = Array.from({ length: 4_096 }, () => make(1_767_225_600_000))
+  expect(new Set(ids).size).toBe(ids.length)
+  for (const id of ids) expect(id).toMatch(new RegExp(`^${prefix}6955b900[0-9a-f]{16}$`))
+  const rest = ids.map((id) => Buffer.from(id.slice(-16), 'hex'))
+  // Every bit is one in about half of the ids; 4,096 throws are 10 standard deviations away from 1,728 and 2,368.
+  for (let bit = 0; bit < 64; bit++) {
+    const ones = rest.filter((bytes) => (bytes[bit >> 3] ?? 0) & (1 << (bit & 7))).length
+    expect([bit, ones > 1_728 && ones < 2_368]).toEqual([bit, true])
+  }
+  // Each is above or below the one before it, as it comes.
+  const rises = ids.filter((id, at) => at > 0 && id > (ids[at - 1] ?? '')).length
+  expect([rises > 1_728, rises < 2_368]).toEqual([true, true])
 })
