@@ -67,7 +67,7 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   const attempts = findAtPath(body, 'attempts')
   if (Array.isArray(attempts) && attempts.length > 0) return attemptHints(attempts)
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
-  const mayOnlyRead = status === 403 && text.includes('"indexAccess"')
+  const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
   // A mistyped index is refused like one that the key may not use.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
