@@ -5,7 +5,9 @@ export function findNearestName(name: string, known: readonly string[]): string 
   if (known.length === 0) return undefined
   const nearest = closest(name, known)
   const slips = Math.max(2, Math.floor(nearest.length / 3))
-  return distance(name, nearest) <= slips ? nearest : undefined
+  const slipsMade = distance(name, nearest)
+  // As many slips as it has letters would make any name of two letters look like any other.
+  return slipsMade <= slips && slipsMade < nearest.length ? nearest : undefined
 }
 
 /** `; did you mean "<prefix>listen"?` for a name that is a slip away from a known one, else nothing. */

@@ -105,8 +105,8 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     ],
     [
       'PUT /api/external/groups/{groupId}',
-      { members: [] },
-      'Unknown member "members"; known members: name, description, users, status, id, userCount, createdAt, updatedAt.',
+      { zz: [] },
+      'Unknown member "zz"; known members: name, description, users, status, id, userCount, createdAt, updatedAt.',
     ],
   ])('%s %j: %s', async (endpoint, body, message) => {
     const { answer, changed } = await send(endpoint, body)
