@@ -81,13 +81,11 @@ export const PROVIDER_EVENT_BYTES = 16_777_216
 export const PROVIDER_BODY_BYTES = 33_554_432
 /** All events of one stream: more than twice a body, because each event repeats what it belongs to. */
 export const PROVIDER_STREAM_BYTES = 67_108_864
-/** The status line and all headers of a response; and as much of what may stand around its chunks. */
+/** All headers of one response. */
 export const PROVIDER_HEAD_BYTES = 32_768
 export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
-/** How long a connection without a call is kept; less where the server says so. Servers tell no sooner that they close one. */
+/** How long an idle connection is kept, or less where the server says so. Many servers close one after 5 seconds. */
 export const PROVIDER_IDLE_CONNECTION_MS = 4_000
-/** After so much silence the system asks whether the server is still there. */
-export const PROVIDER_TCP_PROBE_MS = 60_000
 
 // Model servers of this machine
 /** How often they are looked for, and how long one may take to answer. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
-import { Origin } from '../http/origin.ts'
 import { member, tokenCount } from '../json.ts'
 import { withNoTraining } from '../no-training.ts'
+import { openPool } from '../pool.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
 import { unreadableError } from '../stream/failure.ts'
@@ -25,8 +25,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
   const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  // For the provider's life.
-  const origin = new Origin(url, clock)
+  const pool = openPool(url)
 
   return {
     name: options.name,
@@ -35,7 +34,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
       const body = JSON.stringify(toAnthropicRequest(call))
       return readAnswer(
         {
-          origin,
+          pool,
           clock,
           request: {
             path,
@@ -56,14 +55,14 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
       const headers = call.noTraining ? privateHeaders : usualHeaders
       const request = { path: `${path}/count_tokens`, headers, body, governed: governed(call, body) }
       const answer = await readJson(
-        { origin, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
+        { pool, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
         signal,
       )
       const tokens = tokenCount(member(answer, 'input_tokens'))
       if (tokens === undefined) throw unreadableError('a count of tokens that is none')
       return tokens
     },
-    close: () => origin.close(),
+    close: () => pool.destroy(),
   }
 }
 

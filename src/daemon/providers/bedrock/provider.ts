@@ -1,7 +1,7 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../config.ts'
-import { Origin } from '../http/origin.ts'
 import { NO_TRAINING_HEADER } from '../no-training.ts'
+import { openPool } from '../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
 import { governed, type UpstreamRequest } from '../stream/upstream.ts'
@@ -37,8 +37,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
     options.credentials && usualHeaders.authorization === undefined
       ? createSigner(options.region, options.credentials)
       : undefined
-  // For the provider's life.
-  const origin = new Origin(url, clock)
+  const pool = openPool(url)
 
   function request(call: Asked, operation: string, body: string): UpstreamRequest | (() => Promise<UpstreamRequest>) {
     const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`
@@ -57,7 +56,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
     chat: (call, signal) =>
       readAnswer(
         {
-          origin,
+          pool,
           clock,
           request: request(call, call.stream ? 'converse-stream' : 'converse', JSON.stringify(toBedrockRequest(call))),
           format: bedrockFormat,
@@ -72,12 +71,12 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
       const made = request(call, 'invoke', JSON.stringify(family.toRequest(call)))
       const asked = typeof made === 'function' ? await made() : made
       const answer = await readJson(
-        { origin, clock, request: asked, attemptMs: call.attemptMs, onHead: call.onHead },
+        { pool, clock, request: asked, attemptMs: call.attemptMs, onHead: call.onHead },
         signal,
       )
       return toBedrockEmbeddings(answer, family, call.input.length)
     },
-    close: () => origin.close(),
+    close: () => pool.destroy(),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
-import { Origin } from '../http/origin.ts'
 import { withNoTraining } from '../no-training.ts'
+import { openPool } from '../pool.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
 import { governed } from '../stream/upstream.ts'
@@ -25,8 +25,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
   const basePath = versioned(url.pathname.replace(/\/+$/, ''))
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  // For the provider's life.
-  const origin = new Origin(url, clock)
+  const pool = openPool(url)
 
   return {
     name: options.name,
@@ -35,7 +34,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
       const body = JSON.stringify(toGoogleRequest(call))
       return readAnswer(
         {
-          origin,
+          pool,
           clock,
           request: {
             path: `${basePath}/${resourceOf(call.model)}:${call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
@@ -61,10 +60,10 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
         body,
         governed: governed(call, body),
       }
-      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toGoogleEmbeddings(answer, call.input.length)
     },
-    close: () => origin.close(),
+    close: () => pool.destroy(),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
-import { Origin } from '../http/origin.ts'
 import { withNoTraining } from '../no-training.ts'
+import { openPool } from '../pool.ts'
 import type { Provider } from '../provider.ts'
 import { readAnswer, readJson } from '../stream/answer.ts'
 import { governed } from '../stream/upstream.ts'
@@ -60,8 +60,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
   const privateHeaders = withNoTraining(usualHeaders)
   const headersOf = ({ noTraining }: { noTraining?: boolean | undefined }) =>
     noTraining ? privateHeaders : usualHeaders
-  // For the provider's life.
-  const origin = new Origin(options.baseUrl, clock)
+  const pool = openPool(options.baseUrl)
 
   return {
     name: options.name,
@@ -71,7 +70,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
       const body = toOpenAiRequest(call, profile)
       return readAnswer(
         {
-          origin,
+          pool,
           clock,
           request: {
             path: toPath(call.model, '/chat/completions'),
@@ -91,16 +90,16 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
       const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
       const path = toPath(call.model, '/embeddings')
       const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
-      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toEmbeddings(answer, call.input.length)
     },
     async rerank(call, signal) {
       const body = JSON.stringify(toRerankRequest(call))
       const request = { path: toPath(call.model, '/rerank'), headers: headersOf(call), body }
-      const answer = await readJson({ origin, clock, request, attemptMs: call.attemptMs }, signal)
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
       return toReranked(answer, call.documents.length)
     },
-    close: () => origin.close(),
+    close: () => pool.destroy(),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
 import {
   PROVIDER_BODY_BYTES,
   PROVIDER_ERROR_BODY_BYTES,
@@ -6,7 +7,6 @@ import {
   STREAM_END_GRACE_MS,
 } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { Origin } from '../http/origin.ts'
 import type { ChatPart, OnHead, ProviderError } from '../provider.ts'
 import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
@@ -15,7 +15,7 @@ import { withWholeCalls } from './tool-arguments.ts'
 import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type AnswerCall = {
-  origin: Origin
+  pool: Dispatcher
   clock: Clock
   /** A function where it has to be made at the very start, such as one that is signed. */
   request: UpstreamRequest | (() => Promise<UpstreamRequest>)
@@ -40,17 +40,17 @@ export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable
  */
 export async function readJson(
   {
-    origin,
+    pool,
     clock,
     request,
     attemptMs,
     onHead,
-  }: Pick<AnswerCall, 'origin' | 'clock' | 'onHead'> & { request: UpstreamRequest; attemptMs: number },
+  }: Pick<AnswerCall, 'pool' | 'clock' | 'onHead'> & { request: UpstreamRequest; attemptMs: number },
   signal: AbortSignal,
 ): Promise<unknown> {
   const leave = mayLeave(request)
   if (leave) await leave
-  const upstream = openUpstream(origin, request, signal)
+  const upstream = openUpstream(pool, request, signal)
   const limits = { attemptMs, firstTokenMs: attemptMs, stallMs: attemptMs }
   const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
   try {
@@ -106,13 +106,13 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
   async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
-    const { origin, clock, timeouts, streamed, format, onHead } = call
+    const { pool, clock, timeouts, streamed, format, onHead } = call
     try {
       const request = typeof call.request === 'function' ? await call.request() : call.request
       const leave = mayLeave(request)
       if (leave) await leave
       if (this.#over) throw GIVEN_UP
-      const upstream = openUpstream(origin, request, this.#signal)
+      const upstream = openUpstream(pool, request, this.#signal)
       this.#upstream = upstream
       this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
       const { status, headers } = await upstream.takeHead()

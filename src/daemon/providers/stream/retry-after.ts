@@ -80,4 +80,5 @@ type Units = [number, number, number, number, number]
 
 const wholeSeconds = (seconds: number) => Math.min(Math.max(0, Math.ceil(seconds)), RETRY_AFTER_SECONDS)
 
-const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value)?.trim()
+/** A header that comes several times is a list (RFC 9110 §5.2). */
+const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value)?.trim()

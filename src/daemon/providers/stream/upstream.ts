@@ -1,11 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../shared/time.ts'
-import type { CallReceiver, Origin, PostRequest, SentCall } from '../http/origin.ts'
+import type { PooledCall, SocketWatch } from '../pool.ts'
 import type { Entitled, ProviderCall } from '../provider.ts'
 import { abortedError, connectionError } from './failure.ts'
 
-export type UpstreamRequest = PostRequest & {
+export type UpstreamRequest = {
+  path: string
+  headers: readonly string[]
+  body: string
   /** Of a governed call: the model it asks, and what has to let it leave. */
   governed?: { model: string; entitled: Entitled } | undefined
 }
@@ -39,23 +43,28 @@ export type Upstream = {
 
 /** One read of a socket is at most this long, so pausing this much before the bound keeps it. */
 const SOCKET_READ_BYTES = 65_536
-/** Of chunks of single bytes, each is held in a hundred times its size. */
+/** Held pieces cost memory beyond their bytes: a hundred times as much for a piece of one byte. */
 const HELD_PIECES = 1_024
 
-/** The signal closes the connection at once, whatever state the call is in. */
-export function openUpstream(origin: Pick<Origin, 'post'>, request: UpstreamRequest, signal: AbortSignal): Upstream {
-  return new UpstreamCall(origin, request, signal)
+/**
+ * POSTs straight on the pool: no fetch, Web Stream or Readable in between, which cost several times the call itself.
+ * The signal closes the connection at once, whatever state the call is in.
+ */
+export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal: AbortSignal): Upstream {
+  return new UpstreamCall(pool, request, signal)
 }
 
-class UpstreamCall implements Upstream, CallReceiver {
+class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   #head: Promise<UpstreamHead>
   readonly #signal: AbortSignal
   readonly #onAbort = () => this.cancel(abortedError(this.#signal))
+  readonly #watch: SocketWatch = { onEnd: () => this.#readToEnd() }
   #resolveHead: (head: UpstreamHead) => void = ignore
   #rejectHead: (error: Error) => void = ignore
   #answering = false
-  /** While it runs. */
-  #sent: SentCall | undefined
+  #mayPause = true
+  /** While it runs on a connection. */
+  #controller: Dispatcher.DispatchController | undefined
   #held: Buffer[] = []
   #heldBytes = 0
   #reader: { resolve: (bytes: Buffer | null) => void; reject: (error: Error) => void } | undefined
@@ -64,7 +73,7 @@ class UpstreamCall implements Upstream, CallReceiver {
   #released = false
   #releaseTimer: Timer | undefined
 
-  constructor(origin: Pick<Origin, 'post'>, request: UpstreamRequest, signal: AbortSignal) {
+  constructor(pool: Dispatcher, { path, headers, body }: UpstreamRequest, signal: AbortSignal) {
     this.#signal = signal
     this.#head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
@@ -74,13 +83,10 @@ class UpstreamCall implements Upstream, CallReceiver {
       this.#onAbort()
       return
     }
-    try {
-      this.#sent = origin.post(request, this)
-    } catch (error) {
-      this.failed(error as Error)
-      return
-    }
     signal.addEventListener('abort', this.#onAbort, { once: true })
+    // undici never writes to the headers.
+    const call: PooledCall = { method: 'POST', path, headers: headers as string[], body, watch: this.#watch }
+    pool.dispatch(call, this)
   }
 
   takeHead(): Promise<UpstreamHead> {
@@ -102,8 +108,10 @@ class UpstreamCall implements Upstream, CallReceiver {
   cancel(error: Error): void {
     if (this.#ended || this.#failure) return
     this.#held = []
-    this.#sent?.abort()
+    const controller = this.#controller
+    // First, because undici reports the abort as a failure.
     this.#fail(error)
+    controller?.abort(error)
   }
 
   release(clock: Clock, graceMs: number): void {
@@ -112,10 +120,19 @@ class UpstreamCall implements Upstream, CallReceiver {
     this.#held = []
     this.#signal.removeEventListener('abort', this.#onAbort)
     this.#releaseTimer = clock.after(graceMs, () => this.cancel(new Error('the answer was complete')))
-    this.#sent?.resume()
+    this.#controller?.resume()
   }
 
-  head(status: number, headers: IncomingHttpHeaders): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // A call that was cancelled while it waited for a connection has nothing to send.
+    if (this.#failure) controller.abort(this.#failure)
+    else this.#controller = controller
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return
+    // Bytes that undici would keep until the end of the answer.
+    controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })
     // Both hold the promise, and with it the headers.
@@ -123,29 +140,35 @@ class UpstreamCall implements Upstream, CallReceiver {
     this.#rejectHead = ignore
   }
 
-  body(bytes: Buffer): void {
-    if (this.#released) return
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#released || this.#failure) return
     const reader = this.#reader
     if (reader) {
       this.#reader = undefined
-      reader.resolve(bytes)
+      reader.resolve(chunk)
       return
     }
-    this.#held.push(bytes)
-    this.#heldBytes += bytes.length
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
     const isFull = this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES || this.#held.length > HELD_PIECES
-    if (isFull) this.#sent?.pause()
+    if (isFull && this.#mayPause) controller.pause()
   }
 
-  end(): void {
+  onResponseEnd(): void {
     this.#ended = true
     this.#settle()
     this.#reader?.resolve(null)
     this.#reader = undefined
   }
 
-  failed(error: Error): void {
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (this.#ended || this.#failure) return
     this.#fail(connectionError(error, this.#answering))
+  }
+
+  #readToEnd(): void {
+    this.#mayPause = false
+    this.#controller?.resume()
   }
 
   #takeHeld(): Buffer | undefined {
@@ -154,7 +177,7 @@ class UpstreamCall implements Upstream, CallReceiver {
     const bytes = second ? Buffer.concat(this.#held) : first
     this.#held = []
     this.#heldBytes = 0
-    this.#sent?.resume()
+    this.#controller?.resume()
     return bytes
   }
 
@@ -167,7 +190,8 @@ class UpstreamCall implements Upstream, CallReceiver {
   }
 
   #settle(): void {
-    this.#sent = undefined
+    this.#controller = undefined
+    this.#watch.onEnd = undefined
     this.#signal.removeEventListener('abort', this.#onAbort)
     this.#releaseTimer?.cancel()
   }

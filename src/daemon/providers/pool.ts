@@ -1,0 +1,77 @@
+import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
+import {
+  PROVIDER_CONNECT_TIMEOUT_MS,
+  PROVIDER_HEAD_BYTES,
+  PROVIDER_IDLE_CONNECTION_MS,
+} from '../../shared/spec-limits.ts'
+
+/** Hears of the end of a socket: the server sends no more, so a call that has paused must resume, and must not pause again. */
+export type SocketWatch = { onEnd: (() => void) | undefined }
+
+/** The watch is an object, because a connection keeps that of its last call. */
+export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
+
+/**
+ * The HTTP/1.1 connections to the server of `url`, for the provider's life. Each one carries one call at a time, because a stream
+ * may take minutes; their number is unlimited, because `load/gates.ts` limits the calls. A call is sent once and never retried here.
+ */
+export function openPool(url: string | URL): Pool {
+  return new Pool(new URL(url).origin, {
+    pipelining: 1,
+    allowH2: false,
+    maxHeaderSize: PROVIDER_HEAD_BYTES,
+    connect: { timeout: PROVIDER_CONNECT_TIMEOUT_MS },
+    // A server that promises to keep a connection for longer may still close it without notice.
+    keepAliveTimeout: PROVIDER_IDLE_CONNECTION_MS,
+    keepAliveMaxTimeout: PROVIDER_IDLE_CONNECTION_MS,
+    // `stream/silence.ts` limits each call, on the daemon's clock.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    factory: (origin, options) => new Connection(origin, options as ConnectionOptions),
+  })
+}
+
+/** The pool has made the connector of its options. */
+type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
+
+/**
+ * Keeps faults of undici 7 away from the daemon (undici 8 needs Node 22):
+ * - When a server closes a connection whose response is paused, undici throws out of an event of the socket, which ends the process
+ *   (nodejs/undici#5360). So the call is told to resume before undici sees the end.
+ * - undici takes a reset for the end of a response without a length, and for the failure of a call that only waits for the
+ *   connection. So undici sees each error as one that it recovers from: it fails the call that was sent, and no other.
+ */
+class Connection extends Client {
+  #watch: SocketWatch | undefined
+
+  constructor(origin: URL, options: ConnectionOptions) {
+    super(origin, {
+      ...options,
+      connect: (to, done) =>
+        options.connect(to, (...result) => {
+          const [, socket] = result
+          if (!socket) return done(...result)
+          let code: string | undefined
+          socket.on('end', () => this.#watch?.onEnd?.())
+          socket.on('error', (error: NodeJS.ErrnoException) => {
+            code = error.code
+            if (code !== CLOSED_BY_UNDICI) error.code = RECOVERABLE
+          })
+          // undici adds its own listeners here.
+          done(...result)
+          socket.on('error', (error: NodeJS.ErrnoException) => {
+            if (code === undefined) delete error.code
+            else error.code = code
+          })
+        }),
+    })
+  }
+
+  override dispatch(call: PooledCall, handler: Dispatcher.DispatchHandler): boolean {
+    this.#watch = call.watch
+    return super.dispatch(call, handler)
+  }
+}
+
+const CLOSED_BY_UNDICI = 'UND_ERR_INFO'
+const RECOVERABLE = 'UND_ERR_SOCKET'
