@@ -227,6 +227,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       load: () => signingKeys.published(),
     })
     const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers })
+    const requestLimits = config.limits ?? DEFAULT_LIMITS
     const chat = {
       db,
       providers,
@@ -238,7 +239,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       billing,
       isAccepted: authenticator.isAccepted,
       receipts: evidence.receipts,
-      limits: config.limits ?? DEFAULT_LIMITS,
+      limits: requestLimits,
       clock,
       log,
       ...createLoadAndFailover(config, clock),
@@ -316,6 +317,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       log,
       listen: config.listen,
       limits,
+      bodyMemoryBytes: Math.max(requestLimits.bodyMemoryBytes, requestLimits.bodyBytes),
     })
     server = listening
     opened.push(() => listening.close())

@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import {
+  BODY_MEMORY_BYTES,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
   DRAIN_TIMEOUT_MS,
@@ -146,6 +147,8 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
 /** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and times of every chat (named-endpoints §26). */
 export type RequestLimits = {
   bodyBytes: number
+  /** All large bodies of the daemon together, on every route. */
+  bodyMemoryBytes: number
   jsonDepth: number
   /** Undefined: any number. */
   messages: number | undefined
@@ -158,6 +161,7 @@ export type RequestLimits = {
 
 export const DEFAULT_LIMITS: RequestLimits = {
   bodyBytes: COMPAT_BODY_BYTES.default,
+  bodyMemoryBytes: BODY_MEMORY_BYTES.default,
   jsonDepth: COMPAT_JSON_DEPTH.default,
   messages: undefined,
   firstTokenMs: undefined,
@@ -261,8 +265,9 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   })
 }
 
-const requestLimits = ({ body_size, json_depth, messages, ...times }: LimitSettings): RequestLimits => ({
+const requestLimits = ({ body_size, body_memory, json_depth, messages, ...times }: LimitSettings): RequestLimits => ({
   bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
+  bodyMemoryBytes: body_memory ?? DEFAULT_LIMITS.bodyMemoryBytes,
   jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
   messages: messages ?? DEFAULT_LIMITS.messages,
   firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,

@@ -18,6 +18,8 @@ export const MODEL_ID_CHARS = 256
 
 // Compatibility surfaces (named-endpoints §26): an operator sets these under `limits:`. The bounds are ours.
 export const COMPAT_BODY_BYTES = { min: 65_536, max: 268_435_456, default: 33_554_432 } as const
+/** All large bodies of one daemon together. */
+export const BODY_MEMORY_BYTES = { min: 33_554_432, max: 68_719_476_736, default: 268_435_456 } as const
 export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 
 // Attempts (named-endpoints §6, §26). `min` and `max` bound what a request may ask for. The defaults are ours: `default` while
@@ -70,6 +72,12 @@ export const DEFAULT_BODY_BYTES = 65_536
 export const JSON_DEPTH = 32
 /** Values in one JSON body. Millions of empty ones take many times the memory of their bytes. Ours. */
 export const JSON_VALUES = 1_000_000
+/** What a parsed value takes in memory beside its text, roughly. Ours. */
+export const JSON_VALUE_BYTES = 64
+/** So much of each body does not count towards the memory of all bodies. Ours. */
+export const FREE_BODY_BYTES = 65_536
+/** What a request is told to wait whose body found no room. Ours. */
+export const MEMORY_RETRY_AFTER_SECONDS = 5
 export const STREAM_BUFFER_BYTES = 262_144
 export const DRAIN_TIMEOUT_MS = 25_000
 /** How long requests that were aborted when the drain time was over may take to end. */

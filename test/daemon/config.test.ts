@@ -344,9 +344,10 @@ describe('licences', () => {
 
 describe('limits of the compatibility surfaces', () => {
   test('are those of the file; the others keep their defaults', () => {
-    expect(good(yaml('limits: {body_size: 64MB, json_depth: 64, messages: 500}')).limits).toEqual({
+    expect(good(yaml('limits: {body_size: 64MB, body_memory: 1GB, json_depth: 64, messages: 500}')).limits).toEqual({
       ...DEFAULT_LIMITS,
       bodyBytes: 67_108_864,
+      bodyMemoryBytes: 1_073_741_824,
       jsonDepth: 64,
       messages: 500,
     })
@@ -365,6 +366,7 @@ describe('limits of the compatibility surfaces', () => {
     ['{body_size: 32 megabytes}', 'limits.body_size: "32 megabytes" is not a size; write a number and KB, MB or GB'],
     ['{body_size: 1KB}', 'limits.body_size: 1KB is too small; use at least 64KB'],
     ['{body_size: 1GB}', 'limits.body_size: 1GB is too large; use at most 256MB'],
+    ['{body_memory: 1MB}', 'limits.body_memory: 1MB is too small; use at least 32MB'],
     ['{json_depth: 5}', 'limits.json_depth: must be at least 8'],
     ['{silence_timeout: 300}', 'limits.silence_timeout: must be a duration, such as 300s'],
     ['{silence_timeout: 500ms}', 'limits.silence_timeout: 500ms is too short; use at least 1s'],

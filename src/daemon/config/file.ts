@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
+  BODY_MEMORY_BYTES,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
   CONFIGURED_TIMEOUT_MS,
@@ -44,6 +45,7 @@ export type EvidenceSettings = {
 export type LimitSettings = {
   /** Bytes. */
   body_size?: number | undefined
+  body_memory?: number | undefined
   json_depth?: number | undefined
   messages?: number | null | undefined
   /** Milliseconds, as the next two. */
@@ -188,6 +190,9 @@ function rootSchema(sources: ConfigSources, path: string) {
         {
           body_size: text('a size, such as 32MB')
             .transform(valueFrom((size) => parseSize(size, COMPAT_BODY_BYTES)))
+            .optional(),
+          body_memory: text('a size, such as 256MB')
+            .transform(valueFrom((size) => parseSize(size, BODY_MEMORY_BYTES)))
             .optional(),
           json_depth: jsonDepth.optional(),
           messages: messageCount.nullish(),

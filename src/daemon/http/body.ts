@@ -3,22 +3,32 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
-import { BODY_PART_BYTES, JSON_DEPTH, JSON_VALUES, LINGER_MS, REQUEST_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import {
+  BODY_PART_BYTES,
+  JSON_DEPTH,
+  JSON_VALUE_BYTES,
+  JSON_VALUES,
+  LINGER_MS,
+  REQUEST_TIMEOUT_MS,
+} from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
+import type { BodyShare } from './body-memory.ts'
 
-/** So much of a refused body is read at most. */
-const DISCARD_BYTES = 8 * 1024 * 1024
+/** So much of a refused body is read at most: a client that is still sending might miss its answer otherwise. */
+const DISCARD_BYTES = 64 * 1024 * 1024
 
 /**
- * Reads a whole body.
- * @throws PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when it takes longer than REQUEST_TIMEOUT_MS and less than
- * BODY_PART_BYTES have come in that time, INVALID_HTTP when the client stops half way, and the signal's reason when it is aborted.
+ * Reads a whole body; `share` holds its bytes from their arrival.
+ * @throws OVERLOADED when `share` has no room, PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when less than
+ * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP when the client stops half way, and the signal's reason when
+ * it is aborted.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
   limit: number,
   clock: Clock,
   signal: AbortSignal,
+  share: BodyShare,
 ): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > limit) return Promise.reject(tooLarge(limit))
@@ -27,7 +37,13 @@ export function readBody(
   if (request.complete) {
     // All of it came with the headers, as nearly every request does: no listener and no timer is needed.
     const body: Buffer = request.read() ?? EMPTY
-    return body.length > limit ? Promise.reject(tooLarge(limit)) : Promise.resolve(body)
+    if (body.length > limit) return Promise.reject(tooLarge(limit))
+    try {
+      share.hold(body.length)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
     let first: Buffer | undefined
@@ -54,8 +70,14 @@ export function readBody(
     }
     function onData(chunk: Buffer): void {
       bytes += chunk.length
-      if (bytes > limit) fail(tooLarge(limit))
-      else if (first === undefined) first = chunk
+      try {
+        if (bytes > limit) throw tooLarge(limit)
+        share.hold(chunk.length)
+      } catch (error) {
+        fail(error)
+        return
+      }
+      if (first === undefined) first = chunk
       else if (rest === undefined) rest = [first, chunk]
       else rest.push(chunk)
     }
@@ -98,13 +120,14 @@ export function discardBody(request: IncomingMessage, clock: Clock): Promise<voi
 
 /**
  * Bytes → checked value.
+ * @param share holds what the parsed values take
  * @param maxDepth levels that arrays and objects may nest
- * @throws INVALID_JSON for bytes that are not JSON, nest too deep or hold too many values, VALIDATION_ERROR naming the first
- * field at fault.
+ * @throws OVERLOADED when `share` has no room, INVALID_JSON for bytes that are not JSON, nest too deep or hold too many
+ * values, VALIDATION_ERROR naming the first field at fault.
  */
-export function parseBody(raw: Buffer, schema: z.ZodType, maxDepth: number = JSON_DEPTH): unknown {
+export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
-  checkShape(raw, maxDepth)
+  share.hold(valuesOf(raw, maxDepth) * JSON_VALUE_BYTES)
   let value: unknown
   try {
     value = JSON.parse(raw.toString())
@@ -118,8 +141,8 @@ export function parseBody(raw: Buffer, schema: z.ZodType, maxDepth: number = JSO
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
-/** Checks depth and number of values before parsing: a hostile body would take many times its size in memory. */
-function checkShape(raw: Buffer, maxDepth: number): void {
+/** Counts the values and checks their depth before parsing: a hostile body would take many times its size in memory. */
+function valuesOf(raw: Buffer, maxDepth: number): number {
   let depth = 0
   let values = 0
   for (let at = 0; at < raw.length; at++) {
@@ -133,6 +156,7 @@ function checkShape(raw: Buffer, maxDepth: number): void {
     } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1
   }
   if (values > JSON_VALUES) throw new GatewayError('INVALID_JSON', `The body holds more than ${JSON_VALUES} values.`)
+  return values
 }
 
 /** Where the string that begins at `start` has its closing quote; the end of the body when it has none. */
@@ -146,10 +170,10 @@ function stringEnd(raw: Buffer, start: number): number {
 }
 
 /** The same for a body that may be left out: nothing is `{}`, whatever its Content-Type. @throws UNSUPPORTED_MEDIA_TYPE too */
-export function parseOptionalBody(request: IncomingMessage, raw: Buffer, schema: z.ZodType): unknown {
+export function parseOptionalBody(request: IncomingMessage, raw: Buffer, schema: z.ZodType, share: BodyShare): unknown {
   if (raw.length === 0) return checkAgainst(schema, {})
   requireJson(request)
-  return parseBody(raw, schema)
+  return parseBody(raw, schema, share)
 }
 
 /** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */

@@ -4,12 +4,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
-import { DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
+import { BODY_MEMORY_BYTES, DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
 import { discardBody, parseBody, parseOptionalBody, parseQuery, readBody, requireJson } from './body.ts'
+import { BodyMemory } from './body-memory.ts'
 import type { Caller } from './caller.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
@@ -28,12 +29,15 @@ export type EdgeOptions = {
   log: Log
   /** Requests that may run at once; RUNNING_REQUESTS unless given. */
   runningMax?: number | undefined
+  /** Bytes that all request bodies may hold together; the default of BODY_MEMORY_BYTES unless given. */
+  bodyMemoryBytes?: number | undefined
 }
 
 /** From a parsed request to its answer, in the order of architecture §8; and who is running, and whether we take more. */
 export class Edge {
   draining = false
   readonly #options: EdgeOptions
+  readonly #bodies: BodyMemory
   readonly #running = new RunningExchanges()
   readonly #connections = new WeakMap<Socket, AbortController>()
   /** Connections with a request whose head was refused. Node may have parsed more requests out of the same bytes. */
@@ -43,6 +47,7 @@ export class Edge {
 
   constructor(options: EdgeOptions) {
     this.#options = options
+    this.#bodies = new BodyMemory(options.bodyMemoryBytes ?? BODY_MEMORY_BYTES.default)
     // Every running request may listen; Node would take more than ten for a leak.
     setMaxListeners(0, this.#shutdown.signal)
   }
@@ -58,6 +63,7 @@ export class Edge {
       bodyHeldBack: expects !== 'nothing',
       nowMs: this.#options.clock.now(),
       shutdown: this.#shutdown.signal,
+      bodyShare: this.#bodies.open(),
     })
     this.#running.add(exchange)
     const { router } = this.#options
@@ -77,8 +83,11 @@ export class Edge {
       const answer = await this.#run(route, search, exchange)
       if (answer) await this.#send(exchange, answer)
     } catch (error) {
+      // What is left of a refused body is thrown away as it comes.
+      exchange.bodyShare.release()
       await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
     } finally {
+      exchange.bodyShare.release()
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
     }
@@ -143,10 +152,11 @@ export class Edge {
     else if (route.body) {
       if (!route.bodyOptional) requireJson(request)
       exchange.continueBody()
-      const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal)
+      const { bodyShare } = exchange
+      const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal, bodyShare)
       exchange.body = route.bodyOptional
-        ? parseOptionalBody(request, rawBody, route.body)
-        : parseBody(rawBody, route.body, route.jsonDepth)
+        ? parseOptionalBody(request, rawBody, route.body, bodyShare)
+        : parseBody(rawBody, route.body, bodyShare, route.jsonDepth)
       // The hash, and not the bytes, which a stream would hold for minutes.
       if (route.hashesBody) exchange.bodySha256 = hash('sha256', rawBody, 'hex')
     }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { newRequestId } from '../../shared/ids.ts'
 import type { RateCounterRow } from '../db/tables.ts'
 import type { Admission } from './admission.ts'
+import type { BodyShare } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
 import type { RequestAborted } from './request-aborted.ts'
 import type { Access, RequestContext } from './route.ts'
@@ -28,6 +29,8 @@ export class Exchange implements RequestContext {
   bodyHeldBack: boolean
   /** No request follows this one on its connection. */
   isLast = false
+  /** What its body holds of the memory for all bodies. */
+  readonly bodyShare: BodyShare
   /** Its place among the running ones. */
   slot = -1
   readonly shutdown: AbortSignal
@@ -38,13 +41,19 @@ export class Exchange implements RequestContext {
     request: IncomingMessage,
     response: ServerResponse,
     connection: AbortController,
-    { bodyHeldBack, nowMs, shutdown }: { bodyHeldBack: boolean; nowMs: number; shutdown: AbortSignal },
+    {
+      bodyHeldBack,
+      nowMs,
+      shutdown,
+      bodyShare,
+    }: { bodyHeldBack: boolean; nowMs: number; shutdown: AbortSignal; bodyShare: BodyShare },
   ) {
     this.requestId = newRequestId(nowMs)
     this.request = request
     this.response = response
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
+    this.bodyShare = bodyShare
     this.#connection = connection
     // A socket that breaks is seen through its 'close'; without a listener the 'error' would end the process.
     response.on('error', ignore)

@@ -2,13 +2,14 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { parseBody, readBody } from '../../../src/daemon/http/body.ts'
+import { BodyMemory } from '../../../src/daemon/http/body-memory.ts'
 import { JSON_VALUES, REQUEST_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 
 test('a body that stalls is given up after the request time, and no timer is left', async () => {
   const clock = createFakeClock()
   const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
-  const body = readBody(request, 100, clock, new AbortController().signal)
+  const body = readBody(request, 100, clock, new AbortController().signal, new BodyMemory(1e9).open())
   request.write('{"half":')
   clock.advance(REQUEST_TIMEOUT_MS)
   await expect(body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
@@ -16,7 +17,7 @@ test('a body that stalls is given up after the request time, and no timer is lef
 })
 
 test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
-  const parse = (text: string) => parseBody(Buffer.from(text), z.unknown(), 3)
+  const parse = (text: string) => parseBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open(), 3)
   expect(parse('[[[1]],"[[[[",{"a":"\\"[[[[","b\\\\":[]}]')).toEqual([[[1]], '[[[[', { a: '"[[[[', 'b\\': [] }])
   expect(() => parse('[[[[1]]]]')).toThrow('deeper than 3 levels')
   expect(() => parse('[[[['.repeat(1_000_000))).toThrow('deeper than 3 levels')
@@ -28,7 +29,11 @@ test('a large body may take longer as long as it comes, but never at a trickle',
   const read = () => {
     const clock = createFakeClock()
     const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
-    return { clock, request, body: readBody(request, 1e8, clock, new AbortController().signal) }
+    return {
+      clock,
+      request,
+      body: readBody(request, 1e8, clock, new AbortController().signal, new BodyMemory(1e9).open()),
+    }
   }
   const piece = Buffer.alloc(2 * 1024 * 1024, 'x')
   const steady = read()
