@@ -57,7 +57,6 @@ export function chatRoutes(deps: ChatDeps): Route[] {
       summary: 'Say what would become of a chat request, without asking a model',
       tags: ['Chat'],
       body: PolicyCheckRequest,
-      bodyRequired: true,
       bodyLimit: CHAT_BODY_BYTES,
       responses: {
         200: { description: 'Every check, also of a request that is not allowed', schema: PolicyCheckResponse },
