@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,10 +20,9 @@ export async function buildProject(): Promise<BuiltProject> {
     // Types are another check's business.
     const build = ['-p', join(project, 'tsconfig.build.json'), '--noCheck', '--outDir', join(directory, 'dist')]
     await promisify(execFile)(join(project, 'node_modules/.bin/tsc'), build)
-    await stat(join(directory, 'dist/daemon/main.js'))
-    // In place of the bundle, which has a test of its own.
-    await mkdir(join(directory, 'dist/aigwd'))
-    await writeFile(join(directory, 'dist/aigwd/main.js'), "export * from '../daemon/main.js'\n")
+    // As `npm run build` does; a daemon starts from it in half the time.
+    await promisify(execFile)(process.execPath, [join(project, 'scripts/bundle.mjs'), join(directory, 'dist')])
+    await stat(join(directory, 'dist/aigwd/main.js'))
   } catch (error) {
     await remove()
     throw error

@@ -1,23 +1,16 @@
-import { execFile } from 'node:child_process'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { request } from 'undici'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { newApiKey } from '../../src/shared/ids.ts'
 import { pdf } from '../daemon/knowledge/extract/files.ts'
 import { endDaemons, runDaemon } from './daemon-process.ts'
 
-const script = fileURLToPath(new URL('../../scripts/bundle.mjs', import.meta.url))
-
 let project: string
 beforeEach(async () => {
   project = await mkdtemp(join(tmpdir(), 'aigw-bundle-'))
   await cp(inject('builtProject'), project, { recursive: true, verbatimSymlinks: true })
-  await rm(join(project, 'dist/aigwd'), { recursive: true })
-  await promisify(execFile)(process.execPath, [script, join(project, 'dist')])
 })
 afterEach(async () => {
   await endDaemons()
