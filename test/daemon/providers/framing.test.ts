@@ -121,7 +121,7 @@ describe('a response', () => {
           cuts,
         }),
         async ({ framing: { header, sent, body, closed }, status, reason, headers, interim, connection, cuts }) => {
-          const lines = headers.map(([name, value]) => `${name}: ${value}  \r\n`).join('')
+          const lines = headers.map(([name, value]) => `${name}:  ${value}\r\n`).join('')
           const text = `${interim}HTTP/1.1 ${status}${reason}\r\n${lines}${connection}${header}\r\n${sent}`
           const result = await read(splitAt(Buffer.from(text, 'latin1'), cuts), { closed })
           expect(result).toMatchObject({ status, body, headers: Object.fromEntries(headers) })
