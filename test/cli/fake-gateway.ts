@@ -171,7 +171,7 @@ const POLICY_DOCUMENT = {
   deniedModels: ['openai/gpt-4o'],
   residency: { allowedRegions: [], onUnknown: 'deny' },
   pii: { enabled: true, entities: 'default', action: 'mask', direction: 'both' },
-  dlp: { enabled: false, rules: 'all', action: 'log', direction: 'both' },
+  dlp: { enabled: false, rules: 'default', action: 'log', direction: 'both' },
   retentionDays: null,
 }
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { DLP_DETECTOR_NAMES } from '../../shared/dlp-detectors.ts'
+import { DEFAULT_DLP_DETECTORS, DLP_DETECTOR_NAMES } from '../../shared/dlp-detectors.ts'
 import type { GuardRule } from '../../shared/wire/guard-rules.ts'
 import type { PolicyDocument } from '../../shared/wire/policies.ts'
 import type { AppliedPolicy } from '../policies/resolve.ts'
@@ -79,5 +79,7 @@ function rulesOf({ canonical, name, document }: RuleSources['policy']): PlannedR
   return rules
 }
 
-const dlpDetectors = (names: PolicyDocument['dlp']['rules']): Detector[] =>
-  (names === 'all' ? DLP_DETECTOR_NAMES : names).map((name) => DLP_DETECTORS[name]())
+function dlpDetectors(rules: PolicyDocument['dlp']['rules']): Detector[] {
+  const names = rules === 'default' ? DEFAULT_DLP_DETECTORS : rules === 'all' ? DLP_DETECTOR_NAMES : rules
+  return names.map((name) => DLP_DETECTORS[name]())
+}

@@ -109,7 +109,9 @@ export const PolicyDocument = section('policy', {
   }).prefault({}),
   dlp: section('dlp', {
     enabled: flag('dlp.enabled').default(false),
-    rules: wordOrSet('dlp.rules', ['all'], dlpRule).default('all'),
+    rules: wordOrSet('dlp.rules', ['default', 'all'], dlpRule)
+      .default('default')
+      .meta({ description: '`default` is all of them but `source-code` (docs/dlp.md)' }),
     action: oneOf('dlp.action', POLICY_ACTIONS).default('log'),
     direction: direction('dlp.direction'),
   }).prefault({}),

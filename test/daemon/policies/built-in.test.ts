@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { armSources } from '../../../src/daemon/guards/rules-in-force.ts'
 import { BUILT_IN_POLICIES, findBuiltIn, SYSTEM_DEFAULT } from '../../../src/daemon/policies/built-in.ts'
 import { policyHash } from '../../../src/daemon/policies/named-policy.ts'
 import { POLICY_NAME, toPolicyId } from '../../../src/shared/policy-id.ts'
-import { POLICY_ACTIONS, PolicyDocument } from '../../../src/shared/wire/policies.ts'
+import { POLICY_ACTIONS, PolicyDocument, type PolicyDocumentInput } from '../../../src/shared/wire/policies.ts'
 
 test('there are the seven of the catalogue, called as their names say', () => {
   expect(BUILT_IN_POLICIES.map(({ id }) => id)).toEqual([
@@ -43,4 +44,20 @@ test('each step of the ladder protects at least as much as the one before', () =
     expect(Number(document.promptShield.required)).toBeGreaterThanOrEqual(Number(before.promptShield.required))
     expect(Number(document.canary.enabled)).toBeGreaterThanOrEqual(Number(before.canary.enabled))
   }
+})
+
+test('source code is looked for only where a policy says so', () => {
+  const program = 'const a = open();\n'.repeat(8)
+  const findsCode = (document: PolicyDocument) => {
+    const { acting, watching } = armSources({ policy: { canonical: 'p', name: 'P', document }, own: [] }, 'output')
+    return [...acting, ...watching].some(({ detector }) =>
+      detector.find(program).some(({ type }) => type === 'source-code'),
+    )
+  }
+  const withRules = (dlp: PolicyDocumentInput['dlp']) => findsCode(PolicyDocument.parse({ dlp }))
+  for (const { id, document } of BUILT_IN_POLICIES) expect(findsCode(document), id).toBe(false)
+  expect(withRules({ enabled: true, action: 'mask' })).toBe(false)
+  expect(withRules({ enabled: true, action: 'mask', rules: 'default' })).toBe(false)
+  expect(withRules({ enabled: true, action: 'mask', rules: 'all' })).toBe(true)
+  expect(withRules({ enabled: true, action: 'mask', rules: ['source-code'] })).toBe(true)
 })
