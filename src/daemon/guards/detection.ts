@@ -24,6 +24,16 @@ export type Detector = {
    * is nothing. It goes back at most DETECTION_HOLD_CHARS.
    */
   openFrom(text: string): number
+  /**
+   * Where the first value begins that has actually begun and is not complete, such as a token behind its documented prefix;
+   * `text.length` when there is none. What is open before it could only become a value: a live stream holds
+   * LIVE_HOLD_CHARS of that. Findings have begun, whether they are told here or not.
+   */
+  begunFrom?(text: string): number
+  /** Everything from `openFrom` on has begun: the prefix of a listed word, the partial match of a pattern. */
+  readonly holdsOnlyValues?: true
+  /** So much of what has left `find` needs; default: DETECTION_CONTEXT_CHARS. */
+  readonly contextChars?: number
   /** The same for one that may take long: stops every few milliseconds, so that others can have a turn. */
   readonly slowly?: {
     /** @param effort what it may still take; without it, all it needs */
@@ -32,6 +42,15 @@ export type Detector = {
   }
   /** Types that it finds; undefined where they are not known beforehand. */
   readonly types?: readonly string[]
+}
+
+/** As `begunFrom` of the detector, for one that may have none. @param open what its `openFrom` says of the text */
+export function begunFrom(
+  detector: Pick<Detector, 'begunFrom' | 'holdsOnlyValues'>,
+  text: string,
+  open: number,
+): number {
+  return detector.holdsOnlyValues ? open : (detector.begunFrom?.(text) ?? text.length)
 }
 
 /**
@@ -59,5 +78,7 @@ export const UNREAD = 'unread'
 
 /** How far before a finding the words may stand that make it one ("passport no."). */
 export const DETECTION_CONTEXT_CHARS = 256
+/** A live stream holds no more text in which no value has begun. */
+export const LIVE_HOLD_CHARS = 64
 /** So much of a stream is held back at most, and no finding is longer: a private key of 4,096 bits in PEM, twice over. */
 export const DETECTION_HOLD_CHARS = 8_192

@@ -59,7 +59,7 @@ const fields = {
     .int({ error: 'maxChars must be a whole number' })
     .min(GUARD_MATCH_CHARS.min, { error: `maxChars must be at least ${GUARD_MATCH_CHARS.min}` })
     .max(GUARD_MATCH_CHARS.max, { error: `maxChars may be at most ${GUARD_MATCH_CHARS.max}` })
-    .meta({ description: 'How long a match of `pattern` may be; a stream is held back for as much' }),
+    .meta({ description: 'How long a match of `pattern` may be; a stream holds a partial match for as long' }),
   validator: oneOf('validator', GUARD_VALIDATORS)
     .nullable()
     .meta({ description: 'What a match must pass besides: a check digit, or look drawn by a machine' }),

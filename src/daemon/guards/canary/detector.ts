@@ -10,6 +10,8 @@ export type CanaryFinding = Finding & { subject: string }
 export type CanaryDetector = {
   find(text: string): CanaryFinding[]
   openFrom(text: string): number
+  /** A word of a canary has been spelled where it is open. */
+  readonly holdsOnlyValues: true
 }
 
 export const CANARY = 'CANARY'
@@ -26,6 +28,7 @@ export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetecto
   return {
     find: (text) => read(text).findings,
     openFrom: (text) => read(text).openFrom,
+    holdsOnlyValues: true,
   }
 }
 

@@ -31,6 +31,10 @@ export const ALPHANUMERIC = characterSet(LOWER + UPPER + DIGITS)
 export const WORD = characterSet(`${LOWER}${UPPER}${DIGITS}_`)
 /** What names of settings and tokens of several parts are made of. */
 export const NAME = characterSet(`${LOWER}${UPPER}${DIGITS}_.-`)
+/** What tokens are made of, and the signs between their parts. */
+export const PARTS = characterSet(`${LOWER}${UPPER}${DIGITS}_.-=!`)
+/** Paths of addresses. */
+export const PATH = characterSet(`${LOWER}${UPPER}${DIGITS}_.-@/`)
 /** base64 as URLs have it. */
 export const SLUG = characterSet(`${LOWER}${UPPER}${DIGITS}_-`)
 export const BASE64 = characterSet(`${LOWER}${UPPER}${DIGITS}+/=`)

@@ -1,4 +1,4 @@
-import { type Detector, type Finding, remembering } from '../detection.ts'
+import { begunFrom, DETECTION_CONTEXT_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 import { createMarkingsDetector } from './markings.ts'
 import { createSecretsDetector } from './secrets.ts'
 import { createSourceCodeDetector } from './source-code.ts'
@@ -30,5 +30,14 @@ export function createDlpDetector(detectors: readonly Detector[]): Detector {
       const open = detectors.reduce((least, detector) => Math.min(least, detector.openFrom(text)), text.length)
       return open === text.length ? open : beforeFinding(open, text, find)
     },
+    begunFrom: (text) =>
+      detectors.reduce(
+        (least, detector) => Math.min(least, begunFrom(detector, text, detector.openFrom(text))),
+        text.length,
+      ),
+    contextChars: Math.max(
+      DETECTION_CONTEXT_CHARS,
+      ...detectors.map(({ contextChars = DETECTION_CONTEXT_CHARS }) => contextChars),
+    ),
   }
 }

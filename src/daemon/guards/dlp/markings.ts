@@ -62,6 +62,7 @@ export function createMarkingsDetector(): Detector {
   const search = createWordSearch(MARKINGS, { type: 'document-marking', confidence: 0.9 })
   return {
     find: (text) => search.find(text).filter((finding) => isMarking(text, finding)),
+    holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
       // Whether a marking stands alone is known at the end of its line, whether it is a name a little behind it.
@@ -69,7 +70,7 @@ export function createMarkingsDetector(): Detector {
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
         .find(text)
-        .find(({ start, end }) => start >= from && (end + BEHIND_CHARS > text.length || mayBeAlone(text, start)))
+        .find(({ start, end }) => start >= from && (end + BEHIND_CHARS > text.length || staysAlone(text, start, end)))
       return pending === undefined ? open : Math.min(open, pending.start)
     },
   }
@@ -99,6 +100,10 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   if (lineEnd < 0 && end + LINE_CHARS < text.length) return false
   return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
 }
+
+/** Whether no letter stands on its line yet. */
+const staysAlone = (text: string, start: number, end: number): boolean =>
+  mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
 /** Whether no letter stands before it on its line. */
 function mayBeAlone(text: string, start: number): boolean {

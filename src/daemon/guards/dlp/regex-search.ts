@@ -2,6 +2,7 @@ import { RE2JS } from 're2js'
 import { GUARD_PATTERN } from '../../../shared/spec-limits.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Effort, type Finding, UNREAD } from '../detection.ts'
 import { atOnce } from '../pacer.ts'
+import { partialMatches } from './partial-match.ts'
 import { beforeOneOf, heldFrom } from './word-search.ts'
 
 export type RegexSearchOptions = {
@@ -38,6 +39,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   const beginning = fold(literal)
   const literals = new RegExp(escaped(literal), caseSensitive ? 'gu' : 'giu')
   const size = regex.programSize()
+  const partial = partialMatches(regex)
 
   /** The longest match at `start` that is no longer than allowed, or -1; what follows further on cannot change it. */
   function endWithin(text: string, start: number): number {
@@ -88,13 +90,17 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     const from = Math.max(0, text.length - maxChars - 1)
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
-    const open = wholeCharacter(text, begun)
+    const { open: started, steps } = partial.openFrom(text, wholeCharacter(text, begun))
+    // Without effort left nobody knows what is open.
+    const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
+    if (open === text.length) return open
     return beforeOneOf(open, yield* find(text.slice(heldFrom(open)), effort))
   }
 
   return {
     find: (text) => atOnce(find(text)),
     openFrom: (text) => atOnce(openFrom(text)),
+    holdsOnlyValues: true,
     slowly: { find, openFrom },
   }
 }

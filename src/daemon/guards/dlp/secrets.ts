@@ -13,7 +13,7 @@ import {
 import { mayBeHead, openKeyFrom, privateKeyAt } from './private-keys.ts'
 import { RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
 import { createListedSecrets } from './secretlint.ts'
-import { TOKEN_CHARS, tokenAt } from './token-formats.ts'
+import { openTokenFrom, TOKEN_CHARS, tokenAt } from './token-formats.ts'
 import { shapesIn } from './token-shapes.ts'
 import { beforeFinding } from './word-search.ts'
 
@@ -43,6 +43,11 @@ export function createSecretsDetector(): Detector {
     openFrom(text) {
       const open = openFrom(text, Math.max(0, text.length - DETECTION_HOLD_CHARS))
       return open === text.length ? open : beforeFinding(open, text, find)
+    },
+    begunFrom(text) {
+      const from = Math.max(0, text.length - DETECTION_HOLD_CHARS)
+      const run = lastRunFrom(text, from)
+      return openKeyFrom(text, from, openQuoteFrom(text, from, begunInRun(text, run)))
     },
   }
 }
@@ -218,14 +223,33 @@ function withoutOverlap(findings: Finding[]): Finding[] {
 }
 
 /** Where a value in quotes or a key begins that is not at its end, or the last run, which may go on. */
-function openFrom(text: string, from: number): number {
+const openFrom = (text: string, from: number): number =>
+  openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
+
+function lastRunFrom(text: string, from: number): number {
   let run = text.length
   while (run > from && has(RUN, text.charCodeAt(run - 1))) run -= 1
-  let open = run
+  return run
+}
+
+/** Where the first value in quotes begins that is not at its end; `limit` when none does before it. */
+function openQuoteFrom(text: string, from: number, limit: number): number {
+  let open = limit
   for (const quote of QUOTES) {
     let at = text.indexOf(quote, Math.max(from, text.length - QUOTED_CHARS - 1))
     while (at >= 0 && at < open && !quotedIsOpen(text, at)) at = text.indexOf(quote, at + 1)
     if (at >= 0 && at < open) open = at + 1
   }
-  return openKeyFrom(text, from, open)
+  return open
+}
+
+/** A name and a password in an address of which the host is still to come. */
+const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
+const URL_CREDENTIALS_CHARS = 310
+
+/** Where in the last run, which begins at `run`, a value has begun; `text.length` when none has. Only prefixes tell. */
+function begunInRun(text: string, run: number): number {
+  const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))
+  const begun = credentials ? text.length - credentials[0].length : text.length
+  return Math.min(begun, openTokenFrom(text, Math.max(run, text.length - TOKEN_CHARS)))
 }

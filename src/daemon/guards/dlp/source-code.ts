@@ -30,20 +30,39 @@ function endsAsCode(line: string): boolean {
   return line.length - written.length <= BLANKS_BEHIND && ENDING.test(written.slice(-3))
 }
 
-/** Blocks of source code: at least SOURCE_CODE_LINES lines of a program with no more than one other line between two. */
+/** A line that opens or closes a fenced block of Markdown: the fence, and what the opening one says of the block. */
+const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
+
+/**
+ * Blocks of source code: at least SOURCE_CODE_LINES lines of a program with no more than one other line between two; a fence
+ * of Markdown ends a block. A value has begun with the first line of a program in a fenced block. Elsewhere the line that
+ * completes a block proves it: what a live stream has let go of until then stays.
+ */
 export function createSourceCodeDetector(): Detector {
   const read = remembering(blocksOf)
+  const readEnd = (text: string) => {
+    const from = Math.max(0, text.length - 2 * PIECE_CHARS)
+    const { open, isFenced } = read(text.slice(from))
+    return { open: open + from, isFenced }
+  }
   return {
     find: (text) => read(text).findings,
-    openFrom: (text) => read(text.slice(-2 * PIECE_CHARS)).open + Math.max(0, text.length - 2 * PIECE_CHARS),
+    openFrom: (text) => readEnd(text).open,
+    begunFrom(text) {
+      const { open, isFenced } = readEnd(text)
+      return isFenced ? open : text.length
+    },
+    contextChars: PIECE_CHARS,
   }
 }
 
 type Block = { start: number; end: number; lines: number; others: number }
 
-function blocksOf(text: string): { findings: Finding[]; open: number } {
+/** `open`: where a block may begin or go on; `isFenced`: it stands in a fenced block. */
+function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: boolean } {
   const findings: Finding[] = []
   let block: Block | undefined
+  let isFenced = false
   const close = () => {
     if (block && block.lines >= SOURCE_CODE_LINES) {
       findings.push({ start: block.start, end: block.end, type: 'source-code', confidence: 0.8 })
@@ -55,14 +74,19 @@ function blocksOf(text: string): { findings: Finding[]; open: number } {
     const lineEnd = text.indexOf('\n', start)
     const end = lineEnd < 0 ? text.length : lineEnd
     const line = text.slice(start, Math.min(end, start + LINE_CHARS + 1))
+    const fence = FENCE.exec(line)
     if (lineEnd < 0 && line.length <= LINE_CHARS) {
       // What the last line becomes is open, and with it whether the block goes on.
       const open = block?.start ?? start
-      if (isCode(line)) block = extended(block, start, end)
+      if (!fence && isCode(line)) block = extended(block, start, end)
       close()
-      return { findings, open }
+      return { findings, open, isFenced }
     }
-    if (isCode(line)) {
+    if (fence) {
+      // A stream is read from somewhere on: behind lines of a program, a bare fence is the closing one.
+      isFenced = !isFenced && (block === undefined || fence[2]?.trim() !== '')
+      close()
+    } else if (isCode(line)) {
       if (block && end - block.start > PIECE_CHARS) close()
       block = extended(block, start, end)
     } else if (block && line.trim() !== '') {
@@ -73,7 +97,7 @@ function blocksOf(text: string): { findings: Finding[]; open: number } {
   }
   const open = block?.start ?? text.length
   close()
-  return { findings, open }
+  return { findings, open, isFenced }
 }
 
 const extended = (block: Block | undefined, start: number, end: number): Block => ({

@@ -7,6 +7,8 @@ import {
   has,
   LETTER,
   NAME,
+  PARTS,
+  PATH,
   SLUG,
   UPPERCASE_OR_DIGIT,
   WORD,
@@ -168,20 +170,38 @@ const FORMATS: readonly TokenFormat[] = [
   format('supernotes-key', 'supernotes_sk-', SLUG, 24, 60),
 ]
 
+/** How tokens begin that only their whole shape tells (token-shapes.ts), and what they are made of: those that may be long. */
+const SHAPE_BEGINNINGS: readonly TokenFormat[] = [
+  format('jwt', 'eyJ', PARTS, 1),
+  format('slack-token', 'xoxe- xoxe.xoxb- xoxe.xoxp-', SLUG, 1),
+  format('webhook-address', 'discord.com/api/webhooks/ discordapp.com/api/webhooks/', PATH, 0),
+  format('webhook-address', 'outlook.office.com/webhook outlook.office365.com/webhook', PATH, 0),
+  format('webhook-address', 'webhook.office.com/webhook', PATH, 0),
+  format('sendgrid-key', 'SG.', NAME, 0, 100),
+  format('zoho-token', '1000.', PARTS, 1, 70),
+  format('salesforce-token', '00D', PARTS, 0, 150),
+]
+
 type Prefix = { prefix: string; format: TokenFormat }
 
-/** By the first two characters, the longest prefix first. */
-const BY_START = new Map<number, Prefix[]>()
 const START_CODES = 128
+const BY_START = byStart(FORMATS)
 const MAY_START = new Uint8Array(START_CODES * START_CODES)
-for (const one of FORMATS) {
-  for (const prefix of one.prefixes) {
-    const start = startAt(prefix, 0)
-    MAY_START[start] = 1
-    BY_START.set(start, [...(BY_START.get(start) ?? []), { prefix, format: one }])
+for (const start of BY_START.keys()) MAY_START[start] = 1
+const BEGINNINGS_BY_START = byStart([...FORMATS, ...SHAPE_BEGINNINGS])
+
+/** By the first two characters, the longest prefix first. */
+function byStart(formats: readonly TokenFormat[]): ReadonlyMap<number, readonly Prefix[]> {
+  const prefixes = new Map<number, Prefix[]>()
+  for (const one of formats) {
+    for (const prefix of one.prefixes) {
+      const start = startAt(prefix, 0)
+      prefixes.set(start, [...(prefixes.get(start) ?? []), { prefix, format: one }])
+    }
   }
+  for (const some of prefixes.values()) some.sort((one, other) => other.prefix.length - one.prefix.length)
+  return prefixes
 }
-for (const prefixes of BY_START.values()) prefixes.sort((one, other) => other.prefix.length - one.prefix.length)
 
 function startAt(text: string, at: number): number {
   return text.charCodeAt(at) * START_CODES + text.charCodeAt(at + 1)
@@ -207,4 +227,30 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
     return { end, type: it.type }
   }
   return undefined
+}
+
+/**
+ * Where the first token of a documented format begins, from `run` on, that reaches the end of the text and may go on;
+ * `text.length` when there is none. `run`: where the last run without blanks begins, or any later place.
+ */
+export function openTokenFrom(text: string, run: number): number {
+  const tails = new Map<CharacterSet, number>()
+  /** Where the characters of a set begin that reach the end of the text: read once, however many prefixes there are. */
+  const tailOf = (set: CharacterSet): number => {
+    let tail = tails.get(set)
+    if (tail === undefined) {
+      tail = text.length
+      while (tail > run && has(set, text.charCodeAt(tail - 1))) tail -= 1
+      tails.set(set, tail)
+    }
+    return tail
+  }
+  for (let at = run; at < text.length - 1; at += 1) {
+    if (at > 0 && has(ALPHANUMERIC, text.charCodeAt(at - 1))) continue
+    for (const { prefix, format: it } of BEGINNINGS_BY_START.get(startAt(text, at)) ?? []) {
+      const from = at + prefix.length
+      if (text.length - from <= it.max && text.startsWith(prefix, at) && tailOf(it.set) <= from) return at
+    }
+  }
+  return text.length
 }

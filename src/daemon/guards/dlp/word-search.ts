@@ -93,6 +93,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
 
   return {
     find,
+    holdsOnlyValues: true,
     openFrom(text) {
       const from = Math.max(0, text.length - trie.longest)
       let node = ROOT

@@ -2,7 +2,7 @@ import { DEFAULT_PII_ENTITIES, PII_ENTITIES, type PiiEntity } from '../../../sha
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 import { addressRecognizer } from './addresses.ts'
 import { dateRecognizer } from './dates.ts'
-import { emailRecognizer } from './emails.ts'
+import { emailRecognizer, openEmailFrom } from './emails.ts'
 import { identityRecognizer } from './identity.ts'
 import { networkRecognizer } from './network.ts'
 import { phoneRecognizer } from './phones.ts'
@@ -38,6 +38,8 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
       const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
+    // Of all others what is longer is found before it is complete.
+    begunFrom: (text) => (wanted.has('EMAIL') ? openEmailFrom(text) : text.length),
   }
 }
 

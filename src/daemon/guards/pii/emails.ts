@@ -44,6 +44,16 @@ export function emailRecognizer(ofRoles: boolean): Recognizer {
   }
 }
 
+/** Where an address begins whose `@` stands there and whose domain may go on; `text.length` when there is none. */
+export function openEmailFrom(text: string): number {
+  const from = Math.max(0, text.length - DOMAIN_CHARS - 1)
+  for (let at = text.indexOf('@', from); at >= 0; at = text.indexOf('@', at + 1)) {
+    const start = localStart(text, at, 0)
+    if (start < at && domainEnd(text, at + 1) === text.length) return start
+  }
+  return text.length
+}
+
 /** A mailbox that belongs to a role, by its local part; what follows a plus sign only sorts mail. */
 function isRole(local: string): boolean {
   const [name = ''] = local.toLowerCase().split('+', 1)

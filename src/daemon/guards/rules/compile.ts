@@ -55,7 +55,7 @@ function createBuiltIn(name: string): Detector {
 function validated(detector: Detector, isValid: ((value: string) => boolean) | undefined): Detector {
   if (!isValid) return detector
   return {
+    ...detector,
     find: (text) => detector.find(text).filter(({ start, end }) => isValid(text.slice(start, end))),
-    openFrom: detector.openFrom,
   }
 }

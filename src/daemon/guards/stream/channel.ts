@@ -1,5 +1,12 @@
 import type { Clock } from '../../../shared/time.ts'
-import { DETECTION_CONTEXT_CHARS, DETECTION_HOLD_CHARS, type Effort, UNREAD } from '../detection.ts'
+import {
+  begunFrom,
+  DETECTION_CONTEXT_CHARS,
+  DETECTION_HOLD_CHARS,
+  type Effort,
+  LIVE_HOLD_CHARS,
+  UNREAD,
+} from '../detection.ts'
 import type { Pseudonyms } from '../pseudonyms.ts'
 import {
   type ActedFinding,
@@ -30,10 +37,16 @@ type Restoration = Edit & { type: string }
 /** A finding that was longer than allowed, or several that overlap, are let go of beyond this. */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
 /** How seldom detectors are asked: when so many characters have come anew, or so much time has passed since the last time. */
-export type Pace = { chars: number; ms?: number; clock?: Pick<Clock, 'monotonic'> | undefined }
+export type Pace = {
+  chars: number
+  ms?: number
+  clock?: Pick<Clock, 'monotonic'> | undefined
+  /** Somebody reads along: at most LIVE_HOLD_CHARS wait where no value has begun. */
+  isLive?: boolean
+}
 
 const EVERY_TIME: Pace = { chars: 1 }
-/** While much is held, detectors are asked when this part of it has come anew, so that all the asking stays linear. */
+/** While a long value is held, detectors are asked when this part of it is new, so that all the asking stays linear. */
 const ASK_PER_HELD = 1 / 16
 
 /**
@@ -45,13 +58,16 @@ export class Channel {
   readonly #rules: ChannelRules
   readonly #view: TextView
   readonly #pace: Pace
+  readonly #contextChars: number
   /** As it is read: what is not settled, and before it what detectors want to see. Offsets count from the first character. */
   #window = ''
   #windowFrom = 0
   #settledTo = 0
   #askedTo = 0
+  /** Detectors were asked last when more of the same batch followed. */
+  #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
-  /** Where something was let go of although more could have changed it. */
+  /** Where something was let go of although more text could have made a value of it. */
   #letGoAt = -1
   /** As it came: what was not taken yet. */
   #raw = ''
@@ -65,6 +81,8 @@ export class Channel {
     this.#rules = rules
     this.#view = createTextView(format)
     this.#pace = pace
+    const contexts = rules.armed.map(({ detector }) => detector.contextChars ?? DETECTION_CONTEXT_CHARS)
+    this.#contextChars = Math.max(DETECTION_CONTEXT_CHARS, ...contexts)
   }
 
   /** So many characters can be taken. */
@@ -77,9 +95,9 @@ export class Channel {
     return this.#raw.length
   }
 
-  /** Some of it has come since detectors were asked. */
+  /** Some of it has come since detectors were asked, or they were asked in the middle of a batch. */
   get isBehind(): boolean {
-    return this.#end > this.#askedTo
+    return this.#end > this.#askedTo || this.#isMidBatch
   }
 
   add(raw: string): void {
@@ -105,20 +123,44 @@ export class Channel {
     return this.#pace.clock !== undefined && this.dueInMs === 0
   }
 
-  /** Settles what no more text can change, when it is time to. @throws OutputBlocked */
+  /** Settles what no more text can change, when it is time to, while more of the same batch follows. @throws OutputBlocked */
   *settling(): Generator<void> {
-    if (this.isDue) yield* this.settlingNow()
+    if (!this.isDue) return
+    this.#askedAtMs = this.#now
+    if (this.#isWorthAsking) yield* this.#asking(false)
+    this.#isMidBatch = this.#pace.isLive === true
   }
 
   /** As `settling`, when somebody waits for it. @throws OutputBlocked */
   *settlingNow(): Generator<void> {
-    this.#askedAtMs = this.#pace.clock?.monotonic() ?? 0
+    this.#askedAtMs = this.#now
+    if (this.#isWorthAsking) yield* this.#asking(this.#pace.isLive === true)
+  }
+
+  /** As `settlingNow`, when no more has come for a while, however little it was. @throws OutputBlocked */
+  *catchingUp(): Generator<void> {
+    this.#askedAtMs = this.#now
+    if (this.isBehind) yield* this.#asking(this.#pace.isLive === true)
+  }
+
+  get #now(): number {
+    return this.#pace.clock?.monotonic() ?? 0
+  }
+
+  get #isWorthAsking(): boolean {
+    const longValueChars = Math.max(0, this.#askedTo - this.#settledTo - LIVE_HOLD_CHARS)
+    return this.#isMidBatch || (this.isBehind && this.#end - this.#askedTo >= longValueChars * ASK_PER_HELD)
+  }
+
+  /** @param isLive what is open and has not begun is let go of beyond LIVE_HOLD_CHARS */
+  *#asking(isLive: boolean): Generator<void> {
     const end = this.#end
-    const anew = end - this.#askedTo
-    if (anew === 0 || anew < (this.#askedTo - this.#settledTo) * ASK_PER_HELD) return
+    const settledTo = this.#settledTo
     this.#askedTo = end
-    const openFrom = yield* this.#openFrom()
-    if (openFrom > this.#settledTo) yield* this.#settleTo(openFrom)
+    this.#isMidBatch = false
+    const { open, leave } = yield* this.#borders(isLive)
+    if (leave > settledTo) yield* this.#settleTo(leave)
+    if (this.#settledTo > Math.max(settledTo, open)) this.#letGoAt = this.#settledTo
     if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
   }
 
@@ -126,6 +168,7 @@ export class Channel {
   *lettingGo(): Generator<void> {
     const end = this.#end
     this.#askedTo = end
+    this.#isMidBatch = false
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
   }
@@ -162,22 +205,52 @@ export class Channel {
     return this.#windowFrom + this.#window.length
   }
 
-  *#openFrom(): Generator<void, number> {
+  /** Where something is open, and up to where text leaves all the same: not before the end of what has begun. */
+  *#borders(isLive: boolean): Generator<void, { open: number; leave: number }> {
     const { armed, pseudonyms, effort } = this.#rules
     const window = this.#window
-    if (armed.length === 0 && !pseudonyms) return this.#end
-    let open = Math.min(window.length, this.#view.openFrom() - this.#windowFrom)
-    for (const { detector } of armed) {
-      if (this.#windowFrom + open <= this.#settledTo) break
-      const from = detector.slowly ? yield* detector.slowly.openFrom(window, effort) : detector.openFrom(window)
-      open = Math.min(open, from)
+    const from = this.#windowFrom
+    if (armed.length === 0 && !pseudonyms) return { open: this.#end, leave: this.#end }
+    let open = Math.min(window.length, this.#view.openFrom() - from)
+    let leave = open
+    for (const one of armed) {
+      if (from + leave <= this.#settledTo) break
+      const { detector } = one
+      const own = detector.slowly ? yield* detector.slowly.openFrom(window, effort) : detector.openFrom(window)
+      open = Math.min(open, own)
+      leave = Math.min(leave, isLive ? yield* this.#leavingOf(one, own) : own)
       yield
     }
-    if (pseudonyms) open = Math.min(open, pseudonyms.openFrom(window))
-    if (isHighSurrogate(window.charCodeAt(open - 1))) open--
-    const openFrom = this.#windowFrom + open
+    if (pseudonyms) {
+      const own = pseudonyms.openFrom(window)
+      open = Math.min(open, own)
+      leave = Math.min(leave, own)
+    }
+    if (isHighSurrogate(window.charCodeAt(leave - 1))) leave--
     // What can only be replaced as a whole is not let go of in half.
-    return open < window.length ? this.#view.widen(openFrom, openFrom + 1).start : openFrom
+    let whole = leave < window.length ? this.#view.widen(from + leave, from + leave + 1).start : from + leave
+    const bound = this.#liveBound
+    if (isLive && leave >= bound) whole = Math.max(whole, from + bound)
+    return { open: Math.min(from + open, whole), leave: whole }
+  }
+
+  /** In the window: where the text begins that may wait although no value has begun in it. */
+  get #liveBound(): number {
+    const window = this.#window
+    const at = Math.max(0, window.length - LIVE_HOLD_CHARS)
+    return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
+  }
+
+  /** Up to where text leaves that one detector would hold from `open` on. */
+  *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
+    const window = this.#window
+    const bound = this.#liveBound
+    if (open >= bound) return open
+    const begun = begunFrom(one.detector, window, open)
+    if (begun <= open) return open
+    // What is found has begun, also where no `begunFrom` knows of it.
+    const found = (yield* finding(window, [one], this.#rules.effort)).filter(({ end }) => end > open)
+    return found.reduce((least, { start }) => Math.max(open, Math.min(least, start)), Math.min(begun, bound))
   }
 
   /** Decides about everything before `limit`, and leaves out what reaches beyond it. */
@@ -208,7 +281,7 @@ export class Channel {
   #forgetBefore(cut: number): void {
     this.#settledTo = cut
     this.#rawSettledTo = this.#view.toRaw(cut)
-    const keptFrom = cut - DETECTION_CONTEXT_CHARS
+    const keptFrom = cut - this.#contextChars
     if (keptFrom > this.#windowFrom) {
       this.#window = this.#window.slice(keptFrom - this.#windowFrom)
       this.#windowFrom = keptFrom

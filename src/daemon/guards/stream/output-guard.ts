@@ -89,7 +89,7 @@ type Waiting = {
 
 class PartGuard implements OutputGuard {
   readonly hits: GuardHit[] = []
-  readonly #pace: Pace | undefined
+  readonly #pace: Pace
   readonly #rules: ChannelRules
   readonly #text: Channel
   readonly #reasoning: Channel
@@ -100,7 +100,7 @@ class PartGuard implements OutputGuard {
   #blocked: OutputBlocked | undefined
 
   constructor({ armed, pseudonyms, clock, effort, textFormat = 'text' }: OutputGuardPlan) {
-    this.#pace = clock && { chars: ASK_EVERY_CHARS, ms: ASK_EVERY_MS, clock }
+    this.#pace = clock ? { chars: ASK_EVERY_CHARS, ms: ASK_EVERY_MS, clock, isLive: true } : { chars: 1, isLive: true }
     this.#rules = { armed, pseudonyms, effort, hits: this.hits }
     this.#text = this.#open(textFormat)
     this.#reasoning = this.#open('text')
@@ -179,7 +179,7 @@ class PartGuard implements OutputGuard {
   }
 
   *#catchingUp(): Generator<void, readonly ChatPart[]> {
-    for (const channel of this.#channels()) yield* channel.settlingNow()
+    for (const channel of this.#channels()) yield* channel.catchingUp()
     return yield* this.#leaving()
   }
 

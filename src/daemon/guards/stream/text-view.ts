@@ -72,8 +72,14 @@ const INNER_ESCAPE = /^\\\\(?:u[0-9a-fA-F]{4}|\\["\\]|[bfnrt/])/
 const CUT_INNER_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3}|\\(?:\\|u[0-9a-fA-F]{0,3})?)?$/
 const INNER_ESCAPE_CHARS = 7
 
-/** A stretch of one kind. `isJson`: a string that is JSON by its beginning, and so read a second time. */
-type Turn = { at: number; kind: Kind; isJson?: boolean }
+/** No number, true, false or null is longer. What is longer is no JSON: it is replaced in parts, so that it need not wait. */
+const SCALAR_CHARS = 64
+
+/**
+ * A stretch of one kind. `isJson`: a string that is JSON by its beginning, and so read a second time. `goesOn`: the next part
+ * of a scalar that is too long for one.
+ */
+type Turn = { at: number; kind: Kind; isJson?: boolean; goesOn?: true }
 
 class JsonView implements TextView {
   #kind: Kind = 'structure'
@@ -150,7 +156,7 @@ class JsonView implements TextView {
     const edits: Edit[] = []
     let words = text
     for (let turn = this.#turnAt(start); turn < this.#turns.length; turn++) {
-      const { at, kind, isJson } = this.#turns[turn] as Turn
+      const { at, kind, isJson, goesOn } = this.#turns[turn] as Turn
       if (at >= end) break
       const [from, to] = [Math.max(at, start), Math.min(this.#endOf(turn), end)]
       if (kind === 'structure' || from >= to) continue
@@ -158,7 +164,7 @@ class JsonView implements TextView {
       edits.push({
         start: this.toRaw(from),
         end: this.toRaw(to),
-        text: kind === 'string' ? spelled.slice(1, -1) : spelled,
+        text: kind === 'string' || (goesOn && words === '') ? spelled.slice(1, -1) : spelled,
       })
       words = ''
     }
@@ -190,6 +196,9 @@ class JsonView implements TextView {
         return
       default:
         this.#turn(at, 'scalar')
+        if (at - (this.#turns.at(-1)?.at ?? at) >= SCALAR_CHARS && !isLowSurrogate(code)) {
+          this.#turns.push({ at, kind: 'scalar', goesOn: true })
+        }
     }
   }
 
@@ -207,6 +216,8 @@ class JsonView implements TextView {
     return this.#turns[turn + 1]?.at ?? this.#length
   }
 }
+
+const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
 
 /** The character that an escape at the beginning of `rest` stands for, and how long it is. */
 function readEscape(rest: string, isJson: boolean): { char: string; chars: number } {

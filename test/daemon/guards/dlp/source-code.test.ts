@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createSourceCodeDetector } from '../../../../src/daemon/guards/dlp/source-code.ts'
+import { screenText } from '../../../../src/daemon/guards/redaction.ts'
+import { createOutputGuard } from '../../../../src/daemon/guards/stream/output-guard.ts'
 import { expectIncremental } from '../incremental.ts'
+import { cutAnywhere, END, runGuard, saidBy } from '../stream/answers.ts'
 
 const detector = createSourceCodeDetector()
 
@@ -81,5 +84,74 @@ describe('source code', () => {
       ),
       { numRuns: 30 },
     )
+  })
+})
+
+describe('source code in a stream', () => {
+  const masking = [{ guard: 'dlp', detector, actionOf: () => 'mask' as const }]
+  const stream = (pieces: readonly string[]) => {
+    const { out, moments } = runGuard(createOutputGuard({ armed: masking }), [
+      ...pieces.map((text) => [{ type: 'text', text } as const]),
+      [END],
+    ])
+    return { said: saidBy(out).get('text') ?? '', moments: moments.map((moment) => moment.get('text') ?? '') }
+  }
+  const tokensOf = (text: string): string[] => text.match(/\s?\S{1,6}|\s/g) ?? []
+  const fenced = `Look at this:\n\n\`\`\`ts\n${PROGRAMS.TypeScript}\n\`\`\`\nWhat is wrong with it, and how would you mend it today?`
+
+  test('prose in one line leaves while it comes', () => {
+    const { said, moments } = stream(tokensOf(PROSE.replaceAll('\n', ' ')))
+    expect(said).toBe(PROSE.replaceAll('\n', ' '))
+    for (const [at, moment] of moments.slice(0, -1).entries()) {
+      const received = tokensOf(PROSE.replaceAll('\n', ' '))
+        .slice(0, at + 1)
+        .join('')
+      expect(received.length - moment.length).toBeLessThanOrEqual(64)
+    }
+  })
+
+  test('a fenced block is masked as a whole, however it comes, and what stands around it flows', () => {
+    const expected = screenText(fenced, 'text', masking).text
+    expect(expected).toMatch(/^Look at this:\n\n```ts\n\[SOURCE_CODE\]\n```\nWhat is wrong/)
+    fc.assert(
+      fc.property(fc.array(fc.nat(), { maxLength: 30 }), fc.boolean(), (cuts, isSingle) => {
+        expect(stream(isSingle ? [...fenced] : cutAnywhere(fenced, cuts)).said).toBe(expected)
+      }),
+      { numRuns: 40 },
+    )
+    const { moments } = stream(tokensOf(fenced))
+    expect(moments.some((moment) => moment === 'Look at this:\n\n```ts\n')).toBe(true)
+  })
+
+  test('without a fence the line that completes a block proves it: all that has not left by then is masked', () => {
+    for (const program of Object.values(PROGRAMS)) {
+      const whole = `Look at this.\n\n${program}\n\nWhat is wrong with it, and how would you mend it today?`
+      const { said } = stream(tokensOf(whole))
+      expect(said).toMatch(/^Look at this\.\n\n/)
+      expect(said).toContain('[SOURCE_CODE]')
+      expect(said.split('[SOURCE_CODE]')).toHaveLength(2)
+      expect(said).toMatch(/What is wrong with it, and how would you mend it today\?$/)
+      expect(said).not.toContain(
+        program
+          .split('\n')
+          .filter((line) => line.trim() !== '')
+          .slice(6)
+          .join('\n'),
+      )
+    }
+  })
+
+  test('a long program without a fence stays masked to its end', () => {
+    const program = Array.from({ length: 120 }, (_, at) => `const row${at} = rows[${at}];`).join('\n')
+    const { said } = stream(tokensOf(`Here it is.\n${program}\nThat was all of it, as you can see.`))
+    expect(said).toMatch(/That was all of it, as you can see\.$/)
+    for (let at = 10; at < 115; at++) expect(said).not.toContain(`row${at} `)
+  })
+
+  test('blocked code ends the answer before its end', () => {
+    const guard = createOutputGuard({ armed: [{ ...masking[0], actionOf: () => 'block' } as never] })
+    expect(() => {
+      for (const token of tokensOf(fenced)) guard.pass([{ type: 'text', text: token }])
+    }).toThrow('blocked')
   })
 })

@@ -1,0 +1,158 @@
+import type { RE2JS } from 're2js'
+
+/** An instruction of a compiled program of RE2. */
+type Instruction = { op: number; out: number; arg: number; matchRune(rune: number): boolean }
+type Program = { inst: readonly Instruction[]; start: number }
+
+/** Operations of RE2 (re2js, `Inst`). */
+const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FAIL, MATCH, NOP, RUNE, RUNE1, ANY, ANY_NOT_NL] = [
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+]
+/** Conditions between two characters (re2js, `Utils`). Patterns of customers have no anchors. */
+const [WORD_BOUNDARY, NO_WORD_BOUNDARY] = [16, 32]
+const NEWLINE = 10
+
+/** Tells where matches of a pattern begin that the end of a text leaves open. */
+export type PartialMatches = {
+  /**
+   * Where the first match begins, from `from` on, that more text could complete, lengthen or change; `text.length` when
+   * there is none. `steps`: what it took.
+   */
+  openFrom(text: string, from: number): { open: number; steps: number }
+}
+
+/**
+ * Runs all threads of a pattern over the end of a text (Pike's machine): what no thread is left of is decided. RE2 itself
+ * tells matches only, and no partial ones.
+ */
+export function partialMatches(regex: RE2JS): PartialMatches {
+  const { inst, start } = regex.re2().prog as Program
+  const isKnown = inst.every(({ op }) => op >= ALT && op <= ANY_NOT_NL)
+
+  return {
+    openFrom(text, from) {
+      if (!isKnown) return { open: from, steps: 0 }
+      // Half of a character is none yet.
+      const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
+      const threads = new Threads(inst)
+      let steps = 0
+      let before = from > 0 ? text.charCodeAt(from - 1) : -1
+      for (let at = from; at < end; ) {
+        const rune = text.codePointAt(at) as number
+        const conditions = conditionsBetween(before, rune)
+        threads.enter(conditions)
+        threads.add(start, at, conditions)
+        steps += threads.size
+        at += rune > 0xffff ? 2 : 1
+        threads.step(rune)
+        before = rune
+      }
+      // What follows is not known: every condition may hold.
+      const open = threads.firstOpen(WORD_BOUNDARY | NO_WORD_BOUNDARY)
+      return { open: Math.min(open ?? text.length, end < text.length ? end : text.length), steps: steps + inst.length }
+    },
+  }
+}
+
+/** Threads in the order in which their matches begin; of those at one instruction the first one counts. */
+class Threads {
+  readonly #inst: readonly Instruction[]
+  /** Where the match of each thread begins, and the instruction that it waits at. */
+  #starts: number[] = []
+  #waiting: number[] = []
+  /** What is left of the last step, before conditions are looked at. */
+  #entering: { pc: number; start: number }[] = []
+  #seen = new Set<number>()
+
+  constructor(inst: readonly Instruction[]) {
+    this.#inst = inst
+  }
+
+  get size(): number {
+    return this.#seen.size
+  }
+
+  /** Continues those that have taken the last character. */
+  enter(conditions: number): void {
+    this.#starts = []
+    this.#waiting = []
+    this.#seen.clear()
+    for (const { pc, start } of this.#entering) this.add(pc, start, conditions)
+  }
+
+  add(from: number, start: number, conditions: number): void {
+    const stack = [from]
+    for (let pc = stack.pop(); pc !== undefined; pc = stack.pop()) {
+      if (this.#seen.has(pc)) continue
+      this.#seen.add(pc)
+      const { op, out, arg } = this.#inst[pc] as Instruction
+      if (op === ALT || op === ALT_MATCH) stack.push(arg, out)
+      else if (op === CAPTURE || op === NOP) stack.push(out)
+      else if (op === EMPTY_WIDTH) {
+        if ((arg & ~conditions) === 0) stack.push(out)
+      } else if (op !== FAIL && op !== MATCH) {
+        this.#waiting.push(pc)
+        this.#starts.push(start)
+      }
+    }
+  }
+
+  /** All threads take this character, or end. */
+  step(rune: number): void {
+    this.#entering = []
+    for (const [index, pc] of this.#waiting.entries()) {
+      const instruction = this.#inst[pc] as Instruction
+      if (takes(instruction, rune)) {
+        this.#entering.push({ pc: instruction.out, start: this.#starts[index] as number })
+      }
+    }
+  }
+
+  /** Where the first match begins that is not decided at the end of the text. */
+  firstOpen(conditions: number): number | undefined {
+    this.enter(conditions)
+    let first = this.#starts[0]
+    // A match that ends here may depend on what follows.
+    for (const { pc, start } of this.#entering) {
+      if ((first === undefined || start < first) && this.#waitsForCondition(pc)) first = start
+    }
+    return first
+  }
+
+  #waitsForCondition(from: number): boolean {
+    const stack = [from]
+    const seen = new Set<number>()
+    for (let pc = stack.pop(); pc !== undefined; pc = stack.pop()) {
+      if (seen.has(pc)) continue
+      seen.add(pc)
+      const { op, out, arg } = this.#inst[pc] as Instruction
+      if (op === EMPTY_WIDTH) return true
+      if (op === ALT || op === ALT_MATCH) stack.push(arg, out)
+      else if (op === CAPTURE || op === NOP) stack.push(out)
+    }
+    return false
+  }
+}
+
+function takes(instruction: Instruction, rune: number): boolean {
+  switch (instruction.op) {
+    case RUNE:
+    case RUNE1:
+      return instruction.matchRune(rune)
+    case ANY:
+      return true
+    case ANY_NOT_NL:
+      return rune !== NEWLINE
+    default:
+      return false
+  }
+}
+
+const conditionsBetween = (before: number, rune: number): number =>
+  isWord(before) === isWord(rune) ? NO_WORD_BOUNDARY : WORD_BOUNDARY
+
+/** As RE2 has it: ASCII only. */
+const isWord = (rune: number): boolean =>
+  (rune >= 48 && rune <= 57) || (rune >= 65 && rune <= 90) || rune === 95 || (rune >= 97 && rune <= 122)
+
+const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800
