@@ -1,5 +1,5 @@
-// What output guards cost a stream: CPU of the same streams with guards and without, taken in turns, and what the
-// first token waits for.
+// What output guards cost a stream: CPU of the same streams with guards and without, taken in turns, what the first token
+// waits for, and in how many pieces prose arrives under each policy.
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -24,6 +24,15 @@ const FULL_ROUNDS = 3
 const QUICK_ROUNDS = 2
 const WARM_UP_ROUNDS = 2
 const FIRST_TOKENS = 2_000
+/** Policies under which prose is streamed; the first one looks at nothing. GDPR asks for a provider in Europe. */
+const LIVE_POLICIES = ['public', 'internal-strict', 'confidential', 'hipaa', 'pci-dss', 'with-source-code']
+/** As fast as many models: 50 tokens a second. */
+const LIVE_INTERVAL_MS = 20
+const LIVE_CHARS = 1_000
+/** One line without an end and without values. */
+const PROSE =
+  'the tide went out slowly and left the boats lying on their sides while we sat on the wall and talked about what to do ' +
+  'with the rest of the day, since nobody wanted to go back before it was dark and there was still bread and cheese to eat, '
 
 // Prose, tables, addresses and code: what this project says of itself.
 const DOCUMENTS = ['webhooks', 'operations', 'knowledge', 'cli', 'configuration', 'benchmarks', 'billing', 'access']
@@ -62,6 +71,29 @@ function startUpstream() {
   })
 }
 
+/** Asks for one answer; tells when its first text came, in how many pieces, and the longest time between two of them. */
+function watch({ url, headers, body }) {
+  return new Promise((resolve, reject) => {
+    const beganAt = performance.now()
+    const request = http.request(url, { method: 'POST', agent: false, headers }, (response) => {
+      const times = []
+      let rest = ''
+      response.setEncoding('utf8')
+      response.on('data', (piece) => {
+        const events = (rest + piece).split('\n\n')
+        rest = events.pop()
+        for (const event of events) if (/"content":"[^"]/.test(event)) times.push(performance.now())
+      })
+      response.on('end', () => {
+        const gaps = times.slice(1).map((time, at) => time - times[at])
+        resolve({ firstMs: times[0] - beganAt, pieces: times.length, longestGapMs: Math.max(...gaps) })
+      })
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
 /** Asks for one answer and reads it to its end; undefined when it has none. */
 function ask({ url, headers, body }) {
   return new Promise((resolve, reject) => {
@@ -89,6 +121,13 @@ const MASKING = {
   },
 }
 
+/** Masks source code too. */
+const WITH_SOURCE_CODE = {
+  name: 'With source code',
+  description: 'Masks secrets and source code.',
+  policy: { dlp: { enabled: true, rules: 'all', action: 'mask' } },
+}
+
 /** The real daemon, and how it is asked for an answer under either policy. */
 async function startGateway(session, upstream) {
   const dir = path.join(session.dir, 'gateway')
@@ -105,6 +144,7 @@ async function startGateway(session, upstream) {
     if (!response.ok) throw new BenchError(`the policy was not made active: ${await response.text()}`)
   }
   await post('', MASKING)
+  await post('', WITH_SOURCE_CODE)
   await post('/masking/activate')
   const question = {
     model: 'mock/mock-model',
@@ -119,7 +159,20 @@ async function startGateway(session, upstream) {
     body: JSON.stringify({ ...question, ...policy }),
   })
   // The key is a default one: it may choose "public", where nothing is looked at, or have what is active.
-  return { child, ways: { plain: wayOf({ smltp_policy: 'public' }), guarded: wayOf({}) } }
+  return { child, wayOf, ways: { plain: wayOf({ smltp_policy: 'public' }), guarded: wayOf({}) } }
+}
+
+/** Streams the same prose under each policy at once, after a first time for the JIT. */
+async function liveness({ wayOf }, upstream) {
+  const chunks = PROSE.repeat(Math.ceil(LIVE_CHARS / PROSE.length))
+    .slice(0, LIVE_CHARS)
+    .match(TOKENS)
+  upstream.shape.intervalMs = LIVE_INTERVAL_MS
+  upstream.shape.chunks = () => chunks
+  const all = () => Promise.all(LIVE_POLICIES.map((id) => watch(wayOf({ smltp_policy: id }))))
+  await all()
+  const seen = await all()
+  return LIVE_POLICIES.map((policy, at) => ({ policy, tokens: chunks.length, ...seen[at] }))
 }
 
 /** @returns CPU µs of the gateway for one answer of 100,000 characters */
@@ -168,6 +221,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
   const machine = describeMachine(dataDir)
   const turns = await withSession({ dataDir }, (session) => benchTurns(session, { quick }))
   const runs = []
+  let live = []
   await withSession({ dataDir }, async (session) => {
     const upstream = await startUpstream()
     try {
@@ -185,6 +239,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
           }
         }
       }
+      live = await liveness(gateway, upstream)
     } finally {
       upstream.server.close()
     }
@@ -202,6 +257,11 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     `The first token: ${figure(first.workMsP50, 3)} ms of work at p50, ${figure(first.workMsP99, 3)} ms at p99; ` +
       `it waits for ${first.tokensP50} further tokens at p50, ${first.tokensP99} at p99.`,
   )
+  console.log(`\nProse of ${LIVE_CHARS} characters, a token every ${LIVE_INTERVAL_MS} ms:\n`)
+  const liveRows = live.map(({ policy, tokens, firstMs, pieces, longestGapMs }) => {
+    return [policy, `${tokens}`, figure(firstMs), `${pieces}`, figure(longestGapMs)]
+  })
+  console.log(`${table(['policy', 'tokens sent', 'first text, ms', 'pieces', 'longest gap, ms'], liveRows)}\n`)
   printTurns(turns)
-  return { machine, runs, first, turns }
+  return { machine, runs, first, live, turns }
 }
