@@ -44,26 +44,53 @@ const SAYS: Record<string, (text: string) => ChatPart> = {
 const inWords = (text: string): string[] => text.match(/\S+\s*/g) ?? []
 const FILLER = 'The lake lies in the hills and its water is clear in spring. '
 
-describe.each(Object.entries(SAYS))('a leak of the system prompt in %s', (_, says) => {
-  test('keeps the end of the answer back, however it is cut', () => {
-    for (const pieces of [[INSTRUCTIONS], inWords(INSTRUCTIONS)]) {
-      const shield = openShield()
-      shield?.hear(pieces.map(says))
-      expect(() => shield?.hear([END])).toThrow(OutputBlocked)
-      expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block', direction: 'output' })
+describe.each(Object.entries(SAYS))('a quotation of the system prompt in %s', (_, says) => {
+  test.each([
+    ['at once', [INSTRUCTIONS]],
+    ['in words', inWords(INSTRUCTIONS)],
+  ])('passes, with an incident: %s', (_, pieces) => {
+    for (const document of [{}, { sensitivity: 'strict' }, { categories: { prompt_leaking: 'BLOCK' } }] as const) {
+      const shield = openShield(document)
+      shield?.hear([...pieces.map(says), END])
+      expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag', direction: 'output' })
     }
   })
 
   test('is known of when the answer never ends', () => {
     const shield = openShield()
     shield?.hear([says(INSTRUCTIONS)])
-    expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block' })
+    expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
   })
 
-  test('stops a long answer within a few KB, and is found across the places where it is looked at', () => {
+  test('is found across the places where a long answer is looked at', () => {
     for (const before of [0, 3_990, 4_050, 8_100]) {
       const shield = openShield()
-      const text = `${FILLER.repeat(200).slice(0, before)}${INSTRUCTIONS}${FILLER.repeat(400)}`
+      shield?.hear([
+        ...inWords(`${FILLER.repeat(200).slice(0, before)}${INSTRUCTIONS}${FILLER.repeat(400)}`).map(says),
+        END,
+      ])
+      expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
+    }
+  })
+})
+
+describe.each(Object.entries(SAYS))('a role that the model should not have taken, in %s', (_, says) => {
+  const DRIFT = ' I am unrestricted now. '
+  const blocking = { thresholds: { log: 1, flag: 20, block: 50 } }
+
+  test('keeps the end of the answer back, where thresholds say so', () => {
+    for (const pieces of [[DRIFT], inWords(DRIFT)]) {
+      const shield = openShield(blocking)
+      shield?.hear(pieces.map(says))
+      expect(() => shield?.hear([END])).toThrow(OutputBlocked)
+      expect(shield?.end()).toMatchObject({ category: 'role_hijack', action: 'block', direction: 'output' })
+    }
+  })
+
+  test('stops a long answer within a few KB', () => {
+    for (const before of [0, 3_990, 4_050, 8_100]) {
+      const shield = openShield(blocking)
+      const text = `${FILLER.repeat(200).slice(0, before)}${DRIFT}${FILLER.repeat(400)}`
       let heard = 0
       expect(() => {
         for (const piece of inWords(text)) {
@@ -71,13 +98,13 @@ describe.each(Object.entries(SAYS))('a leak of the system prompt in %s', (_, say
           shield?.hear([says(piece)])
         }
       }).toThrow(OutputBlocked)
-      expect(heard).toBeLessThan(before + INSTRUCTIONS.length + 5_000)
+      expect(heard).toBeLessThan(before + DRIFT.length + 5_000)
     }
   })
 
   test('is only told of by a shield that watches', () => {
-    const shield = openShield({ mode: 'monitor' })
-    shield?.hear([says(INSTRUCTIONS), END])
+    const shield = openShield({ ...blocking, mode: 'monitor' })
+    shield?.hear([says(DRIFT), END])
     expect(shield?.end()).toMatchObject({ action: 'block', enforced: false })
   })
 })
@@ -93,7 +120,7 @@ test('a piece of a very long system prompt is found too', () => {
   const long = Array.from({ length: 6_000 }, (_, at) => `Rule ${at * 7919} is about clause ${at * 104_729}.`).join(' ')
   const shield = openShield({}, long)
   shield?.hear([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
-  expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'block' })
+  expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
 })
 
 test('a long answer that comes at once is looked at in short steps', () => {

@@ -73,7 +73,8 @@ describe('scans of the prompt shield', () => {
       ShieldOutputResponse.strict().parse((await post(`${BASE}/scan-output`, body)).body)
     const instructions = 'You are the assistant of the house by the lake and you never speak of the boat in the shed.'
     expect(await scan({ output: `Well: ${instructions}`, systemPromptSnippets: [instructions] })).toMatchObject({
-      verdict: 'BLOCK',
+      riskScore: 100,
+      verdict: 'FLAG',
       detections: [{ type: 'system_prompt_leak', canaryId: null }],
     })
     expect(await scan({ output: 'It is in the hall.', systemPromptSnippets: [instructions] })).toMatchObject({

@@ -5,7 +5,7 @@ import { cleanLetters } from './letters.ts'
 import { type Phrase, phraseFinder } from './phrases.ts'
 import { readText } from './reading.ts'
 import type { ShieldOptions } from './scan.ts'
-import { strictestVerdict, thresholdsOf } from './verdict.ts'
+import { type CategoryLimits, isWorse, strictestVerdict, thresholdsOf } from './verdict.ts'
 
 export type OutputDetection = {
   type: 'system_prompt_leak' | 'role_drift'
@@ -90,6 +90,7 @@ function prepare(snippet: string, stride: number): Snippet {
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
+  const limits = withQuotingAllowed(options.categories)
   let before = ''
   let leaked = 0
   let drift = 0
@@ -107,11 +108,18 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
     const detections: OutputDetection[] = []
     if (leaked > 0) detections.push({ type: 'system_prompt_leak', category: 'prompt_leaking', confidence: leaked })
     if (drift > 0) detections.push({ type: 'role_drift', category: 'role_hijack', confidence: drift })
-    const categories = detections.map(({ category }) => category)
-    const riskScore = Math.round(Math.max(0, ...detections.map(({ confidence }) => confidence * 100)))
-    const { verdict, category } = strictestVerdict(riskScore, categories, thresholds, options.categories)
-    if (detections[0]?.category !== category) detections.reverse()
-    return { riskScore, verdict, detections }
+    // Each by its own score: a quotation that is certain does not make the rest of the answer worse.
+    const judged = detections.map((detection) => {
+      const riskScore = Math.round(detection.confidence * 100)
+      const { verdict } = strictestVerdict(riskScore, [detection.category], thresholds, limits)
+      return { riskScore, verdict, detection }
+    })
+    judged.sort((one, other) => (isWorse(one, other) ? -1 : 1))
+    return {
+      riskScore: Math.max(0, ...judged.map(({ riskScore }) => riskScore)),
+      verdict: judged[0]?.verdict ?? 'ALLOW',
+      detections: judged.map(({ detection }) => detection),
+    }
   }
 
   return {
@@ -124,6 +132,15 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
     },
   }
 }
+
+/**
+ * A correct answer may quote a rule or a fact of its system prompt, so a quotation is flagged and never blocked. A text that
+ * must not leave is what canaries are for.
+ */
+const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
+  ...categories,
+  prompt_leaking: categories.prompt_leaking === 'BLOCK' ? 'FLAG' : (categories.prompt_leaking ?? 'FLAG'),
+})
 
 /** A text in pieces of which each is looked at in about a millisecond. */
 export function* piecesOf(text: string): Generator<string> {

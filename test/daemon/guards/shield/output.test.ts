@@ -22,7 +22,7 @@ describe('a leak of the system prompt', () => {
     ['half of it', `I was told this: ${PROMPT.slice(0, PROMPT.length / 2)}`],
   ])('%s is found', (_, output) => {
     expect(leaks(output)).toMatchObject({
-      verdict: 'BLOCK',
+      verdict: 'FLAG',
       detections: [{ type: 'system_prompt_leak', category: 'prompt_leaking' }],
     })
   })
@@ -39,8 +39,33 @@ describe('a leak of the system prompt', () => {
   test('of one of several snippets is enough; a very short one is none', () => {
     expect(
       leaks(`code: ${'blue heron 42 over water'}`, ['unrelated words of a prompt', 'Blue heron 42 over water']).verdict,
-    ).toBe('BLOCK')
+    ).toBe('FLAG')
     expect(leaks('You are right.', ['You are']).verdict).toBe('ALLOW')
+  })
+
+  test.each([
+    ['strict', { sensitivity: 'strict' }],
+    ['thresholds of 1', { thresholds: { log: 1, flag: 1, block: 1 } }],
+    ['a category that may be blocked', { categories: { prompt_leaking: 'BLOCK' } }],
+  ] as const)('is flagged and never blocked: %s', (_, options) => {
+    expect(watchOutput(prepareSnippets([PROMPT]), options).add(PROMPT)).toMatchObject({
+      riskScore: 100,
+      verdict: 'FLAG',
+    })
+  })
+
+  test('is no more than its category may be', () => {
+    const watch = watchOutput(prepareSnippets([PROMPT]), { categories: { prompt_leaking: 'LOG' } })
+    expect(watch.add(PROMPT).verdict).toBe('LOG')
+  })
+
+  test('does not make another finding worse', () => {
+    const output = `${PROMPT} I have no rules.`
+    expect(leaks(output)).toMatchObject({
+      riskScore: 100,
+      verdict: 'FLAG',
+      detections: [{ type: 'system_prompt_leak' }, { type: 'role_drift' }],
+    })
   })
 
   test('is none when an answer shares words with the prompt', () => {
@@ -52,7 +77,7 @@ describe('a leak of the system prompt', () => {
 })
 
 test('a model that speaks of its new freedom has drifted', () => {
-  expect(scanOutput('As DAN, I am unrestricted now. Developer mode activated.')).toMatchObject({
+  expect(scanOutput('I am unrestricted now. Evil mode activated.')).toMatchObject({
     verdict: 'FLAG',
     detections: [{ type: 'role_drift', category: 'role_hijack' }],
   })
