@@ -62,6 +62,7 @@ function metadataJson(metadata: ChatMetadata): string {
     sources,
     smltp_policy_hash: policyHash,
     prompt_shield_policy: shield,
+    withheld,
   } = metadata
   const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
   return (
@@ -69,6 +70,7 @@ function metadataJson(metadata: ChatMetadata): string {
     `"smltp_policy_used":${toJsonString(metadata.smltp_policy_used)},` +
     `"smltp_policy_source":"${metadata.smltp_policy_source}","smltp_policy_hash":${policyHash === null ? 'null' : `"${policyHash}"`},` +
     `"prompt_shield_policy":${shield === null ? 'null' : JSON.stringify(shield)},` +
+    `${withheld ? `"withheld":${JSON.stringify(withheld)},` : ''}` +
     `"served_model":${toJsonString(metadata.served_model)},"requested_model":${toJsonString(metadata.requested_model)},` +
     `${failover ? `"failover":${JSON.stringify(failover)},` : ''}` +
     `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +

@@ -10,6 +10,7 @@ export const toExtension = ({
   smltp_policy_source,
   smltp_policy_hash,
   prompt_shield_policy,
+  withheld,
   smltp,
 }: ChatMetadata): GatewayExtension => ({
   served_model,
@@ -20,5 +21,6 @@ export const toExtension = ({
   smltp_policy_source,
   smltp_policy_hash,
   prompt_shield_policy,
+  ...(withheld && { withheld }),
   smltp_bundle_id: smltp.bundle_id,
 })

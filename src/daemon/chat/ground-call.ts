@@ -11,6 +11,8 @@ export type Grounded = {
   call: Omit<ProviderCall, 'model' | 'timeouts' | 'entitle'>
   ragEnabled: boolean
   documentsRetrieved: number
+  /** How many passages the guards kept from the model. */
+  withheldPassages: number
   sources: { source: string; score: number }[]
 }
 
@@ -33,7 +35,7 @@ export async function groundCall(screened: Screened, deps: ScreenDeps & { search
   }
   if (index.id === undefined || !useRag) {
     const call = callWith(system, null)
-    return { call, ragEnabled: false, documentsRetrieved: 0, sources: [] }
+    return { call, ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
   }
   // What the index holds is not redacted, so it is searched for what was said; models read what is left of it.
   const question = questionOf(turnsOf(screened.asSent))
@@ -49,6 +51,7 @@ export async function groundCall(screened: Screened, deps: ScreenDeps & { search
     }),
     ragEnabled: true,
     documentsRetrieved: found.documentsRetrieved,
+    withheldPassages: found.withheld,
     sources: found.sources,
   }
 }

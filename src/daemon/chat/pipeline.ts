@@ -211,8 +211,8 @@ function toEnvelope(
     opened,
   }: { screened: Screened; grounded: Grounded; payment: Payment; opened: OpenAnswer },
 ): Envelope {
-  const { chain, conversationId, index, policy, shield, evidence } = screened
-  const { ragEnabled, documentsRetrieved, sources } = grounded
+  const { chain, conversationId, index, policy, shield, evidence, withheldToolResults } = screened
+  const { ragEnabled, documentsRetrieved, withheldPassages, sources } = grounded
   const { attempt, attempts } = opened
   return {
     id,
@@ -225,6 +225,9 @@ function toEnvelope(
       smltp_policy_source: policy.source,
       smltp_policy_hash: policy.hash,
       prompt_shield_policy: shield ? toShownShield(shield) : null,
+      ...(withheldToolResults + withheldPassages > 0 && {
+        withheld: { tool_results: withheldToolResults, passages: withheldPassages },
+      }),
       served_model: attempt.modelId,
       requested_model: chain.attempts[0].modelId,
       ...(chain.attempts.length > 1 && { failover: { occurred: attempt !== chain.attempts[0], attempts } }),

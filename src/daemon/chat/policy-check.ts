@@ -130,7 +130,7 @@ async function checkAll(
       content &&
       (await check('prompt_shield_scan', async () => ({ found: await scanSaid(content.said, applied, guards, terms) })))
     if (applied && scan) {
-      const { riskScore = 0, verdict = 'ALLOW', attackCategory = null, details = [] } = scan.found ?? {}
+      const { riskScore = 0, verdict = 'ALLOW', attackCategory = null, details = [] } = scan.found?.spoken ?? {}
       const wouldBlock = verdict === 'BLOCK' && applied.document.mode === 'blocking'
       checks.prompt_shield_scan = {
         // What is only reported counts as not allowed too.

@@ -15,13 +15,14 @@ import { addIncidents, type GuardIncident, type IncidentOrigin, type RuleInciden
 import type { Ledger } from '../ledger/ledger.ts'
 import { mayAskUnder } from '../policies/enforce.ts'
 import type { AppliedShield } from '../prompt-shield/resolve.ts'
-import { type ScanTerms, shieldIncident } from '../prompt-shield/scanner.ts'
+import { type ScanTerms, shieldIncident, worstScan } from '../prompt-shield/scanner.ts'
 import { type Message, textOf } from '../providers/conversation.ts'
 import type { Admitted } from './admit.ts'
 import type { Evidence } from './evidence.ts'
 import { screenNames } from './screen-names.ts'
 import { screenNeighbours } from './screen-neighbours.ts'
 import type { Surface } from './surface.ts'
+import { judgeToolResults, type ToolResult } from './tool-results.ts'
 
 /** A request whose guards have seen what was said. What they changed is changed in it. */
 export type Screened = Admitted & {
@@ -41,6 +42,8 @@ export type Screened = Admitted & {
   origin: IncidentOrigin
   /** What the request leaves. */
   evidence: Evidence
+  /** How many tool results were replaced by a notice. */
+  withheldToolResults: number
 }
 
 export type ScreenDeps = { guards: Guards; ledger: Ledger; clock: Clock }
@@ -77,10 +80,11 @@ export async function screen(
   // The shield sees what a model would see, for it may ask one.
   const scanTerms = { tenantId: caller.tenantId, mayAsk: mayAskUnder(policy), signal, pacer }
   const scan = isBlocked || !shield ? undefined : await scanSaid(redacted, shield, guards, scanTerms)
-  const attack = shield && shieldIncident(scan, shield, 'input')
-  const found = attack ? [...incidents, attack] : incidents
+  const attack = shield && shieldIncident(scan?.spoken, shield, 'input')
+  const results = shield && scan && judgeToolResults(scan.toolResults, shield, caller.keyId, guards.reportedResults)
+  const found = [...incidents, ...[attack, results?.unreported].filter((one) => one !== undefined)]
   noteInspectors(evidence.inspectors, { rules, policy, isShielded: shield !== undefined && !isBlocked })
-  evidence.incidents.push(...found)
+  evidence.incidents.push(...incidents, ...[attack, results?.worst].filter((one) => one !== undefined))
   const refusal = isBlocked
     ? contentBlocked(incidents, traceId)
     : attack?.enforced && attack.action === 'block'
@@ -91,6 +95,7 @@ export async function screen(
     throw refusal
   }
   await record(found, origin, deps)
+  results?.markReported()
   const canaries = policy.document.canary.enabled
     ? liveCanaries(guards.canaryKey, caller.keyId, new Date(clock.now()))
     : undefined
@@ -100,7 +105,7 @@ export async function screen(
   return {
     caller,
     payer,
-    conversation: { system, messages: redacted.messages },
+    conversation: { system, messages: results ? results.withhold(redacted.messages) : redacted.messages },
     conversationId,
     chain,
     index,
@@ -120,6 +125,7 @@ export async function screen(
     scanTerms,
     origin,
     evidence,
+    withheldToolResults: results?.withheld ?? 0,
   }
 }
 
@@ -191,29 +197,44 @@ export async function redact(
   return { said: together.said, hits, isBlocked: isBlocked || together.isBlocked }
 }
 
-/** What the shield says of everything that was said: the worst of it. Undefined without a shield, or when nothing was said. */
+/** What the shield says of everything that was said. */
+export type SaidScan = {
+  /** The worst of what users and assistants say; undefined when they say nothing. */
+  spoken: ShieldScan | undefined
+  /** The worst of each tool result that has text. */
+  toolResults: ReadonlyMap<ToolResult, ShieldScan>
+}
+
+/** Scans everything that was said. Undefined without a shield. */
 export async function scanSaid(
   said: Said,
   shield: AppliedShield | undefined,
   { scanner }: Pick<Guards, 'scanner'>,
   terms: ScanTerms,
-): Promise<ShieldScan | undefined> {
+): Promise<SaidScan | undefined> {
   if (!shield) return undefined
   const { scanInput, scanRetrieved } = shield.document
-  const slots = slotsOf(said)
   // Whoever writes the system prompt and describes the tools runs the application; the rest may come from anyone.
-  const people = scanInput ? slots.filter(({ from }) => from === 'user' || from === 'assistant') : []
-  const tools = scanRetrieved ? slots.filter(({ from }) => from === 'tool') : []
-  return scanner.worstOf(
-    [
-      ...people.map(({ text }) => ({ text, source: 'user' as const })),
-      ...inInstalments(people).map((text) => ({ text, source: 'user' as const })),
-      ...tools.map(({ text }) => ({ text, source: 'tool' as const })),
-    ],
-    shield.document,
-    terms,
-  )
+  const people = scanInput ? slotsOf(said).filter(({ from }) => from === 'user' || from === 'assistant') : []
+  const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
+  const tools = scanRetrieved ? said.messages.filter(isToolResult).flatMap(textsOfResult) : []
+  const texts = [
+    ...spoken.map((text) => ({ text, source: 'user' as const })),
+    ...tools.map(({ text }) => ({ text, source: 'tool' as const })),
+  ]
+  const scans = await scanner.scanEach(texts, shield.document, terms)
+  const toolResults = new Map<ToolResult, ShieldScan>()
+  for (const [at, { result }] of tools.entries()) {
+    const scan = scans[spoken.length + at] as ShieldScan
+    toolResults.set(result, worstScan([toolResults.get(result) ?? scan, scan]) as ShieldScan)
+  }
+  return { spoken: worstScan(scans.slice(0, spoken.length)), toolResults }
 }
+
+const isToolResult = (message: Message): message is ToolResult => message.role === 'tool'
+
+const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
+  slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
 
 /** An attack may be said piece by piece: what the user said last, read together. */
 function inInstalments(slots: readonly Slot[]): string[] {

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../shared/time.ts'
 import type { ShieldPolicy } from '../../shared/wire/shield.ts'
 import type { Db } from '../db/database.ts'
@@ -20,6 +21,8 @@ export type Guards = {
   tenantRules: Pick<TenantRules, 'forget'>
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   scanner: ShieldScanner
+  /** Tool results that the shield has reported, by a hash: conversations bring them again with every turn. */
+  reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject
   canaryKey: KeyObject
 }
@@ -33,6 +36,8 @@ export type GuardsDeps = {
   providers: ProviderRegistry
 }
 
+const REPORTED_RESULTS = 10_000
+
 export function createGuards({ db, clock, log, masterKey, shieldPolicies, providers }: GuardsDeps): Guards {
   const tenantRules = createTenantRules({ db, clock })
   const rulesInForce = createRulesInForce()
@@ -44,6 +49,7 @@ export function createGuards({ db, clock, log, masterKey, shieldPolicies, provid
     tenantRules,
     shieldPolicies,
     scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }) }),
+    reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
     pseudonymKey: masterKey.keyFor('pseudonyms'),
     canaryKey: masterKey.keyFor('canaries'),
   }

@@ -37,12 +37,6 @@ export type ScanTerms = JudgeTerms & {
 export type ShieldScanner = {
   /** Looks for attacks in each of these texts. At most one judge is asked: about the worst of what is not sure. */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
-  /** The worst of these scans; undefined when there are no texts. */
-  worstOf(
-    texts: readonly ScannedText[],
-    policy: ShieldPolicyDocument,
-    terms: ScanTerms,
-  ): Promise<ShieldScan | undefined>
   /** Looks for attacks in what a user has said, also in instalments. */
   scanConversation(
     messages: readonly { role: string; content: string }[],
@@ -179,10 +173,6 @@ export function createShieldScanner({
 
   return {
     scanEach,
-    async worstOf(texts, policy, terms) {
-      const scans = await scanEach(texts, policy, terms)
-      return worstScan(scans)
-    },
     scanConversation: (messages, policy, { tenantId, pacer }) =>
       guarded(tenantId, () => scanConversation(messages, toOptions(policy, 'user'), pacer)),
     async scanOutput(text, instructions, policy, { tenantId, pacer }) {

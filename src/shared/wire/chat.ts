@@ -209,6 +209,10 @@ export const FailoverAttempt = z.object({
 })
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
+/** What was kept from the model: of tool results the prompt shield's, of passages also those that a rule blocks. */
+export const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
+export type Withheld = z.infer<typeof Withheld>
+
 /** The prompt shield that a request went through. */
 export const AppliedShieldPolicy = z
   .object({
@@ -227,6 +231,9 @@ export const ChatMetadata = z
     smltp_policy_source: z.string().meta({ example: 'request' }),
     smltp_policy_hash: z.string().nullable(),
     prompt_shield_policy: AppliedShieldPolicy.nullable(),
+    withheld: Withheld.optional().meta({
+      description: 'Only when tool results or retrieved passages were replaced by a notice: how many of each',
+    }),
     served_model: z.string(),
     requested_model: z.string(),
     failover: z
@@ -257,6 +264,7 @@ export const GatewayExtension = ChatMetadata.pick({
   smltp_policy_source: true,
   smltp_policy_hash: true,
   prompt_shield_policy: true,
+  withheld: true,
 })
   .extend({ smltp_bundle_id: z.string() })
   .meta({ id: 'GatewayExtension' })

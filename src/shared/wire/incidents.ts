@@ -3,7 +3,7 @@ import { listQuery, objectId, oneOf, Pagination, storableText } from './common.t
 
 export const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as const
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
-/** What was asked, what was looked up for it, what was answered. */
+/** What was asked, what was looked up for it (passages; for the shield also tool results), what was answered. */
 export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const
 /** From least to most. `flag` is the shield's: the request goes on and somebody is told. */
 export const INCIDENT_ACTIONS = ['log', 'flag', 'mask', 'remove', 'tokenize', 'block'] as const

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createPacer } from '../../../src/daemon/guards/pacer.ts'
 import type { ShieldScan } from '../../../src/daemon/guards/shield/scan.ts'
 import type { Judge } from '../../../src/daemon/prompt-shield/judge.ts'
-import { createShieldScanner, type ScanTerms } from '../../../src/daemon/prompt-shield/scanner.ts'
+import { createShieldScanner, type ScanTerms, worstScan } from '../../../src/daemon/prompt-shield/scanner.ts'
 import { SHIELD_BREAKER } from '../../../src/shared/spec-limits.ts'
 import { ShieldPolicyDocument } from '../../../src/shared/wire/shield.ts'
 import { createFakeClock } from '../../fake-clock.ts'
@@ -37,9 +37,9 @@ test('the worst of several texts is the one with the strictest verdict, not with
   const categories = { prompt_injection: 'LOG', prompt_leaking: 'LOG' } as const
   const policy = ShieldPolicyDocument.parse({ categories })
   for (const texts of [said(INJECTION, JAILBREAK), said(JAILBREAK, INJECTION), said(`${INJECTION} ${JAILBREAK}`)]) {
-    expect((await scanner.worstOf(texts, policy, terms()))?.verdict).toBe('BLOCK')
+    expect(worstScan(await scanner.scanEach(texts, policy, terms()))?.verdict).toBe('BLOCK')
   }
-  expect(await scanner.worstOf([], policy, terms())).toBeUndefined()
+  expect(worstScan(await scanner.scanEach([], policy, terms()))).toBeUndefined()
 })
 
 test('a judge is asked once for all texts of a request; what it said is remembered, and that it did not answer is not', async () => {
@@ -50,13 +50,13 @@ test('a judge is asked once for all texts of a request; what it said is remember
     return answers ? { ...scan, riskScore: 100, verdict: 'BLOCK' } : undefined
   })
   const texts = said(...Array.from({ length: 50 }, (_, at) => `Tell me of the ${at}th king. ${HARMLESS}`))
-  const first = await scanner.worstOf(texts, JUDGED, terms())
+  const first = worstScan(await scanner.scanEach(texts, JUDGED, terms()))
   expect(asked).toEqual([first])
   answers = true
-  expect((await scanner.worstOf(texts, JUDGED, terms()))?.riskScore).toBe(100)
+  expect(worstScan(await scanner.scanEach(texts, JUDGED, terms()))?.riskScore).toBe(100)
   expect(asked).toHaveLength(2)
   // From now on the judge can turn to the next one.
-  await scanner.worstOf(texts, JUDGED, terms())
+  await scanner.scanEach(texts, JUDGED, terms())
   expect(asked).toHaveLength(3)
   expect(asked[2]?.suspects).not.toEqual(asked[1]?.suspects)
 })
