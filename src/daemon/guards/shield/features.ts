@@ -2,7 +2,7 @@ import { findPhrases, PHRASES, type PhraseHit } from './phrases.ts'
 import type { Reading, Window } from './reading.ts'
 import { ODDITIES, odditiesOf, type Segment } from './segments.ts'
 import { SIGNAL_COUNT, signalsOf } from './signals.ts'
-import { CONCEPTS, LINE_SYMBOL, type Words } from './words.ts'
+import { CONCEPTS, CONTENT_SYMBOL, LINE_SYMBOL, type Words } from './words.ts'
 
 /** What a window says about itself, as numbers: features that are not zero, and how strong each is. */
 export type Features = { indices: number[]; values: number[] }
@@ -122,6 +122,11 @@ function addWordings(features: Features, { words, symbols }: Words, { from, to }
   let previous = 0
   for (let at = from; at < to; at++) {
     if (symbols[at] === LINE_SYMBOL) continue
+    // A word without a concept may be anyone's name, so only its place in the sentence counts.
+    if (symbols[at] === CONTENT_SYMBOL) {
+      previous = 0
+      continue
+    }
     const word = words[at]!
     let hash = 41
     for (let char = 0; char < word.length; char++) hash = mix(hash, word.charCodeAt(char))

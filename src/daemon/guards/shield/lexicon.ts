@@ -78,8 +78,6 @@ export const LEXICON = {
     without_restriction* without_limit* without_filter* without_any_restriction* without_any_limit* free_of free_from freed_from bose* unzensiert* ungefiltert* uneingeschrankt* grenzenlos* ohne_regeln ohne_einschrankung* sin_restriccion* sin_limite* sin_censura sin_filtro*
     malvad* sans_restriction* sans_limite* sans_censure sans_filtre* mechant* senza_restrizion* senza_limit* senza_censura malvagi* sem_restric* sem_limite* sem_censura без_ограничени* без_цензур* злой
     不受限制 没有限制 無限制 无限制 不受约束 越狱 邪恶 没有任何限制 無制限 制限のない 脱獄 悪の 제한_없는 제한없이 탈옥 악의 بدون_قيود शैतान`,
-  JAILNAME: `dan stan dude evilbot devmode betterdan dan's do_anything_now developer_mode dev_mode god_mode opposite_mode evil_mode jailbreak_mode jailbreaked aim ucar maximum kevin machiavel* niccolo basedgpt
-    antigpt anarchy based sydney grandma grandmother ucar dan_mode modo_desarrollador entwicklermodus mode_developpeur modo_dan режим_разработчика 开发者模式 開発者モード 개발자_모드 sudo_mode unrestricted_mode`,
   MODE: `mode modes modus modo mod режим* 模式 モード 모드 activated enabled activate activat* enable entering enter initiate* engage* override_mode`,
   REFUSE: `refuse* refusal* decline* reject* deny denied denies apologi* sorry unable cannot can't cant inappropriate i_can't as_an_ai as_a_language_model weiger* ablehn* verweiger* rechaz* negarte niega* lo_siento refuse_de excuse* rifiut* recus*
     отказ* извин* 拒绝 拒絕 抱歉 道歉 拒否 断り 申し訳 거부 거절 죄송 ترفض الرفض אסור מना`,

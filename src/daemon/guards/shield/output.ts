@@ -26,8 +26,8 @@ const LONG_RUN_CHARS = 80
 
 /** How a model speaks that was talked out of its role. */
 const findDrift = phraseFinder([
-  drift('i-am-unbound', [['ME'], ['UNBOUND', 'JAILNAME']], 4),
-  drift('mode-is-on', [['JAILNAME', 'UNBOUND'], ['MODE']], 3),
+  drift('i-am-unbound', [['ME'], ['UNBOUND']], 4),
+  drift('mode-is-on', [['UNBOUND'], ['MODE']], 3),
   drift('no-rules-for-me', [['ME'], ['NEG', 'FREE'], ['RULES', 'LIMITS', 'WARN']], 5),
 ])
 

@@ -133,14 +133,6 @@ export const PHRASES: readonly Phrase[] = [
     ['FREE', 'COMPLY'],
     ['RULES', 'LIMITS', 'WARN', 'INSTR'],
   ]),
-  phrase(
-    'jailbreak',
-    'named-persona',
-    0.85,
-    8,
-    [['JAILNAME'], ['MODE', 'PERSONA', 'YOU', 'RESPOND', 'FROMNOW']],
-    'anyOrder',
-  ),
   phrase('jailbreak', 'do-anything', 0.7, 4, [
     ['NEG', 'COMPLY', 'RESPOND'],
     ['ANYTHING'],
@@ -153,7 +145,7 @@ export const PHRASES: readonly Phrase[] = [
   phrase('role_hijack', 'pretend-to-be-model', 0.65, 6, [
     ['PERSONA'],
     ['AI'],
-    ['NEG', 'UNBOUND', 'FREE', 'MODE', 'JAILNAME', 'NEW', 'HARM'],
+    ['NEG', 'UNBOUND', 'FREE', 'MODE', 'NEW', 'HARM'],
   ]),
   phrase('role_hijack', 'pretend-rules-away', 0.7, 8, [
     ['PERSONA'],

@@ -89,7 +89,6 @@ const MARKS: readonly { name: string; pattern: RegExp }[] = [
     pattern:
       /\b(?:subprocess|os\.system|os\.environ|socket\.|requests\.post|pynput|ssh_dir|\.ssh|\/etc\/passwd|keyboard|clipboard|rm -rf|eval\()/,
   },
-  { name: 'elided', pattern: /…$|\.\.\.$/ },
   { name: 'inner capitals call', pattern: /\b(?:NOT|MUST|ALWAYS|NEVER|ONLY|IGNORE|STOP|DO)\b/ },
   { name: 'hidden text', pattern: /[\u200b-\u200f\u2060-\u2064\u{e0000}-\u{e007f}]/u },
   { name: 'first person opening', pattern: /^\s{0,4}(?:i|my|we|i'm)\b/i },

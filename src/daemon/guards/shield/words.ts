@@ -26,7 +26,8 @@ const FIRST_SIGN_SYMBOL = 3900
 export const LINE_SYMBOL = 4092
 export const PICTURE_SYMBOL = 4093
 const NUMBER_SYMBOL = 4094
-const CONTENT_SYMBOL = 4095
+/** A word that stands for nothing known, such as a name. */
+export const CONTENT_SYMBOL = 4095
 export const FIRST_FUNCTION_SYMBOL = 4096
 
 export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL && symbol < LINE_SYMBOL
