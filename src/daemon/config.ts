@@ -152,6 +152,8 @@ export type RequestLimits = {
   jsonDepth: number
   /** Undefined: any number. */
   messages: number | undefined
+  /** Of an answer; undefined: as many as the request asks for. */
+  maxTokens: number | undefined
   /** Defaults of an attempt; undefined: ours, which depend on its place in the chain. */
   firstTokenMs: number | undefined
   attemptMs: number | undefined
@@ -164,6 +166,7 @@ export const DEFAULT_LIMITS: RequestLimits = {
   bodyMemoryBytes: BODY_MEMORY_BYTES.default,
   jsonDepth: COMPAT_JSON_DEPTH.default,
   messages: undefined,
+  maxTokens: undefined,
   firstTokenMs: undefined,
   attemptMs: undefined,
   silenceMs: STALL_TIMEOUT_MS,
@@ -265,11 +268,19 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   })
 }
 
-const requestLimits = ({ body_size, body_memory, json_depth, messages, ...times }: LimitSettings): RequestLimits => ({
+const requestLimits = ({
+  body_size,
+  body_memory,
+  json_depth,
+  messages,
+  max_tokens,
+  ...times
+}: LimitSettings): RequestLimits => ({
   bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
   bodyMemoryBytes: body_memory ?? DEFAULT_LIMITS.bodyMemoryBytes,
   jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
   messages: messages ?? DEFAULT_LIMITS.messages,
+  maxTokens: max_tokens ?? DEFAULT_LIMITS.maxTokens,
   firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
   attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,

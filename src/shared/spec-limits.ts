@@ -256,8 +256,15 @@ export const POINTS_PER_ANSWER_MAX = 1_000
 export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
 /** The same where nobody has counted, and the likely number is wanted. */
 export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
-/** A provider is believed up to so many times the most that we know of, and so many tokens that we cannot know of. */
-export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000 } as const
+/** Output tokens that are reserved for a model whose limit is not known, when the request sets none. */
+export const UNKNOWN_OUTPUT_TOKENS = 4_096
+/** An answer of fewer tokens is not worth asking for: a budget that cannot cover them refuses the request. */
+export const LEAST_OUTPUT_TOKENS = 16
+/**
+ * A provider is believed up to so many times the most that we know of, and so many tokens that we cannot know of. `output` is
+ * the most for an answer without a limit.
+ */
+export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
 /** On PostgreSQL a reservation holds so long after its daemon was last heard of, which is so often. */
 export const RESERVATION_LEASE_MS = 60_000
 export const RESERVATION_RENEW_MS = 15_000

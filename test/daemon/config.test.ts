@@ -344,12 +344,16 @@ describe('licences', () => {
 
 describe('limits of the compatibility surfaces', () => {
   test('are those of the file; the others keep their defaults', () => {
-    expect(good(yaml('limits: {body_size: 64MB, body_memory: 1GB, json_depth: 64, messages: 500}')).limits).toEqual({
+    expect(
+      good(yaml('limits: {body_size: 64MB, body_memory: 1GB, json_depth: 64, messages: 500, max_tokens: 16000}'))
+        .limits,
+    ).toEqual({
       ...DEFAULT_LIMITS,
       bodyBytes: 67_108_864,
       bodyMemoryBytes: 1_073_741_824,
       jsonDepth: 64,
       messages: 500,
+      maxTokens: 16_000,
     })
     const times = 'limits: {silence_timeout: 90s, first_token_timeout: 2m, attempt_timeout: 60m}'
     expect(good(yaml(times)).limits).toEqual({

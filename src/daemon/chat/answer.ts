@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { ChatFrame, ChatMetadata, FINISH_REASONS } from '../../shared/wire/chat.ts'
+import type { Change, ChatFrame, ChatMetadata, FINISH_REASONS } from '../../shared/wire/chat.ts'
 import type { Reply, RequestContext } from '../http/route.ts'
 import { reply } from '../http/route.ts'
 import { SSE_DONE, sseFrame } from '../http/sse.ts'
@@ -8,7 +8,14 @@ import { toJsonString } from '../text/json-string.ts'
 import { type StreamWording, streamInWords } from './streamed-answer.ts'
 
 /** What is known of an answer before its first word. */
-export type Envelope = { id: string; created: number; model: string; metadata: ChatMetadata }
+export type Envelope = {
+  id: string
+  created: number
+  model: string
+  metadata: ChatMetadata
+  /** What of the request was changed before the model got it; shown on compatibility surfaces. */
+  changed: readonly Change[]
+}
 
 /** How an answer that can be called one came to its end. */
 export type Finish = (typeof FINISH_REASONS)[number]

@@ -54,6 +54,8 @@ type Walk = {
   attempts: FailoverAttempt[]
   /** What the providers of the attempts said first, at the same places; undefined where there was no HTTP answer. */
   heads: (ProviderHead | undefined)[]
+  /** The limit of a model's answer that is sent to it. */
+  maxTokensOf(attempt: Attempt): number | undefined
   /** @param place of the attempt among all of them */
   entitle(attempt: Attempt, place: number): Entitle
   signal: AbortSignal
@@ -129,7 +131,7 @@ async function tryModel(
   walk: Walk,
   { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
 ): Promise<OpenAnswer | ProviderError> {
-  const { chain, call, caller, attempts, heads, entitle, signal } = walk
+  const { chain, call, caller, attempts, heads, maxTokensOf, entitle, signal } = walk
   const { tenantId, keyId } = caller
   const { modelId, provider } = attempt
   const askedMs = clock.monotonic()
@@ -152,9 +154,8 @@ async function tryModel(
   let firstBatch: readonly ChatPart[] | undefined
   let firstTokenMs = 0
   try {
-    batches = provider
-      .chat(toProviderCall(call, attempt, timeouts, entitle(attempt, place), onHead), signal)
-      [Symbol.asyncIterator]()
+    const ofAttempt = { maxTokens: maxTokensOf(attempt), timeouts, entitle: entitle(attempt, place), onHead }
+    batches = provider.chat(toProviderCall(call, attempt, ofAttempt), signal)[Symbol.asyncIterator]()
     const first = await batches.next()
     if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
     firstTokenMs = Math.round(clock.monotonic() - startedMs)
@@ -222,12 +223,9 @@ function heldBytes({ commit }: Chain, { stream }: Asked): number {
 function toProviderCall(
   call: Asked,
   { model }: Attempt,
-  timeouts: ProviderCall['timeouts'],
-  entitle: Entitle,
-  onHead: OnHead,
+  { maxTokens, timeouts, entitle, onHead }: Pick<ProviderCall, 'maxTokens' | 'timeouts' | 'entitle' | 'onHead'>,
 ): ProviderCall {
-  const { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } =
-    call
+  const { system, messages, grounding, temperature, temperatureIsDefault, stream, options, noTraining } = call
   return {
     model,
     system,

@@ -1,7 +1,13 @@
-import type { ChatMetadata, GatewayExtension } from '../../shared/wire/chat.ts'
+import type { GatewayExtension } from '../../shared/wire/chat.ts'
+import type { Envelope } from './answer.ts'
 
-/** The metadata of an answer, as far as it is shown where answers are in the words of others (named-endpoints §5). */
-export const toExtension = ({
+/** What the compatibility surfaces show of an answer's metadata, and of what was changed (named-endpoints §5, §26). */
+export const toExtension = ({ metadata, changed }: Pick<Envelope, 'metadata' | 'changed'>): GatewayExtension => ({
+  ...toShown(metadata),
+  ...(changed.length > 0 && { changed: [...changed] }),
+})
+
+const toShown = ({
   served_model,
   requested_model,
   failover,
@@ -12,7 +18,7 @@ export const toExtension = ({
   prompt_shield_policy,
   withheld,
   smltp,
-}: ChatMetadata): GatewayExtension => ({
+}: Envelope['metadata']): GatewayExtension => ({
   served_model,
   requested_model,
   ...(failover && { failover }),

@@ -24,7 +24,8 @@ export type ChatInput = {
   temperature: number | undefined
   /** It is ours, and not what the caller asked for. */
   temperatureIsDefault?: boolean
-  maxTokens: number
+  /** Undefined: the request sets no limit. */
+  maxTokens: number | undefined
   stream: boolean
   options: GenerationOptions | undefined
 }

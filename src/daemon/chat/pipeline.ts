@@ -1,6 +1,6 @@
 import { GatewayError } from '../../shared/errors.ts'
 import type { Clock } from '../../shared/time.ts'
-import { type FailoverAttempt, RECEIPTS_PATH } from '../../shared/wire/chat.ts'
+import { type Change, type FailoverAttempt, RECEIPTS_PATH } from '../../shared/wire/chat.ts'
 import type { RequestLimits } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { entitle } from '../evidence/entitlement.ts'
@@ -14,6 +14,7 @@ import type { Log } from '../log.ts'
 import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { enforcePolicy } from '../policies/enforce.ts'
 import { toShownShield } from '../prompt-shield/resolve.ts'
+import { type OutputLimit, outputLimit } from '../providers/output-limits.ts'
 import type { Entitle, ProviderHead } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
 import type { Billing, Order } from '../usage/billing.ts'
@@ -130,11 +131,13 @@ async function answerOnce(
   const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and shield on what was said
   const grounded = await groundCall(screened, deps) // passages and sources, or none for Zero-Knowledge
   evidence.documentsRetrieved = grounded.documentsRetrieved
-  const order = toOrder(requestId, screened, grounded)
-  const payment = await deps.billing.reserve(order) // the most it can cost, or 429
+  const order = toOrder(requestId, screened, grounded, surface.isCompatible && deps.limits.maxTokens)
+  const payment = await deps.billing.reserve(order) // the most it can cost or the budget covers, or 429
   try {
-    const opened = await openRecorded(screened, grounded, context, signal, deps) // the first model to speak
-    const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened })
+    const limitOf = (attempt: Attempt) => limitFor(attempt, order, payment, deps.billing)
+    const opened = await openRecorded(screened, { call: grounded.call, limitOf }, context, signal, deps) // the first model to speak
+    const changed = changesOf(order.call.maxTokens, limitOf(opened.attempt))
+    const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened, changed })
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
     const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
     const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
@@ -152,7 +155,7 @@ async function answerOnce(
  */
 async function openRecorded(
   { chain, caller, evidence, policy }: Screened,
-  { call }: Grounded,
+  { call, limitOf }: Pick<Grounded, 'call'> & { limitOf(attempt: Attempt): OutputLimit },
   context: RequestContext,
   signal: AbortSignal,
   deps: ChatDeps,
@@ -163,8 +166,9 @@ async function openRecorded(
   evidence.heads = heads
   const { requestId } = context
   const entitle = createEntitler({ caller, policy, evidence }, deps)
+  const maxTokensOf = (attempt: Attempt) => limitOf(attempt).tokens
   try {
-    return await openAnswer({ chain, call, caller, requestId, attempts, heads, entitle, signal }, deps)
+    return await openAnswer({ chain, call, caller, requestId, attempts, heads, maxTokensOf, entitle, signal }, deps)
   } catch (error) {
     evidence.withRefusal = addHops(evidence.withRefusal, attempts, context, deps.clock.now())
     throw error
@@ -193,12 +197,29 @@ function createEntitler(
   }
 }
 
-const toOrder = (requestId: string, { caller, payer, chain }: Admitted, { call }: Grounded): Order => ({
+const limitFor = (attempt: Attempt, order: Order, payment: Payment, billing: Billing): OutputLimit =>
+  outputLimit(attempt.model, {
+    asked: order.call.maxTokens,
+    operatorLimit: order.operatorLimit,
+    covered: billing.coveredTokens(order, payment, attempt.modelId),
+    isRequired: attempt.provider.needsMaxTokens === true,
+  })
+
+const changesOf = (asked: number | undefined, { tokens, why }: OutputLimit): Change[] =>
+  tokens === undefined || why === undefined ? [] : [{ field: 'max_tokens', asked: asked ?? null, used: tokens, why }]
+
+const toOrder = (
+  requestId: string,
+  { caller, payer, chain }: Admitted,
+  { call }: Grounded,
+  operatorLimit: number | undefined,
+): Order => ({
   requestId,
   caller,
   payer,
   attempts: chain.attempts,
   call,
+  operatorLimit,
 })
 
 function toEnvelope(
@@ -209,7 +230,8 @@ function toEnvelope(
     grounded,
     payment,
     opened,
-  }: { screened: Screened; grounded: Grounded; payment: Payment; opened: OpenAnswer },
+    changed,
+  }: { screened: Screened; grounded: Grounded; payment: Payment; opened: OpenAnswer; changed: readonly Change[] },
 ): Envelope {
   const { chain, conversationId, index, policy, shield, evidence, withheldToolResults } = screened
   const { ragEnabled, documentsRetrieved, withheldPassages, sources } = grounded
@@ -218,6 +240,7 @@ function toEnvelope(
     id,
     created: Math.floor(clock.now() / 1000),
     model: attempt.modelId,
+    changed,
     metadata: {
       conversation_id: conversationId,
       index_used: index.name,

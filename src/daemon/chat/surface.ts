@@ -10,6 +10,8 @@ export type Surface = {
   operation: RequestFacts['operation']
   /** How it words what it refuses; the same as its route's. */
   errors: ErrorShape
+  /** A compatibility surface: the operator may limit the tokens of an answer (named-endpoints §26). */
+  isCompatible?: true
   /** `stream: false`. */
   whole(envelope: Envelope): Answer
   /** `stream: true`. @param keep whether the answer may be asked for again, so that its transcript is needed. */

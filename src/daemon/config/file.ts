@@ -48,6 +48,7 @@ export type LimitSettings = {
   body_memory?: number | undefined
   json_depth?: number | undefined
   messages?: number | null | undefined
+  max_tokens?: number | null | undefined
   /** Milliseconds, as the next two. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
@@ -196,6 +197,7 @@ function rootSchema(sources: ConfigSources, path: string) {
             .optional(),
           json_depth: jsonDepth.optional(),
           messages: messageCount.nullish(),
+          max_tokens: answerTokens.nullish(),
           first_token_timeout: timeLimit.optional(),
           attempt_timeout: timeLimit.optional(),
           silence_timeout: timeLimit.optional(),
@@ -253,6 +255,10 @@ const jsonDepth = z
 const timeLimit = z
   .string({ error: 'must be a duration, such as 300s' })
   .transform(valueFrom((duration) => parseDuration(duration, CONFIGURED_TIMEOUT_MS)))
+
+const answerTokens = z
+  .int({ error: 'must be a whole number of tokens, or null for no limit' })
+  .min(1, { error: 'must be at least 1; null stands for no limit' })
 
 const messageCount = z
   .int({ error: 'must be a whole number of messages, or null for no limit' })

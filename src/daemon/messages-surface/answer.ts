@@ -16,6 +16,7 @@ export const MESSAGES_SURFACE: Surface = {
   path: MESSAGES_PATH,
   operation: 'chat.completion',
   errors: 'anthropic',
+  isCompatible: true,
   whole: wholeAnswer,
   streamed: (envelope, context, keep) => streamInWords(messagesWording(envelope), context, keep),
 }
@@ -44,7 +45,7 @@ function wholeAnswer(envelope: Envelope): Answer {
         content,
         stop_reason: toStopReason(finish, native, called),
         usage: toUsage(usage),
-        gateway: toExtension(envelope.metadata),
+        gateway: toExtension(envelope),
       } satisfies MessagesResponse)
       return renderedJson(body)
     },

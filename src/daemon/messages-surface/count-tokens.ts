@@ -27,11 +27,11 @@ export function runCount(
   deps: ChatDeps,
 ): Promise<Reply | undefined> {
   const counted: Counted = { tokens: 0, estimated: true }
-  const whole: Surface['whole'] = ({ metadata }) =>
+  const whole: Surface['whole'] = (envelope) =>
     wordlessAnswer(
       (): CountTokensResponse => ({
         input_tokens: counted.tokens,
-        gateway: { ...toExtension(metadata), estimated: counted.estimated },
+        gateway: { ...toExtension(envelope), estimated: counted.estimated },
       }),
     )
   return runChat(

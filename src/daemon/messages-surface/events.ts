@@ -28,7 +28,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
     if (begun) return ''
     begun = true
     const message = { ...toMessage(envelope), content: [], stop_reason: null, usage: NO_USAGE }
-    return eventFrame({ type: 'message_start', message: { ...message, gateway: toExtension(envelope.metadata) } })
+    return eventFrame({ type: 'message_start', message: { ...message, gateway: toExtension(envelope) } })
   }
 
   function start(block: MessagesBlock, next: Open | undefined): string {

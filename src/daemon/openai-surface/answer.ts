@@ -22,11 +22,13 @@ export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surf
   path: OPENAI_CHAT_PATH,
   operation: 'chat.completion',
   errors: 'openai',
+  isCompatible: true,
   whole: wholeAnswer,
   streamed: (envelope, context, keep) => streamInWords(openAiWording(envelope, includeUsage), context, keep),
 })
 
-function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
+function wholeAnswer(envelope: Envelope): Answer {
+  const { id, created, model } = envelope
   const said = createSaid()
   let body = ''
   return {
@@ -51,7 +53,7 @@ function wholeAnswer({ id, created, model, metadata }: Envelope): Answer {
           },
         ],
         usage: toUsage(usage),
-        gateway: toExtension(metadata),
+        gateway: toExtension(envelope),
       } satisfies OpenAiChatResponse)
       return renderedJson(body)
     },
@@ -99,13 +101,14 @@ function toLogprobs(all: readonly Said[]): Record<string, unknown> | null {
 }
 
 /** Chunks, each with one delta; `gateway` on the first one alone. Takes the parts as they come. */
-function openAiWording({ id, created, model, metadata }: Envelope, includeUsage: boolean): StreamWording {
+function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording {
+  const { id, created, model } = envelope
   // Everything of a chunk but its choice is the same each time, so it is rendered once.
   const before =
     `data: {"id":"${toCompletionId(id)}","object":"chat.completion.chunk","created":${created},` +
     `"model":${JSON.stringify(model)},"choices":`
   const after = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
-  const firstAfter = `,"gateway":${JSON.stringify(toExtension(metadata))}${after}`
+  const firstAfter = `,"gateway":${JSON.stringify(toExtension(envelope))}${after}`
   let begun = false
   let called = false
   let step: Reasoning | undefined

@@ -1,5 +1,4 @@
 import { invalidField } from '../../shared/errors.ts'
-import { MAX_TOKENS_DEFAULT } from '../../shared/spec-limits.ts'
 import { ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import type { OpenAiChatRequest } from '../../shared/wire/openai.ts'
 import { askedOptions, type ChatInput, requireModel } from '../chat/input.ts'
@@ -32,7 +31,7 @@ export function toChatInput(request: OpenAiChatRequest): ChatInput {
     userId: request.user_id,
     conversationId: undefined,
     temperature: request.temperature,
-    maxTokens: request.max_completion_tokens ?? request.max_tokens ?? MAX_TOKENS_DEFAULT,
+    maxTokens: request.max_completion_tokens ?? request.max_tokens,
     stream: request.stream ?? false,
     options: toOptions(request),
   }

@@ -33,7 +33,8 @@ export type ProviderCall = {
   temperature: number | undefined
   /** Nobody asked for that temperature, so a model that refuses to be told any is not told. */
   temperatureIsDefault?: boolean | undefined
-  maxTokens: number
+  /** Undefined: none is sent, and the model's own limit holds. */
+  maxTokens: number | undefined
   stream: boolean
   /** Undefined for a plain chat. */
   options?: GenerationOptions | undefined
@@ -120,6 +121,8 @@ export type Provider = {
   name: string
   /** Names it offers without `<provider>/`; undefined when it takes any (the upstream decides). */
   models: readonly string[] | undefined
+  /** Its interface refuses a chat without `maxTokens`. */
+  needsMaxTokens?: true
   /**
    * Starts the call and yields what the upstream said, in batches: all parts of one network read together. The first
    * batch is yielded only at the commit point: it holds content (or the whole answer), so a caller that has not

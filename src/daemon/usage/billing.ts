@@ -1,12 +1,13 @@
 import { LRUCache } from 'lru-cache'
-import { PRICE_ALARM_MS } from '../../shared/spec-limits.ts'
+import { LEAST_OUTPUT_TOKENS, PRICE_ALARM_MS } from '../../shared/spec-limits.ts'
 import type { PointAllowances, ProviderConfig } from '../config.ts'
 import type { SpendCounterRow, UsageRecordRow } from '../db/tables.ts'
 import type { Caller } from '../http/caller.ts'
+import { reservedOutput } from '../providers/output-limits.ts'
 import type { ProviderCall, TokenUsage } from '../providers/provider.ts'
 import { type BudgetsDeps, createBudgets, type Drawing, type Payment } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
-import { costOf, createPriceList, highestCost } from './prices.ts'
+import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
 import { limitsOf, type Payer } from './wish.ts'
 
 /** A request that is about to be made. */
@@ -17,6 +18,8 @@ export type Order = {
   /** The models that may answer it. */
   attempts: readonly { modelId: string }[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
+  /** The operator's limit on the tokens of an answer. */
+  operatorLimit?: number | undefined
 }
 
 /** What an answer costs, as it is stored: in its usage record and in the counters of account and key. */
@@ -28,10 +31,15 @@ export type Charge = {
 
 export type Billing = {
   /**
-   * Reserves the most that the request can cost, before any model is asked.
+   * Reserves the most that the request can cost, or what a budget still covers of it, before any model is asked.
    * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
    */
   reserve(order: Order): Payment | Promise<Payment>
+  /**
+   * How many tokens the payer's budget covers of this model's answer. Undefined where no budget limits the request, or where it
+   * set a limit of its own, all of which is reserved.
+   */
+  coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
   /** What the model that served it has cost. An unknown price is reported, and never nothing. */
   charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
   /** What the dearest of these models costs in points, and how many the account has in a month; null for any number. */
@@ -41,6 +49,12 @@ export type Billing = {
 }
 
 const ALARMS_REMEMBERED = 1_000
+
+/** The most tokens that the answer of a model can have. */
+const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, modelId: string): number =>
+  maxTokens === undefined
+    ? reservedOutput(modelId, operatorLimit)
+    : Math.min(maxTokens, operatorLimit ?? Number.POSITIVE_INFINITY)
 
 /** Prices, points and budgets (decision 0004). */
 export function createBilling(
@@ -68,8 +82,18 @@ export function createBilling(
   return {
     close: () => budgets.close(),
     pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
-    reserve({ requestId, caller, payer, attempts, call }) {
-      let nanos: number | undefined
+    reserve(order) {
+      const { requestId, caller, payer, attempts, call } = order
+      let inputTokens: number | undefined
+      const nanosWith = (outputTokensOf: (modelId: string) => number): number => {
+        inputTokens ??= inputTokensAtMost(call)
+        const tokens = inputTokens
+        return Math.max(
+          ...attempts.map(({ modelId }) => highestCost(prices.priceOf(modelId), tokens, outputTokensOf(modelId))),
+        )
+      }
+      let nanosAtMost: number | undefined
+      let nanosAtLeast: number | undefined
       return budgets.reserve({
         requestId,
         tenantId: caller.tenantId,
@@ -78,16 +102,20 @@ export function createBilling(
         ...limitsOf(payer, caller.settings, points),
         points: pointsFor(attempts),
         nanosAtMost() {
-          if (nanos === undefined) {
-            const inputTokens = inputTokensAtMost(call)
-            const costs = attempts.map(({ modelId }) =>
-              highestCost(prices.priceOf(modelId), inputTokens, call.maxTokens),
-            )
-            nanos = Math.max(...costs)
-          }
-          return nanos
+          nanosAtMost ??= nanosWith((modelId) => outputAtMost(order, modelId))
+          return nanosAtMost
+        },
+        nanosAtLeast() {
+          if (call.maxTokens !== undefined) return this.nanosAtMost()
+          nanosAtLeast ??= nanosWith((modelId) => Math.min(LEAST_OUTPUT_TOKENS, outputAtMost(order, modelId)))
+          return nanosAtLeast
         },
       })
+    },
+    coveredTokens(order, { coveredNanos }, modelId) {
+      if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
+      const covered = coveredOutput(prices.priceOf(modelId), inputTokensAtMost(order.call), coveredNanos)
+      return covered === undefined ? undefined : Math.min(covered, outputAtMost(order, modelId))
     },
     charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
       const price = prices.priceOf(modelId)

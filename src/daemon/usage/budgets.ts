@@ -17,6 +17,8 @@ export type Payment = {
   readonly fallback: BillingFallback | undefined
   /** The month it counts in. */
   readonly period: string
+  /** Dollars reserved within a budget, in nano-dollars: the answer may cost no more. Undefined where no budget limits it. */
+  readonly coveredNanos: number | undefined
   /** What the commit of the bill has to end. */
   readonly reserved: ReservedRequest | undefined
   /** To be called once the bill is durable. */
@@ -27,7 +29,7 @@ export type Payment = {
 
 export type Budgets = {
   /**
-   * Reserves the most that the request can cost, or nothing where nothing limits it.
+   * Reserves the most that the request can cost, or what a budget still covers of it; nothing where nothing limits it.
    * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
    */
   reserve(wish: Wish): Payment | Promise<Payment>

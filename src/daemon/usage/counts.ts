@@ -33,7 +33,8 @@ export function* counting(
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {
     likely: () => countingTokens(generated),
-    mayBe: (count) => count <= plausible(Math.max(call.maxTokens, Buffer.byteLength(generated))),
+    mayBe: (count) =>
+      count <= plausible(Math.max(call.maxTokens ?? PLAUSIBLE_TOKENS.output, Buffer.byteLength(generated))),
   })
   const cacheReadTokens = Math.min(usage?.cacheReadTokens ?? 0, input.tokens)
   const final = {

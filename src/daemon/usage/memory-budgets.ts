@@ -3,7 +3,7 @@ import { findSpend } from '../db/spend-counters.ts'
 import type { SpendCounterRow } from '../db/tables.ts'
 import type { Budgets, BudgetsDeps, Drawing, Payment } from './budgets.ts'
 import { type Period, periodAt } from './period.ts'
-import { fallbackOf, modeFor, refusalOf, type Wish } from './wish.ts'
+import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
 
 /** Above so many accounts and keys, those without a running request are forgotten; the store still knows them. */
 const ACCOUNTS_IN_MEMORY = 20_000
@@ -44,7 +44,9 @@ export function createMemoryBudgets({
     const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
     const mode = modeFor(wish, standing)
     if (mode === undefined) throw refusalOf(wish, standing, period, clock.now())
-    return new MemoryPayment(wish, mode, user, key)
+    // Also where nothing limits it: a limit may be set while it runs.
+    const nanos = mode === 'usage-by-model' ? nanosFor(wish, standing) : 0
+    return new MemoryPayment(wish, { mode, nanos }, user, key)
   }
 
   function reserve(wish: Wish): Payment | Promise<Payment> {
@@ -88,6 +90,7 @@ class MemoryPayment implements Payment {
   readonly mode: BillingMode
   readonly fallback: BillingFallback | undefined
   readonly period: string
+  readonly coveredNanos: number | undefined
   readonly reserved = undefined
   readonly #user: Account
   readonly #key: Account
@@ -95,15 +98,15 @@ class MemoryPayment implements Payment {
   readonly #nanos: number
   #isOpen = true
 
-  constructor(wish: Wish, mode: BillingMode, user: Account, key: Account) {
+  constructor(wish: Wish, { mode, nanos }: { mode: BillingMode; nanos: number }, user: Account, key: Account) {
     this.mode = mode
     this.fallback = fallbackOf(wish.mode, mode)
     this.period = user.period
     this.#user = user
     this.#key = key
-    // Also where nothing limits it: a limit may be set while it runs.
+    this.coveredNanos = mode === 'usage-by-model' && hasBudget(wish) ? nanos : undefined
     this.#points = mode === 'user-completions' ? wish.points : 0
-    this.#nanos = mode === 'usage-by-model' ? wish.nanosAtMost() : 0
+    this.#nanos = nanos
     this.#add(1)
   }
 

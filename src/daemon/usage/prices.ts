@@ -169,12 +169,18 @@ export function costOf(
   return Math.min(Number.MAX_SAFE_INTEGER, Math.round(picos / PICOS_PER_NANO))
 }
 
+/** How many output tokens so many nano-dollars cover after this input; undefined where output is free. */
+export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
+  if (price.output === 0) return undefined
+  const picosLeft = nanos * PICOS_PER_NANO - inputTokens * dearestInput(price)
+  return Math.max(0, Math.floor(picosLeft / price.output))
+}
+
+const dearestInput = (price: Price): number => Math.max(price.input, price.cacheRead, price.cacheWrite)
+
 /** The most that so many tokens can cost, however they are counted: nano-dollars. */
 export const highestCost = (price: Price, inputTokens: number, outputTokens: number): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,
-    Math.ceil(
-      (inputTokens * Math.max(price.input, price.cacheRead, price.cacheWrite) + outputTokens * price.output) /
-        PICOS_PER_NANO,
-    ),
+    Math.ceil((inputTokens * dearestInput(price) + outputTokens * price.output) / PICOS_PER_NANO),
   )

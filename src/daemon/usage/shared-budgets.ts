@@ -17,12 +17,13 @@ import {
 import { createBeat } from '../jobs/beat.ts'
 import type { Budgets, BudgetsDeps, Payment } from './budgets.ts'
 import { type Period, periodAt } from './period.ts'
-import { fallbackOf, isLimited, modeFor, refusalOf, type Wish } from './wish.ts'
+import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
 
 /** A larger crowd is decided in several transactions, so that nobody waits for the last of it. */
 const REQUESTS_PER_TRANSACTION = 500
 
-type Decision = { period: string; mode: BillingMode } | { refusal: GatewayError }
+type Drawing = { period: string; mode: BillingMode; coveredNanos: number | undefined }
+type Decision = Drawing | { refusal: GatewayError }
 
 /**
  * For any number of daemons on one PostgreSQL: the rows count, and are locked while requests are decided, so that all daemons
@@ -77,17 +78,18 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
       const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
       const mode = modeFor(wish, standing)
       if (mode === undefined) return { refusal: refusalOf(wish, standing, period, clock.now()) }
-      for (const row of reservationsOf(wish, mode, period)) {
+      const coveredNanos = mode === 'usage-by-model' && hasBudget(wish) ? nanosFor(wish, standing) : undefined
+      for (const row of reservationsOf(wish, { mode, coveredNanos }, period)) {
         reservations.push(row)
         drawn.get(spendCounterName(row))?.reserve(row)
       }
-      return { period: period.name, mode }
+      return { period: period.name, mode, coveredNanos }
     })
     await insertReservations(tx, reservations, RESERVATION_LEASE_MS)
     return decisions
   }
 
-  function toPayment(wish: Wish, mode: BillingMode, period: string, isReserved: boolean): Payment {
+  function toPayment(wish: Wish, { mode, period, coveredNanos }: Drawing, isReserved: boolean): Payment {
     const reserved = isReserved ? { tenant_id: wish.tenantId, request_id: wish.requestId } : undefined
     if (reserved) {
       running.set(wish.requestId, reserved)
@@ -101,6 +103,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
       mode,
       fallback: fallbackOf(wish.mode, mode),
       period,
+      coveredNanos,
       reserved,
       settled: ended,
       release() {
@@ -117,10 +120,13 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
 
   return {
     reserve(wish) {
-      if (!isLimited(wish)) return toPayment(wish, wish.mode, periodAt(clock.now()).name, false)
+      if (!isLimited(wish)) {
+        const period = periodAt(clock.now()).name
+        return toPayment(wish, { mode: wish.mode, period, coveredNanos: undefined }, false)
+      }
       return decided(wish).then((decision) => {
         if ('refusal' in decision) throw decision.refusal
-        return toPayment(wish, decision.mode, decision.period, true)
+        return toPayment(wish, decision, true)
       })
     },
     close() {
@@ -160,9 +166,12 @@ const keyKey = ({ tenantId, keyId }: Wish, { name }: Period): SpendCounterKey =>
   period: name,
 })
 
-function reservationsOf(wish: Wish, mode: BillingMode, period: Period): Reservation[] {
+function reservationsOf(
+  wish: Wish,
+  { mode, coveredNanos: nanos = 0 }: Omit<Drawing, 'period'>,
+  period: Period,
+): Reservation[] {
   const { requestId: request_id } = wish
   if (mode === 'user-completions') return [{ ...userKey(wish, period), request_id, nanos: 0, points: wish.points }]
-  const nanos = wish.userLimitNanos === null && wish.keyLimitNanos === null ? 0 : wish.nanosAtMost()
   return [userKey(wish, period), keyKey(wish, period)].map((key) => ({ ...key, request_id, nanos, points: 0 }))
 }

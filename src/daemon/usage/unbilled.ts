@@ -10,6 +10,7 @@ export const unbilled = (billing: Billing, clock: Clock): Billing => ({
     mode: caller.settings.billingMode,
     fallback: undefined,
     period: periodAt(clock.now()).name,
+    coveredNanos: undefined,
     reserved: undefined,
     settled() {},
     release: () => undefined,

@@ -29,6 +29,8 @@ export type Wish = {
   keyLimitNanos: number | null
   /** The most that its answer can cost in nano-dollars. */
   nanosAtMost(): number
+  /** What the shortest answer worth asking for can cost; less than the most only where its length may be limited. */
+  nanosAtLeast(): number
 }
 
 /** What was drawn on in this month, and what running requests may still draw. */
@@ -59,11 +61,11 @@ export function limitsOf(
 export const isLimited = (wish: Wish): boolean =>
   wish.mode === 'user-completions'
     ? wish.pointsLimit !== null && wish.points > 0
-    : (wish.userLimitNanos !== null || wish.keyLimitNanos !== null) && wish.nanosAtMost() > 0
+    : hasBudget(wish) && wish.nanosAtMost() > 0
 
 /**
  * What the request draws on: what its key says, or dollars when that is points and they are used up. A request is let in
- * only when the most it can cost fits into what is left, and what costs nothing always does (named-endpoints §9).
+ * only when the least it can cost fits into what is left, and what costs nothing always does (named-endpoints §9).
  * @returns undefined when nothing is left for it
  */
 export function modeFor(wish: Wish, standing: Standing): BillingMode | undefined {
@@ -71,10 +73,21 @@ export function modeFor(wish: Wish, standing: Standing): BillingMode | undefined
   return wish.mayPayDollars && canPayDollars(wish, standing) ? 'usage-by-model' : undefined
 }
 
+/** Whether a budget of dollars limits the request. */
+export const hasBudget = ({ userLimitNanos, keyLimitNanos }: Wish): boolean =>
+  userLimitNanos !== null || keyLimitNanos !== null
+
+/** What a request that pays in dollars reserves: the most it can cost, or what is left. Call it after `modeFor`. */
+export function nanosFor(wish: Wish, { userNanos, keyNanos }: Standing): number {
+  const left = ({ spent, reserved }: Drawn, limit: number | null) =>
+    limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - spent - reserved)
+  return Math.min(wish.nanosAtMost(), left(userNanos, wish.userLimitNanos), left(keyNanos, wish.keyLimitNanos))
+}
+
 function canPayDollars(wish: Wish, { userNanos, keyNanos }: Standing): boolean {
   const { userLimitNanos, keyLimitNanos } = wish
-  if (userLimitNanos === null && keyLimitNanos === null) return true
-  const nanos = wish.nanosAtMost()
+  if (!hasBudget(wish)) return true
+  const nanos = wish.nanosAtLeast()
   return fits(nanos, userLimitNanos, userNanos) && fits(nanos, keyLimitNanos, keyNanos)
 }
 
@@ -115,11 +128,13 @@ function outOfPoints({ points, pointsLimit, license, mayPayDollars }: Wish, { po
 
 /** Names the budget that is the first to say no, in cents: more is for GET /usage. */
 function outOfDollars(wish: Wish, { userNanos, keyNanos }: Standing): string {
-  const ofUser = !fits(wish.nanosAtMost(), wish.userLimitNanos, userNanos)
+  const nanos = wish.nanosAtLeast()
+  const ofUser = !fits(nanos, wish.userLimitNanos, userNanos)
   const [whose, limit, drawn] = ofUser
     ? ['account', wish.userLimitNanos, userNanos]
     : (['API key', wish.keyLimitNanos, keyNanos] as const)
-  return `Of the dollars of this ${whose}, ${cents(limit as number)} a month, ${cents(drawn.spent)} are spent; this request may cost ${cents(wish.nanosAtMost())}.`
+  const needs = nanos < wish.nanosAtMost() ? 'needs at least' : 'may cost'
+  return `Of the dollars of this ${whose}, ${cents(limit as number)} a month, ${cents(drawn.spent)} are spent; this request ${needs} ${cents(nanos)}.`
 }
 
 const cents = (nanos: number): string => `$${(nanos / 1e9).toFixed(nanos < 1e7 && nanos > 0 ? 6 : 2)}`

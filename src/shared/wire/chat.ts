@@ -254,6 +254,20 @@ export const ChatMetadata = z
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
 
+/** A field of the request whose value was changed before a model got it (named-endpoints §26). */
+export const Change = z
+  .object({
+    field: z.string().meta({ example: 'max_tokens' }),
+    asked: z.number().nullable().meta({ description: 'null when the request set none' }),
+    used: z.number(),
+    why: z.enum(['operator', 'budget', 'provider']).meta({
+      description:
+        'The limit of the operator, what the budget of the account or key still covers, or a provider that requires the field',
+    }),
+  })
+  .meta({ id: 'Change' })
+export type Change = z.infer<typeof Change>
+
 /** What other surfaces than our own say beyond their contract, in a member called `gateway` (named-endpoints §5). */
 export const GatewayExtension = ChatMetadata.pick({
   served_model: true,
@@ -266,7 +280,10 @@ export const GatewayExtension = ChatMetadata.pick({
   prompt_shield_policy: true,
   withheld: true,
 })
-  .extend({ smltp_bundle_id: z.string() })
+  .extend({
+    smltp_bundle_id: z.string(),
+    changed: z.array(Change).optional().meta({ description: 'Only when something was changed' }),
+  })
   .meta({ id: 'GatewayExtension' })
 export type GatewayExtension = z.infer<typeof GatewayExtension>
 

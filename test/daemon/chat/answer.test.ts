@@ -43,7 +43,13 @@ test('an answer says all of its metadata, whatever it holds', () => {
   expect(names.sort()).toEqual(Object.keys(ChatMetadata.shape).sort())
   fc.assert(
     fc.property(metadata, text, text, (said, id, content) => {
-      const answer = wholeAnswer({ id, created: 1, model: said.served_model, metadata: said as ChatMetadata })
+      const answer = wholeAnswer({
+        id,
+        created: 1,
+        model: said.served_model,
+        metadata: said as ChatMetadata,
+        changed: [],
+      })
       answer.add([{ type: 'text', text: content }])
       const counts = { inputTokens: 2, outputTokens: 3, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
       const { body } = answer.close('stop', { ...counts, estimated: false })

@@ -49,8 +49,9 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     const attempts: FailoverAttempt[] = []
     const caller = { tenantId: 't', keyId: 'k' }
     const entitle = () => () => () => undefined
-    const signal = new AbortController().signal
-    return { chain, call: { ...call, stream }, caller, requestId: 'req-1', attempts, heads: [], entitle, signal }
+    const { signal } = new AbortController()
+    const asked = { chain, call: { ...call, stream }, caller, requestId: 'req-1' }
+    return { ...asked, attempts, heads: [], maxTokensOf: () => 10, entitle, signal }
   }
   return { deps, providerGates, ask: (by = walk()) => openAnswer(by, deps), walk }
 }

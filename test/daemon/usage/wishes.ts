@@ -15,5 +15,6 @@ export const wishOf = ({ nanos = 0, ...given }: Partial<Wish> & { nanos?: number
   userLimitNanos: null,
   keyLimitNanos: null,
   nanosAtMost: () => nanos,
+  nanosAtLeast: () => nanos,
   ...given,
 })

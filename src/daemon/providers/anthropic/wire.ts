@@ -124,7 +124,7 @@ const HAS_BUDGET = /claude-(?:3-7-sonnet|(?:opus|sonnet|haiku)-4(?:-[015])?(?=$|
 export function toThinking(
   model: string,
   asked: string | undefined,
-  maxTokens: number,
+  maxTokens: number | undefined,
 ): { thinking?: object; effort?: string } {
   if (asked === undefined) return {}
   if (asked === 'none') return { thinking: { type: 'disabled' } }
@@ -134,7 +134,7 @@ export function toThinking(
     // The newer models think in silence unless asked, which could be taken for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
-  if (maxTokens <= THINKING_MIN_TOKENS) {
+  if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {
     throw badRequest(`needs max_tokens over ${THINKING_MIN_TOKENS} for reasoning_effort with this model`)
   }
   const budget = Math.max(THINKING_MIN_TOKENS, Math.floor(maxTokens * known.share))

@@ -1,4 +1,5 @@
 import { toThinking } from '../anthropic/wire.ts'
+import { reservedOutput } from '../output-limits.ts'
 import type { ProviderCall } from '../provider.ts'
 import { badRequest } from './messages.ts'
 
@@ -28,7 +29,7 @@ function toTopK(model: string, topK: number): object {
 const GPT_OSS_EFFORTS: readonly string[] = ['low', 'medium', 'high']
 const NOVA_EFFORTS: readonly string[] = ['low', 'medium']
 
-function toReasoning(model: string, effort: string, maxTokens: number): object {
+function toReasoning(model: string, effort: string, maxTokens = reservedOutput(model, undefined)): object {
   if (model.includes('anthropic.')) {
     const { thinking, effort: named } = toThinking(model, effort, maxTokens)
     return { thinking, ...(named !== undefined && { output_config: { effort: named } }) }

@@ -86,11 +86,15 @@ function stopIfAborted(signal: AbortSignal): void {
 }
 
 /** Words are counted one by one, so that the sum never depends on where the answer was cut; the first is always kept. */
-function cutAt(maxTokens: number, words: readonly string[]): { kept: readonly string[]; outputTokens: number } {
+function cutAt(
+  maxTokens: number | undefined,
+  words: readonly string[],
+): { kept: readonly string[]; outputTokens: number } {
   let outputTokens = 0
   for (const [at, word] of words.entries()) {
     const tokens = countTokens(word)
-    if (at > 0 && outputTokens + tokens > maxTokens) return { kept: words.slice(0, at), outputTokens }
+    if (at > 0 && maxTokens !== undefined && outputTokens + tokens > maxTokens)
+      return { kept: words.slice(0, at), outputTokens }
     outputTokens += tokens
   }
   return { kept: words, outputTokens }

@@ -15,7 +15,8 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   refuseWhatLacks(call, profile)
   const messages = toMessages(call.messages, profile).map(toJson)
   if (system !== '') messages.unshift(toJson({ role: profile.systemRole, content: system }))
-  let body = `{"model":${toJsonString(model)},"messages":[${messages.join()}],"${profile.tokensField}":${maxTokens}`
+  let body = `{"model":${toJsonString(model)},"messages":[${messages.join()}]`
+  if (maxTokens !== undefined) body += `,"${profile.tokensField}":${maxTokens}`
   const isSent = temperature !== undefined && !(profile.fixedTemperature && temperatureIsDefault)
   if (isSent) body += `,"temperature":${temperature}`
   body += `,"stream":${stream}`

@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest'
+import { outputLimitOf } from '../../../src/daemon/providers/output-limits.ts'
+import { addKey, addUser } from '../../accounts.ts'
+import { describeEachEngine } from '../../engines.ts'
+import { type Gateway, type GatewayOptions, sharedGateway, startGateway, upstreamProvider } from '../../harness.ts'
+import { chatJson, chatStream, replyJson, replySteps, startUpstream } from '../../upstream.ts'
+
+const OPENAI = '/v1/chat/completions'
+const MESSAGES = '/v1/messages'
+const hello = { model: 'test/any', messages: [{ role: 'user', content: 'Hi' }] }
+// biome-ignore lint/suspicious/noExplicitAny: what the upstream was sent has any shape
+const sent = ({ upstream }: Gateway) => upstream.requests.at(-1)?.body as any
+
+/** The `gateway` member of a streamed answer. */
+function gatewayOf(stream: string) {
+  const first = JSON.parse(stream.slice(stream.indexOf('{'), stream.indexOf('\n\n')))
+  return (first.message ?? first).gateway
+}
+
+describe('a request that nothing limits', () => {
+  const shared = sharedGateway()
+
+  test.each([
+    [OPENAI, {}],
+    [OPENAI, { max_completion_tokens: 16_000 }],
+    [OPENAI, { max_tokens: 64_000 }],
+    [MESSAGES, { max_tokens: 64_000 }],
+  ])('%s %j: its `max_tokens` reaches the model as asked, and none is put in', async (path, given) => {
+    const { status, body } = await shared.current.call('POST', path, { ...hello, ...given })
+    expect([status, sent(shared.current).max_tokens]).toEqual([200, Object.values(given)[0]])
+    expect(body.gateway).not.toHaveProperty('changed')
+  })
+
+  test('POST /chat/completions keeps its default', async () => {
+    await shared.current.chat({ prompt: 'Hi' })
+    expect(sent(shared.current).max_tokens).toBe(1000)
+  })
+})
+
+test('a provider that needs a limit is sent the most its model can say, and the answer tells', async () => {
+  const upstream = await startUpstream()
+  const claude = {
+    name: 'claude',
+    kind: 'anthropic',
+    baseUrl: upstream.url,
+    apiKey: 'x',
+    headers: {},
+    models: undefined,
+  }
+  const gateway = await startGateway({ providers: [{ ...claude, kind: 'anthropic' }] })
+  upstream.fallback(
+    replyJson({ type: 'message', content: [{ type: 'text', text: 'Hello.' }], stop_reason: 'end_turn', usage: {} }),
+  )
+  for (const [model, used] of [
+    ['claude-sonnet-4-5-20250929', 64_000],
+    ['someone-else', 4_096],
+  ] as const) {
+    const { status, body } = await gateway.call('POST', OPENAI, { ...hello, model: `claude/${model}` })
+    expect([status, body.gateway.changed]).toEqual([200, [{ field: 'max_tokens', asked: null, used, why: 'provider' }]])
+    expect(upstream.requests.at(-1)?.body).toMatchObject({ max_tokens: used })
+  }
+  await upstream.close()
+})
+
+describe("the operator's limit", () => {
+  const shared = sharedGateway({ requestLimits: { maxTokens: 8_000 } })
+
+  test.each([
+    [OPENAI, { max_tokens: 16_000 }, 16_000],
+    [OPENAI, {}, null],
+    [MESSAGES, { max_tokens: 16_000 }, 16_000],
+  ])('%s %j: lowers what was asked, and the answer tells, streamed or not', async (path, given, asked) => {
+    const changed = [{ field: 'max_tokens', asked, used: 8_000, why: 'operator' }]
+    const { body } = await shared.current.call('POST', path, { ...hello, ...given })
+    expect([sent(shared.current).max_tokens, body.gateway.changed]).toEqual([8_000, changed])
+    shared.current.upstream.script(replySteps([chatStream(['Hello.'])]))
+    const { text } = await shared.current.call('POST', path, { ...hello, ...given, stream: true })
+    expect([sent(shared.current).max_tokens, gatewayOf(text).changed]).toEqual([8_000, changed])
+  })
+
+  test('leaves less than that alone, and POST /chat/completions', async () => {
+    const { body } = await shared.current.call('POST', OPENAI, { ...hello, max_tokens: 100 })
+    expect([sent(shared.current).max_tokens, body.gateway.changed]).toEqual([100, undefined])
+    await shared.current.chat({ prompt: 'Hi', max_tokens: 4_000 })
+    expect(sent(shared.current).max_tokens).toBe(4_000)
+  })
+})
+
+async function withBudget(dollars: number, options: GatewayOptions = {}) {
+  const gateway = await startGateway(options)
+  const { db } = gateway.app
+  const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
+  const user = await addUser(db, { tenant_id, usage_by_model: 1, dollar_limit_nanos: Math.round(dollars * 1e9) })
+  const { secret: key } = await addKey(db, user, { settings: { billingMode: 'usage-by-model' } })
+  const post = (body: object = hello, path = OPENAI) => gateway.call('POST', path, body, { key })
+  const spent = async () => (await gateway.usage()).reduce((sum, { cost_nanos }) => sum + cost_nanos, 0) / 1e9
+  return { gateway, key, post, spent }
+}
+
+/** An upstream that uses all the tokens it was allowed, and as many for the question as were reserved. */
+function sayAll(gateway: Gateway): void {
+  gateway.upstream.fallback(async (exchange) => {
+    const { max_tokens: allowed } = exchange.request.body as { max_tokens: number }
+    await replyJson(chatJson('All.', { usage: { prompt_tokens: 66, completion_tokens: allowed } }))(exchange)
+  })
+}
+
+describeEachEngine('a request without `max_tokens` in a budget of dollars', (engine) => {
+  test("is sent the model's known limit, or the default, as what is reserved for it", async () => {
+    const { gateway, post } = await withBudget(1, { engine })
+    for (const [model, used] of [
+      ['test/gpt-4o-mini', 16_384],
+      ['test/unheard-of', 4_096],
+    ] as const) {
+      const { status, body } = await post({ ...hello, model })
+      expect([status, body.gateway.changed]).toEqual([200, [{ field: 'max_tokens', asked: null, used, why: 'budget' }]])
+      expect(sent(gateway).max_tokens).toBe(used)
+    }
+  })
+
+  test('is sent what the budget still covers, and refused when that is no answer', async () => {
+    // 66 tokens at most for the question, at a millionth of a dollar, and 2,000 at two for the answer.
+    const { gateway, post, spent } = await withBudget(0.004066, { engine })
+    const covered = { field: 'max_tokens', asked: null, used: 2_000, why: 'budget' }
+    expect((await post()).body.gateway.changed).toEqual([covered])
+    expect(sent(gateway).max_tokens).toBe(2_000)
+    sayAll(gateway)
+    const { body } = await post()
+    expect(body.gateway.changed[0].used).toBeLessThan(2_000)
+    expect(await spent()).toBeLessThanOrEqual(0.004066)
+    const refused = await post()
+    expect([refused.status, refused.body.error]).toEqual([429, 'Usage by Model budget exceeded'])
+    expect(refused.body.message).toContain('this request needs at least')
+  })
+
+  test('with a limit of its own reserves all of that, or is refused', async () => {
+    const { post } = await withBudget(0.004066, { engine })
+    const { body } = await post({ ...hello, max_tokens: 2_000 })
+    expect(body.gateway.changed).toBeUndefined()
+    expect((await post({ ...hello, max_tokens: 2_001 })).status).toBe(429)
+  })
+
+  test('of 100 callers at once never makes them spend more than $1, on two daemons where they can share', async () => {
+    const first = await withBudget(1, { engine })
+    const second = engine.name === 'sqlite' ? first.gateway : await startGateway({ engine, beside: first.gateway })
+    sayAll(first.gateway)
+    const ask = (gateway: Gateway) => gateway.call('POST', OPENAI, { ...hello, model: 'test/o1' }, { key: first.key })
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => ask(at % 2 === 0 ? first.gateway : second)),
+    )
+    const served = answers.filter(({ status }) => status === 200)
+    expect(served.length).toBeGreaterThan(4)
+    expect(served.length + answers.filter(({ status }) => status === 429).length).toBe(100)
+    expect(await first.spent()).toBeLessThanOrEqual(1)
+    expect(await first.spent()).toBeGreaterThan(0.99)
+  })
+})
+
+test('a chain reserves for its dearest model, and each model is sent what the budget covers of it', async () => {
+  const dear = (baseUrl: string) => ({
+    ...upstreamProvider('dear', baseUrl),
+    prices: { '*': { input: 1, output: 20 } },
+  })
+  const upstream = await startUpstream()
+  const { gateway, post } = await withBudget(0.004066, { providers: [dear(upstream.url)] })
+  upstream.fallback(replyJson({ error: {} }, { status: 500 }))
+  const { body } = await post({ messages: hello.messages, models: ['dear/a', 'test/b'] })
+  expect(upstream.requests.at(-1)?.body).toMatchObject({ max_tokens: 200 })
+  expect(sent(gateway).max_tokens).toBe(2_000)
+  expect(body.gateway.changed).toEqual([{ field: 'max_tokens', asked: null, used: 2_000, why: 'budget' }])
+  await upstream.close()
+})
+
+test('a free model needs no limit, whatever the budget', async () => {
+  const free = { ...upstreamProvider('free', 'http://127.0.0.1:9/v1'), prices: { '*': { input: 0, output: 0 } } }
+  const upstream = await startUpstream()
+  const { post } = await withBudget(0.001, { providers: [{ ...free, baseUrl: upstream.url }] })
+  upstream.fallback(replyJson(chatJson('Hello.')))
+  expect((await post({ ...hello, model: 'free/m' })).status).toBe(200)
+  expect(upstream.requests.at(-1)?.body).not.toHaveProperty('max_tokens')
+  await upstream.close()
+})
+
+test.each([
+  ['gpt-4o', 16_384],
+  ['gpt-4o-2024-08-06', 16_384],
+  ['gpt-4o-2024-05-13', 4_096],
+  ['gpt-5.2-codex', 128_000],
+  ['o1-mini-2024-09-12', 65_536],
+  ['us.anthropic.claude-3-7-sonnet-20250219-v1:0', 64_000],
+  ['anthropic/claude-sonnet-4.5', 64_000],
+  ['claude-3-opus-20240229', 4_096],
+  ['claude-opus-4@20250514', 32_000],
+  ['claude-sonnet-9', 32_000],
+  ['gemini-2.5-flash', 65_535],
+  ['gpt-4o-mini', 16_384],
+  ['llama3', undefined],
+  ['gpt4', undefined],
+  ['__proto__', undefined],
+])('the known limit of %s is %s', (model, limit) => {
+  expect(outputLimitOf(model)).toBe(limit)
+})
