@@ -3,7 +3,7 @@ import type { Db } from '../../../src/daemon/db/database.ts'
 import type { Tables } from '../../../src/daemon/db/tables.ts'
 
 /** A new table that is not named here does not compile. */
-const TABLES = Object.keys({
+export const TABLES = Object.keys({
   tenants: 0,
   users: 0,
   roles: 0,
@@ -60,20 +60,27 @@ export async function dumpStore(
   return dump.sort()
 }
 
-/** The row without what the dispatcher writes whenever it gets to it. A delivery that it never had in hand is shown in full. */
+/** The row without what the dispatcher writes whenever it gets to it. */
 function settled(table: string, row: Record<string, unknown>): Record<string, unknown> {
-  const hidden: Record<string, readonly string[]> = {
-    webhook_endpoints: ['failure_count', 'last_delivery_at', 'last_status'],
-    outbox_events: ['fanned_out_at'],
-    webhook_deliveries: row.state === 'pending' || row.fence !== 0 ? OF_ATTEMPTS : [],
-  }
-  return Object.fromEntries(Object.entries(row).filter(([column]) => !hidden[table]?.includes(column)))
+  const hidden = table === 'webhook_deliveries' && !isInHand.row(row) ? [] : (HIDDEN_COLUMNS[table] ?? [])
+  return Object.fromEntries(Object.entries(row).filter(([column]) => !hidden.includes(column)))
 }
 
-const OF_ATTEMPTS = [
-  ...['state', 'due_at', 'attempts', 'lease_owner', 'lease_until', 'fence', 'delivered_at'],
-  ...['last_status', 'last_error', 'last_duration_ms', 'last_response'],
-]
+/** What the dispatcher writes. Of deliveries, only of one that it has or had in hand. */
+export const HIDDEN_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  webhook_endpoints: ['failure_count', 'last_delivery_at', 'last_status'],
+  outbox_events: ['fanned_out_at'],
+  webhook_deliveries: [
+    ...['state', 'due_at', 'attempts', 'lease_owner', 'lease_until', 'fence', 'delivered_at'],
+    ...['last_status', 'last_error', 'last_duration_ms', 'last_response'],
+  ],
+}
+
+/** The same question about a row that was read, and within a trigger about the new one. */
+export const isInHand = {
+  row: (row: Record<string, unknown>): boolean => row.state === 'pending' || row.fence !== 0,
+  sql: "new.state = 'pending' or new.fence <> 0",
+}
 
 /** What one change did to the store: the rows that went and those that came. */
 export function difference(before: readonly string[], after: readonly string[]): { gone: string[]; come: string[] } {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { endpointOf } from '../../../src/daemon/http/route.ts'
 import { ChatRequest } from '../../../src/shared/wire/chat.ts'
 import { PolicyCheckRequest } from '../../../src/shared/wire/policy-check.ts'
-import { describeEachEngine } from '../../engines.ts'
+import type { TestEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
 import { createCalendar } from './calendar.ts'
 import { definition, type JsonSchema, toInputSchema } from './generated-input.ts'
@@ -10,7 +10,8 @@ import { ROUTE_CALLS } from './route-calls.ts'
 import { difference, dumpStore } from './store-dump.ts'
 import { addWorld, freshName, type World } from './world.ts'
 
-describeEachEngine('fields that no caller may set', (engine) => {
+/** Declares these tests for one engine. Each engine has a file, so that they run in parallel. */
+export function massAssignmentOf(engine: TestEngine): void {
   const shared = sharedGateway({ engine, clock: createCalendar() })
   let own: World
   let other: World
@@ -70,7 +71,7 @@ describeEachEngine('fields that no caller may set', (engine) => {
       }
     })
   })
-})
+}
 
 const NOTHING = { userId: '', roleId: '', groupId: '', indexName: '', webhookId: '' }
 

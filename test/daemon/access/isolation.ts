@@ -1,12 +1,12 @@
 import { beforeAll, expect, test } from 'vitest'
 import { newId } from '../../../src/shared/ids.ts'
-import { describeEachEngine } from '../../engines.ts'
+import type { TestEngine } from '../../engines.ts'
 import { type Answer, sharedGateway } from '../../harness.ts'
 import { multipart } from '../knowledge/multipart.ts'
 import { createCalendar } from './calendar.ts'
 import { addAdministrator, type CallerKind } from './callers.ts'
 import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
-import { difference, dumpStore } from './store-dump.ts'
+import { type StoreChanges, watchChanges } from './store-changes.ts'
 import { addWorld, freshName, type World } from './world.ts'
 
 const OWN_ROUTES = Object.entries(ROUTE_CALLS).filter(([, { access }]) => access !== 'operator' && access !== 'none')
@@ -15,17 +15,20 @@ const WRITES = OWN_ROUTES.filter(([endpoint]) => !endpoint.startsWith('GET '))
 const CREATIONS = WRITES.filter(([, { status, target }]) => status === 201 && !target)
 const TRAIN = '/api/external/indexes/{indexName}/train'
 
-describeEachEngine('tenants on one store', (engine) => {
+/** Declares these tests for one engine. Each engine has a file, so that they run in parallel. */
+export function isolationOf(engine: TestEngine): void {
   const calendar = createCalendar()
   const shared = sharedGateway({ engine, clock: calendar })
   let own: World
   let admin: CallerKind
+  let changes: StoreChanges
 
   beforeAll(async () => {
     const { db } = shared.current.app
     own = await addWorld(db, 'ownland')
     admin = await addAdministrator(db, own.tenantId)
     await train(own, admin, 'The lift is in the hall. The stairs are behind it.')
+    changes = await watchChanges(db, engine)
   })
 
   type Named = { target?: string | undefined; name?: string; at?: number }
@@ -87,11 +90,10 @@ describeEachEngine('tenants on one store', (engine) => {
 
   test.each(WRITES)('%s leaves every other tenant as it was', async (endpoint, row) => {
     const { world } = await addNeighbour()
-    const before = await dumpStore(shared.current.app.db, { tenantId: world.tenantId, counters: true })
+    await changes.forget()
     const answer = await call(endpoint, row, own, admin)
     expect(answer.status, answer.text).toBe(row.status)
-    const after = await dumpStore(shared.current.app.db, { tenantId: world.tenantId, counters: true })
-    expect(difference(before, after)).toEqual({ gone: [], come: [] })
+    expect(await changes.of(world.tenantId, { counters: true })).toEqual([])
   })
 
   test.each(CREATIONS)('%s takes a name that another tenant has, and answers the same', async (endpoint, row) => {
@@ -104,7 +106,7 @@ describeEachEngine('tenants on one store', (engine) => {
       expect(nameless(ours, own)).toEqual(nameless(theirs, neighbour.world))
     }
   })
-})
+}
 
 /**
  * What an answer says, without which request it was. Scores are left out: on SQLite the usual length of a passage is that

@@ -1,0 +1,4 @@
+import { postgresEngine } from '../../engines.ts'
+import { hostileInputOf } from './hostile-input.ts'
+
+hostileInputOf(postgresEngine)

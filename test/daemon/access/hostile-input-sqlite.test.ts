@@ -1,0 +1,4 @@
+import { sqliteEngine } from '../../engines.ts'
+import { hostileInputOf } from './hostile-input.ts'
+
+hostileInputOf(sqliteEngine)

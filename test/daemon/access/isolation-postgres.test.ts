@@ -1,0 +1,4 @@
+import { postgresEngine } from '../../engines.ts'
+import { isolationOf } from './isolation.ts'
+
+isolationOf(postgresEngine)

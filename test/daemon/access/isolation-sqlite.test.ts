@@ -1,0 +1,4 @@
+import { sqliteEngine } from '../../engines.ts'
+import { isolationOf } from './isolation.ts'
+
+isolationOf(sqliteEngine)

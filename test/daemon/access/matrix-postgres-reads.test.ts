@@ -1,0 +1,4 @@
+import { postgresEngine } from '../../engines.ts'
+import { matrixOf } from './matrix.ts'
+
+matrixOf(postgresEngine, 'reads')

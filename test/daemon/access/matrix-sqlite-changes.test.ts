@@ -1,0 +1,4 @@
+import { sqliteEngine } from '../../engines.ts'
+import { matrixOf } from './matrix.ts'
+
+matrixOf(sqliteEngine, 'changes')
