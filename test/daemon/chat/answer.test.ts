@@ -20,6 +20,7 @@ const members = {
   smltp_policy_source: word,
   smltp_policy_hash: fc.option(word),
   prompt_shield_policy: fc.option(fc.record({ id: text, name: text, mode: text, sensitivity: text })),
+  withheld: fc.record({ tool_results: count, passages: count }),
   served_model: text,
   requested_model: text,
   failover: fc.record({ occurred: fc.boolean(), attempts: fc.array(attempt) }),
@@ -35,7 +36,7 @@ const members = {
     maxLength: 3,
   }),
 }
-const optional = new Set(['failover', 'billing_fallback'])
+const optional = new Set(['failover', 'billing_fallback', 'withheld'])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 
