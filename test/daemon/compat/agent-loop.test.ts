@@ -1,5 +1,4 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { type Gateway, sharedGateway } from '../../harness.ts'
@@ -51,6 +50,9 @@ function callTools({ upstream }: Gateway): void {
   })
 }
 
+const SCHEMA = { type: 'object' as const, properties: { step: { type: 'integer' } } }
+const DO_STEP = { name: 'do_step', description: 'Does one step', input_schema: SCHEMA }
+
 /** What the tool has to say; some of it is as long as a file that an agent reads. */
 const resultOf = (step: number) => `Step ${step} is done. ${'It took a while. '.repeat(step % 10 === 0 ? 100 : 5)}`
 
@@ -79,7 +81,7 @@ test.each([false, true])(
           function: {
             name: 'do_step',
             description: 'Does one step',
-            parameters: { type: 'object', properties: { step: { type: 'integer' } } },
+            parameters: SCHEMA,
             parse: (text: string) => JSON.parse(text) as { step: number },
             function: ({ step }: { step: number }) => {
               steps.push(step)
@@ -107,24 +109,24 @@ test.each([false, true])(
     const asked = gateway.upstream.requests.length
     const steps: number[] = []
     const client = new Anthropic({ apiKey: gateway.adminKey, baseURL: gateway.url, maxRetries: 0 })
-    const doStep = betaTool({
-      name: 'do_step',
-      description: 'Does one step',
-      inputSchema: { type: 'object', properties: { step: { type: 'integer' } }, required: ['step'] },
-      run: ({ step }) => {
+    const request = { model: 'test/any', max_tokens: 16_000, tools: [DO_STEP] }
+    const messages: Anthropic.MessageParam[] = [{ role: 'user', content: QUESTION }]
+    const ask = () =>
+      stream
+        ? client.messages.stream({ ...request, messages }).finalMessage()
+        : client.messages.create({ ...request, messages })
+    let answer = await ask()
+    while (answer.stop_reason === 'tool_use') {
+      const results = answer.content.flatMap((block) => {
+        if (block.type !== 'tool_use') return []
+        const { step } = block.input as { step: number }
         steps.push(step)
-        return resultOf(step)
-      },
-    })
-    const runner = client.beta.messages.toolRunner({
-      model: 'test/any',
-      max_tokens: 16_000,
-      max_iterations: TURNS + 1,
-      messages: [{ role: 'user', content: QUESTION }],
-      tools: [doStep],
-      stream,
-    })
-    expect((await runner.runUntilDone()).content).toMatchObject([{ type: 'text', text: ANSWER }])
+        return [{ type: 'tool_result' as const, tool_use_id: block.id, content: resultOf(step) }]
+      })
+      messages.push({ role: 'assistant', content: answer.content }, { role: 'user', content: results })
+      answer = await ask()
+    }
+    expect(answer.content).toMatchObject([{ type: 'text', text: ANSWER }])
     expectWholeLoop(gateway, asked, steps)
   },
 )
