@@ -41,6 +41,7 @@ export const ERRORS = {
   INCIDENT_NOT_FOUND: { status: 404, label: 'Incident not found' },
   RECEIPT_NOT_FOUND: { status: 404, label: 'Receipt not found' },
   MODEL_NOT_FOUND: { status: 404, label: 'Model not found' },
+  THREAD_NOT_FOUND: { status: 404, label: 'Thread not found' },
   CHAIN_NOT_FOUND: { status: 404, label: 'Chain not found' },
   DELIVERY_NOT_FOUND: { status: 404, label: 'Delivery not found' },
   METHOD_NOT_ALLOWED: { status: 405, label: 'Method not allowed' },

@@ -108,6 +108,8 @@ function anthropicBody(error: GatewayError, { requestId }: RequestIds): object {
     error: {
       type: type ?? (ERRORS[error.code].status < 500 ? 'invalid_request_error' : 'api_error'),
       message: error.message,
+      // Anthropic's client looks for it, and then sends the whole conversation again.
+      ...(error.code === 'THREAD_NOT_FOUND' && { details: { error_code: 'thread_not_found' } }),
     },
     request_id: requestId,
     ...error.extra,

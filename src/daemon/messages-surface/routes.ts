@@ -1,3 +1,4 @@
+import { GatewayError } from '../../shared/errors.ts'
 import {
   COUNT_TOKENS_PATH,
   CountTokensRequest,
@@ -15,12 +16,22 @@ import { MESSAGES_SURFACE } from './answer.ts'
 import { runCount } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
 
+/**
+ * A continued thread sends its new turn alone, and no conversation is kept here: the model would answer without the turns before.
+ * @throws THREAD_NOT_FOUND
+ */
+function refuseContinuedThread({ thread }: MessagesRequest): void {
+  if (thread?.type !== 'continue') return
+  throw new GatewayError('THREAD_NOT_FOUND', 'No conversation is kept here; send all of its messages.')
+}
+
 const failure = (description: string): ResponseDoc => ({ description, schema: MessagesError })
 
 const FAILURES: Record<number, ResponseDoc> = {
   400: failure('A rule of the request is broken, or the provider refuses it'),
   401: failure('Key missing, invalid, revoked or expired'),
   403: failure('Model, policy, way of billing or `user_id` not allowed'),
+  404: failure('A `thread` is continued: no conversation is kept'),
   409: failure('The answer of this Idempotency-Key was too large to be kept'),
   413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
   415: failure('Not application/json'),
@@ -49,6 +60,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
       handle(context) {
+        refuseContinuedThread(context.body)
         requireFewMessages(context.body.messages, limits)
         return runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps)
       },

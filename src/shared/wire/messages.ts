@@ -110,6 +110,11 @@ export const MessagesRequest = z
       ),
       output_format: optional(OutputFormat).meta({ description: 'The older name of output_config.format' }),
       metadata: optional(z.object({ user_id: optional(z.string()) })),
+      thread: optional(
+        z
+          .object({ type: z.string() })
+          .meta({ description: 'No conversation is kept here: `create` changes nothing, `continue` is a 404' }),
+      ),
     },
     { error: 'the body must be a JSON object' },
   )
@@ -183,7 +188,11 @@ export type MessagesResponse = z.infer<typeof MessagesResponse>
 export const MessagesError = z
   .looseObject({
     type: z.literal('error'),
-    error: z.object({ type: z.string().meta({ example: 'invalid_request_error' }), message: z.string() }),
+    error: z.object({
+      type: z.string().meta({ example: 'invalid_request_error' }),
+      message: z.string(),
+      details: z.object({ error_code: z.string() }).optional(),
+    }),
     request_id: z.string(),
   })
   .meta({ id: 'MessagesError' })

@@ -1,4 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { type Gateway, sharedGateway } from '../../harness.ts'
@@ -130,3 +131,30 @@ test.each([false, true])(
     expectWholeLoop(gateway, asked, steps)
   },
 )
+
+// The runner continues a message thread with its new turn alone, and sends all of them where the server has none.
+test("the tool runner of Anthropic's SDK takes 120 turns without a thread", { timeout: 120_000 }, async () => {
+  const gateway = shared.current
+  callTools(gateway)
+  const asked = gateway.upstream.requests.length
+  const steps: number[] = []
+  const client = new Anthropic({ apiKey: gateway.adminKey, baseURL: gateway.url, maxRetries: 0 })
+  const doStep = betaTool({
+    name: 'do_step',
+    description: 'Does one step',
+    inputSchema: { ...SCHEMA, properties: { step: { type: 'integer' } }, required: ['step'] },
+    run: ({ step }) => {
+      steps.push(step)
+      return resultOf(step)
+    },
+  })
+  const runner = client.beta.messages.toolRunner({
+    model: 'test/any',
+    max_tokens: 16_000,
+    max_iterations: TURNS + 1,
+    messages: [{ role: 'user', content: QUESTION }],
+    tools: [doStep],
+  })
+  expect((await runner.runUntilDone()).content).toMatchObject([{ type: 'text', text: ANSWER }])
+  expectWholeLoop(gateway, asked, steps)
+})
