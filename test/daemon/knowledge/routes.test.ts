@@ -353,7 +353,9 @@ describeEachEngine('knowledge bases', (engine) => {
     async function newKey(allowedIndexes: string[]) {
       const { db } = shared.current.app
       const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
-      return (await addKey(db, await addUser(db, { tenant_id }), { settings: { allowedIndexes } })).secret
+      return (
+        await addKey(db, await addUser(db, { tenant_id }), { settings: { allowedIndexes, indexAccess: 'write' } })
+      ).secret
     }
     beforeAll(async () => {
       for (const name of ['listed', 'other']) await create(name)
