@@ -88,7 +88,10 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
           const { anthropicProvider } = await import('./anthropic/provider.ts')
           return anthropicProvider(config, { clock })
         },
-        (provider) => ({ countTokens: async (call, signal) => (await provider()).countTokens(call, signal) }),
+        (provider) => ({
+          needsMaxTokens: true,
+          countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
+        }),
       )
     case 'google':
       return providerOnDemand(

@@ -67,7 +67,7 @@ test.each([
 })
 
 test('every option has its place, and a plain chat has none', () => {
-  expect(input({})).toMatchObject({ options: undefined, temperature: undefined, maxTokens: 1000, stream: false })
+  expect(input({})).toMatchObject({ options: undefined, temperature: undefined, maxTokens: undefined, stream: false })
   const schema = { type: 'object' }
   expect(
     input({

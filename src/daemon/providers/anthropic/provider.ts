@@ -30,7 +30,6 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
   return {
     name: options.name,
     models: options.models,
-    needsMaxTokens: true,
     chat(call, signal) {
       const body = JSON.stringify(toAnthropicRequest(call))
       return readAnswer(
