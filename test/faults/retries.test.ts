@@ -53,7 +53,7 @@ beforeAll(async () => {
   for (const { request_id: id, served_model: model } of await stage.gateway.usage()) {
     bills.set(id, [...(bills.get(id) ?? []), model])
   }
-}, 300_000)
+})
 
 afterAll(() => stage.close())
 

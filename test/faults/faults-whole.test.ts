@@ -1,0 +1,3 @@
+import { faultsMet } from './faults.ts'
+
+faultsMet('whole')

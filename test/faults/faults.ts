@@ -1,0 +1,188 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { UsageRecordRow } from '../../src/daemon/db/tables.ts'
+import { contentFaults } from './content-faults.ts'
+import { caseOf, type Fault } from './fault.ts'
+import { outcomeOf, type Position, type Run } from './outcome.ts'
+import { json } from './plays.ts'
+import { goodPlay, type Mode, nameOf, openStage, type Seen, type Stage, TIMEOUT_MS } from './stage.ts'
+import { statusFaults } from './status-faults.ts'
+import type { SurfaceName } from './surfaces.ts'
+import { transportFaults } from './transport-faults.ts'
+
+const FAULTS: readonly Fault[] = [...transportFaults, ...statusFaults, ...contentFaults]
+const MEBIBYTE = 1_048_576
+
+/** How a fault is met. */
+type Way = { surface: SurfaceName; mode: Mode; position: Position }
+
+const POSITIONS: readonly Position[] = ['first of two', 'last of two', 'only model']
+
+/** All positions of a mode on our own surface. */
+const waysOf = (mode: Mode): Way[] => POSITIONS.map((position) => ({ surface: 'classic', mode, position }))
+
+/**
+ * The ways of each file. The words of others can differ only in how a good end, a break and an error are told, so there each fault
+ * is met by a stream and by a whole answer, with a fallback, and without one once.
+ */
+const WAYS = {
+  streamed: waysOf('streamed'),
+  held: waysOf('held'),
+  whole: waysOf('whole'),
+  'in the words of others': (['OpenAI', 'Anthropic'] as const).flatMap((surface): Way[] => [
+    { surface, mode: 'streamed', position: 'first of two' },
+    { surface, mode: 'whole', position: 'first of two' },
+    { surface, mode: 'whole', position: 'only model' },
+  ]),
+}
+
+function runsOf(group: keyof typeof WAYS): Run[] {
+  return FAULTS.flatMap((fault, at) =>
+    WAYS[group].flatMap(({ surface, mode, position }): Run[] => {
+      const played = caseOf(fault, mode)
+      // What moves much data is about what is read of a provider, and that is the same for everybody.
+      if (!played || (fault.heavy && surface !== 'classic')) return []
+      const id = `${at}-${surface}-${mode}-${position.split(' ')[0]}`
+      const faulty = `${fault.place ?? 'raw'}/${id}`
+      const models = {
+        'first of two': [faulty, `raw/${id}-good`],
+        'last of two': [`raw/${id}-down`, faulty],
+        'only model': [faulty],
+      }
+      const title = `${fault.name}, ${mode}, ${position}${surface === 'classic' ? '' : `, in the words of ${surface}`}`
+      return [{ ...played, id, title, fault, surface, mode, position, models: models[position], faulty }]
+    }),
+  )
+}
+
+/** Declares the tests of one group of ways. Each group has a file, so that they run in parallel. */
+export function faultsMet(group: keyof typeof WAYS): void {
+  const runs = runsOf(group)
+  const seen = new Map<string, Seen>()
+  const bills = new Map<string, UsageRecordRow[]>()
+
+  let stage: Stage
+  let grownBytes: number
+
+  beforeAll(async () => {
+    stage = await openStage()
+    for (const run of runs) arrange(run)
+
+    await askAllWays()
+    const light = runs.filter(({ fault }) => !fault.heavy)
+    // The first half fills what is meant to stay: caches, compiled code, connections.
+    await runAll(light.slice(0, light.length / 2))
+    const before = await memoryInUse()
+    await runAll(light.slice(light.length / 2))
+    await runAll(runs.filter(({ fault }) => fault.heavy))
+    // An idle connection is closed after a while; one that leaked would stay open.
+    await stage.deserted()
+    grownBytes = (await memoryInUse()) - before
+    for (const row of await stage.gateway.usage()) {
+      bills.set(row.request_id, [...(bills.get(row.request_id) ?? []), row])
+    }
+  })
+
+  afterAll(() => stage.close())
+
+  describe.each(runs)('$title', (run) => {
+    const outcome = outcomeOf(run)
+
+    test('ends as it is documented, in its time, and is billed to the model that served', () => {
+      const answer = seenOf(run)
+      outcome.check(answer)
+      expect(answer.ms).toBeLessThanOrEqual(run.models.length * TIMEOUT_MS)
+      expect(answer.leaksDetail).toBe(false)
+      expect(run.models.map((model) => stage.raw.asked.get(nameOf(model)) ?? 0)).toEqual(outcome.asked)
+      const rows = bills.get(answer.requestId) ?? []
+      expect(rows.map((row) => ({ model: row.served_model, outcome: row.outcome }))).toEqual(outcome.billed)
+      for (const row of rows) {
+        expect(row.input_tokens).toBeGreaterThan(0)
+        expect(row.output_tokens).toBeGreaterThanOrEqual(0)
+      }
+    })
+  })
+
+  test('the daemon answers after all of them as before', async () => {
+    expect((await stage.gateway.call('GET', '/readyz')).status).toBe(200)
+    await askAllWays()
+  })
+
+  test('the daemon keeps no connection to the upstream, and at most 8 MiB of all that was sent to it', () => {
+    expect(grownBytes).toBeLessThanOrEqual(8 * MEBIBYTE)
+  })
+
+  /** Lets the upstream answer for the models of a run. */
+  function arrange({ faulty, play, models, mode }: Run): void {
+    stage.raw.plays.set(nameOf(faulty), play)
+    for (const model of models) {
+      if (model === faulty) continue
+      stage.raw.plays.set(nameOf(model), model.endsWith('-down') ? json({ error: {} }, 503) : goodPlay(mode))
+    }
+  }
+
+  /** Of a model that is well, in the words of everybody. */
+  async function askAllWays(): Promise<void> {
+    for (const mode of ['streamed', 'whole'] as const) {
+      stage.raw.plays.set('well', goodPlay(mode))
+      for (const surface of ['classic', 'OpenAI', 'Anthropic'] as const) {
+        const answer = await stage.ask(['raw/well'], mode, surface)
+        expect(answer).toMatchObject({ status: 200, text: 'good', done: true, finish: 'stop' })
+      }
+    }
+  }
+
+  async function runAll(runs: readonly Run[]): Promise<void> {
+    for (const run of runs) {
+      seen.set(run.id, await stage.ask(run.models, run.mode, run.surface))
+      // Memory of the test itself does not count as memory of the daemon.
+      for (const model of run.models) stage.raw.plays.delete(nameOf(model))
+      stage.gateway.log.length = 0
+    }
+  }
+
+  function seenOf({ id, title }: Run): Seen {
+    const answer = seen.get(id)
+    if (!answer) throw new Error(`${title} has not run`)
+    return answer
+  }
+
+  test('there are more kinds of fault than sixty', () => {
+    expect(new Set(FAULTS.map(({ name }) => name)).size).toBe(FAULTS.length)
+    expect(FAULTS.length).toBeGreaterThan(60)
+  })
+
+  if (group === 'held')
+    test('a stream that is held back never ends with half an answer, unless it is longer than what may be held', () => {
+      const broken = runs.filter(
+        ({ mode, id }) => mode === 'held' && seen.get(id)?.status === 200 && seen.get(id)?.error,
+      )
+      expect(new Set(broken.map(({ fault }) => fault.name))).toEqual(new Set(['an answer without end']))
+    })
+
+  if (group === 'in the words of others')
+    test('in the words of others every fault but those of size is met streamed or whole', () => {
+      for (const surface of ['OpenAI', 'Anthropic']) {
+        const met = new Set(runs.filter((run) => run.surface === surface).map(({ fault }) => fault))
+        expect([...met]).toEqual(FAULTS.filter(({ heavy }) => !heavy))
+      }
+    })
+}
+
+/**
+ * What is in use after a collection, in the heap and outside of it; bytes. What one collection finds waiting to be finalised,
+ * only a later one can take away, and sockets that were closed let go of their buffers a few turns afterwards.
+ */
+async function memoryInUse(): Promise<number> {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc')
+  let least = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 10; round++) {
+    await new Promise(setImmediate)
+    gc()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    least = Math.min(least, heapUsed + arrayBuffers)
+  }
+  return least
+}
