@@ -13,7 +13,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'aigw-worker-'))
 process.env.TMPDIR = scratch
 
 /** What is still open by then is taken for left open. */
-const LEAK_MS = 10_000
+const LEAK_MS = 60_000
 const nextFewMilliseconds = () => new Promise((resolve) => setTimeout(resolve, 5))
 
 let before: Record<string, number> = {}

@@ -33,7 +33,7 @@ let cli: InstalledCli
 let gateway: FakeGateway
 beforeAll(async () => {
   cli = await installCli()
-}, 60_000)
+})
 afterAll(() => cli.remove())
 beforeEach(async () => {
   gateway = await startFakeGateway()

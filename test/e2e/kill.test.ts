@@ -18,9 +18,7 @@ const usage = { prompt_tokens: 5, completion_tokens: 3 }
 type Ask = { streamed: boolean; idempotencyKey: string | undefined }
 type Answered = Ask & { id: string; text: string }
 
-test('kill -9 under load, 20 times: every acknowledged request is billed exactly once, with one receipt in a whole log, and its answer is kept', {
-  timeout: 240_000,
-}, async () => {
+test('kill -9 under load, 20 times: every acknowledged request is billed exactly once, with one receipt in a whole log, and its answer is kept', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-kill-'))
   const upstream = await startUpstream()
   const stream = replyRaw(chatStream(['a', 'b'], { usage }))

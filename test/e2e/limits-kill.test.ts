@@ -33,9 +33,7 @@ const REQUESTS = [
 ] as const
 
 describeEachEngine('kill -9 under load', (engine) => {
-  test('no request that was answered is missing in the counts, and none is there that was never sent', {
-    timeout: 120_000,
-  }, async () => {
+  test('no request that was answered is missing in the counts, and none is there that was never sent', async () => {
     const place = await engine.place()
     onTestFinished(() => place.remove())
     const home = await mkdtemp(join(tmpdir(), 'aigw-limits-'))

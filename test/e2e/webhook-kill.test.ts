@@ -11,12 +11,11 @@ import { postgresEngine } from '../engines.ts'
 import { chatJson, replyJson, startUpstream } from '../upstream.ts'
 import { runDaemon } from './daemon-process.ts'
 
-const KILLS = 50
+/** Each moment of the kill, from the fifth to the fourteenth answer, comes twice. */
+const KILLS = 20
 const CLIENTS = 8
 
-test('kill -9 under load, 50 times: every event of an acknowledged request reaches its receiver, and repeats are the same', {
-  timeout: 600_000,
-}, async () => {
+test('kill -9 under load, 20 times: every event of an acknowledged request reaches its receiver, and repeats are the same', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-webhook-kill-'))
   const upstream = await startUpstream()
   const bad = replyJson({ error: { message: 'down' } }, { status: 500 })
@@ -102,9 +101,7 @@ test('kill -9 under load, 50 times: every event of an acknowledged request reach
   await rm(dataDir, { recursive: true })
 })
 
-test('of two daemons on one PostgreSQL one is killed, 5 times: every event reaches its receiver, and nothing waits for ever', {
-  timeout: 120_000,
-}, async () => {
+test('of two daemons on one PostgreSQL one is killed, 5 times: every event reaches its receiver, and nothing waits for ever', async () => {
   const place = await postgresEngine.place()
   const upstream = await startUpstream()
   const bad = replyJson({ error: { message: 'down' } }, { status: 500 })

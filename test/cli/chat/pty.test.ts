@@ -25,7 +25,7 @@ describe.runIf(hasScript)('a session on a real terminal', () => {
   let child: ChildProcess | undefined
   beforeAll(async () => {
     cli = await installCli()
-  }, 60_000)
+  })
   afterAll(() => cli.remove())
   beforeEach(async () => {
     gateway = await startFakeGateway()

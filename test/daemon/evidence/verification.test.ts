@@ -98,7 +98,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     ])
   })
 
-  test('that was changed anywhere does not, and says where first', { timeout: 240_000 }, async () => {
+  test('that was changed anywhere does not, and says where first', async () => {
     const random = createRandom(20_260_101)
     const one = () => rows[random(rows.length)] as EvidenceEntryRow
     const inChain = (chain: string) => rows.filter((row) => row.chain === chain)

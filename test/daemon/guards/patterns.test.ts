@@ -40,7 +40,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 function isLinear({ source, flags }: Literal): boolean {
   const proof = join(PROVEN, createHash('sha256').update(`${flags}/${source}`).digest('hex'))
   if (existsSync(proof)) return true
-  if (checkSync(source, flags, { timeout: 20_000 }).status !== 'safe') return false
+  if (checkSync(source, flags, { timeout: 300_000 }).status !== 'safe') return false
   mkdirSync(PROVEN, { recursive: true })
   writeFileSync(proof, '')
   return true
@@ -48,7 +48,7 @@ function isLinear({ source, flags }: Literal): boolean {
 
 const FILES = readdirSync(GUARDS, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
 
-test.each(FILES)('patterns in %s take linear time, or have a limit', { timeout: 240_000 }, (name) => {
+test.each(FILES)('patterns in %s take linear time, or have a limit', (name) => {
   const { literals, made } = patternsOf(join(GUARDS, name))
   const unbounded = literals.filter((literal) => !BOUNDED_PATTERNS.has(literal.source) && !isLinear(literal))
   expect(unbounded).toEqual([])

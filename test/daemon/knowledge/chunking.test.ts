@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { chunkText, OVERLAP_CHARS, PASSAGE_CHARS } from '../../../src/daemon/knowledge/chunking.ts'
 import type { TextFormat } from '../../../src/daemon/knowledge/markdown.ts'
+import { expectProportionate } from '../../growth.ts'
 
 const chunk = (text: string, format: TextFormat = 'markdown') => {
   const { title, passages } = chunkText(text, format)
@@ -198,15 +199,10 @@ describe('10 MB of', () => {
     ['tiny paragraphs', 'markdown', 'x\n\n'.repeat(3.3 * MB)],
     ['open fences', 'markdown', '```\n'.repeat(2.5 * MB)],
     ['heading signs', 'markdown', '#'.repeat(10 * MB)],
-  ])('%s takes time in proportion', (_, format, text) => {
-    const before = process.cpuUsage()
-    const tenth = chunk(text.slice(0, MB), format)
-    const ofTenth = process.cpuUsage(before)
-    const between = process.cpuUsage()
-    const all = chunk(text, format)
-    const ofAll = process.cpuUsage(between)
-    expect(all.passages.length).toBeLessThanOrEqual(tenth.passages.length * 11 + 1)
-    // Quadratic work would take a hundred times as long; the rest is room for the collector.
-    expect(ofAll.user).toBeLessThan(ofTenth.user * 40 + 500_000)
+  ])('%s takes time in proportion', async (_, format, text) => {
+    const passages: number[] = []
+    await expectProportionate((part) => passages.push(chunk(text.slice(0, part * 10 * MB), format).passages.length))
+    const [tenth = 0, all] = passages
+    expect(all).toBeLessThanOrEqual(tenth * 11 + 1)
   })
 })

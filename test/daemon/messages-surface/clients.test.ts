@@ -5,8 +5,7 @@ import { chatJson, chatStream, replyJson, replySteps } from '../../upstream.ts'
 
 const shared = sharedGateway()
 const gateway = () => shared.current
-const client = (apiKey = gateway().adminKey) =>
-  new Anthropic({ apiKey, baseURL: gateway().url, maxRetries: 0, timeout: 5_000 })
+const client = (apiKey = gateway().adminKey) => new Anthropic({ apiKey, baseURL: gateway().url, maxRetries: 0 })
 const hello = { model: 'test/any', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] }
 
 test("Anthropic's own client gets an answer", async () => {

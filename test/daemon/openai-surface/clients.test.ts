@@ -7,8 +7,7 @@ import { chatJson, chatStream, replyJson, replySteps } from '../../upstream.ts'
 
 const shared = sharedGateway()
 const gateway = () => shared.current
-const client = (apiKey = gateway().adminKey) =>
-  new OpenAI({ apiKey, baseURL: `${gateway().url}/v1`, maxRetries: 0, timeout: 5_000 })
+const client = (apiKey = gateway().adminKey) => new OpenAI({ apiKey, baseURL: `${gateway().url}/v1`, maxRetries: 0 })
 
 const say = (content: string) => [{ role: 'user' as const, content }]
 const WEATHER = {

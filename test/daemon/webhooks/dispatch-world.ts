@@ -15,6 +15,9 @@ import { createFakeClock, type FakeClock } from '../../fake-clock.ts'
 import type { LogLine } from '../../harness.ts'
 import { type Reaction, type Receiver, type ReceiverOptions, startReceiver } from './receiver.ts'
 
+/** Less than the time limit of a test, so that a test that hangs says what it has seen. */
+const HANG_MS = 300_000
+
 export const SECRET = 'whsec_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
 const masterKey = createMasterKey('ab'.repeat(32))
 const loopback: TargetGuard = { resolve: async () => ['127.0.0.1'], allowPrivate: true }
@@ -129,7 +132,7 @@ export async function openWorld(engine: TestEngine): Promise<World> {
     endpointNow: (id) => db.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirstOrThrow(),
     deliveries,
     async until(ready) {
-      const giveUpAt = performance.now() + 15_000
+      const giveUpAt = performance.now() + HANG_MS
       while (performance.now() < giveUpAt) {
         const rows = await deliveries()
         if (ready(rows)) return rows
