@@ -1,9 +1,9 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 
 /**
- * The most tokens that an answer of a well-known model may have, as the providers' public pages of their models say on
- * 2026-11-21. A name also stands for its editions (`gpt-4o` for `gpt-4o-2024-08-06`), unless a longer name fits. Where a page
- * gives none, the lowest limit of the family stands.
+ * The most tokens that an answer of a well-known model may have. From general knowledge on 2026-11-22, not copied from the
+ * providers' pages: compare them before a release. A name also stands for its editions (`gpt-4o` for `gpt-4o-2024-08-06`),
+ * unless a longer name fits. Where editions differ, the lowest limit of the family stands.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
