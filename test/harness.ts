@@ -21,7 +21,7 @@ import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
 import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
 import { secretWatch } from './secret-watch.ts'
 import { sharedResources } from './shared-resources.ts'
-import { chatJson, replyJson, startUpstream, type Upstream } from './upstream.ts'
+import { chatJson, replyJson, type Script, startUpstream, type Upstream } from './upstream.ts'
 import { TEST_MASTER_KEY } from './webhook-rows.ts'
 
 export type Answer = {
@@ -132,13 +132,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const place = beside ? placeOf(beside) : await engine.place({ migrated: true })
   const upstream = beside?.upstream ?? (await startUpstream())
   const chat = replyJson(chatJson('Hello from the upstream.', { usage: { prompt_tokens: 11, completion_tokens: 5 } }))
-  const embeddings = replyJson({
-    object: 'list',
-    data: [{ object: 'embedding', index: 0, embedding: [0.5, -0.25] }],
-    usage: { prompt_tokens: 2, total_tokens: 2 },
-  })
   if (!beside) {
-    upstream.fallback((exchange) => (exchange.request.path.endsWith('/embeddings') ? embeddings : chat)(exchange))
+    upstream.fallback((exchange) => (exchange.request.path.endsWith('/embeddings') ? embed : chat)(exchange))
   }
   const adminKey = beside?.adminKey ?? newApiKey()
   const clock = countingClock(options.clock ?? systemClock)
@@ -225,6 +220,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
   running.add(gateway)
   return gateway
+}
+
+/** One vector for each text. */
+const embed: Script = (exchange) => {
+  const { input } = exchange.request.body as { input: string | string[] }
+  const data = [input].flat().map((_, index) => ({ object: 'embedding', index, embedding: [0.5, -0.25] }))
+  return replyJson({ object: 'list', data, usage: { prompt_tokens: 2, total_tokens: 2 } })(exchange)
 }
 
 type Place = Pick<TestPlace, 'dataDir' | 'databaseUrl' | 'remove'>
