@@ -82,6 +82,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       fallback_models: ['test/other', { model: 'test/third' }],
       redundancy: { on: ['timeout'], commit: 'complete' },
       max_tokens: 5,
+      thread: { type: 'create' },
       ...ASKED_OF_ANTHROPIC,
     },
   ],
