@@ -17,19 +17,46 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+const common = {
+  environment: 'node',
+  pool: 'forks' as const,
+  setupFiles: ['test/leaks.ts'],
+  // These only end a test that hangs. No test sets its own, because a slow machine must not reach it.
+  testTimeout: HANG_MS,
+  hookTimeout: HANG_MS,
+}
+
+/** Files that need a process of their own: they measure memory, change built-in prototypes, mock modules or kill processes. */
+export const OWN_PROCESS = [
+  'test/e2e/**/*.test.ts',
+  'test/faults/**/*.test.ts',
+  'test/cli/**/*.test.ts',
+  'test/receivers/**/*.test.ts',
+  'test/daemon/main.test.ts',
+  'test/daemon/db/**/*.test.ts',
+  'test/daemon/chat/failing-guards.test.ts',
+  'test/daemon/providers/**/*.test.ts',
+]
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    environment: 'node',
-    pool: 'forks',
     globalSetup: ['test/global-setup.ts'],
-    setupFiles: ['test/leaks.ts'],
-    // These only end a test that hangs. No test sets its own, because a slow machine must not reach it.
-    testTimeout: HANG_MS,
-    hookTimeout: HANG_MS,
     sequence: { sequencer: LongFirst },
     // Half of a test's time is waiting; the default leaves one of two cores unused.
     maxWorkers: '100%',
     ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
+    projects: [
+      { test: { ...common, name: 'own process', include: OWN_PROCESS } },
+      // Loading the daemon takes longer than most files, so these files share the processes of the run.
+      {
+        test: {
+          ...common,
+          name: 'shared process',
+          include: ['test/**/*.test.ts'],
+          exclude: OWN_PROCESS,
+          isolate: false,
+        },
+      },
+    ],
   },
 })

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
 import { sql } from 'kysely'
 import { Agent, request as send } from 'undici'
-import { afterAll, afterEach, beforeAll, inject } from 'vitest'
+import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
 import {
   type Config,
@@ -19,6 +19,7 @@ import { newApiKey } from '../src/shared/ids.ts'
 import { type Clock, systemClock } from '../src/shared/time.ts'
 import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
 import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
+import { closeAfterTest, wasClosed } from './leftovers.ts'
 import { secretWatch } from './secret-watch.ts'
 import { sharedResources } from './shared-resources.ts'
 import { chatJson, replyJson, type Script, startUpstream, type Upstream } from './upstream.ts'
@@ -93,13 +94,6 @@ const insertionOrder = ({ database }: Config) => (database.kind === 'sqlite' ? s
 /** Threads run built code: Node 20 cannot run our TypeScript. */
 export const extractionProgram = (): URL =>
   pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/extract/process.js'))
-
-const running = new Set<Gateway>()
-
-// Whatever a test leaves behind is closed here, so that one failure does not become two.
-afterEach(async () => {
-  for (const gateway of [...running].reverse()) if (!sharedResources.has(gateway)) await gateway.close()
-})
 
 /** One gateway for all tests of the enclosing `describe`; options that need an earlier one are made by a function. */
 export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) = {}): { readonly current: Gateway } {
@@ -209,7 +203,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     async close() {
       if (closed) return
       closed = true
-      running.delete(gateway)
+      wasClosed(gateway)
       await agent.destroy()
       await app.close()
       await written.flush()
@@ -218,7 +212,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       if (clock.outstanding > 0) throw new Error(`the daemon left ${clock.outstanding} timer(s) behind`)
     },
   }
-  running.add(gateway)
+  closeAfterTest(gateway)
   return gateway
 }
 

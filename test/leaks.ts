@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { closeLeftovers } from './leftovers.ts'
 import { secretWatch } from './secret-watch.ts'
 import { sharedResources } from './shared-resources.ts'
 
@@ -9,8 +10,11 @@ import { sharedResources } from './shared-resources.ts'
 const WATCHED = ['TCPSocketWrap', 'TCPServerWrap', 'ProcessWrap', 'Timeout']
 
 // A temporary directory for each test file, so that what its tests leave there can be seen, and is removed anyway.
-const scratch = mkdtempSync(join(tmpdir(), 'aigw-worker-'))
+const directoryOfRun = tmpdir()
+const scratch = mkdtempSync(join(directoryOfRun, 'aigw-worker-'))
 process.env.TMPDIR = scratch
+// Files may share a process.
+secretWatch.forget()
 
 /** What is still open by then is taken for left open. */
 const LEAK_MS = 60_000
@@ -26,11 +30,13 @@ beforeAll(() => {
 afterEach(async () => {
   if (sharedResources.size === 0) await expectNothingLeft()
 })
+afterEach(closeLeftovers)
 afterAll(expectNothingLeft)
 afterAll(() => expect(secretWatch.takeFound(), 'secrets that were told or kept in the clear').toEqual([]))
 afterAll(() => {
   const left = readdirSync(scratch)
   rmSync(scratch, { recursive: true })
+  process.env.TMPDIR = directoryOfRun
   expect(left, 'files that were left in the temporary directory').toEqual([])
 })
 

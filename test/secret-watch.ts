@@ -33,12 +33,22 @@ type Said = { where: string; text: string; mayHoldWords: boolean }
 
 /** What must not be said, and everything that was. */
 export class SecretWatch {
-  readonly #planted = new SecretSearch([])
+  #planted = new SecretSearch([])
   readonly #known = new Set<string>()
   readonly #found = new Set<string>()
   #texts = 0
   #waiting: Said[] = []
   #waitingChars = 0
+
+  /** Begins anew for another test file. */
+  forget(): void {
+    this.#planted = new SecretSearch([])
+    this.#known.clear()
+    this.#found.clear()
+    this.#waiting = []
+    this.#waitingChars = 0
+    this.#texts = 0
+  }
 
   /** From now on nobody may say this. */
   addSecret(kind: string, text: string): void {

@@ -1,6 +1,5 @@
 import type { KyselyPlugin } from 'kysely'
 import { Registry } from 'prom-client'
-import { afterEach } from 'vitest'
 import type { Db } from '../../../src/daemon/db/database.ts'
 import { insertRows } from '../../../src/daemon/db/insert-rows.ts'
 import type { OutboxEventRow, WebhookDeliveryRow, WebhookEndpointRow } from '../../../src/daemon/db/tables.ts'
@@ -13,6 +12,7 @@ import { isoTime } from '../../../src/shared/time.ts'
 import type { TestEngine, TestStore } from '../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../fake-clock.ts'
 import type { LogLine } from '../../harness.ts'
+import { closeAfterTest } from '../../leftovers.ts'
 import { type Reaction, type Receiver, type ReceiverOptions, startReceiver } from './receiver.ts'
 
 /** Less than the time limit of a test, so that a test that hangs says what it has seen. */
@@ -42,16 +42,10 @@ export type World = {
   receiver(reaction?: Reaction, options?: ReceiverOptions): Promise<Receiver>
 }
 
-const opened: { close(): Promise<void> }[] = []
-
-afterEach(async () => {
-  for (const one of opened.splice(0).reverse()) await one.close()
-})
-
 /** A store with one tenant, and dispatchers on it that share a clock which stands still. */
 export async function openWorld(engine: TestEngine): Promise<World> {
   const store: TestStore = await engine.open()
-  opened.push(store)
+  closeAfterTest(store)
   const { db } = store
   const clock = createFakeClock()
   const tenantId = newId()
@@ -77,7 +71,7 @@ export async function openWorld(engine: TestEngine): Promise<World> {
     async start(plugin) {
       const deps = { db: plugin ? db.withPlugin(plugin) : db, clock, log: logs, guard: loopback, masterKey }
       const dispatcher = await startDispatcher({ ...deps, metrics: started++ === 0 ? metrics : new Registry() })
-      opened.push({
+      closeAfterTest({
         async close() {
           let isClosed = false
           const closed = dispatcher.close().finally(() => {
@@ -146,7 +140,7 @@ export async function openWorld(engine: TestEngine): Promise<World> {
     },
     async receiver(reaction, options) {
       const made = await startReceiver(reaction, options)
-      opened.push(made)
+      closeAfterTest(made)
       return made
     },
   }
