@@ -17,6 +17,14 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+const run = {
+  globalSetup: ['test/global-setup.ts'],
+  sequence: { sequencer: LongFirst },
+  // Half of a test's time is waiting; the default leaves one of two cores unused.
+  maxWorkers: '100%',
+  ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
+}
+
 const common = {
   environment: 'node',
   pool: 'forks' as const,
@@ -27,7 +35,7 @@ const common = {
 }
 
 /** Files that need a process of their own: they measure memory, change built-in prototypes, mock modules or kill processes. */
-export const OWN_PROCESS = [
+const OWN_PROCESS = [
   'test/e2e/**/*.test.ts',
   'test/faults/**/*.test.ts',
   'test/cli/**/*.test.ts',
@@ -40,11 +48,7 @@ export const OWN_PROCESS = [
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/global-setup.ts'],
-    sequence: { sequencer: LongFirst },
-    // Half of a test's time is waiting; the default leaves one of two cores unused.
-    maxWorkers: '100%',
-    ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
+    ...run,
     projects: [
       { test: { ...common, name: 'own process', include: OWN_PROCESS } },
       // Loading the daemon takes longer than most files, so these files share the processes of the run.
@@ -60,3 +64,6 @@ export default defineConfig({
     ],
   },
 })
+
+/** All of these tests, each file in a process of its own. */
+export const isolated = (include: string[]) => defineConfig({ test: { ...run, ...common, include } })

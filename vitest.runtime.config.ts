@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mergeConfig } from 'vitest/config'
-import all from './vitest.config.ts'
+import { isolated } from './vitest.config.ts'
 
 // The tests that CI repeats on the second Node version: `npx vitest run --config vitest.runtime.config.ts`. They depend on
 // what differs between versions of Node. All other code computes in JavaScript alone, and one version shows its faults.
@@ -31,6 +30,4 @@ const RUNTIME: Readonly<Record<string, string>> = {
 const missing = Object.keys(RUNTIME).filter((path) => !existsSync(path))
 if (missing.length > 0) throw new Error(`vitest.runtime.config.ts names what does not exist: ${missing.join(', ')}`)
 
-const runtime = mergeConfig(all, {})
-runtime.test.include = Object.keys(RUNTIME).map((path) => (path.endsWith('.ts') ? path : `${path}/**/*.test.ts`))
-export default runtime
+export default isolated(Object.keys(RUNTIME).map((path) => (path.endsWith('.ts') ? path : `${path}/**/*.test.ts`)))

@@ -117,9 +117,10 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
     const stops: [number, (id: string) => ReturnType<typeof tenant.call>][] = [
       [401, (id) => tenant.call('DELETE', `${KEYS}/${id}`)],
       [403, (id) => tenant.call('PUT', `${KEYS}/${id}`, { allowedIndexes: ['other'] })],
+      [403, (id) => tenant.call('PUT', `${KEYS}/${id}`, { indexAccess: 'read' })],
     ]
     for (const [expected, stop] of stops) {
-      const { secret, row } = await addKey(tenant.db, user)
+      const { secret, row } = await addKey(tenant.db, user, { settings: { indexAccess: 'write' } })
       const path = '/api/external/indexes/docs/train'
       const type = 'multipart/form-data; boundary=XX'
       const held = await holdRequest(shared.current.url, { key: secret, method: 'POST', path, body, type })
