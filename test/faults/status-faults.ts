@@ -9,12 +9,9 @@ const STATUSES: [number, Expected][] = [
   ...[201, 202, 204, 206, 301, 302, 303, 304, 307, 308].map((status): [number, Expected] => [status, ours]),
   ...[401, 403].map((status): [number, Expected] => [status, { fails: 'auth_failed', ours: true }]),
   [402, { fails: 'quota_exhausted', ours: true }],
-  [404, { fails: 'model_not_found', ours: true }],
+  ...[404, 410].map((status): [number, Expected] => [status, { fails: 'model_not_found', ours: true }]),
   ...[400, 413, 415, 422].map((status): [number, Expected] => [status, refused]),
-  ...[405, 406, 409, 410, 411, 414, 418, 423, 425, 431, 451, 498, 499].map((status): [number, Expected] => [
-    status,
-    failed,
-  ]),
+  ...[405, 406, 409, 411, 414, 418, 423, 425, 431, 451, 498, 499].map((status): [number, Expected] => [status, failed]),
   [408, { fails: 'timeout' }],
   ...[424, 500, 501, 502, 503, 504, 505, 507, 520, 522, 524, 529, 599, 999].map((status): [number, Expected] => [
     status,

@@ -7,33 +7,45 @@ import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-
 type ErrorDetails = {
   code: string | undefined
   status: number | undefined
-  /** Code, type and the like, lower case. */
+  /** Code, type, Google's reason and the like, lower case. The provider chooses them from a list of its own. */
   names: string
-  /** These and the message, which may be of anything. */
+  /** The message, lower case. It may quote the request, so its words are those of the caller. */
+  message: string
+  /** Names and message. */
   words: string
+  /** The quotas that Google says are used up, lower case. */
+  quotaIds: string
   retryAfterSeconds: number | undefined
 }
 
-/** Statuses that may report a fault of our key, model name or quota, if the words of the body say so. */
-const OPERATOR_STATUSES = new Set([400, 401, 402, 403, 404, 412, 429])
-/** Credit, spending limit or a quota of a day or more. "Exceeded your current quota" is missing: Google says so each minute. */
-const QUOTA_EXHAUSTED = new RegExp(
-  [
-    /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit/,
-    /payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage|insufficient balance/,
-    /credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits/,
-    /spending limit|specified api usage limits|key limit exceeded|out of call volume quota/,
-    /perday|too many (tokens|requests) per day|free-models-per-day|calls \/ month/,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
-)
-/** A 404 says so by itself; these are the words of 400 and 403. */
-const UNKNOWN_MODEL =
-  /model_?not_?(found|available|supported)|model.not.(found|exist)|deploymentnotfound|(invalid|unknown)_model|unknown model,|not a valid model id|invalid model id|decommissioned|model identifier is invalid|on-demand throughput isn.t supported/
+/** Statuses that may report a fault of our key, model name or quota, if the body says so. */
+const OPERATOR_STATUSES = new Set([400, 401, 402, 403, 404, 410, 412, 429])
+const QUOTA_NAMES =
+  /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit|payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage/
+const UNKNOWN_MODEL_NAMES =
+  /model.?not.?(found|exist|available|supported)|deploymentnotfound|(invalid|unknown)_model|decommissioned/
 /** Our key, account, signature or region, as some report it with 400. */
-const AUTH_FAILED =
-  /api_key_invalid|incorrect api key|invalid.?api.?key|api key (not valid|expired)|failed_precondition|(organization|account) has been disabled|incompletesignature|notauthorized|requestexpired/
+const AUTH_400_NAMES =
+  /api_key_invalid|invalid.?api.?key|failed_precondition|incompletesignature|notauthorized|requestexpired/
+/*
+ * Sentences of providers that name nothing. A message can quote the request anywhere but in the sentence that begins it, so
+ * each pattern is of the beginning: a caller's words must not alarm the operator.
+ */
+const QUOTA_SENTENCES =
+  /^(your credit balance is too low|you have reached your specified api usage limits|key limit exceeded|insufficient balance|out of call volume quota|you have (run out of credits|exceeded your monthly included credits)|your newly created team doesn.t have any credits|your team \S+ has either used all available credits|account \S+ is suspended, possibly due to reaching the monthly spending limit)/
+const UNKNOWN_MODEL_SENTENCES =
+  /^(model not exist|unknown model,|invalid model id|the provided model identifier is invalid|\S+ is not a valid model id$|invocation of model id \S+ with on-demand throughput isn.t supported)/
+const AUTH_SENTENCES =
+  /^(incorrect api key|invalid api key|api key (not valid|expired)|(this|your) (organization|account) has been disabled)/
+/**
+ * Credit, spending limit or a quota of a day or more, as a 429 tells it; a 429 quotes no request. "Exceeded your current
+ * quota" is missing: Google says so each minute.
+ */
+const QUOTA_WORDS =
+  /insufficient balance|credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits|spending limit|specified api usage limits|too many (tokens|requests) per day|free-models-per-day|calls \/ month/
+/** A 403 or 404 that is about what the request names or needs, not about our account or the model. */
+const NAMED_BY_THE_REQUEST =
+  /^((file|item|response|previous response|conversation|container|vector store)( .{1,200})? not found|no such file|the file \S+ is not in an active state|you do not have permission to access the file |no endpoints found that (support|can handle) )/
 /** The names of errors inside a 200, where no status says it. */
 const AUTH_NAMES =
   /authentication|permission.?(error|denied)|unauthorized|invalid_api_key|accessdenied|unrecognizedclient|expiredtoken/
@@ -46,8 +58,8 @@ const CONTEXT_LENGTH =
 const CONTENT_FILTER =
   /content.?(filter|policy|management)|responsibleaipolicy|data_inspection_failed|moderation|safety system|flagged|usage guidelines|safety_check|content exists risk/
 const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|resource_exhausted/
-/** As some answer to too many requests with 400, where the word alone may be of anything. */
-const LIMIT_EXCEEDED = /rate.?limit.{0,20}(exceeded|reached)|too many requests/
+/** As some answer to too many requests with 400. */
+const LIMIT_EXCEEDED = /^(rate.?limit.{0,20}(exceeded|reached)|too many requests)/
 const NOT_FOUND = /not_found_error|resourcenotfound/
 const PROVIDER_FAULT = /server_?error|internal|api_error|overloaded|unavailable|timeout/
 /** The model wrote what its server could not take: another one may do better. */
@@ -104,15 +116,15 @@ export const abortedError = (signal: AbortSignal) =>
   new ProviderError('aborted', 'The call was given up because the caller left.', { cause: signal.reason })
 
 function statusReason(status: number, details: ErrorDetails): FailureReason {
-  const { names, words, code = '' } = details
+  const { names, message, words, code = '' } = details
   if (MODEL_FAILED.test(code)) return 'server_error'
   // Groq answers 413 where the tokens of one request are over the limit of a minute, some of AWS 400 to too many requests.
   if (status === 413 || status === 400) {
-    if (/^(rate_limit_exceeded|throttling)/i.test(code) || LIMIT_EXCEEDED.test(words)) return 'rate_limit'
+    if (/^(rate_limit_exceeded|throttling)/i.test(code) || LIMIT_EXCEEDED.test(message)) return 'rate_limit'
   }
   if (status === 403 && (CONTENT_FILTER.test(names) || FORBIDDEN_CONTENT.test(words))) return 'content_filter'
-  const operatorReason = OPERATOR_STATUSES.has(status) ? operatorReasonOf(status, words) : undefined
-  if (operatorReason) return operatorReason
+  const operatorReason = OPERATOR_STATUSES.has(status) ? operatorReasonOf(status, details) : undefined
+  if (operatorReason) return NAMED_BY_THE_REQUEST.test(message) ? 'bad_request' : operatorReason
   if (status === 429) return 'rate_limit'
   if (status === 408) return 'timeout'
   if (!THE_REQUEST.has(status)) return 'server_error'
@@ -120,21 +132,24 @@ function statusReason(status: number, details: ErrorDetails): FailureReason {
   return CONTENT_FILTER.test(words) ? 'content_filter' : 'bad_request'
 }
 
-function operatorReasonOf(status: number, words: string): OperatorReason | undefined {
+function operatorReasonOf(status: number, details: ErrorDetails): OperatorReason | undefined {
+  const { names, message, words, quotaIds } = details
   // Some tell with 401, 403 or 429 that the credit is used up.
-  if (status === 402 || QUOTA_EXHAUSTED.test(words)) return 'quota_exhausted'
+  if (status === 402 || QUOTA_NAMES.test(names) || QUOTA_SENTENCES.test(message)) return 'quota_exhausted'
+  if (status === 429) return QUOTA_WORDS.test(words) || quotaIds.includes('perday') ? 'quota_exhausted' : undefined
   if (status === 401) return 'auth_failed'
-  if (status === 404) return 'model_not_found'
+  if (status === 404 || status === 410) return 'model_not_found'
   if (status !== 400 && status !== 403) return undefined
-  if (UNKNOWN_MODEL.test(words)) return 'model_not_found'
-  return status === 403 || AUTH_FAILED.test(words) ? 'auth_failed' : undefined
+  if (UNKNOWN_MODEL_NAMES.test(names) || UNKNOWN_MODEL_SENTENCES.test(message)) return 'model_not_found'
+  return status === 403 || AUTH_400_NAMES.test(names) || AUTH_SENTENCES.test(message) ? 'auth_failed' : undefined
 }
 
 /** Names before words: a message may speak of anything. */
-function wordsReason({ names, words, code = '' }: ErrorDetails): FailureReason {
+function wordsReason({ names, message, words, code = '' }: ErrorDetails): FailureReason {
   if (MODEL_FAILED.test(code)) return 'server_error'
-  if (QUOTA_EXHAUSTED.test(names)) return 'quota_exhausted'
-  if (UNKNOWN_MODEL.test(names) || NOT_FOUND.test(names)) return 'model_not_found'
+  if (NAMED_BY_THE_REQUEST.test(message)) return 'bad_request'
+  if (QUOTA_NAMES.test(names)) return 'quota_exhausted'
+  if (UNKNOWN_MODEL_NAMES.test(names) || NOT_FOUND.test(names)) return 'model_not_found'
   if (AUTH_NAMES.test(names)) return 'auth_failed'
   const named = limitReason(names)
   if (named) return named
@@ -159,23 +174,25 @@ function errorDetails(body: unknown, errorType?: string | string[], nowMs = Numb
   const inner = isObject(error.innererror) ? error.innererror.code : undefined
   const reasons = isObject(error.metadata) && Array.isArray(error.metadata.reasons) ? 'flagged' : undefined
   const names = [error.code, error.type, error.status, String(errorType ?? '').split(':')[0]]
-  const all = [...names, inner, reasons]
+  const google = googleDetails(error.details)
+  const all = joined([...names, inner, reasons, ...google.reasons])
+  const message = joined([error.message, error.detail])
   return {
     code: names.filter((name) => typeof name === 'string').find((name) => name !== '' && !/^\d+$/.test(name)),
     status: names.map(Number).find((name) => Number.isInteger(name) && name >= 100 && name < 600),
-    names: joined(all),
-    words: joined([...all, ...googleReasons(error.details), error.message, error.detail]),
+    names: all,
+    message,
+    words: `${all} ${message}`,
+    quotaIds: joined(google.quotaIds),
     retryAfterSeconds: retryInfoSeconds(error.details) ?? passedOnSeconds(error.metadata, nowMs),
   }
 }
 
 /** What google.rpc.ErrorInfo and google.rpc.QuotaFailure name among the details of an error. */
-function googleReasons(details: unknown): unknown[] {
-  if (!Array.isArray(details)) return []
-  return details.filter(isObject).flatMap(({ reason, violations }) => {
-    const broken = Array.isArray(violations) ? violations.filter(isObject) : []
-    return [reason, ...broken.map(({ quotaId }) => quotaId)]
-  })
+function googleDetails(details: unknown): { reasons: unknown[]; quotaIds: unknown[] } {
+  const known = Array.isArray(details) ? details.filter(isObject) : []
+  const violations = known.flatMap(({ violations: broken }) => (Array.isArray(broken) ? broken.filter(isObject) : []))
+  return { reasons: known.map(({ reason }) => reason), quotaIds: violations.map(({ quotaId }) => quotaId) }
 }
 
 /** OpenRouter puts headers of the provider behind it into the error. */
@@ -191,6 +208,7 @@ const joined = (words: readonly unknown[]) =>
   words
     .filter((word) => typeof word === 'string')
     .join(' ')
+    .trim()
     .toLowerCase()
 
 const shown = (code: string | undefined) => (code !== undefined && SHOWN_CODE.test(code) ? ` (${code})` : '')

@@ -25,7 +25,7 @@ describe('a status other than 200', () => {
     [415, 'bad_request', false],
     [405, 'server_error', false],
     [409, 'server_error', false],
-    [410, 'server_error', false],
+    [410, 'model_not_found', true],
     [423, 'server_error', false],
     [425, 'server_error', false],
     [498, 'server_error', false],
@@ -85,6 +85,38 @@ describe('a status other than 200', () => {
     [403, { message: 'Your account is under moderation and was flagged.' }, 'auth_failed'],
     [403, { code: 'content_policy_violation' }, 'content_filter'],
   ])('%i with %j is %s', (status, error, reason) => {
+    expect(failure(status, error).reason).toBe(reason)
+  })
+
+  test.each([
+    [400, { status: 'INVALID_ARGUMENT', message: 'Invalid JSON payload. Unknown name "requestsPerDay" at tools[0]' }],
+    [400, { status: 'INVALID_ARGUMENT', details: [{ violations: [{ quotaId: 'PerDay', field: 'tools[0]' }] }] }],
+    [400, { type: 'invalid_request_error', message: 'tools.0.name: maxCallsPerDay has a bad character' }],
+    [400, { message: "Invalid value: 'Write about our monthly spending limit'" }],
+    [400, { message: "Invalid value: 'Your credit balance is too low'" }],
+    [400, { message: 'messages.0.content: your credit balance is too low' }],
+    [400, { message: 'tools[0].parameters: model not found in schema enum' }],
+    [400, { message: 'Unknown parameter: unknown model, invalid model id' }],
+    [400, { message: "tool 'get_account' failed: user notauthorized" }],
+    [400, { message: 'Invalid value: api key not valid, invalid api key' }],
+    [400, { message: "Invalid value: 'Rate limit exceeded'" }],
+    [422, { message: 'body.prompt: insufficient balance' }],
+    [404, { type: 'not_found_error', message: 'File not found: file_01' }],
+    [404, { type: 'invalid_request_error', message: 'No such File object: file-01' }],
+    [404, { type: 'invalid_request_error', message: "Item with id 'rs_01' not found." }],
+    [404, { code: 404, message: 'No endpoints found that support tool use. To learn more, visit the docs.' }],
+    [403, { status: 'PERMISSION_DENIED', message: 'You do not have permission to access the File x.' }],
+    [400, { status: 'FAILED_PRECONDITION', message: 'The File x is not in an ACTIVE state and usage is not allowed.' }],
+  ])('%i with %j is of the request, and no alarm', (status, error) => {
+    expect(failure(status, error)).toMatchObject({ reason: 'bad_request', alarm: false })
+  })
+
+  test.each([
+    [403, 'auth_failed', { message: "Invalid value: 'model_not_found, spending limit'" }],
+    [404, 'model_not_found', { message: 'The model `perday-insufficient_quota` does not exist' }],
+    [404, 'model_not_found', { code: 404, message: 'No endpoints found for x/y.' }],
+    [429, 'rate_limit', { message: 'Rate limit reached for model requestsPerDay' }],
+  ])('the words of a %i do not change its reason %s: %j', (status, reason, error) => {
     expect(failure(status, error).reason).toBe(reason)
   })
 
@@ -199,6 +231,7 @@ test.each([
   [{ type: 'authentication_error', message: 'invalid x-api-key' }, 'auth_failed'],
   [{ type: 'permission_error' }, 'auth_failed'],
   [{ type: 'not_found_error', message: 'model: x' }, 'model_not_found'],
+  [{ type: 'not_found_error', message: 'File not found: file_01' }, 'bad_request'],
   [{ type: 'billing_error' }, 'quota_exhausted'],
   [{ type: 'insufficient_quota', code: 'insufficient_quota' }, 'quota_exhausted'],
   [{ code: 402, message: 'Insufficient credits' }, 'quota_exhausted'],
