@@ -11,7 +11,10 @@ export type Expected =
    * settings, so that nobody would ask again.
    */
   | { fails: FailureReason; ours?: true; retryAfter?: readonly [min: number, max: number] }
-  /** It refuses the request, which is the caller's fault, unless models before it were down: no other model is asked. */
+  /**
+   * It refuses the request, which is the caller's fault, unless models before it were down: no other model is asked. The next
+   * one is for `context_length`, because it may read more.
+   */
   | { refuses: FailureReason }
   /** It breaks after its first words: these are billed, and an error frame ends the stream. */
   | { breaks: FailureReason; after: string | RegExp; outcome: 'truncated' | 'error' }

@@ -51,7 +51,8 @@ export function outcomeOf({ surface, expected, position, models, faulty, fault }
       },
     }
   }
-  if ('refuses' in expected) {
+  const mayReadMore = 'refuses' in expected && expected.refuses === 'context_length' && position === 'first of two'
+  if ('refuses' in expected && !mayReadMore) {
     return {
       asked: neighboursAsked(0),
       billed: [],
@@ -67,7 +68,8 @@ export function outcomeOf({ surface, expected, position, models, faulty, fault }
       },
     }
   }
-  const failed = [...earlier, [faulty, expected.fails]]
+  const reason = 'refuses' in expected ? expected.refuses : expected.fails
+  const failed = [...earlier, [faulty, reason]]
   if (position === 'first of two') {
     return {
       asked: neighboursAsked(1),
@@ -89,11 +91,12 @@ export function outcomeOf({ surface, expected, position, models, faulty, fault }
     asked: neighboursAsked(0),
     billed: [],
     check(answer: Seen) {
-      const isLimit = position === 'only model' && expected.fails === 'rate_limit'
+      const isLimit = position === 'only model' && reason === 'rate_limit'
       const error = errors.exhausted(isLimit, answer.requestId)
       expect(answer).toMatchObject({ status: isLimit ? 429 : 502, done: false, text: '', error })
       expect(failedIn(answer)).toEqual(failed)
-      if (position !== 'only model' || !expected.retryAfter) return void expect(answer.retryAfter).toBeUndefined()
+      if (position !== 'only model' || 'refuses' in expected || !expected.retryAfter)
+        return void expect(answer.retryAfter).toBeUndefined()
       const [min, max] = expected.retryAfter
       expect(Number(answer.retryAfter)).toBeGreaterThanOrEqual(min)
       expect(Number(answer.retryAfter)).toBeLessThanOrEqual(max)

@@ -65,7 +65,8 @@ type Walk = {
  * Walks the chain until a model reaches its commit point: the first words of a stream; the good end of a whole answer, and
  * with `commit: 'complete'` of a stream too, unless it is longer than what may be held back. Each model has the time of
  * its own limits, and nothing else takes any but the wait for a place at its provider.
- * A refusal of the request is the answer when it is the first one; after a model that failed, it is one failure more.
+ * A refusal of the request is the answer when it is the first one; after a model that failed, it is one failure more. A prompt
+ * that is too long for one model goes to the next, whatever the triggers are (named-endpoints §26).
  * @throws GatewayError when no model of the chain answered, the request itself is at fault, or the last provider has no
  * place; the signal's reason when it was aborted.
  */
@@ -96,11 +97,15 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
     failures.push(result)
     if (isCallersFault(result)) {
       // A fallback that cannot do what was asked must not hide that the models before it were down.
-      if (othersFailed) continue
+      if (othersFailed || result.reason === 'context_length') continue
       throw rejected(modelId, result)
     }
     if (!isTrigger(result.reason, chain.triggers)) break
   }
+  // A model that was skipped might have answered.
+  const [first] = failures
+  const wereAsked = failures.length === chain.attempts.length
+  if (first && wereAsked && failures.every(isCallersFault)) throw rejected(chain.attempts[0].modelId, first)
   throw exhausted(attempts, failures)
 }
 
@@ -286,7 +291,7 @@ function addAttempt(
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 
-/** A request that this provider will never take is not sent to the next one (architecture §9). */
+/** What no retry helps: this model will never take the request. */
 function isCallersFault({ reason }: ProviderError): boolean {
   return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
 }

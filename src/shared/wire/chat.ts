@@ -44,10 +44,14 @@ export const attemptTimeouts = {
   first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
 }
 
-export const FailoverTriggers = z.array(
-  z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }),
-  { error: 'redundancy.on must be an array of triggers' },
-)
+export const FailoverTriggers = z
+  .array(z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }), {
+    error: 'redundancy.on must be an array of triggers',
+  })
+  .meta({
+    description:
+      'The failures that move on to the next model. A `context_length` always does: the next model may read more.',
+  })
 
 const ChainEntry = z
   .union([ModelId, z.object({ model: ModelId, ...attemptTimeouts })], {

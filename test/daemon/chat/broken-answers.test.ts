@@ -78,11 +78,9 @@ describe('no truncated answer is reported as a success', () => {
 
   test('what the upstream calls a bad request is the caller’s 400', async () => {
     const gateway = await startGateway()
-    gateway.upstream.script(
-      replyJson({ error: { message: 'secret', code: 'context_length_exceeded' } }, { status: 400 }),
-    )
+    gateway.upstream.script(replyJson({ error: { message: 'secret', code: 'content_filter' } }, { status: 400 }))
     const { status, body, text } = await gateway.chat({ prompt: 'hi', fallback_models: ['test/b'] })
-    expect([status, body.error, body.reason]).toEqual([400, 'Provider rejected the request', 'context_length'])
+    expect([status, body.error, body.reason]).toEqual([400, 'Provider rejected the request', 'content_filter'])
     expect(text).not.toContain('secret')
     expect(gateway.upstream.requests).toHaveLength(1)
   })

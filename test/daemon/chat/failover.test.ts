@@ -121,6 +121,77 @@ describe('the smallest Retry-After of rate-limited models is passed on', () => {
   })
 })
 
+describe('a prompt that is too long for a model', () => {
+  const tooLong = replyJson({ error: { code: 'context_length_exceeded', message: 'secret' } }, { status: 400 })
+  const unfit = replyJson({ error: { message: 'secret' } }, { status: 400 })
+  const three = ['test/a', 'test/b', 'test/c']
+
+  test.each([undefined, ['timeout']])('is sent to the next one, also with `on` %j', async (on) => {
+    const gateway = await startGateway()
+    for (const stream of [false, true]) {
+      byModel(gateway, { a: tooLong, b: stream ? streamed('from b') : whole('from b') })
+      const request = { ...chain, ...(on && { redundancy: { on } }) }
+      const answer = stream ? (await gateway.stream(request)).frames[0]?.data : (await gateway.chat(request)).body
+      expect(answer).toMatchObject({
+        metadata: {
+          served_model: 'test/b',
+          failover: {
+            attempts: [{ model: 'test/a', status: 'failed', reason: 'context_length' }, { status: 'served' }],
+          },
+        },
+      })
+    }
+    const { events } = await hopsIn(gateway)
+    expect(events.map(({ data }) => [data.failedModel, data.reason, data.nextModel])).toEqual(
+      Array(2).fill(['test/a', 'context_length', 'test/b']),
+    )
+  })
+
+  test('is a 400 when every model says so, after each was asked once', async () => {
+    const gateway = await startGateway({ failover: { sameModelRetries: 2 } })
+    byModel(gateway, { a: tooLong, b: tooLong, c: tooLong })
+    const { status, body, text } = await gateway.chat({ prompt: 'hi', models: three })
+    expect([status, body.error, body.reason]).toEqual([400, 'Provider rejected the request', 'context_length'])
+    expect(text).not.toContain('secret')
+    expect(asked(gateway)).toEqual(['a', 'b', 'c'])
+  })
+
+  test('is the 400 of a model that was down when it was asked first', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ clock, failover: { sameModelRetries: 1 } })
+    gateway.upstream.script(down, tooLong)
+    const answer = gateway.chat({ prompt: 'hi', model: 'test/a' })
+    await gateway.upstream.nextRequest()
+    await untilWaiting(clock, 250)
+    clock.advance(250)
+    expect([(await answer).status, (await answer).body.reason]).toEqual([400, 'context_length'])
+  })
+
+  test('is a 400 when the others refuse the request too', async () => {
+    const gateway = await startGateway()
+    byModel(gateway, { a: tooLong, b: unfit, c: tooLong })
+    const { status, body } = await gateway.chat({ prompt: 'hi', models: three })
+    expect([status, body.reason, asked(gateway)]).toEqual([400, 'context_length', ['a', 'b', 'c']])
+  })
+
+  test('is one failed attempt more when another one was down', async () => {
+    const gateway = await startGateway()
+    byModel(gateway, { a: tooLong, b: down, c: tooLong })
+    const { status, body } = await gateway.chat({ prompt: 'hi', models: three })
+    expect([status, body.attempts]).toMatchObject([
+      502,
+      [{ reason: 'context_length' }, { reason: 'server_error' }, { reason: 'context_length' }],
+    ])
+  })
+
+  test('does not count against it', async () => {
+    const gateway = await startGateway()
+    byModel(gateway, { a: tooLong, b: whole('from b') })
+    for (let request = 0; request < 7; request++) await gateway.chat(chain)
+    expect(asked(gateway)).toEqual(Array(7).fill(['a', 'b']).flat())
+  })
+})
+
 test('a chain of models that are silent ends when the time of each is over, and no later', async () => {
   const clock = createFakeClock()
   const gateway = await startGateway({ clock })
