@@ -39,6 +39,8 @@ export type LoggedAttempt = {
   reason?: string
   /** HTTP, of a failed attempt; missing where there was no answer, and in older entries. */
   provider_status?: number
+  /** Likewise: how the provider calls the request. Missing also where it gave no id. */
+  provider_request_id?: string
   latency_ms: number
   /** Null where nothing was to be sent. */
   entitlement?: object | null

@@ -105,9 +105,16 @@ function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
     const head = status === 'served' ? undefined : heads[at]
     all +=
       `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
-      `${head ? `"provider_status":${head.status},` : ''}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
+      `${headOf(head)}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
   }
   return all
+}
+
+/** Provider ids are made of characters that need no escapes (providers/stream/answer.ts). */
+function headOf(head: ProviderHead | undefined): string {
+  if (!head) return ''
+  const requestId = head.requestId === undefined ? '' : `"provider_request_id":"${head.requestId}",`
+  return `${requestId}"provider_status":${head.status},`
 }
 
 function entitlementOf(entitlement: Entitlement | undefined): string {

@@ -1,12 +1,6 @@
 import { type ActivityLog, EXPUNGED } from '../../shared/wire/logs.ts'
 import type { EvidenceEntryRow } from '../db/tables.ts'
-import {
-  descriptionOf,
-  type LoggedAttempt,
-  type LoggedPayload,
-  payloadOf,
-  resourceOf,
-} from '../evidence/entry-payload.ts'
+import { descriptionOf, type LoggedPayload, payloadOf, resourceOf } from '../evidence/entry-payload.ts'
 
 /** What is shown of a user beside what they did. */
 export type UserName = { id: string; name: string; email: string }
@@ -49,26 +43,19 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   ...(payload.error !== undefined && { error: payload.error }),
   index: payload.index,
   policy: payload.policy,
-  attempts: attempts.map((attempt) => {
-    const { model, status, reason, latency_ms } = attempt
-    const providerStatus = providerStatusOf(attempt)
-    return {
-      model,
-      status,
-      ...(reason !== undefined && { reason }),
-      ...(providerStatus !== undefined && { providerStatus }),
-      latencyMs: latency_ms,
-    }
-  }),
+  attempts: attempts.map(({ model, status, reason, provider_status, provider_request_id, latency_ms }) => ({
+    model,
+    status,
+    ...(reason !== undefined && { reason }),
+    ...(provider_status !== undefined && { providerStatus: provider_status }),
+    ...(provider_request_id !== undefined && { providerRequestId: provider_request_id }),
+    latencyMs: latency_ms,
+  })),
   usage: payload.usage,
   cost: payload.cost,
   inspection: payload.inspection,
   latencyMs: times?.latency_ms,
 })
-
-/** Only a 200 serves. A count that was estimated has no entitlement, and the models of `local` need no network. */
-const providerStatusOf = ({ provider_status: failed, status, entitlement, model }: LoggedAttempt): number | undefined =>
-  failed ?? (status === 'served' && entitlement && !model.startsWith('local/') ? 200 : undefined)
 
 /** Hashes are all that is left of an entry whose content was expunged. */
 const GONE = {

@@ -123,14 +123,21 @@ describe('logs show', () => {
 
   test('lists reason and provider status of each attempt, also of entries without one', async () => {
     const attempts = [
-      { model: 'openai/gpt-4o', status: 'failed', reason: 'auth_failed', providerStatus: 401, latencyMs: 80 },
+      {
+        model: 'openai/gpt-4o',
+        status: 'failed',
+        reason: 'auth_failed',
+        providerStatus: 401,
+        providerRequestId: 'req_1',
+        latencyMs: 80,
+      },
       { model: 'local/extract', status: 'served', latencyMs: 3 },
     ]
     gateway.on(LOGS, logPage([logOf({ metadata: { ...logOf().metadata, attempts } })]))
     const terminal = { terminal: { stdout: true }, columns: 200 }
     const { stdout } = await logs(['show', 'jti-1'], terminal)
     expect(stdout).toContain(
-      'ATTEMPTS     openai/gpt-4o failed: auth_failed, HTTP 401, 80 ms; local/extract served: 3 ms',
+      "ATTEMPTS     openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms",
     )
     expect((await logs(['show', 'req-1'], terminal)).stdout).toContain('auth_failed, HTTP 401')
     gateway.on(LOGS, logPage([logOf()]))

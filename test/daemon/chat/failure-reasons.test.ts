@@ -395,33 +395,34 @@ describe('the log line of an attempt', () => {
   })
 })
 
-test.each([
-  ['test/any', { providerStatus: 200 }],
-  ['local/extract', {}],
-])('the log of a request that %s served lists all attempts, and its receipt verifies', async (last, status) => {
-  const gateway = await startGateway({ evidence: { receipts: true } })
-  gateway.upstream.script(refused(404), ({ reset }) => reset())
-  const { body, headers } = await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b', last] })
-  const found = await gateway.call('GET', `/api/external/activity-logs?requestId=${headers['x-request-id']}`)
-  const entry = found.body.data.logs.find(({ id }: { id: string }) => id === body.metadata.smltp.bundle_id)
-  expect(entry.metadata.attempts).toEqual([
-    {
-      model: 'test/a',
-      status: 'failed',
-      reason: 'model_not_found',
-      providerStatus: 404,
-      latencyMs: expect.any(Number),
-    },
-    { model: 'test/b', status: 'failed', reason: 'connection_error', latencyMs: expect.any(Number) },
-    { model: last, status: 'served', ...status, latencyMs: expect.any(Number) },
-  ])
-  const { body: held } = await gateway.call('GET', `/api/external/receipts/${body.metadata.smltp.bundle_id}`)
-  const keys = await gateway.call('GET', '/.well-known/aigw-keys.json', undefined, { key: null })
-  expect(verifyReceipt(held.receipt, parseKeySet(keys.body))).toEqual({ ok: true })
-  // What the client was told of the attempts has no member that the contract lacks.
-  expect(body.metadata.failover?.attempts.map((attempt: object) => Object.keys(attempt).sort())).toEqual([
-    ['latency_ms', 'model', 'reason', 'status'],
-    ['latency_ms', 'model', 'reason', 'status'],
-    ['latency_ms', 'model', 'status'],
-  ])
-})
+test.each(['test/any', 'local/extract'])(
+  'the log of a request that %s served lists all attempts, and its receipt verifies',
+  async (last) => {
+    const gateway = await startGateway({ evidence: { receipts: true } })
+    gateway.upstream.script(refused(404), ({ reset }) => reset())
+    const { body, headers } = await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b', last] })
+    const found = await gateway.call('GET', `/api/external/activity-logs?requestId=${headers['x-request-id']}`)
+    const entry = found.body.data.logs.find(({ id }: { id: string }) => id === body.metadata.smltp.bundle_id)
+    expect(entry.metadata.attempts).toEqual([
+      {
+        model: 'test/a',
+        status: 'failed',
+        reason: 'model_not_found',
+        providerStatus: 404,
+        providerRequestId: 'req-of-the-provider',
+        latencyMs: expect.any(Number),
+      },
+      { model: 'test/b', status: 'failed', reason: 'connection_error', latencyMs: expect.any(Number) },
+      { model: last, status: 'served', latencyMs: expect.any(Number) },
+    ])
+    const { body: held } = await gateway.call('GET', `/api/external/receipts/${body.metadata.smltp.bundle_id}`)
+    const keys = await gateway.call('GET', '/.well-known/aigw-keys.json', undefined, { key: null })
+    expect(verifyReceipt(held.receipt, parseKeySet(keys.body))).toEqual({ ok: true })
+    // What the client was told of the attempts has no member that the contract lacks.
+    expect(body.metadata.failover?.attempts.map((attempt: object) => Object.keys(attempt).sort())).toEqual([
+      ['latency_ms', 'model', 'reason', 'status'],
+      ['latency_ms', 'model', 'reason', 'status'],
+      ['latency_ms', 'model', 'status'],
+    ])
+  },
+)

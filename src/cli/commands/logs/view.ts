@@ -4,14 +4,20 @@ export const LOGS_PATH = 'activity-logs'
 
 const who = (user: unknown): unknown => (typeof user === 'object' && user !== null ? Reflect.get(user, 'name') : user)
 
-/** `openai/gpt-4o failed: auth_failed, HTTP 401, 80 ms; local/extract served: 3 ms`. */
+/** `openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms`. */
 const toAttempts = (attempts: unknown): unknown =>
   Array.isArray(attempts)
     ? attempts
         .map((attempt) => {
           const at = (member: string) => findAtPath(attempt, member) ?? undefined
           const status = at('providerStatus')
-          const facts = [at('reason'), status === undefined ? undefined : `HTTP ${status}`, `${at('latencyMs')} ms`]
+          const id = at('providerRequestId')
+          const facts = [
+            at('reason'),
+            status === undefined ? undefined : `HTTP ${status}`,
+            id === undefined ? undefined : `provider's id ${id}`,
+            `${at('latencyMs')} ms`,
+          ]
           return `${at('model')} ${at('status')}: ${facts.filter((fact) => fact !== undefined).join(', ')}`
         })
         .join('; ')
