@@ -82,7 +82,7 @@ export async function screen(
   const scan = isBlocked || !shield ? undefined : await scanSaid(redacted, shield, guards, scanTerms)
   const attack = shield && shieldIncident(scan?.spoken, shield, 'input')
   const results = shield && scan && judgeToolResults(scan.toolResults, shield, caller.keyId, guards.reportedResults)
-  const found = [...incidents, ...[attack, results?.unreported].filter((one) => one !== undefined)]
+  const found = [...incidents, ...(attack ? [attack] : []), ...(results?.unreported ?? [])]
   noteInspectors(evidence.inspectors, { rules, policy, isShielded: shield !== undefined && !isBlocked })
   evidence.incidents.push(...incidents, ...[attack, results?.worst].filter((one) => one !== undefined))
   const refusal = isBlocked

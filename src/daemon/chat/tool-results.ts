@@ -18,11 +18,11 @@ export type JudgedResults = {
   withheld: number
   /** The worst finding in any tool result, for the receipt of this request. */
   worst: ShieldIncident | undefined
-  /** The worst finding that has no incident yet. */
-  unreported: ShieldIncident | undefined
+  /** The findings that have no incident yet, one for each tool result. */
+  unreported: ShieldIncident[]
   /** The messages with a notice in place of each withheld result. */
   withhold(messages: Message[]): Message[]
-  /** Call it when the incident is durable. */
+  /** Call it when the incidents are durable. */
   markReported(): void
 }
 
@@ -44,21 +44,18 @@ export function judgeToolResults(
   const withheld = new Set<Message>(
     found.flatMap(({ result, incident }) => (incident.action === 'block' && incident.enforced ? [result] : [])),
   )
-  const fresh = found.filter(({ key }) => !reported.has(key))
-  const worstOf = (list: typeof found) => {
-    const worst = worstScan(list.map(({ scan }) => scan))
-    return list.find(({ scan }) => scan === worst)?.incident
-  }
+  const fresh = new Map(found.filter(({ key }) => !reported.has(key)).map(({ key, incident }) => [key, incident]))
+  const worst = worstScan(found.map(({ scan }) => scan))
   return {
     withheld: withheld.size,
-    worst: worstOf(found),
-    unreported: worstOf(fresh),
+    worst: found.find(({ scan }) => scan === worst)?.incident,
+    unreported: [...fresh.values()],
     withhold: (messages) =>
       withheld.size === 0
         ? messages
         : messages.map((message) => (withheld.has(message) ? { ...message, content: WITHHELD_RESULT } : message)),
     markReported() {
-      for (const { key } of fresh) reported.set(key, true)
+      for (const key of fresh.keys()) reported.set(key, true)
     },
   }
 }

@@ -26,13 +26,13 @@ export type DlpIncident = EventData<'dlp:incident'>
 /** Personal data that was detected or redacted. */
 export type PiiIncident = EventData<'pii:incident'>
 
-/** `promptshield:attack:blocked`: once for what was asked, what was looked up and what was answered. */
-export const attackBlocked = (at: Occurrence, data: ShieldFinding): OutboxEventRow =>
-  inRequest('promptshield:attack:blocked', at, data, data.direction)
+/** `promptshield:attack:blocked`: once for each incident. A request has several where it brings several tool results. */
+export const attackBlocked = (at: Occurrence, data: ShieldFinding, incidentId: string): OutboxEventRow =>
+  inRequest('promptshield:attack:blocked', at, data, incidentId)
 
 /** `promptshield:attack:detected`: likewise. */
-export const attackDetected = (at: Occurrence, data: ShieldFinding): OutboxEventRow =>
-  inRequest('promptshield:attack:detected', at, data, data.direction)
+export const attackDetected = (at: Occurrence, data: ShieldFinding, incidentId: string): OutboxEventRow =>
+  inRequest('promptshield:attack:detected', at, data, incidentId)
 
 /** `promptshield:canary:leaked`: once for each token of an answer. */
 export const canaryLeaked = (at: Occurrence, data: CanaryLeaked): OutboxEventRow =>

@@ -137,7 +137,7 @@ function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrig
         ...(isOpaque(origin.conversationId) && { conversationId: origin.conversationId }),
         ...(origin.model !== null && { model: origin.model }),
       }
-      return action === 'block' && enforced ? attackBlocked(at, finding) : attackDetected(at, finding)
+      return action === 'block' && enforced ? attackBlocked(at, finding, row.id) : attackDetected(at, finding, row.id)
     }
     case 'canary':
       return canaryLeaked(at, {

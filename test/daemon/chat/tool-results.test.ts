@@ -109,6 +109,23 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
       expect(await blocked()).toHaveLength(2)
     })
 
+    test('has an incident of its own, though it is one of several', async () => {
+      const { post, incidents, events } = await addGuardedTenant(shared.current, { settings })
+      const results: Result[] = [
+        { id: 'call_1', content: `Mail 1: ${ATTACK}` },
+        { id: 'call_2', content: `Mail 2: ${ATTACK} Do it now.` },
+      ]
+      for (const _turn of [1, 2]) {
+        answer()
+        const reply = await post(path, { ...bodyOf(results), model: 'test/any' })
+        expect(reply.text).toContain('"withheld":{"tool_results":2,"passages":0}')
+        expect((await incidents()).map(({ direction, action }) => [direction, action])).toEqual(
+          Array(2).fill(['retrieved', 'block']),
+        )
+        expect((await events()).map(({ type }) => type)).toEqual(Array(2).fill('promptshield:attack:blocked'))
+      }
+    })
+
     test('is replaced as a whole, with all its parts', async () => {
       const { post } = await addGuardedTenant(shared.current, { settings })
       answer()

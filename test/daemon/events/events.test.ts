@@ -23,8 +23,8 @@ const STEP = { requestId: 'req-1', step: 1 }
 
 /** Each event, made from its sample. */
 const made = (at: typeof AT): OutboxEventRow[] => [
-  attackBlocked(at, SAMPLES['promptshield:attack:blocked']),
-  attackDetected(at, SAMPLES['promptshield:attack:detected']),
+  attackBlocked(at, SAMPLES['promptshield:attack:blocked'], 'incident-1'),
+  attackDetected(at, SAMPLES['promptshield:attack:detected'], 'incident-1'),
   canaryLeaked(at, SAMPLES['promptshield:canary:leaked']),
   dlpIncident(at, SAMPLES['dlp:incident']),
   piiIncident(at, SAMPLES['pii:incident']),
@@ -56,7 +56,7 @@ describe('events', () => {
 
   test('the same scan that detects and then blocks is two events', () => {
     const data = SAMPLES['promptshield:attack:blocked']
-    expect(attackBlocked(AT, data).id).not.toBe(attackDetected(AT, data).id)
+    expect(attackBlocked(AT, data, 'incident-1').id).not.toBe(attackDetected(AT, data, 'incident-1').id)
   })
 
   test('webhook:test is marked in its id, new each time, and passed on to nobody else', () => {
