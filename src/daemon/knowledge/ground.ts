@@ -122,7 +122,7 @@ const placeOf = ({ source, headings }: { source: string; headings?: string }): s
 /**
  * The passages, each between two lines with `fence` in them, which nobody who wrote a passage can know: so a passage
  * cannot end its own quotation and speak as if it were us. What follows them is ours again, and says so.
- * @param withheld how many passages guards have left out; a notice stands for them (named-endpoints §26)
+ * @param withheld how many passages guards have left out; the prompt says the number, one notice for all (named-endpoints §26)
  */
 export function passagesPrompt(
   indexName: string,
