@@ -42,6 +42,7 @@ import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { createGuards } from './guards/guards.ts'
 import { guardRuleRoutes } from './guards/rules/routes.ts'
+import { BodyMemory, defaultBodyMemory } from './http/body-memory.ts'
 import type { Route } from './http/route.ts'
 import { type ConnectionLimits, type HttpServer, startHttpServer } from './http/server.ts'
 import { incidentRoutes } from './incidents/routes.ts'
@@ -96,6 +97,8 @@ export type App = {
   /** Every route it serves, for the description of the interface. */
   routes: readonly Route[]
   db: Db
+  /** What request bodies take in memory. */
+  bodies: BodyMemory
   /** Lets running requests finish within the configured time, refuses new ones, then closes everything. */
   drain(): Promise<void>
   /** Closes everything; requests that still run are aborted. */
@@ -309,6 +312,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         uploadsDir,
       }),
     ]
+    const bodies = new BodyMemory(requestLimits.bodyMemoryBytes ?? defaultBodyMemory())
     const listening = await startHttpServer({
       routes,
       authenticate: authenticator.authenticate,
@@ -317,7 +321,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       log,
       listen: config.listen,
       limits,
-      bodyMemoryBytes: Math.max(requestLimits.bodyMemoryBytes, requestLimits.bodyBytes),
+      bodies,
     })
     server = listening
     opened.push(() => listening.close())
@@ -331,6 +335,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       url: listening.url,
       routes,
       db,
+      bodies,
       drain: () => drain(config.drainTimeoutMs),
       close: () => drain(0),
     }

@@ -1,6 +1,5 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import {
-  BODY_MEMORY_BYTES,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
   DRAIN_TIMEOUT_MS,
@@ -147,8 +146,8 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
 /** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and times of every chat (named-endpoints §26). */
 export type RequestLimits = {
   bodyBytes: number
-  /** All large bodies of the daemon together, on every route. */
-  bodyMemoryBytes: number
+  /** What all large bodies of the daemon may take in memory, on every route; undefined: what the machine has room for. */
+  bodyMemoryBytes: number | undefined
   jsonDepth: number
   /** Undefined: any number. */
   messages: number | undefined
@@ -163,7 +162,7 @@ export type RequestLimits = {
 
 export const DEFAULT_LIMITS: RequestLimits = {
   bodyBytes: COMPAT_BODY_BYTES.default,
-  bodyMemoryBytes: BODY_MEMORY_BYTES.default,
+  bodyMemoryBytes: undefined,
   jsonDepth: COMPAT_JSON_DEPTH.default,
   messages: undefined,
   maxTokens: undefined,

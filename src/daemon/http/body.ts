@@ -1,9 +1,10 @@
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../shared/errors.ts'
 import {
+  BODY_COPIES,
   BODY_PART_BYTES,
   JSON_DEPTH,
   JSON_VALUE_BYTES,
@@ -18,7 +19,9 @@ import type { BodyShare } from './body-memory.ts'
 const DISCARD_BYTES = 64 * 1024 * 1024
 
 /**
- * Reads a whole body; `share` holds its bytes from their arrival.
+ * Reads a whole body; `share` holds what it takes in memory, BODY_COPIES.ascii for each byte: from the beginning when the
+ * length was declared, else from its arrival.
+ * @param proceed called before anything is read, unless the declared length is refused
  * @throws OVERLOADED when `share` has no room, PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when less than
  * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP when the client stops half way, and the signal's reason when
  * it is aborted.
@@ -29,25 +32,36 @@ export function readBody(
   clock: Clock,
   signal: AbortSignal,
   share: BodyShare,
+  proceed: () => void = () => {},
 ): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
-  if (declared > limit) return Promise.reject(tooLarge(limit))
+  try {
+    if (declared > limit) throw tooLarge(limit)
+    share.hold(declared * BODY_COPIES.ascii)
+  } catch (error) {
+    return Promise.reject(error)
+  }
+  proceed()
   if (request.destroyed) return Promise.reject(cutShort())
   if (signal.aborted) return Promise.reject(signal.reason)
+  function holdArrived(more: number, bytes: number): void {
+    if (bytes > limit) throw tooLarge(limit)
+    if (declared === 0) share.hold(more * BODY_COPIES.ascii)
+  }
   if (request.complete) {
     // All of it came with the headers, as nearly every request does: no listener and no timer is needed.
     const body: Buffer = request.read() ?? EMPTY
-    if (body.length > limit) return Promise.reject(tooLarge(limit))
     try {
-      share.hold(body.length)
+      holdArrived(body.length, body.length)
     } catch (error) {
       return Promise.reject(error)
     }
     return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
-    let first: Buffer | undefined
-    let rest: Buffer[] | undefined
+    // One buffer for a body whose length is known: to join pieces would take its size twice.
+    const whole = declared > 0 ? Buffer.allocUnsafe(declared) : undefined
+    const pieces: Buffer[] = []
     let bytes = 0
     let bytesInTime = 0
     let timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
@@ -71,19 +85,17 @@ export function readBody(
     function onData(chunk: Buffer): void {
       bytes += chunk.length
       try {
-        if (bytes > limit) throw tooLarge(limit)
-        share.hold(chunk.length)
+        holdArrived(chunk.length, bytes)
       } catch (error) {
         fail(error)
         return
       }
-      if (first === undefined) first = chunk
-      else if (rest === undefined) rest = [first, chunk]
-      else rest.push(chunk)
+      if (whole) chunk.copy(whole, bytes - chunk.length)
+      else pieces.push(chunk)
     }
     function onEnd(): void {
       settle()
-      resolve(rest ? Buffer.concat(rest) : (first ?? EMPTY))
+      resolve(whole ?? (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)))
     }
     const onClose = () => fail(cutShort())
     const onAbort = () => fail(signal.reason)
@@ -120,14 +132,15 @@ export function discardBody(request: IncomingMessage, clock: Clock): Promise<voi
 
 /**
  * Bytes → checked value.
- * @param share holds what the parsed values take
+ * @param share holds what the parsed values take, and what text beyond ASCII does beside BODY_COPIES.ascii
  * @param maxDepth levels that arrays and objects may nest
  * @throws OVERLOADED when `share` has no room, INVALID_JSON for bytes that are not JSON, nest too deep or hold too many
  * values, VALIDATION_ERROR naming the first field at fault.
  */
 export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
-  share.hold(valuesOf(raw, maxDepth) * JSON_VALUE_BYTES)
+  const values = valuesOf(raw, maxDepth) * JSON_VALUE_BYTES
+  share.hold(values + (isPlain(raw) ? 0 : raw.length * (BODY_COPIES.other - BODY_COPIES.ascii)))
   let value: unknown
   try {
     value = JSON.parse(raw.toString())
@@ -137,6 +150,9 @@ export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxD
   }
   return checkAgainst(schema, value)
 }
+
+/** Whether all its texts are of characters that take one byte. Many clients escape all others. */
+const isPlain = (raw: Buffer): boolean => isAscii(raw) && !raw.includes('\\u')
 
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]

@@ -4,13 +4,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
-import { BODY_MEMORY_BYTES, DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
+import { DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
 import { discardBody, parseBody, parseOptionalBody, parseQuery, readBody, requireJson } from './body.ts'
-import { BodyMemory } from './body-memory.ts'
+import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
 import type { Caller } from './caller.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
@@ -29,8 +29,8 @@ export type EdgeOptions = {
   log: Log
   /** Requests that may run at once; RUNNING_REQUESTS unless given. */
   runningMax?: number | undefined
-  /** Bytes that all request bodies may hold together; the default of BODY_MEMORY_BYTES unless given. */
-  bodyMemoryBytes?: number | undefined
+  /** What holds all request bodies; unless given, one of `defaultBodyMemory`. */
+  bodies?: BodyMemory
 }
 
 /** From a parsed request to its answer, in the order of architecture §8; and who is running, and whether we take more. */
@@ -47,7 +47,7 @@ export class Edge {
 
   constructor(options: EdgeOptions) {
     this.#options = options
-    this.#bodies = new BodyMemory(options.bodyMemoryBytes ?? BODY_MEMORY_BYTES.default)
+    this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
     // Every running request may listen; Node would take more than ten for a leak.
     setMaxListeners(0, this.#shutdown.signal)
   }
@@ -63,7 +63,6 @@ export class Edge {
       bodyHeldBack: expects !== 'nothing',
       nowMs: this.#options.clock.now(),
       shutdown: this.#shutdown.signal,
-      bodyShare: this.#bodies.open(),
     })
     this.#running.add(exchange)
     const { router } = this.#options
@@ -84,10 +83,10 @@ export class Edge {
       if (answer) await this.#send(exchange, answer)
     } catch (error) {
       // What is left of a refused body is thrown away as it comes.
-      exchange.bodyShare.release()
+      exchange.bodyShare?.release()
       await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
     } finally {
-      exchange.bodyShare.release()
+      exchange.bodyShare?.release()
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
     }
@@ -146,21 +145,24 @@ export class Edge {
   }
 
   async #handOver(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
-    const { request, signal } = exchange
     if (route.query) exchange.query = queryOf(route, route.query, search)
     if (route.bodyLimit === 'unread') exchange.continueBody()
-    else if (route.body) {
-      if (!route.bodyOptional) requireJson(request)
-      exchange.continueBody()
-      const { bodyShare } = exchange
-      const rawBody = await readBody(request, route.bodyLimit, this.#options.clock, signal, bodyShare)
-      exchange.body = route.bodyOptional
-        ? parseOptionalBody(request, rawBody, route.body, bodyShare)
-        : parseBody(rawBody, route.body, bodyShare, route.jsonDepth)
-      // The hash, and not the bytes, which a stream would hold for minutes.
-      if (route.hashesBody) exchange.bodySha256 = hash('sha256', rawBody, 'hex')
-    }
+    else if (route.body) await this.#readBody(route, route.bodyLimit, route.body, exchange)
     return route.handle(exchange)
+  }
+
+  /** A function of its own, so that the bytes are gone when the handler runs, which a stream would hold for minutes. */
+  async #readBody(route: Route, limit: number, schema: z.ZodType, exchange: Exchange): Promise<void> {
+    const { request, signal, caller } = exchange
+    if (!route.bodyOptional) requireJson(request)
+    const bodyShare = this.#bodies.open(caller.tenantId)
+    exchange.bodyShare = bodyShare
+    const proceed = () => exchange.continueBody()
+    const raw = await readBody(request, limit, this.#options.clock, signal, bodyShare, proceed)
+    exchange.body = route.bodyOptional
+      ? parseOptionalBody(request, raw, schema, bodyShare)
+      : parseBody(raw, schema, bodyShare, route.jsonDepth)
+    if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
   }
 
   async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {

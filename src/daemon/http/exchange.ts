@@ -29,8 +29,8 @@ export class Exchange implements RequestContext {
   bodyHeldBack: boolean
   /** No request follows this one on its connection. */
   isLast = false
-  /** What its body holds of the memory for all bodies. */
-  readonly bodyShare: BodyShare
+  /** What its body holds of the memory for all bodies, once it is read. */
+  bodyShare: BodyShare | undefined
   /** Its place among the running ones. */
   slot = -1
   readonly shutdown: AbortSignal
@@ -41,19 +41,13 @@ export class Exchange implements RequestContext {
     request: IncomingMessage,
     response: ServerResponse,
     connection: AbortController,
-    {
-      bodyHeldBack,
-      nowMs,
-      shutdown,
-      bodyShare,
-    }: { bodyHeldBack: boolean; nowMs: number; shutdown: AbortSignal; bodyShare: BodyShare },
+    { bodyHeldBack, nowMs, shutdown }: { bodyHeldBack: boolean; nowMs: number; shutdown: AbortSignal },
   ) {
     this.requestId = newRequestId(nowMs)
     this.request = request
     this.response = response
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
-    this.bodyShare = bodyShare
     this.#connection = connection
     // A socket that breaks is seen through its 'close'; without a listener the 'error' would end the process.
     response.on('error', ignore)

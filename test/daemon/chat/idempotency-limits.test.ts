@@ -4,7 +4,6 @@ import { connect, Socket } from 'node:net'
 import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
 import { createIdempotency, type ReplaySlot } from '../../../src/daemon/chat/idempotency.ts'
-import { BodyMemory } from '../../../src/daemon/http/body-memory.ts'
 import { NOBODY } from '../../../src/daemon/http/caller.ts'
 import { Exchange } from '../../../src/daemon/http/exchange.ts'
 import { RequestAborted } from '../../../src/daemon/http/request-aborted.ts'
@@ -46,7 +45,6 @@ async function lineUp(engine: TestEngine) {
         bodyHeldBack: false,
         nowMs: systemClock.now(),
         shutdown: shutdown.signal,
-        bodyShare: new BodyMemory(0).open(),
       })
       exchange.caller = { ...NOBODY, tenantId, keyId }
       exchange.bodySha256 = '00'

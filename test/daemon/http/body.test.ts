@@ -9,7 +9,7 @@ import { createFakeClock } from '../../fake-clock.ts'
 test('a body that stalls is given up after the request time, and no timer is left', async () => {
   const clock = createFakeClock()
   const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
-  const body = readBody(request, 100, clock, new AbortController().signal, new BodyMemory(1e9).open())
+  const body = readBody(request, 100, clock, new AbortController().signal, new BodyMemory(1e9).open('t'))
   request.write('{"half":')
   clock.advance(REQUEST_TIMEOUT_MS)
   await expect(body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
@@ -17,7 +17,7 @@ test('a body that stalls is given up after the request time, and no timer is lef
 })
 
 test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
-  const parse = (text: string) => parseBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open(), 3)
+  const parse = (text: string) => parseBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
   expect(parse('[[[1]],"[[[[",{"a":"\\"[[[[","b\\\\":[]}]')).toEqual([[[1]], '[[[[', { a: '"[[[[', 'b\\': [] }])
   expect(() => parse('[[[[1]]]]')).toThrow('deeper than 3 levels')
   expect(() => parse('[[[['.repeat(1_000_000))).toThrow('deeper than 3 levels')
@@ -32,7 +32,7 @@ test('a large body may take longer as long as it comes, but never at a trickle',
     return {
       clock,
       request,
-      body: readBody(request, 1e8, clock, new AbortController().signal, new BodyMemory(1e9).open()),
+      body: readBody(request, 1e8, clock, new AbortController().signal, new BodyMemory(1e9).open('t')),
     }
   }
   const piece = Buffer.alloc(2 * 1024 * 1024, 'x')
