@@ -20,11 +20,9 @@ export function toCanonicalJson(value: unknown): string {
 
 /** Printable ASCII without quotes and backslashes, as nearly all names and ids are: it needs no escape and no second look. */
 const PLAIN = /^[ !#-[\]-~]*$/
-// In a pattern with the u flag, a surrogate that is half of a pair is a character of its own.
-const HALF_A_PAIR = /\p{Surrogate}/u
 
 function toText(text: string): string {
   if (PLAIN.test(text)) return `"${text}"`
-  if (HALF_A_PAIR.test(text)) throw new TypeError('a text in canonical JSON holds no half of a surrogate pair')
+  if (!text.isWellFormed()) throw new TypeError('a text in canonical JSON holds no half of a surrogate pair')
   return JSON.stringify(text)
 }

@@ -79,6 +79,8 @@ export const JSON_VALUE_BYTES = 64
  * V8 gives each character of a text two bytes when one of them is beyond Latin-1. Measured with 31 MB of each. Ours.
  */
 export const BODY_COPIES = { ascii: 4, other: 7 } as const
+/** Larger bodies are parsed one at a time, and others have their turn between the steps. Ours. */
+export const LARGE_BODY_BYTES = 1_048_576
 /** So much of each body does not count towards the memory of all bodies. Ours. */
 export const FREE_BODY_BYTES = 65_536
 /** What a request is told to wait whose body found no room. Ours. */

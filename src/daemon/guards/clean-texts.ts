@@ -19,8 +19,6 @@ export type CleanTexts = {
 const TEXTS_KNOWN = 10_000
 /** To look at a shorter one takes no longer than to look it up. */
 const SHORTEST_KNOWN = 64
-/** Half of a pair: several such texts have one digest. */
-const LONE_SURROGATE = /\p{Surrogate}/u
 
 /**
  * Spares detectors to read a text again in which they have found nothing: each turn of a conversation comes with all those
@@ -34,10 +32,9 @@ export function createCleanTexts(): () => CleanTexts {
 
   return () => {
     const prefix = `${made++} `
+    // Several texts with half of a surrogate pair have one digest.
     const nameOf = (raw: string, format: TextFormat): string | undefined =>
-      raw.length < SHORTEST_KNOWN || LONE_SURROGATE.test(raw)
-        ? undefined
-        : prefix + format + hash('sha256', raw, 'base64')
+      raw.length < SHORTEST_KNOWN || !raw.isWellFormed() ? undefined : prefix + format + hash('sha256', raw, 'base64')
     /** Those that have not passed this text. */
     const leftOf = (name: string, armed: readonly ArmedDetector[]): readonly ArmedDetector[] => {
       const passed = known.get(name)

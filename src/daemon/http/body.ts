@@ -131,23 +131,33 @@ export function discardBody(request: IncomingMessage, clock: Clock): Promise<voi
 }
 
 /**
- * Bytes → checked value.
+ * Bytes → checked value, with a stop wherever others may have their turn: each step takes long when the body is large.
  * @param share holds what the parsed values take, and what text beyond ASCII does beside BODY_COPIES.ascii
  * @param maxDepth levels that arrays and objects may nest
  * @throws OVERLOADED when `share` has no room, INVALID_JSON for bytes that are not JSON, nest too deep or hold too many
  * values, VALIDATION_ERROR naming the first field at fault.
  */
-export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
+export function* parsing(
+  raw: Buffer,
+  schema: z.ZodType,
+  share: BodyShare,
+  maxDepth: number = JSON_DEPTH,
+): Generator<void, unknown> {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
   const values = valuesOf(raw, maxDepth) * JSON_VALUE_BYTES
+  yield
   share.hold(values + (isPlain(raw) ? 0 : raw.length * (BODY_COPIES.other - BODY_COPIES.ascii)))
+  yield
+  const text = raw.toString()
+  yield
   let value: unknown
   try {
-    value = JSON.parse(raw.toString())
+    value = JSON.parse(text)
   } catch (cause) {
     const reason = raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120)
     throw new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
   }
+  yield
   return checkAgainst(schema, value)
 }
 
@@ -186,10 +196,15 @@ function stringEnd(raw: Buffer, start: number): number {
 }
 
 /** The same for a body that may be left out: nothing is `{}`, whatever its Content-Type. @throws UNSUPPORTED_MEDIA_TYPE too */
-export function parseOptionalBody(request: IncomingMessage, raw: Buffer, schema: z.ZodType, share: BodyShare): unknown {
+export function* parsingOptional(
+  request: IncomingMessage,
+  raw: Buffer,
+  schema: z.ZodType,
+  share: BodyShare,
+): Generator<void, unknown> {
   if (raw.length === 0) return checkAgainst(schema, {})
   requireJson(request)
-  return parseBody(raw, schema, share)
+  return yield* parsing(raw, schema, share)
 }
 
 /** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */

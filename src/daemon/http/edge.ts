@@ -4,12 +4,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
-import { DRAIN_ABORT_MS, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
+import { DRAIN_ABORT_MS, LARGE_BODY_BYTES, RUNNING_REQUESTS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
-import { discardBody, parseBody, parseOptionalBody, parseQuery, readBody, requireJson } from './body.ts'
+import { discardBody, parseQuery, parsing, parsingOptional, readBody, requireJson } from './body.ts'
 import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
 import type { Caller } from './caller.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
@@ -19,6 +19,7 @@ import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
 import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
+import { Turns } from './turns.ts'
 
 export type EdgeOptions = {
   router: Router
@@ -38,6 +39,7 @@ export class Edge {
   draining = false
   readonly #options: EdgeOptions
   readonly #bodies: BodyMemory
+  readonly #largeBodies = new Turns()
   readonly #running = new RunningExchanges()
   readonly #connections = new WeakMap<Socket, AbortController>()
   /** Connections with a request whose head was refused. Node may have parsed more requests out of the same bytes. */
@@ -159,10 +161,15 @@ export class Edge {
     exchange.bodyShare = bodyShare
     const proceed = () => exchange.continueBody()
     const raw = await readBody(request, limit, this.#options.clock, signal, bodyShare, proceed)
-    exchange.body = route.bodyOptional
-      ? parseOptionalBody(request, raw, schema, bodyShare)
-      : parseBody(raw, schema, bodyShare, route.jsonDepth)
-    if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
+    function* taking(): Generator<void, void> {
+      exchange.body = route.bodyOptional
+        ? yield* parsingOptional(request, raw, schema, bodyShare)
+        : yield* parsing(raw, schema, bodyShare, route.jsonDepth)
+      yield
+      if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
+    }
+    if (raw.length > LARGE_BODY_BYTES) await this.#largeBodies.run(taking(), signal)
+    else for (const _ of taking());
   }
 
   async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {

@@ -37,8 +37,8 @@ const ReadOnly = z
   .optional()
   .meta({ readOnly: true, description: 'Read-only: accepted if it is as GET shows it' })
 
-// In a pattern with the u flag, a surrogate that is half of a pair is a character of its own.
-const UNSTORABLE = /[\0\p{Surrogate}]/u
+// Not a pattern, which takes 100 times as long: half a second for the largest text.
+const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /**
  * A string that may be stored or shown again. It holds no NUL and no half of a surrogate pair, which PostgreSQL refuses
@@ -47,7 +47,7 @@ const UNSTORABLE = /[\0\p{Surrogate}]/u
 export const storableText = (name: string) =>
   z
     .string({ error: `${name} must be a string` })
-    .refine((value) => !UNSTORABLE.test(value), { error: `${name} must hold no NUL and no half of a surrogate pair` })
+    .refine(isStorable, { error: `${name} must hold no NUL and no half of a surrogate pair` })
 
 /** Flat error body (spec: Errors, flat shape). */
 export const FlatError = z

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { parseBody, readBody } from '../../../src/daemon/http/body.ts'
+import { parsing, readBody } from '../../../src/daemon/http/body.ts'
 import { BodyMemory } from '../../../src/daemon/http/body-memory.ts'
 import { JSON_VALUES, REQUEST_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../fake-clock.ts'
@@ -17,7 +17,13 @@ test('a body that stalls is given up after the request time, and no timer is lef
 })
 
 test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
-  const parse = (text: string) => parseBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
+  const parse = (text: string) => {
+    const steps = parsing(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
+    for (;;) {
+      const { done, value } = steps.next()
+      if (done) return value
+    }
+  }
   expect(parse('[[[1]],"[[[[",{"a":"\\"[[[[","b\\\\":[]}]')).toEqual([[[1]], '[[[[', { a: '"[[[[', 'b\\': [] }])
   expect(() => parse('[[[[1]]]]')).toThrow('deeper than 3 levels')
   expect(() => parse('[[[['.repeat(1_000_000))).toThrow('deeper than 3 levels')
