@@ -16,7 +16,7 @@ import type { Clock } from '../../shared/time.ts'
 import type { BodyShare } from './body-memory.ts'
 
 /** So much of a refused body is read at most: a client that is still sending might miss its answer otherwise. */
-const DISCARD_BYTES = 64 * 1024 * 1024
+export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024 } as const
 
 /**
  * Reads a whole body; `share` holds what it takes in memory, BODY_COPIES.ascii for each byte: from the beginning when the
@@ -111,8 +111,8 @@ const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended befor
 const tooLarge = (limit: number) =>
   new GatewayError('PAYLOAD_TOO_LARGE', `The body may have at most ${limit} bytes; send less.`)
 
-/** Throws away what still comes of a refused request's body: all of it, DISCARD_BYTES or for LINGER_MS, what is first. */
-export function discardBody(request: IncomingMessage, clock: Clock): Promise<void> {
+/** Throws away what still comes of a refused request's body: all of it, `maxBytes` or for LINGER_MS, what is first. */
+export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: number): Promise<void> {
   if (request.complete || request.destroyed) return Promise.resolve()
   return new Promise((resolve) => {
     let bytes = 0
@@ -124,7 +124,7 @@ export function discardBody(request: IncomingMessage, clock: Clock): Promise<voi
     }
     function onData(chunk: Buffer): void {
       bytes += chunk.length
-      if (bytes > DISCARD_BYTES) done()
+      if (bytes > maxBytes) done()
     }
     request.on('data', onData).on('end', done).on('close', done).resume()
   })

@@ -9,9 +9,9 @@ import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
-import { discardBody, parseQuery, parsing, parsingOptional, readBody, requireJson } from './body.ts'
+import { DISCARD_BYTES, discardBody, parseQuery, parsing, parsingOptional, readBody, requireJson } from './body.ts'
 import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
-import type { Caller } from './caller.ts'
+import { type Caller, NOBODY } from './caller.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
@@ -195,7 +195,8 @@ export class Edge {
     // The answer leaves at once, the connection stays for a moment: closing it on unread bytes would reset it, and the
     // client might never see the answer.
     response.write(text)
-    await discardBody(request, this.#options.clock)
+    const kind = exchange.caller === NOBODY ? 'unknown' : 'known'
+    await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
     response.end()
   }
 
