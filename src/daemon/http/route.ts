@@ -85,7 +85,7 @@ export type Route = {
   summary: string
   tags: string[]
   body?: z.ZodType
-  /** Nothing in the body is required, so an empty one means `{}`, whatever its Content-Type. */
+  /** Nothing in the body of a POST or DELETE is required, so an empty one means `{}`, whatever its Content-Type. */
   bodyOptional: boolean
   query?: z.ZodType
   /** Flat errors say `Invalid request` in place of `Invalid <parameter>`, as the contract has it for some routes. */
@@ -126,7 +126,9 @@ export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.Z
   const { bodyRequired, ...described } = options
   const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
   const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
-  const bodyOptional = !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
+  // PUT with {} changes nothing. Whoever sends it without a body has lost it, and must not be told that it worked.
+  const mayBeLeftOut = described.method === 'POST' || described.method === 'DELETE'
+  const bodyOptional = mayBeLeftOut && !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
   return { ...described, bodyLimit, bodyOptional, rate, responses } as Route
 }
 
