@@ -76,10 +76,10 @@ export function changeKey(
 ): Promise<OwnedKey> {
   const now = deps.clock.now()
   const { name, expiresAt, adminAccess } = request
-  const expiry = expiresAt === undefined ? {} : { expires_at: toExpiry(expiresAt, now) }
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
     requireMayActFor(caller, key.row.user_id)
     refuseRevoked(key)
+    const expiry = expiresAt === undefined ? {} : { expires_at: toExpiry(expiresAt, now, key.row.expires_at) }
     const changes = changesIn(request, KEY_READ_ONLY, toApiKey(key, isoTime(now)))
     const settings = withPolicyIds(changedSettings(stored.settings, changes), await knownPolicies(tx, caller))
     let { grantedLevels } = stored
@@ -222,10 +222,14 @@ function refuseRevoked({ row }: OwnedKey): void {
   throw new GatewayError('API_KEY_REVOKED', `The key "${row.name}" was revoked and stays so; make a new one.`)
 }
 
-/** UTC, as it is stored. @throws VALIDATION_ERROR for a time that has passed, or that has no year of four digits */
-function toExpiry(expiresAt: string | null, now: number): string | null {
+/**
+ * UTC, as it is stored. A key that has expired may be sent back as it was shown.
+ * @throws VALIDATION_ERROR for another time that has passed, or that has no year of four digits
+ */
+function toExpiry(expiresAt: string | null, now: number, stored: string | null = null): string | null {
   if (expiresAt === null) return null
   const ms = Date.parse(expiresAt)
+  if (stored !== null && ms === Date.parse(stored)) return stored
   if (!(ms > now)) throw invalidField('expiresAt', 'expiresAt must be in the future, or null for never.', expiresAt)
   if (ms > LAST_TIME) throw invalidField('expiresAt', 'expiresAt must be before the year 10000.', expiresAt)
   return isoTime(ms)

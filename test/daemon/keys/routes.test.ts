@@ -168,6 +168,17 @@ describeEachEngine('API keys', (engine) => {
     expect((await call('PUT', path, {})).status).toBe(200)
   })
 
+  test('a key that has expired can be shown, edited and sent back; a new time must be in the future', async () => {
+    const { call } = await administration()
+    const { id } = (await call('POST', '', { name: 'k', expiresAt: '2099-01-01T00:00:00Z' })).body.apiKey
+    const past = '2020-01-01T00:00:00.000Z'
+    await gateway.current.app.db.updateTable('api_keys').set({ expires_at: past }).where('id', '=', id).execute()
+    const shown = (await call('GET', `/${id}`)).body.apiKey
+    const { status, body } = await call('PUT', `/${id}`, { ...shown, name: 'edited' })
+    expect([status, body.apiKey?.name, body.apiKey?.expiresAt]).toEqual([200, 'edited', past])
+    expect((await call('PUT', `/${id}`, { expiresAt: '2020-01-01T00:00:01Z' })).status).toBe(400)
+  })
+
   test('rateLimit and usageByModel change member by member', async () => {
     const { call } = await administration()
     const { id } = (await call('POST', '', { name: 'k', rateLimit: { requestsPerHour: 500 } })).body.apiKey
