@@ -38,7 +38,8 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 /**
  * Request → chain: `models` alone, else `model` and then `fallback_models`, else `model` and what follows it in the key's
  * `failoverDefaults`. Duplicates collapse; an entry's own timeouts beat those of `redundancy`, and these the key's and then
- * the operator's. A stream that asks for no time of its own is ended by silence alone (named-endpoints §26).
+ * the operator's. A stream that asks for no time of its own is ended by silence alone (named-endpoints §26), unless it is
+ * held until it is complete.
  * @throws VALIDATION_ERROR (`Invalid model`) naming what is configured, INSUFFICIENT_PERMISSIONS when the key may not use
  * every model of the chain.
  */
@@ -49,19 +50,21 @@ export function planChain(
   { stream, limits }: { stream: boolean; limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'> },
 ): Chain {
   const { entries, options } = chainOf(request, settings.failoverDefaults)
+  const commit = request.redundancy?.commit ?? 'first_token'
+  // Until it is complete, nothing of a held stream reaches the client, which would see no progress.
+  const isLive = stream && commit !== 'complete'
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
     // Some models think in silence. Where no other one would be asked, giving up early only loses the answer.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
-    const wholeMs = limits.attemptMs ?? (stream ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+    const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs
     const firstMs = limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
     const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? firstMs
     return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs: limits.silenceMs } }
   })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
-  const commit = request.redundancy?.commit ?? 'first_token'
   return { attempts: attempts as Chain['attempts'], triggers, commit }
 }
 

@@ -52,6 +52,9 @@ export function watchSilence(
     if (timer && endMs >= armedForMs) return
     timer?.cancel()
     armedForMs = endMs
+    timer = undefined
+    // Node takes an infinite timeout for 1 ms.
+    if (!Number.isFinite(endMs)) return
     timer = clock.after(Math.max(0, Math.ceil(endMs - clock.monotonic())), fired)
   }
 

@@ -83,3 +83,18 @@ test('a running stream ends at the first moment that a limit on the waiting is r
     }),
   )
 })
+
+test('without any limit there is no timer, which would fire at once', () => {
+  const clock = createFakeClock()
+  const unlimited = { ...timeouts, attemptMs: Number.POSITIVE_INFINITY }
+  const watch = watchSilence(clock, unlimited, false, () => expect.unreachable())
+  expect(clock.pending).toBe(0)
+  watch.heard()
+  watch.waiting()
+  expect(clock.pending).toBe(0)
+  watch.finishing()
+  watch.waiting()
+  expect(clock.pending).toBe(1)
+  watch.stop()
+  expect(clock.pending).toBe(0)
+})
