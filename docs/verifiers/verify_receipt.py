@@ -14,7 +14,7 @@ import re
 import sys
 from decimal import Decimal
 
-REFUSALS = (ValueError, KeyError, TypeError, AttributeError, OSError)
+REFUSALS = (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError)
 P, Q = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, -1, P) % P
 
