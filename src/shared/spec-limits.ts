@@ -438,7 +438,8 @@ export const GUARD_MATCH_CHARS = { min: 1, max: 1_024, default: 256 } as const
 export const GUARD_WORDS = { max: 2_000, chars: 200, totalChars: 20_000 } as const
 /**
  * What the patterns of a tenant may take for one request, and for one answer: a character costs as many steps as the program
- * has, each some 20 ns. What was not read then counts as a match.
+ * has, each some 20 ns. What was not read then counts as a match. A stream is charged for its new text; what is read again is charged
+ * at a sixteenth at least.
  */
 export const GUARD_SCAN_STEPS = 200_000_000
 /** The samples of one simulation. */

@@ -36,9 +36,12 @@ export type Detector = {
   readonly contextChars?: number
   /** The same for one that may take long: stops every few milliseconds, so that others can have a turn. */
   readonly slowly?: {
-    /** @param effort what it may still take; without it, all it needs */
-    find(text: string, effort?: Effort): Generator<void, Finding[]>
-    openFrom(text: string, effort?: Effort): Generator<void, number>
+    /**
+     * @param effort what it may still take; without it, all it needs
+     * @param from no finding begins before this offset and ends after it; the text before is only context
+     */
+    find(text: string, effort?: Effort, from?: number): Generator<void, Finding[]>
+    openFrom(text: string, effort?: Effort, from?: number): Generator<void, number>
   }
   /** Types that it finds; undefined where they are not known beforehand. */
   readonly types?: readonly string[]

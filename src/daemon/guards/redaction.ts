@@ -70,15 +70,17 @@ export function* screening(
 /**
  * Everything that all of them find, in no order; stops after each of them.
  * @param effort what patterns of customers may still take; without it, all they need
+ * @param from where those patterns begin to read; see `Detector.slowly`
  */
 export function* finding(
   text: string,
   armed: readonly ArmedDetector[],
   effort?: Effort,
+  from?: number,
 ): Generator<void, ActedFinding[]> {
   const findings: ActedFinding[] = []
   for (const { guard, detector, actionOf } of armed) {
-    const all = detector.slowly ? yield* detector.slowly.find(text, effort) : detector.find(text)
+    const all = detector.slowly ? yield* detector.slowly.find(text, effort, from) : detector.find(text)
     for (const found of all) findings.push({ ...found, guard, action: actionOf(found.type) })
     yield
   }

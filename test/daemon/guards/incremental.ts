@@ -5,6 +5,7 @@ import {
   type Detector,
   type Finding,
 } from '../../../src/daemon/guards/detection.ts'
+import { atOnce } from '../../../src/daemon/guards/pacer.ts'
 
 /**
  * The law of detection.ts, for every beginning of a text: what was let go of is not looked at in another way afterwards, a
@@ -30,5 +31,11 @@ export function expectIncremental(detector: Detector, text: string): void {
       rest.filter(({ start }) => start >= open),
       border,
     ).toEqual(whole.filter(({ start }) => start >= open))
+
+    const { slowly } = detector
+    if (!slowly) continue
+    // With the text before `open` as context only.
+    expect(atOnce(slowly.find(text, undefined, open)), border).toEqual(whole.filter(({ start }) => start >= open))
+    expect(atOnce(slowly.openFrom(text, undefined, open)), border).toBe(detector.openFrom(text))
   }
 }

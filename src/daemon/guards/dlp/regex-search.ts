@@ -56,9 +56,9 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     return literals.exec(text)?.index ?? text.length
   }
 
-  function* find(text: string, effort?: Effort): Generator<void, Finding[]> {
+  function* find(text: string, effort?: Effort, from = 0): Generator<void, Finding[]> {
     const findings: Finding[] = []
-    let next = nextStart(text, 0)
+    let next = nextStart(text, from)
     while (next < text.length) {
       const until = Math.min(text.length, next + WINDOW_CHARS)
       // One character before for the word boundary, one more behind than a match may have.
@@ -86,15 +86,16 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     return findings
   }
 
-  function* openFrom(text: string, effort?: Effort): Generator<void, number> {
-    const from = Math.max(0, text.length - maxChars - 1)
+  function* openFrom(text: string, effort?: Effort, decidedTo = 0): Generator<void, number> {
+    const from = Math.max(decidedTo, text.length - maxChars - 1)
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
     const { open: started, steps } = partial.openFrom(text, wholeCharacter(text, begun))
     // Without effort left nobody knows what is open.
     const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
-    if (open === text.length) return open
-    return beforeOneOf(open, yield* find(text.slice(heldFrom(open)), effort))
+    if (open === text.length || open <= decidedTo) return open
+    const held = heldFrom(open)
+    return beforeOneOf(open, yield* find(text.slice(held), effort, Math.max(0, decidedTo - held)))
   }
 
   return {

@@ -48,6 +48,11 @@ export type Pace = {
 const EVERY_TIME: Pace = { chars: 1 }
 /** While a long value is held, detectors are asked when this part of it is new, so that all the asking stays linear. */
 const ASK_PER_HELD = 1 / 16
+/**
+ * Patterns pay for new text in full, and for text that they read again at least this share. So the effort of an answer
+ * lasts for its text, however slowly that comes, and still bounds what reading again may cost.
+ */
+const LEAST_SHARE_PAID = 1 / 16
 
 /**
  * One text of an answer, such as the arguments of one tool call, that comes in pieces. What is settled can be taken: no
@@ -64,6 +69,10 @@ export class Channel {
   #windowFrom = 0
   #settledTo = 0
   #askedTo = 0
+  /** Patterns have decided everything before this offset. */
+  #decidedTo = 0
+  /** The share of their steps that patterns pay for the text that they are asked about. */
+  #sharePaid = 1
   /** Detectors were asked last when more of the same batch followed. */
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
@@ -156,8 +165,7 @@ export class Channel {
   *#asking(isLive: boolean): Generator<void> {
     const end = this.#end
     const settledTo = this.#settledTo
-    this.#askedTo = end
-    this.#isMidBatch = false
+    this.#setAsked(end)
     const { open, leave } = yield* this.#borders(isLive)
     if (leave > settledTo) yield* this.#settleTo(leave)
     if (this.#settledTo > Math.max(settledTo, open)) this.#letGoAt = this.#settledTo
@@ -167,10 +175,29 @@ export class Channel {
   /** Settles everything that has come. When more comes after all, it may complete a value whose beginning has left. */
   *lettingGo(): Generator<void> {
     const end = this.#end
-    this.#askedTo = end
-    this.#isMidBatch = false
+    this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
+    // More text may continue what has left.
+    this.#decidedTo = this.#windowFrom
+  }
+
+  #setAsked(end: number): void {
+    const unpaid = end - this.#askedTo
+    this.#sharePaid = Math.max(LEAST_SHARE_PAID, Math.min(1, unpaid / Math.max(1, end - this.#decidedTo)))
+    this.#askedTo = end
+    this.#isMidBatch = false
+  }
+
+  get #effort(): Effort | undefined {
+    const { effort } = this.#rules
+    const share = this.#sharePaid
+    return effort && { spend: (steps) => effort.spend(steps * share) }
+  }
+
+  /** In the window. */
+  get #decided(): number {
+    return Math.max(0, this.#decidedTo - this.#windowFrom)
   }
 
   /** Settles everything, for nothing more comes. */
@@ -207,7 +234,8 @@ export class Channel {
 
   /** Where something is open, and up to where text leaves all the same: not before the end of what has begun. */
   *#borders(isLive: boolean): Generator<void, { open: number; leave: number }> {
-    const { armed, pseudonyms, effort } = this.#rules
+    const { armed, pseudonyms } = this.#rules
+    const effort = this.#effort
     const window = this.#window
     const from = this.#windowFrom
     if (armed.length === 0 && !pseudonyms) return { open: this.#end, leave: this.#end }
@@ -216,7 +244,9 @@ export class Channel {
     for (const one of armed) {
       if (from + leave <= this.#settledTo) break
       const { detector } = one
-      const own = detector.slowly ? yield* detector.slowly.openFrom(window, effort) : detector.openFrom(window)
+      const own = detector.slowly
+        ? yield* detector.slowly.openFrom(window, effort, this.#decided)
+        : detector.openFrom(window)
       open = Math.min(open, own)
       leave = Math.min(leave, isLive ? yield* this.#leavingOf(one, own) : own)
       yield
@@ -249,7 +279,7 @@ export class Channel {
     const begun = begunFrom(one.detector, window, open)
     if (begun <= open) return open
     // What is found has begun, also where no `begunFrom` knows of it.
-    const found = (yield* finding(window, [one], this.#rules.effort)).filter(({ end }) => end > open)
+    const found = (yield* finding(window, [one], this.#effort, this.#decided)).filter(({ end }) => end > open)
     return found.reduce((least, { start }) => Math.max(open, Math.min(least, start)), Math.min(begun, bound))
   }
 
@@ -275,6 +305,8 @@ export class Channel {
     this.#edits = this.#edits.slice(this.#editsTaken)
     this.#editsTaken = 0
     for (const edit of due) this.#edits.push(...this.#view.toRawEdits(edit))
+    // A finding that is only logged may reach over the cut; it must be found as a whole again, not in part.
+    this.#decidedTo = settled.reduce((least, { start, end }) => (end > cut ? Math.min(least, start) : least), cut)
     this.#forgetBefore(cut)
   }
 
@@ -300,7 +332,8 @@ export class Channel {
 
   /** The pseudonyms whose values rules for answers do not let out: the rules are about what whoever asked would read. */
   *#refusals(restored: readonly Restoration[]): Generator<void, ActedFinding[]> {
-    const { armed, effort } = this.#rules
+    const { armed } = this.#rules
+    const effort = this.#effort
     const refusals: ActedFinding[] = []
     for (const { start, end, type, text } of restored) {
       for (const one of armed) {
@@ -319,10 +352,10 @@ export class Channel {
 
   /** What was found in what is not settled. A pseudonym of ours is not what it looks like. */
   *#findings(restored: readonly Edit[]): Generator<void, ActedFinding[]> {
-    const { armed, effort } = this.#rules
+    const { armed } = this.#rules
     const settledTo = this.#settledTo
     const findings: ActedFinding[] = []
-    for (const found of yield* finding(this.#window, armed, effort)) {
+    for (const found of yield* finding(this.#window, armed, this.#effort, this.#decided)) {
       let start = found.start + this.#windowFrom
       const end = found.end + this.#windowFrom
       if (end <= settledTo) continue

@@ -6,7 +6,7 @@ import { DETECTION_HOLD_CHARS, LIVE_HOLD_CHARS } from '../../../../src/daemon/gu
 import { createDlpDetector, DLP_DETECTORS } from '../../../../src/daemon/guards/dlp/detector.ts'
 import { createRegexSearch } from '../../../../src/daemon/guards/dlp/regex-search.ts'
 import { createWordSearch } from '../../../../src/daemon/guards/dlp/word-search.ts'
-import { atOnce } from '../../../../src/daemon/guards/pacer.ts'
+import { atOnce, createPacer } from '../../../../src/daemon/guards/pacer.ts'
 import { createPiiDetector } from '../../../../src/daemon/guards/pii/detector.ts'
 import { createPseudonyms } from '../../../../src/daemon/guards/pseudonyms.ts'
 import { type ArmedDetector, screenText } from '../../../../src/daemon/guards/redaction.ts'
@@ -16,7 +16,7 @@ import { BUILT_IN_POLICIES } from '../../../../src/daemon/policies/built-in.ts'
 import type { ChatPart } from '../../../../src/daemon/providers/provider.ts'
 import type { DlpDetectorName } from '../../../../src/shared/dlp-detectors.ts'
 import { PolicyDocument } from '../../../../src/shared/wire/policies.ts'
-import { createFakeClock } from '../../../fake-clock.ts'
+import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
 import { cutAnywhere, END, runGuard, saidBy } from './answers.ts'
 
 const canaries = liveCanaries(Buffer.alloc(32, 3), 'key', new Date('2026-01-01T00:00:00Z'))
@@ -261,6 +261,41 @@ test.each(LONG_VALUES)(
       }),
       { numRuns: 12 },
     )
+  },
+)
+
+/** The real path: batches are kept, and what waits is caught up with when the model pauses. */
+function* streamed(
+  guard: OutputGuard,
+  clock: FakeClock,
+  tokens: Iterable<string>,
+  pauseMs: (at: number) => number,
+): Generator<string> {
+  let at = 0
+  for (const token of tokens) {
+    const parts = [text(token)]
+    if (!guard.keep(parts)) yield saidBy(guard.pass(parts)).get('text') ?? ''
+    clock.advance(pauseMs(at++))
+    if (guard.dueInMs === 0) yield saidBy(caughtUp(guard)).get('text') ?? ''
+  }
+  yield saidBy(guard.pass([END])).get('text') ?? ''
+}
+
+test.each(['mask', 'block'] as const)(
+  'an answer of ten minutes does not use up what patterns may take: %s',
+  (action) => {
+    const clock = createFakeClock()
+    const rules = Array.from({ length: 5 }, () => ({
+      guard: 'live',
+      detector: regex('\\w{1,40} budget \\d{4}'),
+      actionOf: () => action,
+    }))
+    const guard = createOutputGuard({ armed: rules, clock, effort: createPacer() })
+    const words = 'we spoke of the budget and of 12 other things '.split(/(?<= )/)
+    const tokens = Array.from({ length: 10 * 60 * 25 }, (_, at) => words[at % words.length] ?? '')
+    const said = [...streamed(guard, clock, tokens, () => 40)].join('')
+    expect(said.slice(-200)).toBe(tokens.join('').slice(-200))
+    expect(said === tokens.join('')).toBe(true)
   },
 )
 
