@@ -4,7 +4,7 @@ import { createCanaryDetector } from '../guards/canary/detector.ts'
 import type { Canary } from '../guards/canary/marker.ts'
 import type { CleanTexts } from '../guards/clean-texts.ts'
 import type { Guards } from '../guards/guards.ts'
-import { atOnce, createPacer, paced } from '../guards/pacer.ts'
+import { atOnce, createPacer, paced, type ResumablePacer } from '../guards/pacer.ts'
 import type { ArmedDetector, GuardHit } from '../guards/redaction.ts'
 import { Channel, type ChannelRules } from '../guards/stream/channel.ts'
 import { createOutputGuard, type OutputGuard } from '../guards/stream/output-guard.ts'
@@ -15,12 +15,14 @@ import { type AnswerShield, shieldAnswer } from './answer-shield.ts'
 import type { Screened } from './screen.ts'
 
 /** What stands between a model and the client. */
-export type AnswerGuard = Pick<OutputGuard, 'end'> & {
+export type AnswerGuard = {
   /** As that of OutputGuard; others have a turn while it looks at much. Nothing may be passed before it is through. */
   pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]>
+  /** As that of OutputGuard. */
+  end(): readonly ChatPart[] | Promise<readonly ChatPart[]>
   /**
    * From now until it is cancelled, `send` gets what may leave of parts that were kept back only to be looked at together
-   * with more, when no more comes for a while. Between calls of `pass` only.
+   * with more, when no more comes for a while. Not while parts are passed.
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void): { cancel(): void }
   /**
@@ -56,22 +58,26 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
   const heard =
     watching.length > 0 ? new Hearing({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts) : undefined
 
-  const quiet = guard && createQuietWatch(guard, clock)
+  const quiet = guard && createQuietWatch(guard, clock, pacer)
+
+  function pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]> {
+    const catchUp = quiet?.running
+    if (catchUp) return catchUp.then(() => pass(parts))
+    heard?.hear(parts)
+    shield?.hear(parts)
+    if (!heard?.isDue && !shield?.isDue) {
+      if (!guard || !quiet) return parts
+      if (quiet.keep(parts)) return NO_PARTS
+    }
+    pacer.resume()
+    const work = passing(parts, { guard, heard, shield })
+    return paced(quiet ? quiet.around(work) : work, pacer)
+  }
 
   return {
-    pass(parts) {
-      heard?.hear(parts)
-      shield?.hear(parts)
-      if (!heard?.isDue && !shield?.isDue) {
-        if (!guard || !quiet) return parts
-        if (quiet.keep(parts)) return NO_PARTS
-      }
-      pacer.resume()
-      const work = passing(parts, { guard, heard, shield })
-      return paced(quiet ? quiet.around(work) : work, pacer)
-    },
+    pass,
     whenQuiet: (send) => quiet?.start(send) ?? NOTHING_WAITS,
-    end: () => guard?.end() ?? [],
+    end: () => quiet?.running?.then(() => guard?.end() ?? []) ?? guard?.end() ?? [],
     incidents() {
       const hits = [...(guard?.hits ?? []), ...(heard?.end() ?? [])]
       const incidents: GuardIncident[] = rules.output.incidentsOf(hits, 'output')
@@ -102,11 +108,13 @@ const NO_PARTS: readonly ChatPart[] = []
 const NOTHING_WAITS = { cancel() {} }
 
 /** Sees to it that nothing waits for more text longer than can be seen, when a model pauses. */
-function createQuietWatch(guard: OutputGuard, clock: Clock) {
+function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePacer) {
   let send: ((parts: readonly ChatPart[]) => void) | undefined
   let timer: Timer | undefined
   let isPassing = false
   let failure: { error: unknown } | undefined
+  /** Settles when the guard may be used again; undefined while it may. */
+  let running: Promise<void> | undefined
 
   function watch(): void {
     if (!send || timer) return
@@ -123,16 +131,33 @@ function createQuietWatch(guard: OutputGuard, clock: Clock) {
       watch()
       return
     }
+    pacer.resume()
     try {
-      const parts = atOnce(guard.catchingUp())
-      if (parts.length > 0) send?.(parts)
+      const parts = paced(guard.catchingUp(), pacer)
+      if (parts instanceof Promise) running = parts.then(leave).catch(fail).then(through)
+      else leave(parts)
     } catch (error) {
-      // Nobody waits for this. The answer ends with it at its next part.
-      failure = { error }
+      fail(error)
     }
   }
 
+  function through(): void {
+    running = undefined
+  }
+
+  function leave(parts: readonly ChatPart[]): void {
+    if (parts.length > 0) send?.(parts)
+  }
+
+  /** Nobody waits for a catch-up, so the answer ends with its error at the next part. */
+  function fail(error: unknown): void {
+    failure = { error }
+  }
+
   return {
+    get running(): Promise<void> | undefined {
+      return running
+    },
     start(onParts: (parts: readonly ChatPart[]) => void) {
       send = onParts
       return {

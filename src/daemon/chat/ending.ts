@@ -43,7 +43,7 @@ export async function readAnswer(
     }
   } catch (error) {
     failure = signal.aborted ? signal.reason : error
-    if (failure instanceof ProviderError) failure = addRest(guard, answer) ?? failure
+    if (failure instanceof ProviderError) failure = (await addRest(guard, answer)) ?? failure
     return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
   } finally {
     quiet.cancel()
@@ -52,9 +52,9 @@ export async function readAnswer(
 }
 
 /** What the guards held back of an answer that broke. Returns why it may not leave: it is blocked, or a guard failed. */
-function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): unknown {
+async function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
   try {
-    answer.add(guard.end())
+    answer.add(await guard.end())
     return undefined
   } catch (error) {
     return error

@@ -16,10 +16,13 @@ const NEWLINE = 10
 export type PartialMatches = {
   /**
    * Where the first match begins, from `from` on, that more text could complete, lengthen or change; `text.length` when
-   * there is none. `steps`: what it took.
+   * there is none. `steps`: what it took. Stops now and then, so that others can have a turn.
    */
-  openFrom(text: string, from: number): { open: number; steps: number }
+  openFrom(text: string, from: number): Generator<void, { open: number; steps: number }>
 }
+
+/** A step takes some 0.2 µs, so it stops several times in a millisecond. */
+const STEPS_PER_TURN = 1_024
 
 /**
  * Runs all threads of a pattern over the end of a text (Pike's machine): what no thread is left of is decided. RE2 itself
@@ -30,12 +33,13 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   const isKnown = inst.every(({ op }) => op >= ALT && op <= ANY_NOT_NL)
 
   return {
-    openFrom(text, from) {
+    *openFrom(text, from) {
       if (!isKnown) return { open: from, steps: 0 }
       // Half of a character is none yet.
       const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
       const threads = new Threads(inst)
       let steps = 0
+      let stepsAtTurn = STEPS_PER_TURN
       let before = from > 0 ? text.charCodeAt(from - 1) : -1
       for (let at = from; at < end; ) {
         const rune = text.codePointAt(at) as number
@@ -46,6 +50,9 @@ export function partialMatches(regex: RE2JS): PartialMatches {
         at += rune > 0xffff ? 2 : 1
         threads.step(rune)
         before = rune
+        if (steps < stepsAtTurn) continue
+        stepsAtTurn = steps + STEPS_PER_TURN
+        yield
       }
       // What follows is not known: every condition may hold.
       const open = threads.firstOpen(WORD_BOUNDARY | NO_WORD_BOUNDARY)

@@ -90,7 +90,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     const from = Math.max(decidedTo, text.length - maxChars - 1)
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
-    const { open: started, steps } = partial.openFrom(text, wholeCharacter(text, begun))
+    const { open: started, steps } = yield* partial.openFrom(text, wholeCharacter(text, begun))
     // Without effort left nobody knows what is open.
     const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
     if (open === text.length || open <= decidedTo) return open

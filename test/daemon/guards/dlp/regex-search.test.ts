@@ -110,6 +110,18 @@ describe('patterns of customers', () => {
     expect(dense.at(-1)).toMatchObject({ type: 'unread', end: 4_001 })
   })
 
+  test('a look for what is open stops often, also where the pattern is as large as it may be', () => {
+    const text = 'the quick brown fox jumps '.repeat(40)
+    const wide = search('[a-z ]+(?:a?[a-z ]){1,40}9', { maxChars: 1_024 })
+    // Everything is open from the first character on, so what stops is the look for it and no search.
+    const work = wide.slowly?.openFrom(text, undefined, text.length - 1_000) ?? fail()
+    let turns = 0
+    let step = work.next()
+    for (; !step.done; step = work.next()) turns++
+    expect(step.value).toBe(text.length - 1_000)
+    expect(turns).toBeGreaterThanOrEqual(40)
+  })
+
   test('of a stream only what may still match is held back', () => {
     expect(search('PRJ-\\d{4}').openFrom('a long text without any')).toBe('a long text without any'.length)
     expect(search('PRJ-\\d{4}').openFrom('a long text, prj')).toBe('a long text, '.length)
