@@ -23,7 +23,8 @@ export type OutputGuardPlan = {
 
 /**
  * The guards of one answer, whole or streamed. Text, reasoning and arguments of tools are looked at, ids and names are
- * not. What comes out, put together, is the same however the answer was cut into parts, and nothing of it is taken back.
+ * not. Nothing that has left is taken back. What comes out, put together, is the same however the answer was cut into parts,
+ * except for two kinds of values that are recognised only after their beginning has left (docs/guards.md, Streams).
  */
 export type OutputGuard = {
   /**

@@ -178,7 +178,7 @@ describe('a guarded stream is live', () => {
     )
   })
 
-  test('when a model pauses for 250 ms, no more than the bound waits for it to go on', () => {
+  test('when a model pauses, no more than the bound waits for it to go on: batching ends after 120 ms', () => {
     const clock = createFakeClock()
     fc.assert(
       fc.property(fc.constantFrom(...GUARDS.keys()), answers, (name, { text: whole, tokens: sizes }) => {
@@ -190,7 +190,7 @@ describe('a guarded stream is live', () => {
           received += token.length
           if (!guard.keep([text(token)])) left += charsOf(guard.pass([text(token)]))
           const isPause = at % 7 === 6
-          clock.advance(isPause ? 250 : 10)
+          clock.advance(isPause ? 120 : 10)
           if (!isPause) continue
           left += charsOf(caughtUp(guard))
           expect(guard.dueInMs).toBeUndefined()
@@ -243,21 +243,37 @@ const LONG_VALUES: readonly (readonly [name: string, text: string])[] = [
   ['keywords', `about ${phrase} we say nothing`],
 ]
 
+/** How long a model pauses after each piece: within a batch, at its end, and until what waits is caught up with. */
+const pauses = fc.array(fc.constantFrom(0, 10, 40, 119, 120, 1_000), { minLength: 1, maxLength: 20 })
+
+function* chunksOf(guard: OutputGuard, chunks: readonly string[]): Generator<string> {
+  for (const chunk of chunks) yield saidBy(guard.pass([text(chunk)])).get('text') ?? ''
+  yield saidBy(guard.pass([END])).get('text') ?? ''
+}
+
 test.each(LONG_VALUES)(
-  'a value of %s that is longer than the bound is masked as a whole, however it comes',
+  'a value of %s that is longer than the bound is masked as a whole, however and whenever it comes',
   (name, whole) => {
     const guards = (GUARDS.get(name) ?? fail()).map((one) => ({ ...one, actionOf: () => 'mask' as const }))
     const expected = screenText(whole, 'text', guards).text
     expect(expected).not.toBe(whole)
     fc.assert(
-      fc.property(fc.array(fc.nat()), fc.boolean(), (cuts, isSingle) => {
+      fc.property(fc.array(fc.nat()), fc.boolean(), pauses, (cuts, isSingle, pausesMs) => {
         const chunks = isSingle ? [...whole] : cutAnywhere(whole, cuts)
-        const { out, moments } = runGuard(createOutputGuard({ armed: guards }), [
-          ...chunks.map((chunk) => [text(chunk)]),
-          [END],
-        ])
-        expect(saidBy(out).get('text')).toBe(expected)
-        for (const moment of moments) expect(expected.startsWith(moment.get('text') ?? '')).toBe(true)
+        const clock = createFakeClock()
+        const timed = createOutputGuard({ armed: guards, clock })
+        const pauseMs = (at: number) => pausesMs[at % pausesMs.length] ?? 0
+        for (const pieces of [
+          chunksOf(createOutputGuard({ armed: guards }), chunks),
+          streamed(timed, clock, chunks, pauseMs),
+        ]) {
+          let said = ''
+          for (const piece of pieces) {
+            said += piece
+            expect(expected.startsWith(said), said).toBe(true)
+          }
+          expect(said).toBe(expected)
+        }
       }),
       { numRuns: 12 },
     )
