@@ -22,9 +22,10 @@ export type AnswerGuard = {
   end(): readonly ChatPart[] | Promise<readonly ChatPart[]>
   /**
    * From now until it is cancelled, `send` gets what may leave of parts that were kept back only to be looked at together
-   * with more, when no more comes for a while. Not while parts are passed.
+   * with more, when no more comes for a while. Not while parts are passed. `end` gets the error that ends the answer instead;
+   * whatever is passed afterwards fails with it too.
    */
-  whenQuiet(send: (parts: readonly ChatPart[]) => void): { cancel(): void }
+  whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
    * What was found in the whole answer, for the bill's commit: by those that stood in its way, and by those that only
    * count, for which nothing has to wait.
@@ -76,7 +77,7 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
 
   return {
     pass,
-    whenQuiet: (send) => quiet?.start(send) ?? NOTHING_WAITS,
+    whenQuiet: (send, end) => quiet?.start(send, end) ?? NOTHING_WAITS,
     end: () => quiet?.running?.then(() => guard?.end() ?? []) ?? guard?.end() ?? [],
     incidents() {
       const hits = [...(guard?.hits ?? []), ...(heard?.end() ?? [])]
@@ -110,6 +111,7 @@ const NOTHING_WAITS = { cancel() {} }
 /** Sees to it that nothing waits for more text longer than can be seen, when a model pauses. */
 function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePacer) {
   let send: ((parts: readonly ChatPart[]) => void) | undefined
+  let end: ((error: unknown) => void) | undefined
   let timer: Timer | undefined
   let isPassing = false
   let failure: { error: unknown } | undefined
@@ -149,20 +151,22 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
     if (parts.length > 0) send?.(parts)
   }
 
-  /** Nobody waits for a catch-up, so the answer ends with its error at the next part. */
   function fail(error: unknown): void {
     failure = { error }
+    end?.(error)
   }
 
   return {
     get running(): Promise<void> | undefined {
       return running
     },
-    start(onParts: (parts: readonly ChatPart[]) => void) {
+    start(onParts: (parts: readonly ChatPart[]) => void, onError: (error: unknown) => void) {
       send = onParts
+      end = onError
       return {
         cancel() {
           send = undefined
+          end = undefined
           timer?.cancel()
         },
       }

@@ -28,7 +28,15 @@ export async function readAnswer(
   const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
   // What a slow client has not read then is bounded by what a guard keeps back.
-  const quiet = guard.whenQuiet((parts) => answer.add(parts))
+  let refused: { error: unknown } | undefined
+  const quiet = guard.whenQuiet(
+    (parts) => answer.add(parts),
+    (error) => {
+      refused = { error }
+      // Ends the wait for the next part, which may be minutes away.
+      void opened.rest.return?.()
+    },
+  )
   try {
     let batch = opened.firstBatch
     for (;;) {
@@ -42,7 +50,7 @@ export async function readAnswer(
       batch = step.value
     }
   } catch (error) {
-    failure = signal.aborted ? signal.reason : error
+    failure = signal.aborted ? signal.reason : refused ? refused.error : error
     if (failure instanceof ProviderError) failure = (await addRest(guard, answer)) ?? failure
     return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
   } finally {

@@ -27,8 +27,12 @@ function guarded(action: 'mask' | 'block' = 'mask') {
   const screened = { rules: { output }, policy: {} }
   const guard = guardAnswer(screened as never, { guards: {}, clock } as never)
   const sent: ChatPart[] = []
-  const quiet = guard.whenQuiet((parts) => sent.push(...parts))
-  return { guard, sent, quiet, clock }
+  const errors: unknown[] = []
+  const quiet = guard.whenQuiet(
+    (parts) => sent.push(...parts),
+    (error) => errors.push(error),
+  )
+  return { guard, sent, errors, quiet, clock }
 }
 
 /** Each look at the time is later than a piece of work may take: whoever works gives way wherever it can. */
@@ -76,7 +80,7 @@ describe('what is looked at when a model pauses', () => {
   })
 
   test('blocks what comes next, and the rest, where it is to be blocked', async () => {
-    const { guard, sent, clock } = guarded('block')
+    const { guard, sent, errors, clock } = guarded('block')
     await guard.pass([text('one ')])
     guard.pass([text('two forbidden ')])
     slowMachine()
@@ -85,6 +89,7 @@ describe('what is looked at when a model pauses', () => {
     await expect(work()).rejects.toThrow(OutputBlocked)
     const rest = async () => guard.end()
     await expect(rest()).rejects.toThrow(OutputBlocked)
+    expect(errors).toEqual([expect.any(OutputBlocked)])
     expect(sent).toEqual([])
   })
 })
