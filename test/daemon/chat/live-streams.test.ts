@@ -1,9 +1,11 @@
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { LIVE_HOLD_CHARS } from '../../../src/daemon/guards/detection.ts'
 import { findBuiltIn } from '../../../src/daemon/policies/built-in.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH } from '../../../src/shared/wire/openai.ts'
+import { runCli } from '../../cli/run-cli.ts'
 import { deferred } from '../../deferred.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { sharedGateway, textOf } from '../../harness.ts'
@@ -55,6 +57,27 @@ describe.each([...POLICIES, ['source code as well', WITH_SOURCE_CODE] as const])
   })
 })
 
+test('aigw chat shows an answer under confidential piece by piece', async () => {
+  const [, policy] = POLICIES.find(([id]) => id === 'confidential') ?? fail()
+  const { key } = await addGuardedTenant(shared.current, { policy })
+  const client = new Received()
+  shared.current.upstream.script(speak(client))
+  const stdout = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      client.take(chunk.toString())
+      done()
+    },
+  })
+  const run = runCli(['chat', '-m', 'test/any', '-i', 'Zero-Knowledge', '--retries', '0', 'tell me'], {
+    env: { AIGW_BASE_URL: shared.current.url, AIGW_API_KEY: key },
+    io: { stdout: Object.assign(stdout, { isTTY: false, columns: 80, rows: 24 }) },
+  })
+  await advanceUntil(run, clock, 120)
+  expect(await run).toMatchObject({ exitCode: 0 })
+  expect(client.text).toBe(`${WORDS.join(' ')}\n`)
+  expect(client.pieces).toBeGreaterThanOrEqual(WORDS.length / 12)
+})
+
 test('an answer with a program in it leaves as it is under every built-in policy', async () => {
   const program = Array.from({ length: 12 }, (_, at) => `const row${at} = rows[${at}];`).join('\n')
   const said = `It goes like this:\n\n\`\`\`js\n${program}\n\`\`\`\nand that is all.`
@@ -85,11 +108,11 @@ class Received {
     for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const events = (rest + piece).split('\n\n')
       rest = events.pop() ?? ''
-      for (const event of events) this.#take(textIn(event))
+      for (const event of events) this.take(textIn(event))
     }
   }
 
-  #take(text: string): void {
+  take(text: string): void {
     if (text === '') return
     this.text += text
     this.pieces++
