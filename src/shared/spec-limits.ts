@@ -263,6 +263,8 @@ export const POINTS_PER_ANSWER_MAX = 1_000
 export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
 /** The same where nobody has counted, and the likely number is wanted. */
 export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
+/** The highest `max_tokens` of a request. Far above what models can say, and far below where prices lose their precision. */
+export const ANSWER_TOKENS_MAX = 10_000_000
 /** Output tokens that are reserved for a model whose limit is not known, when the request sets none. */
 export const UNKNOWN_OUTPUT_TOKENS = 4_096
 /** An answer of fewer tokens is not worth asking for: a budget that cannot cover them refuses the request. */

@@ -136,12 +136,15 @@ async function answerOnce(
   try {
     const limitOf = (attempt: Attempt) => limitFor(attempt, order, payment, deps.billing)
     const opened = await openRecorded(screened, { call: grounded.call, limitOf }, context, signal, deps) // the first model to speak
-    const changed = changesOf(order.call.maxTokens, limitOf(opened.attempt))
+    const limit = limitOf(opened.attempt)
+    const changed = changesOf(order.call.maxTokens, limit)
     const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened, changed })
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
     const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
     const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
-    const served = { context, surface, admitted: screened, guard, order, payment, opened, answer, ending, replay }
+    const maxTokens = limit.tokens
+    const ofRequest = { context, surface, admitted: screened, guard, order, payment, replay }
+    const served = { ...ofRequest, opened, maxTokens, answer, ending }
     return await settle(served, deps) // commit, last bytes
   } finally {
     const released = payment.release()

@@ -29,6 +29,8 @@ type Served = {
   order: Order
   payment: Payment
   opened: OpenAnswer
+  /** The limit that was sent to the model. */
+  maxTokens: number | undefined
   answer: Answer
   ending: Ending
   replay: ReplaySlot | undefined
@@ -41,9 +43,9 @@ type Served = {
  * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
-  const { admitted, order, payment, opened, answer, ending, replay } = served
+  const { admitted, order, payment, opened, maxTokens, answer, ending, replay } = served
   const { traceId } = admitted.origin
-  const counted = paced(counting(order.call, ending.heard), createPacer())
+  const counted = paced(counting({ ...order.call, maxTokens }, ending.heard), createPacer())
   const { usage, doubts } = counted instanceof Promise ? await counted : counted
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }

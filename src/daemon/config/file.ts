@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
+  ANSWER_TOKENS_MAX,
   BODY_MEMORY_BYTES,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
@@ -259,6 +260,7 @@ const timeLimit = z
 const answerTokens = z
   .int({ error: 'must be a whole number of tokens, or null for no limit' })
   .min(1, { error: 'must be at least 1; null stands for no limit' })
+  .max(ANSWER_TOKENS_MAX, { error: `must be at most ${ANSWER_TOKENS_MAX}` })
 
 const messageCount = z
   .int({ error: 'must be a whole number of messages, or null for no limit' })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { suggestion } from '../nearest-name.ts'
-import { IDEMPOTENCY_KEY_CHARS, NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
+import { ANSWER_TOKENS_MAX, IDEMPOTENCY_KEY_CHARS, NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
 
 /** Optional members may also be sent as `null`, which many clients do for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
@@ -109,7 +109,10 @@ export const oneOf = <const T extends readonly [string, ...string[]]>(name: stri
 
 /** How many tokens an answer may have. */
 export const tokenLimit = (name: string) =>
-  z.int({ error: `${name} must be a whole number` }).min(1, { error: `${name} must be at least 1` })
+  z
+    .int({ error: `${name} must be a whole number` })
+    .min(1, { error: `${name} must be at least 1` })
+    .max(ANSWER_TOKENS_MAX, { error: `${name} must be at most ${ANSWER_TOKENS_MAX}` })
 
 /** A number in a query string; out of range it is clamped (named-endpoints §1.3). */
 const pageNumber = (name: string, max: number) =>

@@ -31,6 +31,16 @@ describe('a request that nothing limits', () => {
     expect(body.gateway).not.toHaveProperty('changed')
   })
 
+  test.each([
+    [OPENAI, 'max_tokens'],
+    [OPENAI, 'max_completion_tokens'],
+    [MESSAGES, 'max_tokens'],
+  ])('%s: more than ten million is no `%s`', async (path, field) => {
+    expect((await shared.current.call('POST', path, { ...hello, [field]: 10_000_000 })).status).toBe(200)
+    const { status, text } = await shared.current.call('POST', path, { ...hello, [field]: 10_000_001 })
+    expect([status, text]).toEqual([400, expect.stringContaining(`${field} must be at most 10000000`)])
+  })
+
   test('POST /chat/completions keeps its default', async () => {
     await shared.current.chat({ prompt: 'Hi' })
     expect(sent(shared.current).max_tokens).toBe(1000)
@@ -131,6 +141,18 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     const refused = await post()
     expect([refused.status, refused.body.error]).toEqual([429, 'Usage by Model budget exceeded'])
     expect(refused.body.message).toContain('this request needs at least')
+  })
+
+  test('is not billed for tokens that its model was not allowed', async () => {
+    const { gateway, post } = await withBudget(0.004066, { engine })
+    gateway.upstream.fallback(
+      replyJson(chatJson('All.', { usage: { prompt_tokens: 66, completion_tokens: 1_300_000 } })),
+    )
+    expect((await post()).status).toBe(200)
+    expect(sent(gateway).max_tokens).toBe(2_000)
+    const [bill] = await gateway.usage()
+    expect(bill).toMatchObject({ tokens_estimated: 1 })
+    expect(bill?.output_tokens).toBeLessThan(10)
   })
 
   test('with a limit of its own reserves all of that, or is refused', async () => {
