@@ -267,8 +267,11 @@ export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as cons
 export const ANSWER_TOKENS_MAX = 10_000_000
 /** Output tokens that are reserved for a model whose limit is not known, when the request sets none. */
 export const UNKNOWN_OUTPUT_TOKENS = 4_096
-/** An answer of fewer tokens is not worth asking for: a budget that cannot cover them refuses the request. */
-export const LEAST_OUTPUT_TOKENS = 16
+/**
+ * A budget that covers fewer tokens of an answer refuses the request: `alone` when all of the budget that is not spent is its
+ * own, `shared` while other requests hold reservations, most of which they soon give back.
+ */
+export const LEAST_OUTPUT_TOKENS = { alone: 256, shared: 1_024 } as const
 /**
  * A provider is believed up to so many times the most that we know of, and so many tokens that we cannot know of. `output` is
  * the most for an answer without a limit.

@@ -20,7 +20,7 @@ import type { ChatInput } from './input.ts'
 /** A request that may go ahead: everything is checked, defaulted and resolved. */
 export type Admitted = Pick<
   ChatInput,
-  'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'stream' | 'options'
+  'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'fields' | 'stream' | 'options'
 > & {
   caller: Caller
   /** The account that pays. */
@@ -55,7 +55,7 @@ export async function admit(
   evidence: Pick<RequestFacts, 'policy' | 'payerId' | 'index'>,
 ): Promise<Admitted> {
   const { settings } = caller
-  const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, stream, options } = input
+  const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, fields, stream, options } = input
   requireMayChat(caller)
   const chain = planChain(input.chain, providers, settings, { stream, limits })
   // What is known already, as nearly always, is not awaited: each would be one turn of the event loop.
@@ -89,6 +89,7 @@ export async function admit(
     temperature,
     temperatureIsDefault,
     maxTokens,
+    ...(fields && { fields }),
     stream,
     options,
   }

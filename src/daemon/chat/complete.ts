@@ -54,8 +54,8 @@ type Walk = {
   attempts: FailoverAttempt[]
   /** What the providers of the attempts said first, at the same places; undefined where there was no HTTP answer. */
   heads: (ProviderHead | undefined)[]
-  /** The limit of a model's answer that is sent to it. */
-  maxTokensOf(attempt: Attempt): number | undefined
+  /** The limit of a model's answer that is sent to it, and the options that this leaves room for. */
+  boundsOf(attempt: Attempt): Pick<ProviderCall, 'maxTokens' | 'options'>
   /** @param place of the attempt among all of them */
   entitle(attempt: Attempt, place: number): Entitle
   signal: AbortSignal
@@ -136,7 +136,7 @@ async function tryModel(
   walk: Walk,
   { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
 ): Promise<OpenAnswer | ProviderError> {
-  const { chain, call, caller, attempts, heads, maxTokensOf, entitle, signal } = walk
+  const { chain, call, caller, attempts, heads, boundsOf, entitle, signal } = walk
   const { tenantId, keyId } = caller
   const { modelId, provider } = attempt
   const askedMs = clock.monotonic()
@@ -159,7 +159,7 @@ async function tryModel(
   let firstBatch: readonly ChatPart[] | undefined
   let firstTokenMs = 0
   try {
-    const ofAttempt = { maxTokens: maxTokensOf(attempt), timeouts, entitle: entitle(attempt, place), onHead }
+    const ofAttempt = { ...boundsOf(attempt), timeouts, entitle: entitle(attempt, place), onHead }
     batches = provider.chat(toProviderCall(call, attempt, ofAttempt), signal)[Symbol.asyncIterator]()
     const first = await batches.next()
     if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
@@ -228,9 +228,15 @@ function heldBytes({ commit }: Chain, { stream }: Asked): number {
 function toProviderCall(
   call: Asked,
   { model }: Attempt,
-  { maxTokens, timeouts, entitle, onHead }: Pick<ProviderCall, 'maxTokens' | 'timeouts' | 'entitle' | 'onHead'>,
+  {
+    maxTokens,
+    options,
+    timeouts,
+    entitle,
+    onHead,
+  }: Pick<ProviderCall, 'maxTokens' | 'options' | 'timeouts' | 'entitle' | 'onHead'>,
 ): ProviderCall {
-  const { system, messages, grounding, temperature, temperatureIsDefault, stream, options, noTraining } = call
+  const { system, messages, grounding, temperature, temperatureIsDefault, stream, noTraining } = call
   return {
     model,
     system,

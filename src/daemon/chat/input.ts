@@ -26,6 +26,8 @@ export type ChatInput = {
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
+  /** How the request names these, where it is not `max_tokens` and `reasoning_effort`. */
+  fields?: { maxTokens?: string; thinking?: string }
   stream: boolean
   options: GenerationOptions | undefined
 }

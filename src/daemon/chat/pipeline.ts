@@ -14,6 +14,7 @@ import type { Log } from '../log.ts'
 import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { enforcePolicy } from '../policies/enforce.ts'
 import { toShownShield } from '../prompt-shield/resolve.ts'
+import type { GenerationOptions } from '../providers/conversation.ts'
 import { type OutputLimit, outputLimit } from '../providers/output-limits.ts'
 import type { Entitle, ProviderHead } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
@@ -134,10 +135,11 @@ async function answerOnce(
   const order = toOrder(requestId, screened, grounded, surface.isCompatible && deps.limits.maxTokens)
   const payment = await deps.billing.reserve(order) // the most it can cost or the budget covers, or 429
   try {
-    const limitOf = (attempt: Attempt) => limitFor(attempt, order, payment, deps.billing)
+    const limitOf = (attempt: Attempt) =>
+      limitFor(attempt, order, deps.billing.coveredTokens(order, payment, attempt.modelId))
     const opened = await openRecorded(screened, { call: grounded.call, limitOf }, context, signal, deps) // the first model to speak
     const limit = limitOf(opened.attempt)
-    const changed = changesOf(order.call.maxTokens, limit)
+    const changed = changesOf(order.call, limit, admitted.fields)
     const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened, changed })
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
     const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
@@ -158,7 +160,7 @@ async function answerOnce(
  */
 async function openRecorded(
   { chain, caller, evidence, policy }: Screened,
-  { call, limitOf }: Pick<Grounded, 'call'> & { limitOf(attempt: Attempt): OutputLimit },
+  { call, limitOf }: Pick<Grounded, 'call'> & { limitOf(attempt: Attempt): AttemptLimit },
   context: RequestContext,
   signal: AbortSignal,
   deps: ChatDeps,
@@ -169,9 +171,12 @@ async function openRecorded(
   evidence.heads = heads
   const { requestId } = context
   const entitle = createEntitler({ caller, policy, evidence }, deps)
-  const maxTokensOf = (attempt: Attempt) => limitOf(attempt).tokens
+  const boundsOf = (attempt: Attempt) => {
+    const limit = limitOf(attempt)
+    return { maxTokens: limit.tokens, options: limit.thinks ? call.options : withoutThinking(call.options) }
+  }
   try {
-    return await openAnswer({ chain, call, caller, requestId, attempts, heads, maxTokensOf, entitle, signal }, deps)
+    return await openAnswer({ chain, call, caller, requestId, attempts, heads, boundsOf, entitle, signal }, deps)
   } catch (error) {
     evidence.withRefusal = addHops(evidence.withRefusal, attempts, context, deps.clock.now())
     throw error
@@ -200,16 +205,46 @@ function createEntitler(
   }
 }
 
-const limitFor = (attempt: Attempt, order: Order, payment: Payment, billing: Billing): OutputLimit =>
-  outputLimit(attempt.model, {
-    asked: order.call.maxTokens,
-    operatorLimit: order.operatorLimit,
-    covered: billing.coveredTokens(order, payment, attempt.modelId),
+/** The limit of one model's answer, and whether that leaves room for the thinking that was asked for. */
+type AttemptLimit = OutputLimit & { thinks: boolean }
+
+function limitFor(attempt: Attempt, { call, operatorLimit }: Order, covered: number | undefined): AttemptLimit {
+  const limit = outputLimit(attempt.model, {
+    asked: call.maxTokens,
+    operatorLimit,
+    covered,
     isRequired: attempt.provider.needsMaxTokens === true,
   })
+  // A request that asks for too few tokens itself is refused by the provider.
+  return { ...limit, thinks: limit.why !== 'operator' || (limit.tokens ?? 0) > thinkingTokensOf(attempt, call) }
+}
 
-const changesOf = (asked: number | undefined, { tokens, why }: OutputLimit): Change[] =>
-  tokens === undefined || why === undefined ? [] : [{ field: 'max_tokens', asked: asked ?? null, used: tokens, why }]
+const withoutThinking = ({ reasoningEffort: _, ...options }: GenerationOptions = {}): GenerationOptions => options
+
+function changesOf(
+  { maxTokens: asked, options }: Order['call'],
+  { tokens, why, thinks }: AttemptLimit,
+  fields: ChatInput['fields'],
+): Change[] {
+  const changes: Change[] = []
+  if (tokens !== undefined && why !== undefined)
+    changes.push({ field: fields?.maxTokens ?? 'max_tokens', asked: asked ?? null, used: tokens, why })
+  if (!thinks)
+    changes.push({
+      field: fields?.thinking ?? 'reasoning_effort',
+      asked: options?.reasoningEffort ?? null,
+      used: null,
+      why: 'operator',
+    })
+  return changes
+}
+
+/** The fewest tokens with which the model can think as it was asked to; 0 when it need not, or has no such bound. */
+const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order['call']): number => {
+  const { reasoningEffort, noReasoning } = options
+  const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning
+  return thinks ? (provider.leastThinkingTokens?.(model) ?? 0) : 0
+}
 
 const toOrder = (
   requestId: string,
@@ -220,7 +255,10 @@ const toOrder = (
   requestId,
   caller,
   payer,
-  attempts: chain.attempts,
+  attempts: chain.attempts.map((attempt) => ({
+    modelId: attempt.modelId,
+    thinkingTokens: thinkingTokensOf(attempt, call),
+  })),
   call,
   operatorLimit,
 })

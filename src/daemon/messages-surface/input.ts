@@ -29,6 +29,7 @@ export function toChatInput(request: Asked): ChatInput {
     conversationId: undefined,
     temperature: request.temperature,
     maxTokens: request.max_tokens,
+    fields: { thinking: 'thinking' },
     stream: request.stream ?? false,
     options: toOptions(request),
   }

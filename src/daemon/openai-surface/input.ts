@@ -32,6 +32,7 @@ export function toChatInput(request: OpenAiChatRequest): ChatInput {
     conversationId: undefined,
     temperature: request.temperature,
     maxTokens: request.max_completion_tokens ?? request.max_tokens,
+    ...(request.max_completion_tokens !== undefined && { fields: { maxTokens: 'max_completion_tokens' } }),
     stream: request.stream ?? false,
     options: toOptions(request),
   }

@@ -7,7 +7,9 @@ import type { ChatPart, Provider, ProviderCall } from './provider.ts'
 export function providerOnDemand<Loaded extends Provider>(
   { name, models }: Pick<Provider, 'name' | 'models'>,
   load: () => Promise<Loaded>,
-  beside: (provider: () => Promise<Loaded>) => Pick<Provider, 'embed' | 'countTokens' | 'needsMaxTokens'> = () => ({}),
+  beside: (
+    provider: () => Promise<Loaded>,
+  ) => Pick<Provider, 'embed' | 'countTokens' | 'needsMaxTokens' | 'leastThinkingTokens'> = () => ({}),
 ): Provider {
   let loading: Promise<Loaded> | undefined
   let loaded: Loaded | undefined

@@ -62,12 +62,12 @@ export const reservedOutput = (model: string, operatorLimit: number | undefined)
 /** What is sent to a model as the limit of its answer; `why` where it is not what was asked. */
 export type OutputLimit = {
   tokens: number | undefined
-  why: 'operator' | 'budget' | 'provider' | undefined
+  why: 'operator' | 'model' | 'budget' | undefined
 }
 
 /**
  * Decides the limit of one model's answer (named-endpoints §26): as asked, and none put in when none was asked, unless the
- * operator, a budget or the provider's interface needs one.
+ * operator, a budget or the provider's interface needs one. The smallest of their limits and the model's own is the reason.
  * @param covered tokens that the payer's budget covers; undefined where none limits this request
  * @param isRequired whether the provider's interface needs a limit
  */
@@ -89,10 +89,11 @@ export function outputLimit(
     const isLowered = operatorLimit !== undefined && asked > operatorLimit
     return isLowered ? { tokens: operatorLimit, why: 'operator' } : { tokens: asked, why: undefined }
   }
-  if (covered !== undefined) return { tokens: covered, why: 'budget' }
-  if (operatorLimit !== undefined) {
-    return { tokens: Math.min(operatorLimit, outputLimitOf(model) ?? operatorLimit), why: 'operator' }
-  }
-  if (isRequired) return { tokens: reservedOutput(model, undefined), why: 'provider' }
-  return { tokens: undefined, why: undefined }
+  const isNeeded = isRequired || covered !== undefined
+  if (!isNeeded && operatorLimit === undefined) return { tokens: undefined, why: undefined }
+  const ofOperator = operatorLimit ?? Number.POSITIVE_INFINITY
+  const ofModel = outputLimitOf(model) ?? (isNeeded ? UNKNOWN_OUTPUT_TOKENS : Number.POSITIVE_INFINITY)
+  const ofBudget = covered ?? Number.POSITIVE_INFINITY
+  if (ofBudget < Math.min(ofOperator, ofModel)) return { tokens: ofBudget, why: 'budget' }
+  return ofModel < ofOperator ? { tokens: ofModel, why: 'model' } : { tokens: ofOperator, why: 'operator' }
 }

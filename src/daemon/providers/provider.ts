@@ -123,6 +123,8 @@ export type Provider = {
   models: readonly string[] | undefined
   /** Its interface refuses a chat without `maxTokens`. */
   needsMaxTokens?: true
+  /** How many tokens of an answer thinking takes at least with this model, when it is asked for; absent where none is known. */
+  leastThinkingTokens?(model: string): number
   /**
    * Starts the call and yields what the upstream said, in batches: all parts of one network read together. The first
    * batch is yielded only at the commit point: it holds content (or the whole answer), so a caller that has not

@@ -2,6 +2,7 @@ import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { ProviderConfig } from '../config.ts'
 import type { Log } from '../log.ts'
+import { leastThinkingTokens } from './anthropic/thinking-models.ts'
 import { providerOnDemand } from './on-demand.ts'
 import { azureProvider, openAiProvider } from './openai/provider.ts'
 import { type Place, placesOf } from './place.ts'
@@ -90,6 +91,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
         },
         (provider) => ({
           needsMaxTokens: true,
+          leastThinkingTokens,
           countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
         }),
       )
@@ -109,7 +111,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
           const { bedrockProvider } = await import('./bedrock/provider.ts')
           return bedrockProvider(config, { clock })
         },
-        embedding,
+        (provider) => ({ ...embedding(provider), leastThinkingTokens }),
       )
   }
 }

@@ -15,8 +15,8 @@ export type Order = {
   requestId: string
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
   payer: Payer
-  /** The models that may answer it. */
-  attempts: readonly { modelId: string }[]
+  /** The models that may answer it, and how many tokens each needs to think as it was asked to. */
+  attempts: readonly { modelId: string; thinkingTokens?: number }[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
   /** The operator's limit on the tokens of an answer. */
   operatorLimit?: number | undefined
@@ -56,6 +56,13 @@ const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, modelId: st
     ? reservedOutput(modelId, operatorLimit)
     : Math.min(maxTokens, operatorLimit ?? Number.POSITIVE_INFINITY)
 
+/** The fewest tokens worth asking a model for: after its thinking, if it has to think. */
+const outputAtLeast = (
+  order: Order,
+  { modelId, thinkingTokens = 0 }: Order['attempts'][number],
+  isShared: boolean,
+): number => Math.min(thinkingTokens + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, modelId))
+
 /** Prices, points and budgets (decision 0004). */
 export function createBilling(
   { providers, points = {} }: { providers: readonly ProviderConfig[]; points?: PointAllowances | undefined },
@@ -85,15 +92,14 @@ export function createBilling(
     reserve(order) {
       const { requestId, caller, payer, attempts, call } = order
       let inputTokens: number | undefined
-      const nanosWith = (outputTokensOf: (modelId: string) => number): number => {
+      const nanosWith = (outputTokensOf: (attempt: Order['attempts'][number]) => number): number => {
         inputTokens ??= inputTokensAtMost(call)
         const tokens = inputTokens
         return Math.max(
-          ...attempts.map(({ modelId }) => highestCost(prices.priceOf(modelId), tokens, outputTokensOf(modelId))),
+          ...attempts.map((attempt) => highestCost(prices.priceOf(attempt.modelId), tokens, outputTokensOf(attempt))),
         )
       }
       let nanosAtMost: number | undefined
-      let nanosAtLeast: number | undefined
       return budgets.reserve({
         requestId,
         tenantId: caller.tenantId,
@@ -102,20 +108,18 @@ export function createBilling(
         ...limitsOf(payer, caller.settings, points),
         points: pointsFor(attempts),
         nanosAtMost() {
-          nanosAtMost ??= nanosWith((modelId) => outputAtMost(order, modelId))
+          nanosAtMost ??= nanosWith(({ modelId }) => outputAtMost(order, modelId))
           return nanosAtMost
         },
-        nanosAtLeast() {
+        nanosAtLeast(isShared) {
           if (call.maxTokens !== undefined) return this.nanosAtMost()
-          nanosAtLeast ??= nanosWith((modelId) => Math.min(LEAST_OUTPUT_TOKENS, outputAtMost(order, modelId)))
-          return nanosAtLeast
+          return nanosWith((attempt) => outputAtLeast(order, attempt, isShared))
         },
       })
     },
     coveredTokens(order, { coveredNanos }, modelId) {
       if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
-      const covered = coveredOutput(prices.priceOf(modelId), inputTokensAtMost(order.call), coveredNanos)
-      return covered === undefined ? undefined : Math.min(covered, outputAtMost(order, modelId))
+      return coveredOutput(prices.priceOf(modelId), inputTokensAtMost(order.call), coveredNanos)
     },
     charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
       const price = prices.priceOf(modelId)

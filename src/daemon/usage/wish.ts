@@ -29,8 +29,11 @@ export type Wish = {
   keyLimitNanos: number | null
   /** The most that its answer can cost in nano-dollars. */
   nanosAtMost(): number
-  /** What the shortest answer worth asking for can cost; less than the most only where its length may be limited. */
-  nanosAtLeast(): number
+  /**
+   * What the shortest answer worth asking for can cost; less than the most only where its length may be limited. It is more
+   * while other requests hold reservations (`isShared`).
+   */
+  nanosAtLeast(isShared: boolean): number
 }
 
 /** What was drawn on in this month, and what running requests may still draw. */
@@ -87,9 +90,11 @@ export function nanosFor(wish: Wish, { userNanos, keyNanos }: Standing): number 
 function canPayDollars(wish: Wish, { userNanos, keyNanos }: Standing): boolean {
   const { userLimitNanos, keyLimitNanos } = wish
   if (!hasBudget(wish)) return true
-  const nanos = wish.nanosAtLeast()
-  return fits(nanos, userLimitNanos, userNanos) && fits(nanos, keyLimitNanos, keyNanos)
+  return fitsDollars(wish, userLimitNanos, userNanos) && fitsDollars(wish, keyLimitNanos, keyNanos)
 }
+
+const fitsDollars = (wish: Wish, limit: number | null, drawn: Drawn): boolean =>
+  fits(wish.nanosAtLeast(drawn.reserved > 0), limit, drawn)
 
 const fits = (amount: number, limit: number | null, { spent, reserved }: Drawn): boolean =>
   amount === 0 || limit === null || spent + reserved + amount <= limit
@@ -113,7 +118,7 @@ export function refusalOf(wish: Wish, standing: Standing, period: Period, nowMs:
     : `They are renewed at ${resetTime}.`
   return new GatewayError(
     wish.mode === 'user-completions' ? 'COMPLETION_LIMIT_EXCEEDED' : 'USAGE_BY_MODEL_BUDGET_EXCEEDED',
-    `${wish.mode === 'user-completions' ? outOfPoints(wish, standing) : outOfDollars(wish, standing)} ${when}`,
+    `${wish.mode === 'user-completions' ? outOfPoints(wish, standing) : outOfDollars(wish, mayFitSoon ? standing : withoutOthers)} ${when}`,
     {
       retryAfterSeconds: mayFitSoon ? RESERVED_RETRY_AFTER_SECONDS : Math.ceil((period.endMs - nowMs) / 1000),
       extra: { reset_time: resetTime },
@@ -128,11 +133,11 @@ function outOfPoints({ points, pointsLimit, license, mayPayDollars }: Wish, { po
 
 /** Names the budget that is the first to say no, in cents: more is for GET /usage. */
 function outOfDollars(wish: Wish, { userNanos, keyNanos }: Standing): string {
-  const nanos = wish.nanosAtLeast()
-  const ofUser = !fits(nanos, wish.userLimitNanos, userNanos)
+  const ofUser = !fitsDollars(wish, wish.userLimitNanos, userNanos)
   const [whose, limit, drawn] = ofUser
     ? ['account', wish.userLimitNanos, userNanos]
     : (['API key', wish.keyLimitNanos, keyNanos] as const)
+  const nanos = wish.nanosAtLeast(drawn.reserved > 0)
   const needs = nanos < wish.nanosAtMost() ? 'needs at least' : 'may cost'
   return `Of the dollars of this ${whose}, ${cents(limit as number)} a month, ${cents(drawn.spent)} are spent; this request ${needs} ${cents(nanos)}.`
 }

@@ -262,11 +262,11 @@ export type ChatMetadata = z.infer<typeof ChatMetadata>
 export const Change = z
   .object({
     field: z.string().meta({ example: 'max_tokens' }),
-    asked: z.number().nullable().meta({ description: 'null when the request set none' }),
-    used: z.number(),
-    why: z.enum(['operator', 'budget', 'provider']).meta({
+    asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null when the request set none' }),
+    used: z.number().nullable().meta({ description: 'null when the field was left out' }),
+    why: z.enum(['operator', 'budget', 'model']).meta({
       description:
-        'The limit of the operator, what the budget of the account or key still covers, or a provider that requires the field',
+        'The smallest limit: of the operator, of what the budget still covers, or of the model where a budget or the provider needs one',
     }),
   })
   .meta({ id: 'Change' })

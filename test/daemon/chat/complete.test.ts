@@ -51,7 +51,14 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     const entitle = () => () => () => undefined
     const { signal } = new AbortController()
     const asked = { chain, call: { ...call, stream }, caller, requestId: 'req-1' }
-    return { ...asked, attempts, heads: [], maxTokensOf: () => 10, entitle, signal }
+    return {
+      ...asked,
+      attempts,
+      heads: [],
+      boundsOf: () => ({ maxTokens: 10, options: undefined }),
+      entitle,
+      signal,
+    }
   }
   return { deps, providerGates, ask: (by = walk()) => openAnswer(by, deps), walk }
 }

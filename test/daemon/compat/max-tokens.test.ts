@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { outputLimitOf } from '../../../src/daemon/providers/output-limits.ts'
 import { addKey, addUser } from '../../accounts.ts'
+import { deferred } from '../../deferred.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type Gateway, type GatewayOptions, sharedGateway, startGateway, upstreamProvider } from '../../harness.ts'
 import { chatJson, chatStream, replyJson, replySteps, startUpstream } from '../../upstream.ts'
@@ -66,7 +67,7 @@ test('a provider that needs a limit is sent the most its model can say, and the 
     ['someone-else', 4_096],
   ] as const) {
     const { status, body } = await gateway.call('POST', OPENAI, { ...hello, model: `claude/${model}` })
-    expect([status, body.gateway.changed]).toEqual([200, [{ field: 'max_tokens', asked: null, used, why: 'provider' }]])
+    expect([status, body.gateway.changed]).toEqual([200, [{ field: 'max_tokens', asked: null, used, why: 'model' }]])
     expect(upstream.requests.at(-1)?.body).toMatchObject({ max_tokens: used })
   }
   await upstream.close()
@@ -123,7 +124,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
       ['test/unheard-of', 4_096],
     ] as const) {
       const { status, body } = await post({ ...hello, model })
-      expect([status, body.gateway.changed]).toEqual([200, [{ field: 'max_tokens', asked: null, used, why: 'budget' }]])
+      expect([status, body.gateway.changed]).toEqual([200, [{ field: 'max_tokens', asked: null, used, why: 'model' }]])
       expect(sent(gateway).max_tokens).toBe(used)
     }
   })
@@ -162,6 +163,45 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect((await post({ ...hello, max_tokens: 2_001 })).status).toBe(429)
   })
 
+  test('is served alone from 256 tokens on', async () => {
+    const { post } = await withBudget((66 + 2 * 256) / 1e6, { engine })
+    expect((await post()).body.gateway.changed[0].used).toBe(256)
+    const less = await withBudget((66 + 2 * 255) / 1e6, { engine })
+    expect((await less.post()).status).toBe(429)
+  })
+
+  test('of 20 callers at once is served with at least 1,024 tokens, or told to come back', async () => {
+    // What is left after each answer of up to 4,096 tokens is 8,258, 4,129 and then 200 too few for 1,024.
+    const { gateway, post, spent } = await withBudget((3 * (66 + 2 * 4_096) + 66 + 2 * 1_000) / 1e6, { engine })
+    const refused = new Set<number>()
+    const asked: number[] = []
+    const all = deferred<void>()
+    const check = () => asked.length + refused.size === 20 && all.resolve()
+    gateway.upstream.fallback(async (exchange) => {
+      const { max_tokens: allowed } = exchange.request.body as { max_tokens: number }
+      asked.push(allowed)
+      check()
+      await all.promise
+      await replyJson(chatJson('All.', { usage: { prompt_tokens: 66, completion_tokens: allowed } }))(exchange)
+    })
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, async (_, at) => {
+        const answer = await post()
+        if (answer.status === 429) refused.add(at)
+        check()
+        return answer
+      }),
+    )
+    expect(asked).toEqual([4_096, 4_096, 4_096])
+    for (const at of refused) {
+      expect(answers[at]?.headers['retry-after']).toBe('2')
+      expect(answers[at]?.body.message).toContain('Running requests hold the rest')
+    }
+    // Alone, the next gets what these have left.
+    expect((await post()).body.gateway.changed[0].used).toBe(1_000)
+    expect(await spent()).toBeLessThanOrEqual((3 * (66 + 2 * 4_096) + 66 + 2 * 1_000) / 1e6)
+  })
+
   test('of 100 callers at once never makes them spend more than $1, on two daemons where they can share', async () => {
     const first = await withBudget(1, { engine })
     const second = engine.name === 'sqlite' ? first.gateway : await startGateway({ engine, beside: first.gateway })
@@ -178,16 +218,56 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
   })
 })
 
+/** Claude that thinks within a budget, of which a token of output costs two millionths of a dollar. */
+async function withClaude(dollars: number, options: GatewayOptions = {}) {
+  const upstream = await startUpstream()
+  const answer = { type: 'message', content: [{ type: 'text', text: 'Hello.' }], stop_reason: 'end_turn', usage: {} }
+  upstream.fallback(replyJson(answer))
+  const { url: baseUrl } = upstream
+  const prices = { '*': { input: 1, output: 2 } }
+  const claude = { name: 'claude', kind: 'anthropic', baseUrl, apiKey: 'x', headers: {}, models: undefined } as const
+  const { post } = await withBudget(dollars, { providers: [{ ...claude, prices }], ...options })
+  return { upstream, post }
+}
+const thoughtful = { ...hello, model: 'claude/claude-sonnet-4-5', reasoning_effort: 'low' }
+
+test('a request that shall think is refused when its budget leaves no room for that', async () => {
+  const { upstream, post } = await withClaude((66 + 2 * 1_279) / 1e6)
+  const { status, body } = await post(thoughtful)
+  expect([status, body.error]).toEqual([429, 'Usage by Model budget exceeded'])
+  expect(upstream.requests).toEqual([])
+  const enough = await withClaude((66 + 2 * 1_280) / 1e6)
+  expect((await enough.post(thoughtful)).status).toBe(200)
+  expect(enough.upstream.requests[0]?.body).toMatchObject({ max_tokens: 1_280, thinking: { budget_tokens: 1_024 } })
+  await Promise.all([upstream.close(), enough.upstream.close()])
+})
+
+test("a request does not think where the operator's limit leaves no room for that, and the answer tells", async () => {
+  const { upstream, post } = await withClaude(1, { requestLimits: { maxTokens: 1_000 } })
+  const fewer = { field: 'max_tokens', asked: null, used: 1_000, why: 'operator' }
+  const dropped = { field: 'reasoning_effort', asked: 'low', used: null, why: 'operator' }
+  expect((await post(thoughtful)).body.gateway.changed).toEqual([fewer, dropped])
+  const thinking = { type: 'enabled', budget_tokens: 1_024 }
+  const message = { ...hello, model: thoughtful.model, max_tokens: 4_096, thinking }
+  const { body } = await post(message, MESSAGES)
+  expect(body.gateway.changed).toEqual([
+    { ...fewer, asked: 4_096 },
+    { ...dropped, field: 'thinking' },
+  ])
+  for (const { body: got } of upstream.requests) expect(got).not.toHaveProperty('thinking')
+  await upstream.close()
+})
+
 test('a chain reserves for its dearest model, and each model is sent what the budget covers of it', async () => {
   const dear = (baseUrl: string) => ({
     ...upstreamProvider('dear', baseUrl),
-    prices: { '*': { input: 1, output: 20 } },
+    prices: { '*': { input: 1, output: 10 } },
   })
   const upstream = await startUpstream()
   const { gateway, post } = await withBudget(0.004066, { providers: [dear(upstream.url)] })
   upstream.fallback(replyJson({ error: {} }, { status: 500 }))
   const { body } = await post({ messages: hello.messages, models: ['dear/a', 'test/b'] })
-  expect(upstream.requests.at(-1)?.body).toMatchObject({ max_tokens: 200 })
+  expect(upstream.requests.at(-1)?.body).toMatchObject({ max_tokens: 400 })
   expect(sent(gateway).max_tokens).toBe(2_000)
   expect(body.gateway.changed).toEqual([{ field: 'max_tokens', asked: null, used: 2_000, why: 'budget' }])
   await upstream.close()

@@ -3,6 +3,7 @@ import type { ProviderCall } from '../provider.ts'
 import type { AnswerFormat } from '../stream/assembly.ts'
 import { createEventDecoder, decodeBody } from './answer.ts'
 import { badRequest, toAnthropicMessages } from './messages.ts'
+import { leastThinkingTokens, THINKING_MIN_TOKENS } from './thinking-models.ts'
 
 /** Answers of the Messages API, as events and as one body. */
 export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }
@@ -101,9 +102,6 @@ export function hasFixedTemperature(model: string): boolean {
   return major > 4 || (major === 4 && minor >= 7)
 }
 
-/** The smallest budget that the API takes, in tokens. */
-const THINKING_MIN_TOKENS = 1024
-
 /** Of each effort: its own name for models that think as they see fit, and its share of `max_tokens` for older ones. */
 const EFFORTS = new Map([
   ['minimal', { effort: 'low', share: 0 }],
@@ -113,9 +111,6 @@ const EFFORTS = new Map([
   ['xhigh', { effort: 'xhigh', share: 0.9 }],
   ['max', { effort: 'max', share: 0.9 }],
 ])
-
-/** The models whose thinking has a budget; those before them do not think, those after them are told an effort. */
-const HAS_BUDGET = /claude-(?:3-7-sonnet|(?:opus|sonnet|haiku)-4(?:-[015])?(?=$|-\d{8}|-latest|@))/
 
 /**
  * How a Claude model is asked to think, in words that Bedrock passes on to it as well. `maxTokens` bounds a budget.
@@ -130,7 +125,7 @@ export function toThinking(
   if (asked === 'none') return { thinking: { type: 'disabled' } }
   const known = EFFORTS.get(asked)
   if (!known) throw badRequest(`takes as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
-  if (!HAS_BUDGET.test(model)) {
+  if (leastThinkingTokens(model) === 0) {
     // The newer models think in silence unless asked, which could be taken for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
