@@ -9,6 +9,7 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
   'gpt-4': 4_096,
   'gpt-4-turbo': 4_096,
+  'gpt-4-turbo-preview': 4_096,
   'gpt-4o': 16_384,
   'gpt-4o-2024-05-13': 4_096,
   'gpt-4o-mini': 16_384,
@@ -18,6 +19,8 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-4.1-nano': 32_768,
   'gpt-5': 128_000,
   'gpt-5-chat': 16_384,
+  'gpt-5.1-chat': 16_384,
+  'gpt-5.2-chat': 16_384,
   o1: 100_000,
   'o1-mini': 65_536,
   o3: 100_000,
@@ -35,6 +38,7 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gemini-2.0': 8_192,
   'gemini-2.5': 65_535,
   'gemini-3': 65_535,
+  'gemini-3-pro-preview': 65_535,
   'deepseek-chat': 8_192,
   'deepseek-reasoner': 32_768,
 }
@@ -42,13 +46,19 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 /** Region, maker and path before the name of a model, as Bedrock and resellers write them. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
 
+/** Variants whose limits differ from those of the model that they are named after; one without a row is not known. */
+const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
+
 /** The known limit of a model, by its provider's name of it; undefined for one that is not listed. */
 export function outputLimitOf(model: string): number | undefined {
   let name = model.replace(BEFORE_NAME, '')
   // Resellers write the versions of Claude with a dot, and some dates with @.
   if (name.startsWith('claude')) name = name.replaceAll('.', '-').replace('@', '-')
+  const whole = name
   while (name !== '') {
-    if (Object.hasOwn(OUTPUT_TOKENS, name)) return OUTPUT_TOKENS[name]
+    if (Object.hasOwn(OUTPUT_TOKENS, name)) {
+      return VARIANT.test(whole.slice(name.length)) ? undefined : OUTPUT_TOKENS[name]
+    }
     const cut = Math.max(name.lastIndexOf('-'), name.lastIndexOf('.'), name.lastIndexOf(':'))
     name = name.slice(0, Math.max(0, cut))
   }

@@ -89,6 +89,12 @@ describe("the operator's limit", () => {
     expect([sent(shared.current).max_tokens, gatewayOf(text).changed]).toEqual([8_000, changed])
   })
 
+  test('is told by the name that the request used', async () => {
+    const { body } = await shared.current.call('POST', OPENAI, { ...hello, max_completion_tokens: 16_000 })
+    const lowered = { field: 'max_completion_tokens', asked: 16_000, used: 8_000, why: 'operator' }
+    expect(body.gateway.changed).toEqual([lowered])
+  })
+
   test('leaves less than that alone, and POST /chat/completions', async () => {
     const { body } = await shared.current.call('POST', OPENAI, { ...hello, max_tokens: 100 })
     expect([sent(shared.current).max_tokens, body.gateway.changed]).toEqual([100, undefined])
@@ -296,6 +302,12 @@ test.each([
   ['claude-sonnet-9', 32_000],
   ['gemini-2.5-flash', 65_535],
   ['gpt-4o-mini', 16_384],
+  ['gpt-5.1-chat-latest', 16_384],
+  ['gpt-5.3-chat-latest', undefined],
+  ['gpt-4o-audio-preview', undefined],
+  ['gpt-4o-realtime-preview-2024-12-17', undefined],
+  ['gemini-2.5-flash-image', undefined],
+  ['gemini-3-pro-preview', 65_535],
   ['llama3', undefined],
   ['gpt4', undefined],
   ['__proto__', undefined],
