@@ -153,6 +153,8 @@ export type RequestLimits = {
   messages: number | undefined
   /** Of an answer; undefined: as many as the request asks for. */
   maxTokens: number | undefined
+  /** The most tokens that an answer of these models can have, by `<provider>/<model>`; they win over what is known. */
+  outputTokens: Readonly<Record<string, number>>
   /** Defaults of an attempt; undefined: ours, which depend on its place in the chain. */
   firstTokenMs: number | undefined
   attemptMs: number | undefined
@@ -166,6 +168,7 @@ export const DEFAULT_LIMITS: RequestLimits = {
   jsonDepth: COMPAT_JSON_DEPTH.default,
   messages: undefined,
   maxTokens: undefined,
+  outputTokens: {},
   firstTokenMs: undefined,
   attemptMs: undefined,
   silenceMs: STALL_TIMEOUT_MS,
@@ -273,6 +276,7 @@ const requestLimits = ({
   json_depth,
   messages,
   max_tokens,
+  output_tokens,
   ...times
 }: LimitSettings): RequestLimits => ({
   bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
@@ -280,6 +284,7 @@ const requestLimits = ({
   jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
   messages: messages ?? DEFAULT_LIMITS.messages,
   maxTokens: max_tokens ?? DEFAULT_LIMITS.maxTokens,
+  outputTokens: output_tokens ?? DEFAULT_LIMITS.outputTokens,
   firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
   attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,

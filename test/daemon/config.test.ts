@@ -363,6 +363,10 @@ describe('limits of the compatibility surfaces', () => {
       attemptMs: 3_600_000,
     })
     expect(good(yaml('limits: {messages: null}')).limits).toEqual(DEFAULT_LIMITS)
+    expect(good(yaml('limits: {output_tokens: {azure/chat: 16384}}')).limits).toEqual({
+      ...DEFAULT_LIMITS,
+      outputTokens: { 'azure/chat': 16_384 },
+    })
   })
 
   test.each([
@@ -376,6 +380,11 @@ describe('limits of the compatibility surfaces', () => {
     ['{silence_timeout: 500ms}', 'limits.silence_timeout: 500ms is too short; use at least 1s'],
     ['{attempt_timeout: 61m}', 'limits.attempt_timeout: 61m is too long; use at most 60m'],
     ['{messages: 0}', 'limits.messages: must be at least 1; null stands for no limit'],
+    ['{output_tokens: {azure/chat: 0}}', 'limits.output_tokens.azure/chat: must be at least 1'],
+    [
+      '{output_tokens: {chat: 16384}}',
+      'limits.output_tokens.chat: must hold models and tokens, such as azure/chat: 16384',
+    ],
   ])('%s is a fault', (text, fault) => {
     expect(faults(yaml(`limits: ${text}`))).toEqual([expect.stringContaining(fault)])
   })

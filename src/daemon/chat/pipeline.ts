@@ -15,10 +15,10 @@ import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { enforcePolicy } from '../policies/enforce.ts'
 import { toShownShield } from '../prompt-shield/resolve.ts'
 import type { GenerationOptions } from '../providers/conversation.ts'
-import { type OutputLimit, outputLimit } from '../providers/output-limits.ts'
+import { type OutputLimit, outputLimit, outputLimitBeside } from '../providers/output-limits.ts'
 import type { Entitle, ProviderHead } from '../providers/provider.ts'
 import type { ProviderRegistry } from '../providers/registry.ts'
-import type { Billing, Order } from '../usage/billing.ts'
+import { type Billing, inputOf, type Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
 import { type Admitted, admit } from './admit.ts'
 import type { Envelope } from './answer.ts'
@@ -132,7 +132,7 @@ async function answerOnce(
   const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and shield on what was said
   const grounded = await groundCall(screened, deps) // passages and sources, or none for Zero-Knowledge
   evidence.documentsRetrieved = grounded.documentsRetrieved
-  const order = toOrder(requestId, screened, grounded, surface.isCompatible && deps.limits.maxTokens)
+  const order = toOrder(requestId, screened, grounded, surface.isCompatible ? deps.limits : {})
   const payment = await deps.billing.reserve(order) // the most it can cost or the budget covers, or 429
   try {
     const limitOf = (attempt: Attempt) =>
@@ -208,9 +208,11 @@ function createEntitler(
 /** The limit of one model's answer, and whether that leaves room for the thinking that was asked for. */
 type AttemptLimit = OutputLimit & { thinks: boolean }
 
-function limitFor(attempt: Attempt, { call, operatorLimit }: Order, covered: number | undefined): AttemptLimit {
-  const limit = outputLimit(attempt.model, {
+function limitFor(attempt: Attempt, order: Order, covered: number | undefined): AttemptLimit {
+  const { attempts, call, operatorLimit } = order
+  const limit = outputLimit({
     asked: call.maxTokens,
+    ofModel: () => attempts.find(({ modelId }) => modelId === attempt.modelId)?.outputTokens?.(),
     operatorLimit,
     covered,
     isRequired: attempt.provider.needsMaxTokens === true,
@@ -246,22 +248,20 @@ const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order[
   return thinks ? (provider.leastThinkingTokens?.(model) ?? 0) : 0
 }
 
-const toOrder = (
+function toOrder(
   requestId: string,
   { caller, payer, chain }: Admitted,
   { call }: Grounded,
-  operatorLimit: number | undefined,
-): Order => ({
-  requestId,
-  caller,
-  payer,
-  attempts: chain.attempts.map((attempt) => ({
+  { maxTokens, outputTokens = {} }: Partial<Pick<RequestLimits, 'maxTokens' | 'outputTokens'>>,
+): Order {
+  const attempts = chain.attempts.map((attempt) => ({
     modelId: attempt.modelId,
     thinkingTokens: thinkingTokensOf(attempt, call),
-  })),
-  call,
-  operatorLimit,
-})
+    outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitBeside(attempt.model, () => inputOf(order)),
+  }))
+  const order: Order = { requestId, caller, payer, attempts, call, operatorLimit: maxTokens }
+  return order
+}
 
 function toEnvelope(
   id: string,

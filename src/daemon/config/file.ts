@@ -50,6 +50,7 @@ export type LimitSettings = {
   json_depth?: number | undefined
   messages?: number | null | undefined
   max_tokens?: number | null | undefined
+  output_tokens?: Record<string, number> | null | undefined
   /** Milliseconds, as the next two. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
@@ -199,6 +200,9 @@ function rootSchema(sources: ConfigSources, path: string) {
           json_depth: jsonDepth.optional(),
           messages: messageCount.nullish(),
           max_tokens: answerTokens.nullish(),
+          output_tokens: z
+            .record(modelId, outputTokens, { error: 'must hold models and tokens, such as azure/chat: 16384' })
+            .nullish(),
           first_token_timeout: timeLimit.optional(),
           attempt_timeout: timeLimit.optional(),
           silence_timeout: timeLimit.optional(),
@@ -260,6 +264,11 @@ const timeLimit = z
 const answerTokens = z
   .int({ error: 'must be a whole number of tokens, or null for no limit' })
   .min(1, { error: 'must be at least 1; null stands for no limit' })
+  .max(ANSWER_TOKENS_MAX, { error: `must be at most ${ANSWER_TOKENS_MAX}` })
+
+const outputTokens = z
+  .int({ error: 'must be a whole number of tokens' })
+  .min(1, { error: 'must be at least 1' })
   .max(ANSWER_TOKENS_MAX, { error: `must be at most ${ANSWER_TOKENS_MAX}` })
 
 const messageCount = z

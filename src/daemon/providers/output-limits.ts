@@ -43,31 +43,59 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-reasoner': 32_768,
 }
 
+/**
+ * The tokens of prompt and answer together, of models whose provider rejects a limit that does not fit beside the prompt. From
+ * general knowledge, as above.
+ */
+const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
+  'gpt-3.5-turbo': 16_385,
+  'gpt-4': 8_192,
+  'gpt-4-turbo': 128_000,
+  'gpt-4o': 128_000,
+  'gpt-4.1': 1_047_576,
+  claude: 200_000,
+  'deepseek-chat': 64_000,
+  'deepseek-reasoner': 64_000,
+}
+/** Prompts have more bytes for each token, so too few tokens are left for an answer rather than too many. */
+const BYTES_PER_TOKEN = 3
+/** However little seems to be left beside a prompt, this much is asked for. */
+const LEAST_BESIDE_PROMPT = 1_024
+
 /** Region, maker and path before the name of a model, as Bedrock and resellers write them. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
 
 /** Variants whose limits differ from those of the model that they are named after; one without a row is not known. */
 const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
 
-/** The known limit of a model, by its provider's name of it; undefined for one that is not listed. */
-export function outputLimitOf(model: string): number | undefined {
+/** The row of a model, by its provider's name of it; undefined for one that is not listed. */
+function rowOf(rows: Readonly<Record<string, number>>, model: string): number | undefined {
   let name = model.replace(BEFORE_NAME, '')
   // Resellers write the versions of Claude with a dot, and some dates with @.
   if (name.startsWith('claude')) name = name.replaceAll('.', '-').replace('@', '-')
   const whole = name
   while (name !== '') {
-    if (Object.hasOwn(OUTPUT_TOKENS, name)) {
-      return VARIANT.test(whole.slice(name.length)) ? undefined : OUTPUT_TOKENS[name]
-    }
+    if (Object.hasOwn(rows, name)) return VARIANT.test(whole.slice(name.length)) ? undefined : rows[name]
     const cut = Math.max(name.lastIndexOf('-'), name.lastIndexOf('.'), name.lastIndexOf(':'))
     name = name.slice(0, Math.max(0, cut))
   }
   return undefined
 }
 
-/** The most tokens that are reserved for an answer without a limit of its own. @param operatorLimit `limits.max_tokens` */
-export const reservedOutput = (model: string, operatorLimit: number | undefined): number =>
-  Math.min(outputLimitOf(model) ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
+/** The known limit of a model's answers; undefined for one that is not listed. */
+export const outputLimitOf = (model: string): number | undefined => rowOf(OUTPUT_TOKENS, model)
+
+/**
+ * The most tokens that a model can answer to a prompt; undefined for a model that is not known.
+ * @param promptBytes asked for only where the prompt counts
+ */
+export function outputLimitBeside(model: string, promptBytes: () => number): number | undefined {
+  const limit = outputLimitOf(model)
+  const context = rowOf(CONTEXT_TOKENS, model)
+  if (limit === undefined || context === undefined) return limit
+  const room = context - Math.ceil(promptBytes() / BYTES_PER_TOKEN)
+  return Math.min(limit, Math.max(LEAST_BESIDE_PROMPT, room))
+}
 
 /** What is sent to a model as the limit of its answer; `why` where it is not what was asked. */
 export type OutputLimit = {
@@ -78,23 +106,23 @@ export type OutputLimit = {
 /**
  * Decides the limit of one model's answer (named-endpoints §26): as asked, and none put in when none was asked, unless the
  * operator, a budget or the provider's interface needs one. The smallest of their limits and the model's own is the reason.
+ * @param ofModel the most that the model can answer, if it is known
  * @param covered tokens that the payer's budget covers; undefined where none limits this request
  * @param isRequired whether the provider's interface needs a limit
  */
-export function outputLimit(
-  model: string,
-  {
-    asked,
-    operatorLimit,
-    covered,
-    isRequired,
-  }: {
-    asked: number | undefined
-    operatorLimit: number | undefined
-    covered: number | undefined
-    isRequired: boolean
-  },
-): OutputLimit {
+export function outputLimit({
+  asked,
+  ofModel,
+  operatorLimit,
+  covered,
+  isRequired,
+}: {
+  asked: number | undefined
+  ofModel: () => number | undefined
+  operatorLimit: number | undefined
+  covered: number | undefined
+  isRequired: boolean
+}): OutputLimit {
   if (asked !== undefined) {
     const isLowered = operatorLimit !== undefined && asked > operatorLimit
     return isLowered ? { tokens: operatorLimit, why: 'operator' } : { tokens: asked, why: undefined }
@@ -102,8 +130,8 @@ export function outputLimit(
   const isNeeded = isRequired || covered !== undefined
   if (!isNeeded && operatorLimit === undefined) return { tokens: undefined, why: undefined }
   const ofOperator = operatorLimit ?? Number.POSITIVE_INFINITY
-  const ofModel = outputLimitOf(model) ?? (isNeeded ? UNKNOWN_OUTPUT_TOKENS : Number.POSITIVE_INFINITY)
+  const known = ofModel() ?? (isNeeded ? UNKNOWN_OUTPUT_TOKENS : Number.POSITIVE_INFINITY)
   const ofBudget = covered ?? Number.POSITIVE_INFINITY
-  if (ofBudget < Math.min(ofOperator, ofModel)) return { tokens: ofBudget, why: 'budget' }
-  return ofModel < ofOperator ? { tokens: ofModel, why: 'model' } : { tokens: ofOperator, why: 'operator' }
+  if (ofBudget < Math.min(ofOperator, known)) return { tokens: ofBudget, why: 'budget' }
+  return known < ofOperator ? { tokens: known, why: 'model' } : { tokens: ofOperator, why: 'operator' }
 }

@@ -1,9 +1,8 @@
 import { LRUCache } from 'lru-cache'
-import { LEAST_OUTPUT_TOKENS, PRICE_ALARM_MS } from '../../shared/spec-limits.ts'
+import { LEAST_OUTPUT_TOKENS, PRICE_ALARM_MS, UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 import type { PointAllowances, ProviderConfig } from '../config.ts'
 import type { SpendCounterRow, UsageRecordRow } from '../db/tables.ts'
 import type { Caller } from '../http/caller.ts'
-import { reservedOutput } from '../providers/output-limits.ts'
 import type { ProviderCall, TokenUsage } from '../providers/provider.ts'
 import { type BudgetsDeps, createBudgets, type Drawing, type Payment } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
@@ -15,11 +14,26 @@ export type Order = {
   requestId: string
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
   payer: Payer
-  /** The models that may answer it, and how many tokens each needs to think as it was asked to. */
-  attempts: readonly { modelId: string; thinkingTokens?: number }[]
+  /** The models that may answer it, with the tokens that each needs to think as it was asked to. */
+  attempts: readonly OrderedModel[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
   /** The operator's limit on the tokens of an answer. */
   operatorLimit?: number | undefined
+  /** Filled in when it is first needed, because long prompts take a while to measure. */
+  inputTokensAtMost?: number
+}
+
+type OrderedModel = {
+  modelId: string
+  thinkingTokens?: number
+  /** The most tokens that it can answer, where that is known. */
+  outputTokens?: () => number | undefined
+}
+
+/** As many input tokens as any model can count, measured once for an order. */
+export function inputOf(order: Order): number {
+  order.inputTokensAtMost ??= inputTokensAtMost(order.call)
+  return order.inputTokensAtMost
 }
 
 /** What an answer costs, as it is stored: in its usage record and in the counters of account and key. */
@@ -50,18 +64,13 @@ export type Billing = {
 
 const ALARMS_REMEMBERED = 1_000
 
-/** The most tokens that the answer of a model can have. */
-const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, modelId: string): number =>
-  maxTokens === undefined
-    ? reservedOutput(modelId, operatorLimit)
-    : Math.min(maxTokens, operatorLimit ?? Number.POSITIVE_INFINITY)
+/** The most tokens that are reserved for the answer of a model. */
+const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
+  Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
 
 /** The fewest tokens worth asking a model for: after its thinking, if it has to think. */
-const outputAtLeast = (
-  order: Order,
-  { modelId, thinkingTokens = 0 }: Order['attempts'][number],
-  isShared: boolean,
-): number => Math.min(thinkingTokens + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, modelId))
+const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>
+  Math.min((model.thinkingTokens ?? 0) + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, model))
 
 /** Prices, points and budgets (decision 0004). */
 export function createBilling(
@@ -91,14 +100,10 @@ export function createBilling(
     pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
     reserve(order) {
       const { requestId, caller, payer, attempts, call } = order
-      let inputTokens: number | undefined
-      const nanosWith = (outputTokensOf: (attempt: Order['attempts'][number]) => number): number => {
-        inputTokens ??= inputTokensAtMost(call)
-        const tokens = inputTokens
-        return Math.max(
-          ...attempts.map((attempt) => highestCost(prices.priceOf(attempt.modelId), tokens, outputTokensOf(attempt))),
+      const nanosWith = (outputTokensOf: (model: OrderedModel) => number): number =>
+        Math.max(
+          ...attempts.map((model) => highestCost(prices.priceOf(model.modelId), inputOf(order), outputTokensOf(model))),
         )
-      }
       let nanosAtMost: number | undefined
       return budgets.reserve({
         requestId,
@@ -108,18 +113,18 @@ export function createBilling(
         ...limitsOf(payer, caller.settings, points),
         points: pointsFor(attempts),
         nanosAtMost() {
-          nanosAtMost ??= nanosWith(({ modelId }) => outputAtMost(order, modelId))
+          nanosAtMost ??= nanosWith((model) => outputAtMost(order, model))
           return nanosAtMost
         },
         nanosAtLeast(isShared) {
           if (call.maxTokens !== undefined) return this.nanosAtMost()
-          return nanosWith((attempt) => outputAtLeast(order, attempt, isShared))
+          return nanosWith((model) => outputAtLeast(order, model, isShared))
         },
       })
     },
     coveredTokens(order, { coveredNanos }, modelId) {
       if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
-      return coveredOutput(prices.priceOf(modelId), inputTokensAtMost(order.call), coveredNanos)
+      return coveredOutput(prices.priceOf(modelId), inputOf(order), coveredNanos)
     },
     charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
       const price = prices.priceOf(modelId)

@@ -135,6 +135,25 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     }
   })
 
+  test("is sent the operator's word on a model that the gateway does not know", async () => {
+    const outputTokens = { 'test/deployment': 16_384 }
+    const { gateway, post } = await withBudget(1, { engine, requestLimits: { outputTokens } })
+    const { body } = await post({ ...hello, model: 'test/deployment' })
+    expect(body.gateway.changed).toEqual([{ field: 'max_tokens', asked: null, used: 16_384, why: 'model' }])
+    expect(sent(gateway).max_tokens).toBe(16_384)
+  })
+
+  test('is sent no more than fits beside a long prompt into what the model can take', async () => {
+    const { gateway, post } = await withBudget(100, { engine })
+    const long = { role: 'user', content: 'word '.repeat(72_000) }
+    const { status } = await post({ ...hello, model: 'test/gpt-4o-mini', messages: [long] })
+    const { max_tokens: used } = sent(gateway)
+    // 360,000 bytes are 120,000 tokens at most of the 128,000.
+    expect([status, used > 7_000 && used < 8_000]).toEqual([200, true])
+    await post({ ...hello, model: 'test/gpt-4o-mini', messages: [long, long] })
+    expect(sent(gateway).max_tokens).toBe(1_024)
+  })
+
   test('is sent what the budget still covers, and refused when that is no answer', async () => {
     // 66 tokens at most for the question, at a millionth of a dollar, and 2,000 at two for the answer.
     const { gateway, post, spent } = await withBudget(0.004066, { engine })

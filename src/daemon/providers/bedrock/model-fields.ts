@@ -1,5 +1,6 @@
+import { UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
 import { toThinking } from '../anthropic/wire.ts'
-import { reservedOutput } from '../output-limits.ts'
+import { outputLimitOf } from '../output-limits.ts'
 import type { ProviderCall } from '../provider.ts'
 import { badRequest } from './messages.ts'
 
@@ -29,7 +30,8 @@ function toTopK(model: string, topK: number): object {
 const GPT_OSS_EFFORTS: readonly string[] = ['low', 'medium', 'high']
 const NOVA_EFFORTS: readonly string[] = ['low', 'medium']
 
-function toReasoning(model: string, effort: string, maxTokens = reservedOutput(model, undefined)): object {
+function toReasoning(model: string, effort: string, asked?: number): object {
+  const maxTokens = asked ?? outputLimitOf(model) ?? UNKNOWN_OUTPUT_TOKENS
   if (model.includes('anthropic.')) {
     const { thinking, effort: named } = toThinking(model, effort, maxTokens)
     return { thinking, ...(named !== undefined && { output_config: { effort: named } }) }
