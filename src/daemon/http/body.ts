@@ -131,34 +131,47 @@ export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: nu
 }
 
 /**
- * Bytes → checked value, with a stop wherever others may have their turn: each step takes long when the body is large.
+ * Bytes → checked value.
  * @param share holds what the parsed values take, and what text beyond ASCII does beside BODY_COPIES.ascii
  * @param maxDepth levels that arrays and objects may nest
  * @throws OVERLOADED when `share` has no room, INVALID_JSON for bytes that are not JSON, nest too deep or hold too many
  * values, VALIDATION_ERROR naming the first field at fault.
  */
-export function* parsing(
+export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
+  holdParsed(raw, share, valuesOf(raw, maxDepth))
+  return checkAgainst(schema, toJson(raw, raw.toString()))
+}
+
+/** The same with a stop wherever others may have their turn: each step takes long when the body is large. */
+export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
   share: BodyShare,
   maxDepth: number = JSON_DEPTH,
 ): Generator<void, unknown> {
-  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
-  const values = valuesOf(raw, maxDepth) * JSON_VALUE_BYTES
+  const values = valuesOf(raw, maxDepth)
   yield
-  share.hold(values + (isPlain(raw) ? 0 : raw.length * (BODY_COPIES.other - BODY_COPIES.ascii)))
+  holdParsed(raw, share, values)
   yield
   const text = raw.toString()
   yield
-  let value: unknown
+  const value = toJson(raw, text)
+  yield
+  return checkAgainst(schema, value)
+}
+
+function holdParsed(raw: Buffer, share: BodyShare, values: number): void {
+  const beyondAscii = isPlain(raw) ? 0 : raw.length * (BODY_COPIES.other - BODY_COPIES.ascii)
+  share.hold(values * JSON_VALUE_BYTES + beyondAscii)
+}
+
+function toJson(raw: Buffer, text: string): unknown {
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch (cause) {
     const reason = raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120)
     throw new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
   }
-  yield
-  return checkAgainst(schema, value)
 }
 
 /** Whether all its texts are of characters that take one byte. Many clients escape all others. */
@@ -169,6 +182,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 
 
 /** Counts the values and checks their depth before parsing: a hostile body would take many times its size in memory. */
 function valuesOf(raw: Buffer, maxDepth: number): number {
+  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
   let depth = 0
   let values = 0
   for (let at = 0; at < raw.length; at++) {
@@ -193,18 +207,6 @@ function stringEnd(raw: Buffer, start: number): number {
     if (escapes % 2 === 0) return end
   }
   return raw.length
-}
-
-/** The same for a body that may be left out: nothing is `{}`, whatever its Content-Type. @throws UNSUPPORTED_MEDIA_TYPE too */
-export function* parsingOptional(
-  request: IncomingMessage,
-  raw: Buffer,
-  schema: z.ZodType,
-  share: BodyShare,
-): Generator<void, unknown> {
-  if (raw.length === 0) return checkAgainst(schema, {})
-  requireJson(request)
-  return yield* parsing(raw, schema, share)
 }
 
 /** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */

@@ -9,7 +9,16 @@ import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
-import { DISCARD_BYTES, discardBody, parseQuery, parsing, parsingOptional, readBody, requireJson } from './body.ts'
+import {
+  checkAgainst,
+  DISCARD_BYTES,
+  discardBody,
+  parseBody,
+  parseQuery,
+  parsingBody,
+  readBody,
+  requireJson,
+} from './body.ts'
 import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
@@ -161,15 +170,16 @@ export class Edge {
     exchange.bodyShare = bodyShare
     const proceed = () => exchange.continueBody()
     const raw = await readBody(request, limit, this.#options.clock, signal, bodyShare, proceed)
-    function* taking(): Generator<void, void> {
-      exchange.body = route.bodyOptional
-        ? yield* parsingOptional(request, raw, schema, bodyShare)
-        : yield* parsing(raw, schema, bodyShare, route.jsonDepth)
-      yield
-      if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
+    if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
+    else {
+      if (route.bodyOptional) requireJson(request)
+      // Most bodies are small, and every step of a generator costs them more than it is worth.
+      exchange.body =
+        raw.length > LARGE_BODY_BYTES
+          ? await this.#largeBodies.run(parsingBody(raw, schema, bodyShare, route.jsonDepth), signal)
+          : parseBody(raw, schema, bodyShare, route.jsonDepth)
     }
-    if (raw.length > LARGE_BODY_BYTES) await this.#largeBodies.run(taking(), signal)
-    else for (const _ of taking());
+    if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
   }
 
   async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {

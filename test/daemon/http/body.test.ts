@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { parsing, readBody } from '../../../src/daemon/http/body.ts'
+import { parsingBody, readBody } from '../../../src/daemon/http/body.ts'
 import { BodyMemory } from '../../../src/daemon/http/body-memory.ts'
 import { JSON_VALUES, REQUEST_TIMEOUT_MS } from '../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../fake-clock.ts'
@@ -18,7 +18,7 @@ test('a body that stalls is given up after the request time, and no timer is lef
 
 test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
   const parse = (text: string) => {
-    const steps = parsing(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
+    const steps = parsingBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
     for (;;) {
       const { done, value } = steps.next()
       if (done) return value
