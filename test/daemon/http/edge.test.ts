@@ -474,7 +474,8 @@ describe('what comes behind a head that is refused', () => {
     ['gzip', 400],
     ['chunked, gzip', 400],
     ['xchunked', 400],
-    ['', 501],
+    // The parser of newer versions of Node refuses it by itself.
+    ['', process.versions.node.startsWith('20.') ? 501 : 400],
   ])('Transfer-Encoding: %j ends the connection', async (coding, status) => {
     const { answer, handled } = await smuggle(chunkedAs(`Transfer-Encoding: ${coding}`), CHUNKS)
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`])
