@@ -123,7 +123,7 @@ async function showExisting<Item extends object>(
   if (!isPlain(settings)) await output.one({ ...item, secret: null }, shown)
 }
 
-/** What is not secret is data only to those who chose an output: nobody else expects any beside a file. */
+/** The resource is printed only if the user chose an output. Otherwise stdout stays empty, because the secret is in the file. */
 async function showRest(output: Output, { format, field, fields }: Settings, item: object, view: View): Promise<void> {
   if (format !== undefined || field !== undefined || fields.length > 0) await output.one(item, view)
 }

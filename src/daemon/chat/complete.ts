@@ -272,7 +272,7 @@ function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
 
 type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
 
-/** Lists an attempt, which served unless it has a reason, and logs it. Those that served are many, so only `debug` shows them. */
+/** Lists and logs an attempt; without a `reason` it served. Served attempts are logged at `debug`, because there are many. */
 function addAttempt(
   { requestId, attempts, heads }: Walk,
   { modelId: model, provider }: Attempt,
