@@ -16,6 +16,7 @@ modes
   ingest            what a chat notices of large and hostile files being indexed, speed and memory of ingest
   vectors           100,000 vectors searched on SQLite, with sqlite-vec and without
   guards            CPU of streams with output guards and without, and what the first token waits for
+  builds            this build beside others of it (--against DIR): CPU per request and chunk, in turns
   profile           where the gateway spends its CPU at 50 connections
 
 options
@@ -27,6 +28,7 @@ options
   --postgres URL    ingest: an empty database to use (default: SQLite)
   --part NAME       ingest: only small (documents of one passage), chat (beside files) or large (1 GB, memory);
                     evidence: only requests or checks
+  --against DIR     builds: a checkout that is built; may be given several times
   --out FILE        write every figure as JSON
   --no-build        use dist/ as it is
 `
@@ -42,6 +44,7 @@ const MODES = {
   ingest: async () => (await import('./ingest.mjs')).benchIngest,
   vectors: async () => (await import('./vectors.mjs')).benchVectors,
   guards: async () => (await import('./guards.mjs')).benchGuards,
+  builds: async () => (await import('./builds.mjs')).benchBuilds,
   profile: async () => (await import('./profile.mjs')).profileGateway,
 }
 
@@ -53,6 +56,7 @@ const OPTIONS = {
   'data-dir': { type: 'string' },
   postgres: { type: 'string' },
   part: { type: 'string' },
+  against: { type: 'string', multiple: true },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
 }

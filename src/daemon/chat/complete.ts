@@ -159,7 +159,8 @@ async function tryModel(
   let firstBatch: readonly ChatPart[] | undefined
   let firstTokenMs = 0
   try {
-    const ofAttempt = { ...boundsOf(attempt), timeouts, entitle: entitle(attempt, place), onHead }
+    const { maxTokens, options } = boundsOf(attempt)
+    const ofAttempt = { maxTokens, options, timeouts, entitle: entitle(attempt, place), onHead }
     batches = provider.chat(toProviderCall(call, attempt, ofAttempt), signal)[Symbol.asyncIterator]()
     const first = await batches.next()
     if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
@@ -281,18 +282,23 @@ function addAttempt(
   more: object = {},
 ): void {
   const head = heads[attempts.length]
-  const provider_status = head?.status
-  const provider_request_id = head?.requestId
-  const facts = { request_id: requestId, model, provider: provider.name, provider_status, provider_request_id }
+  const facts = {
+    request_id: requestId,
+    model,
+    provider: provider.name,
+    provider_status: head?.status,
+    provider_request_id: head?.requestId,
+    latency_ms,
+  }
   if (reason === undefined) {
     attempts.push({ model, status: 'served', latency_ms })
-    log.debug({ ...facts, latency_ms }, 'model attempt served')
+    log.debug(facts, 'model attempt served')
     return
   }
   attempts.push({ model, status: 'failed', reason, latency_ms })
   // A client that leaves is no fault of the model.
   const level = alarm ? 'error' : reason === 'aborted' ? 'info' : 'warn'
-  log[level]({ ...facts, reason, latency_ms, ...more }, 'model attempt failed')
+  log[level]({ ...facts, reason, ...more }, 'model attempt failed')
 }
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'

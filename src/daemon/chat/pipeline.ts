@@ -144,9 +144,19 @@ async function answerOnce(
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
     const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
     const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
-    const maxTokens = limit.tokens
-    const ofRequest = { context, surface, admitted: screened, guard, order, payment, replay }
-    const served = { ...ofRequest, opened, maxTokens, answer, ending }
+    const served = {
+      context,
+      surface,
+      admitted: screened,
+      guard,
+      order,
+      payment,
+      replay,
+      opened,
+      limit,
+      answer,
+      ending,
+    }
     return await settle(served, deps) // commit, last bytes
   } finally {
     const released = payment.release()
@@ -210,7 +220,7 @@ type AttemptLimit = OutputLimit & { thinks: boolean }
 
 function limitFor(attempt: Attempt, order: Order, covered: number | undefined): AttemptLimit {
   const { attempts, call, operatorLimit } = order
-  const limit = outputLimit({
+  const { tokens, why } = outputLimit({
     asked: call.maxTokens,
     ofModel: () => attempts.find(({ modelId }) => modelId === attempt.modelId)?.outputTokens?.(),
     operatorLimit,
@@ -218,7 +228,8 @@ function limitFor(attempt: Attempt, order: Order, covered: number | undefined): 
     isRequired: attempt.provider.needsMaxTokens === true,
   })
   // A request that asks for too few tokens itself is refused by the provider.
-  return { ...limit, thinks: limit.why !== 'operator' || (limit.tokens ?? 0) > thinkingTokensOf(attempt, call) }
+  const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
+  return { tokens, why, thinks }
 }
 
 const withoutThinking = ({ reasoningEffort: _, ...options }: GenerationOptions = {}): GenerationOptions => options

@@ -6,6 +6,7 @@ import { OutputBlocked } from '../guards/stream/output-blocked.ts'
 import { RequestAborted } from '../http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../http/route.ts'
 import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
+import type { OutputLimit } from '../providers/output-limits.ts'
 import { ProviderError, type TokenUsage } from '../providers/provider.ts'
 import type { Charge, Order } from '../usage/billing.ts'
 import type { Payment } from '../usage/budgets.ts'
@@ -30,7 +31,7 @@ type Served = {
   payment: Payment
   opened: OpenAnswer
   /** The limit that was sent to the model. */
-  maxTokens: number | undefined
+  limit: OutputLimit
   answer: Answer
   ending: Ending
   replay: ReplaySlot | undefined
@@ -43,9 +44,9 @@ type Served = {
  * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
-  const { admitted, order, payment, opened, maxTokens, answer, ending, replay } = served
+  const { admitted, order, payment, opened, limit, answer, ending, replay } = served
   const { traceId } = admitted.origin
-  const counted = paced(counting({ ...order.call, maxTokens }, ending.heard), createPacer())
+  const counted = paced(counting(order.call, limit.tokens, ending.heard), createPacer())
   const { usage, doubts } = counted instanceof Promise ? await counted : counted
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }

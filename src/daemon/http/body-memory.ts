@@ -8,14 +8,6 @@ import {
   MEMORY_RETRY_AFTER_SECONDS,
 } from '../../shared/spec-limits.ts'
 
-/** What one request holds. */
-export type BodyShare = {
-  /** Holds so many bytes of memory more. @throws OVERLOADED when all requests, or those of the tenant, would hold too much */
-  hold(bytes: number): void
-  /** Gives everything back. May be called again. */
-  release(): void
-}
-
 /** What each body takes without being counted: a body of FREE_BODY_BYTES, whatever its text. */
 const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
 
@@ -39,33 +31,55 @@ export class BodyMemory {
   }
 
   open(tenantId: string): BodyShare {
-    let totalBytes = 0
-    let countedBytes = 0
-    return {
-      hold: (bytes) => {
-        totalBytes += bytes
-        const more = Math.max(0, totalBytes - FREE_BYTES) - countedBytes
-        if (more <= 0) return
-        const ofTenant = this.#tenants.get(tenantId) ?? 0
-        if (this.#heldBytes > countedBytes && this.#heldBytes + more > this.#limitBytes) throw full('')
-        if (ofTenant > countedBytes && ofTenant + more > this.#limitBytes / 2) throw full(' of this tenant')
-        countedBytes += more
-        this.#change(tenantId, more)
-      },
-      release: () => {
-        this.#change(tenantId, -countedBytes)
-        totalBytes = 0
-        countedBytes = 0
-      },
-    }
+    return new BodyShare(this, tenantId)
+  }
+
+  /** Changes a tenant's share from `countedBytes` by `bytes`. @throws OVERLOADED when all requests, or its own, would hold too much */
+  hold(tenantId: string, countedBytes: number, bytes: number): void {
+    const ofTenant = this.#tenants.get(tenantId) ?? 0
+    if (this.#heldBytes > countedBytes && this.#heldBytes + bytes > this.#limitBytes) throw full('')
+    if (ofTenant > countedBytes && ofTenant + bytes > this.#limitBytes / 2) throw full(' of this tenant')
+    this.#change(tenantId, bytes)
+  }
+
+  release(tenantId: string, bytes: number): void {
+    this.#change(tenantId, -bytes)
   }
 
   #change(tenantId: string, bytes: number): void {
-    if (bytes === 0) return
     this.#heldBytes += bytes
     const ofTenant = (this.#tenants.get(tenantId) ?? 0) + bytes
     if (ofTenant > 0) this.#tenants.set(tenantId, ofTenant)
     else this.#tenants.delete(tenantId)
+  }
+}
+
+/** What one request holds. */
+export class BodyShare {
+  readonly #memory: BodyMemory
+  readonly #tenantId: string
+  #totalBytes = 0
+  #countedBytes = 0
+
+  constructor(memory: BodyMemory, tenantId: string) {
+    this.#memory = memory
+    this.#tenantId = tenantId
+  }
+
+  /** Holds so many bytes of memory more. @throws OVERLOADED when all requests, or those of the tenant, would hold too much */
+  hold(bytes: number): void {
+    this.#totalBytes += bytes
+    const more = this.#totalBytes - FREE_BYTES - this.#countedBytes
+    if (more <= 0) return
+    this.#memory.hold(this.#tenantId, this.#countedBytes, more)
+    this.#countedBytes += more
+  }
+
+  /** Gives everything back. May be called again. */
+  release(): void {
+    if (this.#countedBytes > 0) this.#memory.release(this.#tenantId, this.#countedBytes)
+    this.#totalBytes = 0
+    this.#countedBytes = 0
   }
 }
 

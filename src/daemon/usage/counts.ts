@@ -1,5 +1,5 @@
 import { PLAUSIBLE_TOKENS } from '../../shared/spec-limits.ts'
-import type { ProviderCall, TokenUsage } from '../providers/provider.ts'
+import type { TokenUsage } from '../providers/provider.ts'
 import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
 import { countingTokens } from './tokens.ts'
 
@@ -21,9 +21,11 @@ export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsag
  * although something was said there, or more than can be true; and where its last count is not that of the whole answer,
  * whichever of the two is higher. Whatever comes out can be multiplied and added, and its parts are within its totals.
  * Stops now and then while it estimates, so that others can have a turn.
+ * @param maxTokens the limit that was sent to the model
  */
 export function* counting(
-  call: Input & Pick<ProviderCall, 'maxTokens'>,
+  call: Input,
+  maxTokens: number | undefined,
   { usage, isFinal, generated }: Heard,
 ): Generator<void, Counts> {
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
@@ -33,8 +35,7 @@ export function* counting(
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {
     likely: () => countingTokens(generated),
-    mayBe: (count) =>
-      count <= plausible(Math.max(call.maxTokens ?? PLAUSIBLE_TOKENS.output, Buffer.byteLength(generated))),
+    mayBe: (count) => count <= plausible(Math.max(maxTokens ?? PLAUSIBLE_TOKENS.output, Buffer.byteLength(generated))),
   })
   const cacheReadTokens = Math.min(usage?.cacheReadTokens ?? 0, input.tokens)
   const final = {

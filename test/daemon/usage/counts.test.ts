@@ -18,10 +18,10 @@ const told = (inputTokens: number, outputTokens: number, more: Partial<TokenUsag
 })
 const likelyInput = (input: Input) => atOnce(countingInputTokens(input))
 const words = 'some words to be read '.repeat(50)
-const call = { system: '', messages: [{ role: 'user', content: words } as const], options: undefined, maxTokens: 1_000 }
+const call = { system: '', messages: [{ role: 'user', content: words } as const], options: undefined }
 const ours = { inputTokens: likelyInput(call), outputTokens: countTokens(words) }
 const counts = (usage: TokenUsage | undefined, heard: Partial<Heard> = {}) =>
-  atOnce(counting(call, { usage, isFinal: true, generated: words, ...heard }))
+  atOnce(counting(call, 1_000, { usage, isFinal: true, generated: words, ...heard }))
 
 describe('what is billed for an answer that came to its end', () => {
   test('is what the provider has counted', () => {

@@ -1,0 +1,89 @@
+// CPU of this build and of others, in turns in one run, so that a change is judged by itself and not by the day's machine.
+import path from 'node:path'
+import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
+import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
+import { countBroken, runLoad } from './load.mjs'
+import { describeMachine } from './machine.mjs'
+import { withSession } from './session.mjs'
+import { figure, machineLine, median, table } from './tables.mjs'
+
+const CASES = [
+  { name: 'json-50', connections: 50 },
+  { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
+]
+/** Streams come faster while the compiler is still at work, so that it gets done soon. */
+const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
+const FULL = { rounds: 12, seconds: 2, warmUpSeconds: 15 }
+const QUICK = { rounds: 5, seconds: 2, warmUpSeconds: 8 }
+
+/**
+ * `npm run bench -- builds --against DIR`: this build, the one in each DIR (a checkout of its own, already built) and the
+ * bare proxy, in turns.
+ * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, against: string[]}} options
+ */
+export async function benchBuilds({ quick, rounds, dataDir, noBuild, against = [] }) {
+  if (against.length === 0) throw new BenchError('name at least one other build with --against DIR')
+  const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
+  const loadBinary = buildLoadGenerator()
+  if (!noBuild) buildProject()
+  const machine = describeMachine(dataDir)
+  const runs = await withSession({ dataDir }, async (session) => {
+    const mock = await startMock(session)
+    const candidates = [await startBare(session, mock), await startGateway(session, mock, { name: 'this build' })]
+    for (const home of against) {
+      candidates.push(await startGateway(session, mock, { name: path.basename(path.resolve(home)), home }))
+    }
+    return takeTurns({ loadBinary, mock }, candidates, plan)
+  })
+  console.log(`${machineLine(machine)}\n\n${render(runs)}`)
+  return { machine, plan, runs }
+}
+
+async function takeTurns({ loadBinary, mock }, candidates, plan) {
+  const measure = async (candidate, kase, seconds) => {
+    if (kase.stream) await mock.shape(kase.stream)
+    const result = await runLoad(loadBinary, candidate, kase, seconds)
+    const units = kase.stream ? result.chunks : result.completed
+    if (units === 0 || countBroken(result) > 0) throw new BenchError(`${candidate.name} broke answers in ${kase.name}`)
+    return result.watched_cpu_us / units
+  }
+  for (const candidate of candidates) {
+    await checkAnswer(mock, candidate)
+    for (const kase of WARM_UP) await measure(candidate, kase, plan.warmUpSeconds)
+  }
+  const runs = []
+  for (let round = 0; round < plan.rounds; round++) {
+    // Who goes first changes with the round, so that nobody always follows the same neighbour.
+    const order = round % 2 ? candidates.toReversed() : candidates
+    for (const kase of CASES) {
+      for (const candidate of order) {
+        const cpuUs = await measure(candidate, kase, plan.seconds)
+        console.error(
+          `${round + 1}/${plan.rounds} ${kase.name.padEnd(8)} ${candidate.name.padEnd(12)} ${figure(cpuUs, 1)} µs`,
+        )
+        runs.push({ round, case: kase.name, candidate: candidate.name, cpuUs })
+      }
+    }
+  }
+  return runs
+}
+
+/** Ratios are of neighbours in time, round by round, because the machine's speed changes over minutes. */
+function render(runs) {
+  const rows = CASES.flatMap((kase) => {
+    const of = (name) =>
+      runs.filter((run) => run.case === kase.name && run.candidate === name).map(({ cpuUs }) => cpuUs)
+    const names = [...new Set(runs.map(({ candidate }) => candidate))]
+    const ratio = (name, base) => median(of(name).map((us, round) => us / of(base)[round]))
+    return names.map((name) => [
+      kase.name,
+      name,
+      figure(median(of(name)), 1),
+      figure(Math.min(...of(name)), 1),
+      figure(Math.max(...of(name)), 1),
+      figure(ratio(name, 'bare'), 2),
+      figure(ratio(name, 'this build'), 2),
+    ])
+  })
+  return table(['case', 'build', 'CPU µs/request or chunk', 'least', 'most', '× bare', '× this build'], rows)
+}
