@@ -138,7 +138,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const deps = {
     clock,
     log: collectingLog(log, written),
-    extractionProgram: extractionProgram(),
+    // Workers of the tests take every core, so a process of the lowest priority would hardly run.
+    extraction: { program: extractionProgram(), lowPriority: false },
     ...(options.limits && { limits: options.limits }),
   }
   let app = await startApp(config, deps)

@@ -50,7 +50,7 @@ import { purgeIncidents } from './incidents/store.ts'
 import { type Job, startSchedule } from './jobs/schedule.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { keyRoutes } from './keys/routes.ts'
-import { createExtractor } from './knowledge/extract/pool.ts'
+import { createExtractor, type ExtractorDeps } from './knowledge/extract/pool.ts'
 import { createMerger } from './knowledge/merger.ts'
 import { purgeKnowledge } from './knowledge/purge.ts'
 import { reindexDocuments } from './knowledge/reindex.ts'
@@ -109,8 +109,8 @@ export type AppDeps = {
   clock: Clock
   log: Log
   limits?: Partial<ConnectionLimits>
-  /** The program of the processes that read files, where it is not beside ours. */
-  extractionProgram?: URL
+  /** The processes that read files: where their program is, and whether they yield to everything else on the machine. */
+  extraction?: Pick<ExtractorDeps, 'program' | 'lowPriority'>
 }
 
 /**
@@ -119,7 +119,7 @@ export type AppDeps = {
  * taken; what was opened until then is closed again.
  */
 export async function startApp(config: Config, deps: AppDeps): Promise<App> {
-  const { clock, log, limits = {}, extractionProgram } = deps
+  const { clock, log, limits = {}, extraction = {} } = deps
   const opened: (() => Promise<void>)[] = []
   async function closeAll(): Promise<void> {
     for (const close of opened.splice(0).reverse()) await close()
@@ -205,7 +205,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       { clock, log },
     )
     opened.push(() => jobs.stop())
-    const extractor = createExtractor({ clock, log, program: extractionProgram })
+    const extractor = createExtractor({ clock, log, ...extraction })
     opened.push(() => extractor.close())
     const merger = createMerger({ db, clock, log })
     opened.push(() => merger.close())

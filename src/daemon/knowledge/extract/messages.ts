@@ -40,4 +40,4 @@ export type WorkerMessage =
 export type ProcessMessage = WorkerMessage | { kind: 'failed'; reason: 'memory' | 'fault'; message: string }
 
 /** How a process is started. `worker`: the file that its thread runs, instead of ours; `growthBytes`: see EXTRACT_GROWTH_BYTES. */
-export type ProcessOptions = { worker?: string | undefined; heapMb: number; growthBytes: number }
+export type ProcessOptions = { worker?: string | undefined; heapMb: number; growthBytes: number; lowPriority: boolean }

@@ -155,9 +155,15 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
 /** The process sees neither our environment nor our flags, and what its libraries print is nobody's business. */
 function startReader(
   place: Place,
-  { program = PROGRAM, worker, heapMb = EXTRACT_HEAP_MB, growthBytes = EXTRACT_GROWTH_BYTES }: ExtractorDeps,
+  {
+    program = PROGRAM,
+    worker,
+    heapMb = EXTRACT_HEAP_MB,
+    growthBytes = EXTRACT_GROWTH_BYTES,
+    lowPriority = true,
+  }: ExtractorDeps,
 ): ChildProcess {
-  const options: ProcessOptions = { worker, heapMb, growthBytes }
+  const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
   const reader = fork(program, [JSON.stringify(options)], {
     env: {},
     // Its collector would use all cores at once for tenths of a second.

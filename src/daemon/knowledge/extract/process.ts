@@ -8,7 +8,7 @@ import type { ProcessMessage, ProcessOptions, WorkerMessage, WorkerTask } from '
 // A process that reads files. Its own thread does nothing of that: it hands tasks to one that does (worker.ts), and ends with
 // it when that takes too much memory, or when the daemon is gone, however busy the other is.
 
-const { worker: file, heapMb, growthBytes } = JSON.parse(process.argv[2] ?? '') as ProcessOptions
+const { worker: file, heapMb, growthBytes, lowPriority } = JSON.parse(process.argv[2] ?? '') as ProcessOptions
 
 const LOWEST_PRIORITY = 19
 
@@ -30,7 +30,7 @@ function lowerPriority(): void {
   if (process.platform === 'linux') spawnSync('chrt', ['-a', '-i', '-p', '0', String(process.pid)], { stdio: 'ignore' })
 }
 
-lowerPriority()
+if (lowPriority) lowerPriority()
 
 // Ctrl-C and service managers signal every process at once. What is being read then still belongs to a request that is served.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

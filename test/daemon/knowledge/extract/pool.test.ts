@@ -181,7 +181,7 @@ test('a process ends when the daemon is gone, even while it reads', async () => 
       import { connect } from 'node:net'
       connect(${port}, '127.0.0.1').write('reading', () => { for (;;) {} })`)}`,
   )
-  const options = { worker: spinning.href, heapMb: 64, growthBytes: 1e9 } satisfies ProcessOptions
+  const options = { worker: spinning.href, heapMb: 64, growthBytes: 1e9, lowPriority: true } satisfies ProcessOptions
   const reader = fork(extractionProgram(), [JSON.stringify(options)], {
     env: {},
     execArgv: [],
