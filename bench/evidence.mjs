@@ -22,7 +22,7 @@ const IN_FLIGHT = 50
  * Its hashes of question, call and answer, its receipt, and with that its place in the chain, the row, tree and signature.
  */
 const CUTS = [
-  ['daemon/http/edge.js', "hash('sha256', rawBody, 'hex')", "''"],
+  ['daemon/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
   ['daemon/evidence/entitlement.js', "hash('sha256', body, 'hex')", "''"],
   ['daemon/chat/answer.js', "hash('sha256', body, 'hex')", "''"],
   ['daemon/chat/evidence.js', 'const entry = toRequestEntry(evidence, end);', 'return;'],
