@@ -41,9 +41,9 @@ const OWN_PROCESS = [
   'test/cli/**/*.test.ts',
   'test/receivers/**/*.test.ts',
   'test/daemon/main.test.ts',
-  'test/daemon/db/**/*.test.ts',
-  'test/daemon/chat/failing-guards.test.ts',
-  'test/daemon/providers/**/*.test.ts',
+  'test/daemon/platform/db/**/*.test.ts',
+  'test/daemon/gateway/chat/failing-guards.test.ts',
+  'test/daemon/models/**/*.test.ts',
 ]
 
 export default defineConfig({

@@ -210,9 +210,9 @@ async function timeCall(agent, baseUrl, call, number, key) {
 
 async function measureEngine(session, engine, databaseUrl, plan) {
   const dir = path.join(session.dir, engine)
-  const { openDatabase } = await built('daemon/db/database.js')
-  const { insertRows } = await built('daemon/db/insert-rows.js')
-  const { toSearchText } = await built('daemon/db/list-page.js')
+  const { openDatabase } = await built('daemon/platform/db/database.js')
+  const { insertRows } = await built('daemon/platform/db/insert-rows.js')
+  const { toSearchText } = await built('daemon/platform/db/list-page.js')
   // The first start makes schema, tenant and operator; the store is filled while nobody holds it.
   const first = spawnDaemon(session, { dir, databaseUrl })
   await first.child.listening

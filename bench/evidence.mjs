@@ -22,10 +22,10 @@ const IN_FLIGHT = 50
  * Its hashes of question, call and answer, its receipt, and with that its place in the chain, the row, tree and signature.
  */
 const CUTS = [
-  ['daemon/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
-  ['daemon/evidence/entitlement.js', "hash('sha256', body, 'hex')", "''"],
-  ['daemon/chat/answer.js', "hash('sha256', body, 'hex')", "''"],
-  ['daemon/chat/evidence.js', 'const entry = toRequestEntry(evidence, end);', 'return;'],
+  ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
+  ['daemon/records/evidence/entitlement.js', "hash('sha256', body, 'hex')", "''"],
+  ['daemon/gateway/chat/answer.js', "hash('sha256', body, 'hex')", "''"],
+  ['daemon/gateway/chat/evidence.js', 'const entry = toRequestEntry(evidence, end);', 'return;'],
 ]
 
 /**
@@ -140,15 +140,15 @@ const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href
 
 /** Requests of the store's own tenant, billed and sealed by the daemon's ledger. */
 async function fill(dataDir, entries) {
-  const { openDatabase } = await built('daemon/db/database.js')
-  const { openDaemonId } = await built('daemon/evidence/daemon-id.js')
-  const { entitle } = await built('daemon/evidence/entitlement.js')
-  const { toRequestEntry } = await built('daemon/evidence/request-entry.js')
-  const { createSealer } = await built('daemon/evidence/sealing.js')
-  const { openSigningKeys } = await built('daemon/evidence/signing-keys.js')
-  const { createLedger } = await built('daemon/ledger/ledger.js')
-  const { findBuiltIn } = await built('daemon/policies/built-in.js')
-  const { openMasterKey } = await built('daemon/secrets/master-key.js')
+  const { openDatabase } = await built('daemon/platform/db/database.js')
+  const { openDaemonId } = await built('daemon/records/evidence/daemon-id.js')
+  const { entitle } = await built('daemon/records/evidence/entitlement.js')
+  const { toRequestEntry } = await built('daemon/records/evidence/request-entry.js')
+  const { createSealer } = await built('daemon/records/evidence/sealing.js')
+  const { openSigningKeys } = await built('daemon/records/evidence/signing-keys.js')
+  const { createLedger } = await built('daemon/records/ledger/ledger.js')
+  const { findBuiltIn } = await built('daemon/safety/policies/built-in.js')
+  const { openMasterKey } = await built('daemon/platform/secrets/master-key.js')
   const { newBundleId, newRequestId } = await built('shared/ids.js')
   const { systemClock: clock } = await built('shared/time.js')
   const log = { info() {}, warn: console.warn, error: console.error }

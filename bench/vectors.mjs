@@ -76,10 +76,10 @@ export async function benchVectors({ quick = false, dataDir, noBuild }) {
 }
 
 async function benchDimensions(dir, dimensions, { passages, queries }) {
-  const { openDatabase, migrateDatabase } = await built('daemon/db/database.js')
-  const { openNearest } = await built('daemon/knowledge/vectors/nearest.js')
-  const { nearestPlain } = await built('daemon/knowledge/vectors/nearest-plain.js')
-  const { toUnitVector } = await built('daemon/knowledge/vectors/stored-vector.js')
+  const { openDatabase, migrateDatabase } = await built('daemon/platform/db/database.js')
+  const { openNearest } = await built('daemon/knowledge/search/vectors/nearest.js')
+  const { nearestPlain } = await built('daemon/knowledge/search/vectors/nearest-plain.js')
+  const { toUnitVector } = await built('daemon/knowledge/search/vectors/stored-vector.js')
   const dataDir = path.join(dir, String(dimensions))
   const db = await openDatabase({ kind: 'sqlite', dataDir }, { withVectors: true })
   try {
@@ -113,11 +113,11 @@ async function benchDimensions(dir, dimensions, { passages, queries }) {
 
 /** Passages of one document, each with its vector. */
 async function fill(db, passages, dimensions) {
-  const { chooseModel } = await built('daemon/knowledge/vectors/models.js')
-  const { insertVectors } = await built('daemon/knowledge/vectors/vector-store.js')
-  const { insertIndex } = await built('daemon/knowledge/store.js')
-  const { insertRows } = await built('daemon/db/insert-rows.js')
-  const { toColumns, toUnitVector } = await built('daemon/knowledge/vectors/stored-vector.js')
+  const { chooseModel } = await built('daemon/knowledge/search/vectors/models.js')
+  const { insertVectors } = await built('daemon/knowledge/search/vectors/vector-store.js')
+  const { insertIndex } = await built('daemon/knowledge/indexes/store.js')
+  const { insertRows } = await built('daemon/platform/db/insert-rows.js')
+  const { toColumns, toUnitVector } = await built('daemon/knowledge/search/vectors/stored-vector.js')
   const { tenantId, indexId } = INDEX
   const times = { created_at: NOW, updated_at: NOW }
   await db

@@ -23,15 +23,15 @@ const silentLog = { debug() {}, info() {}, warn() {}, error: (facts, message) =>
 async function loadModules() {
   const [database, ledger, time, ids, seal, dispatcher, secret, rows, metrics] = await Promise.all(
     [
-      'daemon/db/database.js',
-      'daemon/ledger/ledger.js',
+      'daemon/platform/db/database.js',
+      'daemon/records/ledger/ledger.js',
       'shared/time.js',
       'shared/ids.js',
-      'daemon/secrets/seal.js',
+      'daemon/platform/secrets/seal.js',
       'daemon/webhooks/dispatch/dispatcher.js',
       'daemon/webhooks/signing-secret.js',
-      'daemon/db/insert-rows.js',
-      'daemon/metrics/registry.js',
+      'daemon/platform/db/insert-rows.js',
+      'daemon/platform/metrics/registry.js',
     ].map(built),
   )
   return { ...database, ...ledger, ...time, ...ids, ...seal, ...dispatcher, ...secret, ...rows, ...metrics }

@@ -2,8 +2,8 @@
 // fifteen best known formats; false hits on texts that hold none; time per kilobyte.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { DLP_DETECTORS } from '../dist/daemon/guards/dlp/detector.js'
-import { createSecretsDetector } from '../dist/daemon/guards/dlp/secrets.js'
+import { DLP_DETECTORS } from '../dist/daemon/safety/guards/dlp/detector.js'
+import { createSecretsDetector } from '../dist/daemon/safety/guards/dlp/secrets.js'
 import { DLP_WORST, worstText } from './worst-texts.mjs'
 
 const BASELINE = new RegExp(

@@ -1,7 +1,7 @@
 // Personal data: what is found of what is there, per set and type, and what is found where nothing is.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { createPiiDetector } from '../dist/daemon/guards/pii/detector.js'
+import { createPiiDetector } from '../dist/daemon/safety/guards/pii/detector.js'
 import { PII_ENTITIES } from '../dist/shared/pii-entities.js'
 import { PII_WORST, WORST_CHARS, worstText } from './worst-texts.mjs'
 

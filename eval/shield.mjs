@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { classifierOf } from '../dist/daemon/guards/shield/classifier.js'
-import { FEATURES, featuresOf, NAMED_AT } from '../dist/daemon/guards/shield/features.js'
-import { readText, windowsOf } from '../dist/daemon/guards/shield/reading.js'
-import { scanText } from '../dist/daemon/guards/shield/scan.js'
+import { classifierOf } from '../dist/daemon/safety/guards/shield/classifier.js'
+import { FEATURES, featuresOf, NAMED_AT } from '../dist/daemon/safety/guards/shield/features.js'
+import { readText, windowsOf } from '../dist/daemon/safety/guards/shield/reading.js'
+import { scanText } from '../dist/daemon/safety/guards/shield/scan.js'
 import { mean, percentile } from './collections.mjs'
 import { makeCommands } from './shield-commands.mjs'
 import { makeSamples } from './shield-samples.mjs'
@@ -292,7 +292,7 @@ const cells = (
 }
 const row = ([name, ...rest]) => `${name.padEnd(34)}${rest.map((cell) => String(cell).padStart(13)).join(' ')}`
 
-const WEIGHTS_FILE = 'src/daemon/guards/shield/weights.ts'
+const WEIGHTS_FILE = 'src/daemon/safety/guards/shield/weights.ts'
 const RECORD_FILE = 'eval/shield-record.json'
 
 function writeTraining(rows, { leftOut, made, weights }, measured) {

@@ -10,8 +10,8 @@ const bundle = await rolldown({
   input: {
     main: path.join(dist, 'daemon/main.js'),
     // Processes and threads are programs of their own; whoever starts them looks for these names beside itself.
-    process: path.join(dist, 'daemon/knowledge/extract/process.js'),
-    worker: path.join(dist, 'daemon/knowledge/extract/worker.js'),
+    process: path.join(dist, 'daemon/knowledge/ingest/extract/process.js'),
+    worker: path.join(dist, 'daemon/knowledge/ingest/extract/worker.js'),
   },
   platform: 'node',
   // Native code, and what is loaded only when it is needed and may look for files of its own package.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startApp } from '../dist/daemon/app.js'
-import { openApiDocument } from '../dist/daemon/http/openapi.js'
+import { openApiDocument } from '../dist/daemon/platform/http/openapi.js'
 import { systemClock } from '../dist/shared/time.js'
 
 const target = fileURLToPath(new URL('../docs/openapi.json', import.meta.url))

@@ -124,7 +124,7 @@ async function aigw(env, ...args) {
 
 /** What the store keeps of the answer above: it was committed before the last byte of the answer left. */
 async function showUsageRow() {
-  const { openDatabase } = await import('../dist/daemon/db/database.js')
+  const { openDatabase } = await import('../dist/daemon/platform/db/database.js')
   const db = await openDatabase({ kind: 'sqlite', dataDir })
   const row = await db.selectFrom('usage_records').selectAll().executeTakeFirstOrThrow()
   await db.destroy()

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { type DatabaseOptions, migrateDatabase, openDatabase } from '../src/daemon/db/database.ts'
+import { type DatabaseOptions, migrateDatabase, openDatabase } from '../src/daemon/platform/db/database.ts'
 import { buildProject } from './built-project.ts'
 
 declare module 'vitest' {

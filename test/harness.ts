@@ -11,10 +11,10 @@ import {
   DEFAULT_LIMITS,
   licensePools,
   type ProviderConfig,
-} from '../src/daemon/config.ts'
-import type { UsageRecordRow } from '../src/daemon/db/tables.ts'
-import type { ConnectionLimits } from '../src/daemon/http/server.ts'
-import { createLog, type DaemonLog, type Log } from '../src/daemon/log.ts'
+} from '../src/daemon/config/config.ts'
+import type { UsageRecordRow } from '../src/daemon/platform/db/tables.ts'
+import type { ConnectionLimits } from '../src/daemon/platform/http/server.ts'
+import { createLog, type DaemonLog, type Log } from '../src/daemon/platform/log.ts'
 import { newApiKey } from '../src/shared/ids.ts'
 import { type Clock, systemClock } from '../src/shared/time.ts'
 import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
@@ -93,7 +93,7 @@ const insertionOrder = ({ database }: Config) => (database.kind === 'sqlite' ? s
 
 /** Threads run built code: Node 20 cannot run our TypeScript. */
 export const extractionProgram = (): URL =>
-  pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/extract/process.js'))
+  pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/ingest/extract/process.js'))
 
 /** One gateway for all tests of the enclosing `describe`; options that need an earlier one are made by a function. */
 export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) = {}): { readonly current: Gateway } {

@@ -1,4 +1,4 @@
-import type { IncidentRow } from '../src/daemon/db/tables.ts'
+import type { IncidentRow } from '../src/daemon/platform/db/tables.ts'
 import { newId } from '../src/shared/ids.ts'
 
 /** An incident like many, with `fields` in place of what it would have. */

@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
-import type { DatabaseOptions } from '../src/daemon/db/database.ts'
-import { sqlite3Driver } from '../src/daemon/db/sqlite-driver.ts'
+import type { DatabaseOptions } from '../src/daemon/platform/db/database.ts'
+import { sqlite3Driver } from '../src/daemon/platform/db/sqlite-driver.ts'
 import { secretWatch } from './secret-watch.ts'
 
 /** Where texts of customers belong: documents, rules about words, answers that wait for a repeat. They may hold no key either. */

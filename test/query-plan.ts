@@ -1,6 +1,6 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
-import type { Db } from '../src/daemon/db/database.ts'
-import { engineOf } from '../src/daemon/db/engine.ts'
+import type { Db } from '../src/daemon/platform/db/database.ts'
+import { engineOf } from '../src/daemon/platform/db/engine.ts'
 
 /** Runs `run` and returns how the engine executes each of its queries, as the engine prints it. */
 export async function queryPlans(db: Db, run: (db: Db) => Promise<unknown>): Promise<string[]> {

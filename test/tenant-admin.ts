@@ -1,5 +1,5 @@
-import type { Db } from '../src/daemon/db/database.ts'
-import type { Tables } from '../src/daemon/db/tables.ts'
+import type { Db } from '../src/daemon/platform/db/database.ts'
+import type { Tables } from '../src/daemon/platform/db/tables.ts'
 import { addKey, addRole, addTenant, addUser } from './accounts.ts'
 import type { Answer, Gateway } from './harness.ts'
 import { type RecordedChange, recordedChanges } from './recorded-changes.ts'

@@ -1,5 +1,5 @@
-import type { WebhookEndpointRow } from '../src/daemon/db/tables.ts'
-import { createMasterKey } from '../src/daemon/secrets/seal.ts'
+import type { WebhookEndpointRow } from '../src/daemon/platform/db/tables.ts'
+import { createMasterKey } from '../src/daemon/platform/secrets/seal.ts'
 import { newSigningSecret, sealSigningSecret } from '../src/daemon/webhooks/signing-secret.ts'
 import { newId } from '../src/shared/ids.ts'
 import { secretWatch } from './secret-watch.ts'

@@ -3,10 +3,10 @@ import { Socket } from 'node:net'
 import { constants } from 'node:os'
 import { systemClock } from '../shared/time.ts'
 import type { App } from './app.ts'
+import { ConfigFaults, loadConfig } from './config/config.ts'
 import { parseFlags, USAGE } from './config/flags.ts'
-import { ConfigFaults, loadConfig } from './config.ts'
-import { createLog, type DaemonLog, withoutSecrets } from './log.ts'
-import { notifySystemd } from './systemd.ts'
+import { createLog, type DaemonLog, withoutSecrets } from './platform/log.ts'
+import { notifySystemd } from './platform/systemd.ts'
 
 const EXIT_FAILURE = 1
 /** EX_CONFIG of sysexits.h; the unit file tells systemd not to try again. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { request } from 'undici'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { newApiKey } from '../../src/shared/ids.ts'
-import { pdf } from '../daemon/knowledge/extract/files.ts'
+import { pdf } from '../daemon/knowledge/ingest/extract/files.ts'
 import { endDaemons, runDaemon } from './daemon-process.ts'
 
 let project: string

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import { expect, test } from 'vitest'
-import { openDatabase } from '../../src/daemon/db/database.ts'
+import { openDatabase } from '../../src/daemon/platform/db/database.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
-import { MULTIPART, multipart } from '../daemon/knowledge/multipart.ts'
-import { type EmbeddingServer, startEmbeddingServer } from '../daemon/knowledge/vectors/embedding-server.ts'
+import { MULTIPART, multipart } from '../daemon/knowledge/ingest/multipart.ts'
+import { type EmbeddingServer, startEmbeddingServer } from '../daemon/knowledge/search/vectors/embedding-server.ts'
 import { runDaemon } from './daemon-process.ts'
 
 const KILLS = 8

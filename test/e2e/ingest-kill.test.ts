@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import { expect, test } from 'vitest'
-import { openDatabase } from '../../src/daemon/db/database.ts'
+import { openDatabase } from '../../src/daemon/platform/db/database.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
-import { MULTIPART, multipart } from '../daemon/knowledge/multipart.ts'
+import { MULTIPART, multipart } from '../daemon/knowledge/ingest/multipart.ts'
 import { runDaemon } from './daemon-process.ts'
 
 const KILLS = 20

@@ -7,7 +7,7 @@ import { Agent, request } from 'undici'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { newApiKey } from '../../src/shared/ids.ts'
 import { runCli } from '../cli/run-cli.ts'
-import { MULTIPART, multipart } from '../daemon/knowledge/multipart.ts'
+import { MULTIPART, multipart } from '../daemon/knowledge/ingest/multipart.ts'
 import { ENCODINGS, marker, type Planted, SecretSearch } from '../secret-search.ts'
 import {
   chatJson,

@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../src/daemon/providers/provider.ts'
+import type { FailureReason } from '../../src/daemon/models/provider.ts'
 import type { Play } from './raw-upstream.ts'
 import type { Mode } from './stage.ts'
 

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { UsageRecordRow } from '../../src/daemon/db/tables.ts'
+import type { UsageRecordRow } from '../../src/daemon/platform/db/tables.ts'
 import { contentFaults } from './content-faults.ts'
 import { caseOf, type Fault } from './fault.ts'
 import { outcomeOf, type Position, type Run } from './outcome.ts'

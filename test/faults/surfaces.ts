@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../src/daemon/providers/provider.ts'
+import type { FailureReason } from '../../src/daemon/models/provider.ts'
 import { CHAT_PATH, type FailoverAttempt } from '../../src/shared/wire/chat.ts'
 import { MESSAGES_PATH, MessagesEvent } from '../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OpenAiChunk } from '../../src/shared/wire/openai.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { BedrockConfig, ConfigSources } from '../config.ts'
-import type { AwsCredentials } from '../providers/bedrock/signature.ts'
+import type { AwsCredentials } from '../models/providers/bedrock/signature.ts'
+import type { BedrockConfig, ConfigSources } from './config.ts'
 import { section, valueFrom } from './section.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 

@@ -15,8 +15,8 @@ import {
   SAME_MODEL_RETRIES,
 } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
-import type { ConfigSources, ProviderConfig } from '../config.ts'
-import type { Scripts } from '../providers/local/script.ts'
+import type { Scripts } from '../models/providers/local/script.ts'
+import type { ConfigSources, ProviderConfig } from './config.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isoTime } from '../../shared/time.ts'
-import type { OutboxEventRow, WebhookDeliveryRow } from '../db/tables.ts'
+import type { OutboxEventRow, WebhookDeliveryRow } from '../platform/db/tables.ts'
 
 /**
  * An event on its way to an endpoint, due at once.

@@ -11,8 +11,8 @@ import {
   TriggerRequest,
   TriggerResponse,
 } from '../../shared/wire/event-feed.ts'
-import { requireAccess } from '../http/access.ts'
-import { type RequestContext, type Route, reply, route } from '../http/route.ts'
+import { requireAccess } from '../platform/http/access.ts'
+import { type RequestContext, type Route, reply, route } from '../platform/http/route.ts'
 import type { WebhookDeps } from './endpoints.ts'
 import { eventPage, followEvents } from './event-feed.ts'
 import { trigger } from './trigger.ts'

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { WEBHOOK_HELD, WEBHOOK_KEPT_DAYS, WEBHOOK_PURGE_ROWS } from '../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../shared/time.ts'
-import type { Db } from '../db/database.ts'
-import { rowList } from '../db/row-list.ts'
-import type { WebhookEndpointRow } from '../db/tables.ts'
+import type { Db } from '../platform/db/database.ts'
+import { rowList } from '../platform/db/row-list.ts'
+import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 
 /**
  * Deletes deliveries that were made WEBHOOK_KEPT_DAYS ago and are not to be sent any more, held ones too, and a day later the

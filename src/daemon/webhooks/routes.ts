@@ -16,8 +16,8 @@ import {
   WebhookResponse,
   WebhookSecretResponse,
 } from '../../shared/wire/webhooks.ts'
-import { toPagination } from '../db/list-page.ts'
-import { type Route, reply, route } from '../http/route.ts'
+import { toPagination } from '../platform/db/list-page.ts'
+import { type Route, reply, route } from '../platform/http/route.ts'
 import { getDelivery, recover, resend, sendTest } from './deliveries.ts'
 import {
   createWebhook,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { WebhookEndpointRow } from '../db/tables.ts'
-import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../secrets/seal.ts'
+import type { WebhookEndpointRow } from '../platform/db/tables.ts'
+import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../platform/secrets/seal.ts'
 
 /** A new signing secret (spec: Webhook signing): `whsec_` and 64 hex characters from the system's random source. */
 export const newSigningSecret = (): string => `whsec_${randomBytes(32).toString('hex')}`

@@ -1,5 +1,5 @@
 import { ALL_EVENTS } from '../../shared/event-catalog.ts'
-import type { WebhookEndpointRow } from '../db/tables.ts'
+import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 
 /** Tells for each event type whether the endpoint subscribes to it. */
 export function subscriptionsOf({ events }: Pick<WebhookEndpointRow, 'events'>): (type: string) => boolean {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EventEnvelope } from '../../shared/wire/events.ts'
 import { type Delivery, SUBSCRIPTIONS, type Webhook } from '../../shared/wire/webhooks.ts'
-import type { OutboxEventRow, WebhookDeliveryRow } from '../db/tables.ts'
+import type { OutboxEventRow, WebhookDeliveryRow } from '../platform/db/tables.ts'
 import type { EndpointWithHeld } from './store.ts'
 
 const StoredEvents = z.array(z.enum(SUBSCRIPTIONS))

@@ -3,9 +3,9 @@ import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { findUnpublished, insertDraft } from '../../../src/daemon/knowledge/document-store.ts'
-import { prepareDocument } from '../../../src/daemon/knowledge/prepared-document.ts'
-import { writePrepared } from '../../../src/daemon/knowledge/replacement.ts'
+import { findUnpublished, insertDraft } from '../../../src/daemon/knowledge/indexes/document-store.ts'
+import { prepareDocument } from '../../../src/daemon/knowledge/ingest/prepared-document.ts'
+import { writePrepared } from '../../../src/daemon/knowledge/ingest/replacement.ts'
 import {
   DOCUMENT_PASSAGES,
   TRAIN_BODY_BYTES,
@@ -25,7 +25,7 @@ import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine, sqliteEngine } from '../../engines.ts'
 import { type Gateway, sharedGateway, textOf } from '../../harness.ts'
 import { recordedChanges } from '../../recorded-changes.ts'
-import { MULTIPART, multipart, type TestPart } from './multipart.ts'
+import { MULTIPART, multipart, type TestPart } from './ingest/multipart.ts'
 
 const BASE = '/api/external/indexes'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { insertRows } from '../../../src/daemon/db/insert-rows.ts'
-import type { OutboxEventRow, WebhookDeliveryRow } from '../../../src/daemon/db/tables.ts'
+import { insertRows } from '../../../src/daemon/platform/db/insert-rows.ts'
+import type { OutboxEventRow, WebhookDeliveryRow } from '../../../src/daemon/platform/db/tables.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { dropHeld, purgeWebhooks } from '../../../src/daemon/webhooks/purge.ts'
 import { deliverMissed, requeueDeliveries } from '../../../src/daemon/webhooks/store.ts'

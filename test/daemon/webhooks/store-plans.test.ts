@@ -10,7 +10,7 @@ import { newId } from '../../../src/shared/ids.ts'
 import { sqliteEngine } from '../../engines.ts'
 import { queryPlans } from '../../query-plan.ts'
 import { endpointRow } from '../../webhook-rows.ts'
-import { sharedStore } from '../knowledge/trained-store.ts'
+import { sharedStore } from '../knowledge/indexes/trained-store.ts'
 
 const store = sharedStore(sqliteEngine, async () => undefined)
 const endpoint = endpointRow({ tenant_id: newId() })

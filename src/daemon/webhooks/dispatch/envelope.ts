@@ -1,5 +1,5 @@
 import { sign } from '../../../shared/webhook-signature.ts'
-import type { OutboxEventRow } from '../../db/tables.ts'
+import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
 export type DeliverableEvent = Pick<OutboxEventRow, 'id' | 'type' | 'created_at' | 'data'>
 

@@ -1,6 +1,6 @@
 import { isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../db/database.ts'
-import { engineOf } from '../../db/engine.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
 import { type AttemptResult, isAcknowledged } from './attempt.ts'
 import { afterDelivery, type Ending, type Health, isWarned, waitAfter } from './health.ts'
 import type { Claim } from './lanes.ts'

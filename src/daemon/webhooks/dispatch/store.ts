@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { Db } from '../../db/database.ts'
-import { engineOf } from '../../db/engine.ts'
-import { rowList } from '../../db/row-list.ts'
-import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../db/tables.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import { rowList } from '../../platform/db/row-list.ts'
+import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../platform/db/tables.ts'
 import type { DeliverableEvent } from './envelope.ts'
 
 // The dispatcher works for all tenants at once: what it reads and writes is found by endpoint and delivery, and every row

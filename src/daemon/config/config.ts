@@ -1,0 +1,350 @@
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import {
+  COMPAT_BODY_BYTES,
+  COMPAT_JSON_DEPTH,
+  DRAIN_TIMEOUT_MS,
+  EMBEDDING_BATCH,
+  EVIDENCE_RETENTION_DAYS,
+  KEY_CHATS,
+  SAME_MODEL_RETRIES,
+  STALL_TIMEOUT_MS,
+} from '../../shared/spec-limits.ts'
+import { LICENSES, type License } from '../../shared/wire/users.ts'
+import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
+import type { AwsCredentials } from '../models/providers/bedrock/signature.ts'
+import type { Scripts } from '../models/providers/local/script.ts'
+import type { LogLevel } from '../platform/log.ts'
+import {
+  type EmbeddingSettings,
+  type EvidenceSettings,
+  type FileSettings,
+  type LimitSettings,
+  parseBootstrapKey,
+  parseConfigFile,
+} from './file.ts'
+import { parseFlags } from './flags.ts'
+import { providersFromEnvironment } from './providers.ts'
+import { readSecret, reasonOf } from './secret.ts'
+import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
+
+/** The daemon's configuration after flags, environment and file are merged, checked and frozen (architecture §2). */
+export type Config = {
+  listen: { host: string; port: number }
+  /** Absolute. Holds the SQLite file, the lock and admin.key. */
+  dataDir: string
+  /** `sqlite` in the data directory, or a postgres:// URL. */
+  database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
+  /** The first administrator key, when the operator chose it. */
+  bootstrapKey: string | undefined
+  /** What secrets in the store are sealed with, 64 hex characters; undefined for the one in `<dataDir>/master.key`. */
+  masterKey?: string | undefined
+  /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
+  webhooks?: { allowPrivate: boolean }
+  /** All but the built-in `local`, which needs no configuration. */
+  providers: readonly ProviderConfig[]
+  /** What the models `local/script/<name>` play. */
+  scripts?: Scripts | undefined
+  log: { level: LogLevel }
+  /** How long SIGTERM waits for running requests. */
+  drainTimeoutMs: number
+  /** How many users of each tenant may have a licence; 0 is no limit. */
+  licenses: LicensePools
+  /** Points that a user of each licence has in a month; of a tier that is not named, any number. */
+  points?: PointAllowances | undefined
+  /** Addresses and blocks of the proxies before the daemon whose X-Forwarded-For is believed. */
+  trustedProxies?: readonly string[] | undefined
+  /** Whether model servers on this machine are looked for. */
+  discoverLocal?: boolean | undefined
+  failover?: { sameModelRetries: number }
+  concurrency?: ConcurrencyLimits
+  /** DEFAULT_LIMITS unless given. */
+  limits?: RequestLimits
+  /** What knowledge bases are searched with beside their words. */
+  knowledge?: RetrievalConfig | undefined
+  evidence?: EvidenceConfig | undefined
+  /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
+  parentPipe?: number | undefined
+}
+
+/** How the daemon proves what it did (docs/evidence.md). */
+export type EvidenceConfig = {
+  /** Of keys that sign from now on; undefined: as the last one, or a random one. */
+  name: string | undefined
+  /** Whether receipts are handed out. They are kept in any case. */
+  receipts: boolean
+  /** After so many days the content of requests' entries is expunged; 0: never. */
+  retentionDays: number
+  /** Second places of checkpoints: a file that is appended to (absolute), and an address they are posted to. */
+  checkpointFile: string | undefined
+  checkpointUrl: string | undefined
+}
+
+export const DEFAULT_EVIDENCE: EvidenceConfig = {
+  name: undefined,
+  receipts: true,
+  retentionDays: EVIDENCE_RETENTION_DAYS.default,
+  checkpointFile: undefined,
+  checkpointUrl: undefined,
+}
+
+export type ProviderConfig = EndpointConfig | BedrockConfig
+
+/** An upstream that is known by its address. */
+export type EndpointConfig = {
+  /** The prefix of `<provider>/<model>`. */
+  name: string
+  kind: Exclude<ProviderKind, 'bedrock'>
+  baseUrl: string
+  apiKey: string | undefined
+  headers: Readonly<Record<string, string>>
+  /** Offered models by the upstream's own names; undefined = any name is passed on. */
+  models: readonly string[] | undefined
+  /** Where it works on what it is sent, such as `eu` or `eu-west-1`, for policies with a residency; undefined: not known. */
+  region?: string | undefined
+  /** Of Azure OpenAI: the date of its interface; undefined for the one that has none. */
+  apiVersion?: string | undefined
+  /** By the upstream's own names of its models, or `*` for all others; they go before the bundled ones. */
+  prices?: Readonly<Record<string, PriceConfig>> | undefined
+}
+
+/** Dollars for a million tokens. What is read from or written to a cache costs what input does, unless it says otherwise. */
+export type PriceConfig = {
+  input: number
+  output: number
+  cacheRead?: number | undefined
+  cacheWrite?: number | undefined
+  /** Of an answer; undefined: as the bundled list has it, else one. */
+  points?: number | undefined
+}
+
+export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models' | 'prices'> & {
+  kind: 'bedrock'
+  /** Of AWS. */
+  region: string
+  /** Undefined: Amazon's own of the region. */
+  baseUrl: string | undefined
+  /** Sign the calls where there is no API key. */
+  credentials: AwsCredentials | undefined
+}
+
+/** How many chats of one key, and calls of one provider, may run at once; 0 is no limit. */
+export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }
+
+export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
+  perKey: KEY_CHATS.running,
+  waitingPerKey: KEY_CHATS.waiting,
+  perProvider: 0,
+}
+
+/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and times of every chat (named-endpoints §26). */
+export type RequestLimits = {
+  bodyBytes: number
+  /** What all large bodies of the daemon may take in memory, on every route; undefined: what the machine has room for. */
+  bodyMemoryBytes: number | undefined
+  jsonDepth: number
+  /** Undefined: any number. */
+  messages: number | undefined
+  /** Of an answer; undefined: as many as the request asks for. */
+  maxTokens: number | undefined
+  /** The most tokens that an answer of these models can have, by `<provider>/<model>`; they win over what is known. */
+  outputTokens: Readonly<Record<string, number>>
+  /** Defaults of an attempt; undefined: ours, which depend on its place in the chain. */
+  firstTokenMs: number | undefined
+  attemptMs: number | undefined
+  /** The longest silence within a stream. */
+  silenceMs: number
+}
+
+export const DEFAULT_LIMITS: RequestLimits = {
+  bodyBytes: COMPAT_BODY_BYTES.default,
+  bodyMemoryBytes: undefined,
+  jsonDepth: COMPAT_JSON_DEPTH.default,
+  messages: undefined,
+  maxTokens: undefined,
+  outputTokens: {},
+  firstTokenMs: undefined,
+  attemptMs: undefined,
+  silenceMs: STALL_TIMEOUT_MS,
+}
+
+/** The interface a provider speaks. */
+export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
+
+export type LicensePools = Readonly<Record<License, number>>
+export type PointAllowances = { readonly [Tier in License]?: number | null | undefined }
+
+/** Pools of the sizes given; those that are not named have no limit. */
+export const licensePools = (sizes: { [Tier in License]?: number | undefined } = {}): LicensePools =>
+  Object.fromEntries(LICENSES.map((license) => [license, sizes[license] ?? 0])) as Record<License, number>
+
+/** Where the configuration comes from. `readFile` answers the text of a file, or throws as node:fs does. */
+export type ConfigSources = {
+  argv: readonly string[]
+  env: Readonly<Record<string, string | undefined>>
+  readFile(path: string): string
+}
+
+/** Everything that is wrong with a configuration, one line for each fault; no line holds a secret. */
+export class ConfigFaults {
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    this.faults = faults
+  }
+}
+
+const DEFAULT_LISTEN = '127.0.0.1:8787'
+const SYSTEM_CONFIG_DIRECTORY = '/etc/aigw'
+const CONFIG_FILE = 'aigw.yaml'
+
+/**
+ * Merges flags, environment, file and defaults, in this order of weight, and checks all of them: a faulty value is
+ * reported even when a weightier source replaces it.
+ */
+export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
+  const { env } = sources
+  const { flags, faults } = parseFlags(sources.argv)
+  const file = readConfigFile(flags.config, sources)
+  faults.push(...file.faults)
+  const { settings } = file
+
+  const value = <T>(source: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
+    // A variable that is set to nothing is how compose files and shells say "not set".
+    if (text === undefined || text === '') return undefined
+    try {
+      return parse(text)
+    } catch (error) {
+      if (!(error instanceof ValueFault)) throw error
+      faults.push(`${source}: ${error.message}`)
+      return undefined
+    }
+  }
+  const listenFlag = value('--listen', flags.listen, parseListen)
+  const listenVariable = value('AIGW_LISTEN', env.AIGW_LISTEN, parseListen)
+  const databaseUrl = value('AIGW_DATABASE_URL', env.AIGW_DATABASE_URL, parseDatabaseUrl) ?? settings.database?.url
+  const bootstrapKey = value('AIGW_BOOTSTRAP_KEY', env.AIGW_BOOTSTRAP_KEY, parseBootstrapKey)
+  const parentPipe = value('AIGW_PARENT_PIPE', env.AIGW_PARENT_PIPE, parseDescriptor)
+  const masterKey = value('AIGW_MASTER_KEY_FILE', env.AIGW_MASTER_KEY_FILE, (path) =>
+    parseMasterKey(readSecret(sources.readFile, resolve(path)), path),
+  )
+  const allowPrivate = value('WEBHOOKS_ALLOW_PRIVATE', env.WEBHOOKS_ALLOW_PRIVATE, parseSwitch)
+  const fromEnvironment = providersFromEnvironment(env, settings.namedProviders)
+  faults.push(...fromEnvironment.faults)
+  const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
+  if (dataDir === undefined && file.faults.length === 0)
+    faults.push('data_dir: has no default without HOME; give --data-dir DIR or AIGW_DATA_DIR')
+
+  if (faults.length > 0 || dataDir === undefined) return new ConfigFaults(faults)
+  return deepFreeze<Config>({
+    listen: listenFlag ?? listenVariable ?? settings.listen ?? parseListen(DEFAULT_LISTEN),
+    dataDir: resolve(dataDir),
+    database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
+    bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
+    masterKey,
+    webhooks: { allowPrivate: allowPrivate ?? false },
+    providers: [...settings.providers, ...fromEnvironment.providers],
+    scripts: settings.scripts,
+    log: { level: settings.log?.level ?? 'info' },
+    drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,
+    licenses: licensePools(settings.licenses ?? {}),
+    points: settings.points ?? undefined,
+    trustedProxies: settings.trusted_proxies ?? undefined,
+    discoverLocal: settings.discover_local ?? true,
+    failover: { sameModelRetries: settings.failover?.same_model_retries ?? SAME_MODEL_RETRIES.default },
+    concurrency: {
+      perKey: settings.concurrency?.per_key ?? DEFAULT_CONCURRENCY.perKey,
+      waitingPerKey: settings.concurrency?.waiting_per_key ?? DEFAULT_CONCURRENCY.waitingPerKey,
+      perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,
+    },
+    limits: requestLimits(settings.limits ?? {}),
+    knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
+    evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
+    parentPipe,
+  })
+}
+
+const requestLimits = ({
+  body_size,
+  body_memory,
+  json_depth,
+  messages,
+  max_tokens,
+  output_tokens,
+  ...times
+}: LimitSettings): RequestLimits => ({
+  bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
+  bodyMemoryBytes: body_memory ?? DEFAULT_LIMITS.bodyMemoryBytes,
+  jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
+  messages: messages ?? DEFAULT_LIMITS.messages,
+  maxTokens: max_tokens ?? DEFAULT_LIMITS.maxTokens,
+  outputTokens: output_tokens ?? DEFAULT_LIMITS.outputTokens,
+  firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
+  attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
+  silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,
+})
+
+const evidenceConfig = (
+  { name, receipts, retention_days, checkpoint_file, checkpoint_url }: EvidenceSettings,
+  directory: string,
+): EvidenceConfig => ({
+  name,
+  receipts: receipts ?? DEFAULT_EVIDENCE.receipts,
+  retentionDays: retention_days ?? DEFAULT_EVIDENCE.retentionDays,
+  checkpointFile: checkpoint_file === undefined ? undefined : resolve(directory, checkpoint_file),
+  checkpointUrl: checkpoint_url,
+})
+
+function retrievalConfig({ embedding, rerank }: NonNullable<FileSettings['knowledge']>): RetrievalConfig {
+  return {
+    embedding: embedding ? embeddingConfig(embedding) : undefined,
+    rerank: rerank ?? undefined,
+  }
+}
+
+const embeddingConfig = ({
+  query_timeout_ms: queryTimeoutMs,
+  batch = EMBEDDING_BATCH.default,
+  ...model
+}: EmbeddingSettings): EmbeddingConfig => ({
+  ...model,
+  batch,
+  ...(queryTimeoutMs !== undefined && { queryTimeoutMs }),
+})
+
+function readConfigFile(
+  flag: string | undefined,
+  sources: ConfigSources,
+): { settings: FileSettings; directory: string; dataDir?: string | undefined; faults: string[] } {
+  const { env } = sources
+  const named = flag ?? (env.AIGW_CONFIG || undefined)
+  const directory = firstOf(env.CONFIGURATION_DIRECTORY) ?? SYSTEM_CONFIG_DIRECTORY
+  const path = resolve(named ?? join(directory, CONFIG_FILE))
+  let text: string
+  try {
+    text = sources.readFile(path)
+  } catch (error) {
+    const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    // Only a file that somebody named has to be there.
+    const faults = absent && named === undefined ? [] : [`${path}: cannot be read (${reasonOf(error)})`]
+    return { settings: { providers: [], namedProviders: [] }, directory: dirname(path), faults }
+  }
+  const { settings, faults } = parseConfigFile(text, path, sources)
+  const dataDir = settings.data_dir === undefined ? undefined : resolve(path, '..', settings.data_dir)
+  return { settings, directory: dirname(path), dataDir, faults }
+}
+
+function defaultDataDir(env: ConfigSources['env']): string | undefined {
+  const stateDirectory = firstOf(env.STATE_DIRECTORY)
+  if (stateDirectory !== undefined) return stateDirectory
+  // The XDG base directory specification says to ignore a relative path.
+  if (env.XDG_STATE_HOME && isAbsolute(env.XDG_STATE_HOME)) return join(env.XDG_STATE_HOME, 'aigw')
+  return env.HOME ? join(env.HOME, '.local', 'state', 'aigw') : undefined
+}
+
+/** systemd joins several directories with colons. */
+const firstOf = (directories: string | undefined): string | undefined => directories?.split(':')[0] || undefined
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const member of Object.values(value)) if (typeof member === 'object' && member !== null) deepFreeze(member)
+  return Object.freeze(value)
+}

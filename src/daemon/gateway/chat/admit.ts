@@ -1,0 +1,165 @@
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { newConversationId } from '../../../shared/ids.ts'
+import { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
+import type { RequestLimits } from '../../config/config.ts'
+import { findPayer } from '../../identity/users/store.ts'
+import { toUsageByModel } from '../../identity/users/usage-by-model.ts'
+import { findUsableIndex } from '../../knowledge/indexes/usable-index.ts'
+import type { Payer } from '../../metering/usage/wish.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { RequestFacts } from '../../records/evidence/request-entry.ts'
+import type { Guards } from '../../safety/guards/guards.ts'
+import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
+import { type AppliedPolicy, resolvePolicy } from '../../safety/policies/resolve.ts'
+import { type AppliedShield, resolveShield } from '../../safety/prompt-shield/resolve.ts'
+import { type Chain, planChain } from './chain.ts'
+import type { ChatInput } from './input.ts'
+
+/** A request that may go ahead: everything is checked, defaulted and resolved. */
+export type Admitted = Pick<
+  ChatInput,
+  'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'fields' | 'stream' | 'options'
+> & {
+  caller: Caller
+  /** The account that pays. */
+  payer: Payer
+  conversationId: string
+  chain: Chain
+  /** `id` is undefined for Zero-Knowledge. */
+  index: { name: string; id: string | undefined }
+  policy: AppliedPolicy
+  /** Undefined: this request goes through none. */
+  shield: AppliedShield | undefined
+}
+
+export type AdmitDeps = {
+  db: Db
+  providers: ProviderRegistry
+  policies: PolicyCatalogue
+  guards: Pick<Guards, 'shieldPolicies'>
+  limits: RequestLimits
+}
+
+/**
+ * Who pays, which models, index and policy; and whether the key may have all that. Nothing has been asked of a provider yet.
+ * @throws VALIDATION_ERROR for what is wrong; INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED for what the key may not;
+ * POLICY_UNAVAILABLE, SHIELD_UNAVAILABLE for what this gateway cannot.
+ * @param evidence is told what is known when the rest is refused
+ */
+export async function admit(
+  input: ChatInput,
+  caller: Caller,
+  { db, providers, policies, guards, limits }: AdmitDeps,
+  evidence: Pick<RequestFacts, 'policy' | 'payerId' | 'index'>,
+): Promise<Admitted> {
+  const { settings } = caller
+  const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, fields, stream, options } = input
+  requireMayChat(caller)
+  const chain = planChain(input.chain, providers, settings, { stream, limits })
+  // What is known already, as nearly always, is not awaited: each would be one turn of the event loop.
+  const catalogue = policies.of(caller.tenantId)
+  const known = catalogue instanceof Promise ? await catalogue : catalogue
+  const policy = resolvePolicy(input.policy, settings, known)
+  evidence.policy = policy
+  const shieldPolicies = guards.shieldPolicies.of(caller.tenantId)
+  const shield = resolveShield({
+    request: input.shield,
+    settings,
+    policy: { name: policy.canonical, document: policy.document },
+    custom: shieldPolicies instanceof Promise ? await shieldPolicies : shieldPolicies,
+  })
+  const paying = payerOf(input, caller, db)
+  const payer = paying instanceof Promise ? await paying : paying
+  evidence.payerId = payer.id
+  const searched = indexOf(input, caller, db)
+  const index = searched instanceof Promise ? await searched : searched
+  evidence.index = index.name
+  return {
+    caller,
+    payer,
+    conversation,
+    conversationId: input.conversationId ?? newConversationId(),
+    chain,
+    index,
+    useRag,
+    policy,
+    shield,
+    temperature,
+    temperatureIsDefault,
+    maxTokens,
+    ...(fields && { fields }),
+    stream,
+    options,
+  }
+}
+
+const NO_INDEX = { name: ZERO_KNOWLEDGE, id: undefined }
+
+/** Architecture §6. @throws INSUFFICIENT_PERMISSIONS */
+export function requireMayChat({ rights }: Caller): void {
+  if (!rights.canInteractWithAI || !rights.canUseChat) {
+    throw new GatewayError(
+      'INSUFFICIENT_PERMISSIONS',
+      'The role of the user who owns this key does not open chat; it needs `canInteractWithAI` and `canUseChat`.',
+    )
+  }
+}
+
+/** Who pays for a request. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED */
+export function payerOf({ userId }: Pick<ChatInput, 'userId'>, caller: Caller, db: Db): Payer | Promise<Payer> {
+  if (userId !== undefined) return namedPayer(userId, caller, db)
+  const payer = ownerOf(caller)
+  checkMayPay(payer, caller)
+  return payer
+}
+
+const ownerOf = ({ userId, userLicense, userUsageByModel }: Caller): Payer => ({
+  id: userId,
+  license: userLicense,
+  usageByModel: userUsageByModel,
+})
+
+/** Named-endpoints §9: nobody is billed in dollars who has not agreed to it. */
+function checkMayPay({ id, usageByModel }: Payer, { settings, userId }: Caller): void {
+  if (settings.billingMode !== 'usage-by-model' || usageByModel.enabled) return
+  const whom = id === userId ? 'its owner' : 'the user who is to be billed'
+  throw new GatewayError(
+    'USAGE_BY_MODEL_REQUIRED',
+    `This key is billed by model, which is not enabled for ${whom}; set usageByModel.enabled of that user, or the key's ` +
+      'billingMode to "user-completions".',
+  )
+}
+
+/** Spec, billing rule: another account may be named by administrators only. */
+async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer> {
+  if (!caller.isAdmin) {
+    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'Only an administrator may bill another user with `user_id`.')
+  }
+  const user = await findPayer(db, caller.tenantId, userId.toLowerCase())
+  if (!user) throw invalidField('user_id', 'There is no user with this id.', userId)
+  const payer = { id: user.id, license: user.license, usageByModel: toUsageByModel(user) }
+  checkMayPay(payer, caller)
+  return payer
+}
+
+/**
+ * The index that a request searches. One that does not exist and one that may not be used get the same answer, so names
+ * cannot be probed. @throws INSUFFICIENT_PERMISSIONS
+ */
+export function indexOf(
+  { index: name }: Pick<ChatInput, 'index'>,
+  caller: Caller,
+  db: Db,
+): Admitted['index'] | Promise<Admitted['index']> {
+  return name === ZERO_KNOWLEDGE ? NO_INDEX : usableIndex(name, caller, db)
+}
+
+async function usableIndex(name: string, caller: Caller, db: Db): Promise<Admitted['index']> {
+  const index = await findUsableIndex(db, caller, name)
+  if (!index) {
+    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This index does not exist, or this key may not use it.')
+  }
+  return { name: index.name, id: index.id }
+}

@@ -1,0 +1,97 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import type { ChatPart } from '../../models/provider.ts'
+import type { Guards } from '../../safety/guards/guards.ts'
+import { atOnce } from '../../safety/guards/pacer.ts'
+import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../../safety/guards/shield/output.ts'
+import { isWorse, severityOf } from '../../safety/guards/shield/verdict.ts'
+import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
+import { type ShieldIncident, shieldIncident } from '../../safety/prompt-shield/scanner.ts'
+import type { Screened } from './screen.ts'
+
+/** The prompt shield on one answer: on what is said, thought, and told to each tool. */
+export type AnswerShield = {
+  /** Takes what was said; looking at it is due every few KB, and at the end. */
+  hear(parts: readonly ChatPart[]): void
+  readonly isDue: boolean
+  /** Looks at what was heard; stops now and then. @throws OutputBlocked when what was said until now must not go on */
+  looking(): Generator<void>
+  /** What there is in all that was heard, also when it broke off. A shield that fails has said so in the log. */
+  end(): ShieldIncident | undefined
+}
+
+type Heard = { watch: OutputWatch; waiting: string }
+
+/** Undefined where no shield looks at answers. */
+export function shieldAnswer(
+  { shield, instructions, scanTerms }: Pick<Screened, 'shield' | 'instructions' | 'scanTerms'>,
+  { scanner }: Pick<Guards, 'scanner'>,
+): AnswerShield | undefined {
+  if (!shield?.document.scanOutput) return undefined
+  const { document } = shield
+  const snippets = instructions === '' ? [] : [instructions]
+  const texts = new Map<string | number, Heard>()
+  let worst: OutputScan | undefined
+  let isDue = false
+  let isOver = false
+
+  function hearText(name: string | number, text: string): void {
+    const heard = texts.get(name) ?? { watch: scanner.watchOutput(snippets, document, scanTerms.tenantId), waiting: '' }
+    texts.set(name, heard)
+    heard.waiting += text
+    isDue ||= heard.waiting.length >= OUTPUT_PIECE_CHARS
+  }
+
+  function* lookingAt(heard: Heard): Generator<void> {
+    const { waiting } = heard
+    heard.waiting = ''
+    for (const piece of piecesOf(waiting)) {
+      const scan = heard.watch.add(piece)
+      if (!worst || isWorse(scan, worst)) worst = scan
+      yield
+    }
+  }
+
+  function* lookingAtAll(leastChars: number): Generator<void> {
+    for (const heard of texts.values()) if (heard.waiting.length >= leastChars) yield* lookingAt(heard)
+  }
+
+  const incident = () => worst && shieldIncident(toScan(worst), shield, 'output')
+
+  return {
+    hear(parts) {
+      for (const part of parts) {
+        if (part.type === 'text') hearText('text', part.text)
+        else if (part.type === 'reasoning') hearText('reasoning', part.text)
+        else if (part.type === 'tool_call') hearText(part.index, part.arguments)
+        else if (part.type === 'end') isDue = isOver = true
+      }
+    },
+    get isDue() {
+      return isDue
+    },
+    *looking() {
+      isDue = false
+      yield* lookingAtAll(isOver ? 0 : OUTPUT_PIECE_CHARS)
+      const found = incident()
+      if (found?.action === 'block' && found.enforced) throw new OutputBlocked([], found.category)
+    },
+    end() {
+      try {
+        atOnce(lookingAtAll(0))
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+      }
+      return incident()
+    },
+  }
+}
+
+function toScan({ riskScore, verdict, detections: [worst] }: OutputScan) {
+  return {
+    riskScore,
+    verdict,
+    attackCategory: worst?.category ?? null,
+    confidence: worst?.confidence ?? 0,
+    severity: severityOf(riskScore),
+  }
+}

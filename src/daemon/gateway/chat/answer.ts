@@ -1,0 +1,162 @@
+import { hash } from 'node:crypto'
+import type { Change, ChatFrame, ChatMetadata, FINISH_REASONS } from '../../../shared/wire/chat.ts'
+import type { ChatPart, TokenUsage } from '../../models/provider.ts'
+import type { Reply, RequestContext } from '../../platform/http/route.ts'
+import { reply } from '../../platform/http/route.ts'
+import { SSE_DONE, sseFrame } from '../../platform/http/sse.ts'
+import { toJsonString } from '../../platform/text/json-string.ts'
+import { type StreamWording, streamInWords } from './streamed-answer.ts'
+
+/** What is known of an answer before its first word. */
+export type Envelope = {
+  id: string
+  created: number
+  model: string
+  metadata: ChatMetadata
+  /** What of the request was changed before the model got it; shown on compatibility surfaces. */
+  changed: readonly Change[]
+}
+
+/** How an answer that can be called one came to its end. */
+export type Finish = (typeof FINISH_REASONS)[number]
+
+/**
+ * One way to hand an answer to the client. `add` takes the parts as they come; `close` renders what remains and must leave
+ * only after the commit, so it is kept back until `send`.
+ */
+export type Answer = {
+  /** False when the client is slow: await `drained` before the next `add`. */
+  add(parts: readonly ChatPart[]): boolean
+  drained(signal: AbortSignal): Promise<void>
+  /** Renders the end of a good answer; returns everything the client will have received. */
+  close(finish: Finish, usage: TokenUsage): Rendered
+  /** Renders the end of a stream that broke; returns all of it, likewise. Of a whole answer nothing has left, nor will. */
+  fail(fault: AnswerFault): Rendered | undefined
+  /** Ends an answer whose client has gone: the SHA-256 of what has left, hex; null when nothing has. */
+  abandon(): string | null
+  /** Sends what `close` or `fail` rendered. */
+  send(): Reply | undefined
+}
+
+/** A body to its last byte: all of it where it may be wanted again, and its SHA-256, hex. */
+export type Rendered = { contentType: string; body: string; sha256: string }
+
+export const renderedJson = (body: string): Rendered => ({
+  contentType: 'application/json',
+  body,
+  sha256: hash('sha256', body, 'hex'),
+})
+
+/** What the client is told when an answer breaks after its first word; `verdict` when a guard blocked it. */
+export type AnswerFault = { error: string; message: string; reason: string; verdict?: BlockedVerdict }
+
+/** What every refusal by a guard says beside its message. */
+export type BlockedVerdict = { verdict: 'BLOCK'; attack_category: string | null; trace_id: string }
+
+/** What a whole answer and a stream begin with; more members may follow, and a brace. */
+const headOf = ({ id, created, model }: Envelope): string =>
+  `{"success":true,"id":${toJsonString(id)},"object":"chat.completion","created":${created},"model":${toJsonString(model)}`
+
+/**
+ * Written member by member: JSON.stringify takes five times as long for these, which is 3 % of a request. Hashes, ids of bundles
+ * and sources of policies are ours and hold nothing that JSON would spell differently.
+ */
+function metadataJson(metadata: ChatMetadata): string {
+  const {
+    failover,
+    billing_fallback: fallback,
+    smltp,
+    sources,
+    smltp_policy_hash: policyHash,
+    prompt_shield_policy: shield,
+    withheld,
+  } = metadata
+  const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
+  return (
+    `{"conversation_id":${toJsonString(metadata.conversation_id)},"index_used":${toJsonString(metadata.index_used)},` +
+    `"smltp_policy_used":${toJsonString(metadata.smltp_policy_used)},` +
+    `"smltp_policy_source":"${metadata.smltp_policy_source}","smltp_policy_hash":${policyHash === null ? 'null' : `"${policyHash}"`},` +
+    `"prompt_shield_policy":${shield === null ? 'null' : JSON.stringify(shield)},` +
+    `${withheld ? `"withheld":${JSON.stringify(withheld)},` : ''}` +
+    `"served_model":${toJsonString(metadata.served_model)},"requested_model":${toJsonString(metadata.requested_model)},` +
+    `${failover ? `"failover":${JSON.stringify(failover)},` : ''}` +
+    `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +
+    `"smltp":{"bundle_id":"${smltp.bundle_id}"${receipt}},"rag_enabled":${metadata.rag_enabled},` +
+    `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}}`
+  )
+}
+
+/** `stream: false`: one JSON body at the end (spec: Response; wire: ChatResponse). */
+export function wholeAnswer(envelope: Envelope): Answer {
+  let content = ''
+  let body = ''
+  return {
+    add(parts) {
+      for (const part of parts) if (part.type === 'text') content += part.text
+      return true
+    },
+    drained: () => Promise.resolve(),
+    close(finish, { inputTokens, outputTokens }) {
+      const usage =
+        `{"prompt_tokens":${inputTokens},"completion_tokens":${outputTokens},"total_tokens":${inputTokens + outputTokens},` +
+        `"input_tokens":${inputTokens},"output_tokens":${outputTokens}}`
+      body =
+        `${headOf(envelope)},"choices":[{"index":0,"message":{"role":"assistant","content":${toJsonString(content)}},` +
+        `"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope.metadata)}}`
+      return renderedJson(body)
+    },
+    // Nothing has left yet, so the error itself becomes the answer.
+    fail: () => undefined,
+    abandon: () => null,
+    send: () => reply(200, body),
+  }
+}
+
+/** `stream: true`: metadata, chunks, usage, `[DONE]` (spec: Streaming). Keeps its transcript when it may be replayed. */
+export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
+  streamInWords(classicWording(envelope), context, keep)
+
+function classicWording(envelope: Envelope): StreamWording {
+  const { id, model } = envelope
+  // Let go of once it is said: some streams stay open for minutes.
+  let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope.metadata)}}}\n\n`
+  // Everything of a chunk but its delta is the same each time, so it is rendered once.
+  const beforeDelta =
+    `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +
+    `"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":`
+  const textChunk = (role: string, text: string) =>
+    `${beforeDelta}{${role}"content":${toJsonString(text)}},"finish_reason":null}]}}\n\n`
+  const lastChunk = (finish: Finish) => `${beforeDelta}{},"finish_reason":"${finish}"}]}}\n\n`
+  let begun = false
+
+  return {
+    say(parts) {
+      let frames = ''
+      for (const part of parts) {
+        if (part.type !== 'text') continue
+        if (begun) frames += textChunk('', part.text)
+        else frames = head + textChunk('"role":"assistant",', part.text)
+        begun = true
+        head = ''
+      }
+      return frames
+    },
+    end(finish, { inputTokens, outputTokens }) {
+      const usage = sseFrame({
+        type: 'usage',
+        data: {
+          usage: {
+            prompt_tokens: inputTokens,
+            completion_tokens: outputTokens,
+            total_tokens: inputTokens + outputTokens,
+          },
+        },
+      } satisfies ChatFrame)
+      return head + lastChunk(finish) + usage + SSE_DONE
+    },
+    fail({ verdict, ...fault }) {
+      const frame = sseFrame({ type: 'error', data: { ...fault, request_id: id, ...verdict } } satisfies ChatFrame)
+      return head + frame
+    },
+  }
+}

@@ -1,0 +1,111 @@
+import { allowsModel } from '../../../shared/allowlists.ts'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
+import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../../shared/wire/chat.ts'
+import type { KeySettings } from '../../../shared/wire/keys.ts'
+import type { RequestLimits } from '../../config/config.ts'
+import type { Place } from '../../models/place.ts'
+import type { Provider, ProviderCall } from '../../models/provider.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { ChatInput } from './input.ts'
+
+/** One model to be tried. */
+export type Attempt = {
+  /** As the caller names it, `<provider>/<model>`. */
+  modelId: string
+  provider: Provider
+  model: string
+  place: Place
+  timeouts: ProviderCall['timeouts']
+}
+
+/** The models to try, in order (named-endpoints §6). */
+export type Chain = {
+  attempts: [Attempt, ...Attempt[]]
+  /** The failures after which the next one may be tried. */
+  triggers: ReadonlySet<FailoverTrigger>
+  /** From when on no other may be, for an answer that is streamed. */
+  commit: CommitPoint
+}
+
+type Timeouts = { timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
+type ChainEntry = { model: string } & Timeouts
+/** What holds for every entry that does not say otherwise. */
+type ChainOptions = Timeouts & { on?: FailoverTrigger[] | undefined }
+
+const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
+
+/**
+ * Request → chain: `models` alone, else `model` and then `fallback_models`, else `model` and what follows it in the key's
+ * `failoverDefaults`. Duplicates collapse; an entry's own timeouts beat those of `redundancy`, and these the key's and then
+ * the operator's. A stream that asks for no time of its own is ended by silence alone (named-endpoints §26), unless it is
+ * held until it is complete.
+ * @throws VALIDATION_ERROR (`Invalid model`) naming what is configured, INSUFFICIENT_PERMISSIONS when the key may not use
+ * every model of the chain.
+ */
+export function planChain(
+  request: ChatInput['chain'],
+  registry: ProviderRegistry,
+  settings: Pick<KeySettings, 'allowedModels' | 'failoverDefaults'>,
+  { stream, limits }: { stream: boolean; limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'> },
+): Chain {
+  const { entries, options } = chainOf(request, settings.failoverDefaults)
+  const commit = request.redundancy?.commit ?? 'first_token'
+  // Until it is complete, nothing of a held stream reaches the client, which would see no progress.
+  const isLive = stream && commit !== 'complete'
+  const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
+  const attempts = distinct.map((entry): Attempt => {
+    const found = usableModel(entry.model, registry, settings.allowedModels)
+    // Some models think in silence. Where no other one would be asked, giving up early only loses the answer.
+    const patience = entry === distinct.at(-1) ? 'last' : 'default'
+    const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+    const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs
+    const firstMs = limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
+    const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? firstMs
+    return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs: limits.silenceMs } }
+  })
+  const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
+  return { attempts: attempts as Chain['attempts'], triggers, commit }
+}
+
+function chainOf(
+  { model, models, fallback_models: fallbacks, redundancy }: ChatInput['chain'],
+  defaults: KeySettings['failoverDefaults'],
+): { entries: ChainEntry[]; options: ChainOptions } {
+  const options: ChainOptions = redundancy ?? {}
+  if (models) return { entries: models, options }
+  const named = { model: model as string }
+  if (fallbacks) return { entries: [named, ...fallbacks], options }
+  const at = defaults?.models.indexOf(named.model) ?? -1
+  if (!defaults || at < 0) return { entries: [named], options }
+  return {
+    entries: defaults.models.slice(at).map((name) => ({ model: name })),
+    options: {
+      timeout_ms: options.timeout_ms ?? defaults.timeout_ms,
+      first_token_timeout_ms: options.first_token_timeout_ms ?? defaults.first_token_timeout_ms,
+      on: options.on ?? defaults.on,
+    },
+  }
+}
+
+function usableModel(
+  modelId: string,
+  registry: ProviderRegistry,
+  allowedModels: readonly string[],
+): Pick<Attempt, 'provider' | 'model' | 'place'> {
+  const found = registry.find(modelId)
+  if (found && allowsModel(allowedModels, modelId)) return found
+  const shown = modelId.slice(0, 200)
+  const usable = registry.describe(allowedModels).join(', ') || 'none'
+  if (found) {
+    throw new GatewayError(
+      'INSUFFICIENT_PERMISSIONS',
+      `This key may not use the model "${shown}". Models it may use: ${usable}.`,
+    )
+  }
+  throw invalidField(
+    'model',
+    `"${shown}" is not offered here. Configured: ${usable}. More come with a provider's key (docs/configuration.md).`,
+    modelId,
+  )
+}

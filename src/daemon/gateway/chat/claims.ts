@@ -1,0 +1,121 @@
+import { IDEMPOTENCY_LEASE_MS, IDEMPOTENCY_POLL_MS, IDEMPOTENCY_RENEW_MS } from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
+import { createBeat } from '../../platform/jobs/beat.ts'
+import type { Log } from '../../platform/log.ts'
+import type { LedgerRecords } from '../../records/ledger/ledger.ts'
+import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
+
+/** What a request writes when it takes a key: its answer to be, without the answer. */
+export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'body' | 'lease_until'>
+
+/** The right to run the one request of an Idempotency-Key, until it ends one way or another. */
+export type Claim = {
+  /** Belongs into the commit of the bill, and ends with it. When the claim was lost meanwhile, none of that is stored. */
+  fence: Pick<LedgerRecords, 'claim'>
+  /** Call it when the request has ended. Gives the key back when its commit has not. Never throws. */
+  end(how: 'committed' | 'without an answer'): Promise<void>
+}
+
+/** Keeps the daemons that share a store from running one request twice (decision 0005). */
+export type Claims = {
+  /** Undefined when another daemon was quicker. `isKnown` says that the key has an expired answer or claim. */
+  take(row: ClaimRow, isKnown: boolean): Promise<Claim | undefined>
+  /** Resolves when the claim of another daemon has ended, or its lease has; rejects with the signal's reason. */
+  ended(requestId: string, signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+export type ClaimsDeps = { db: Db; clock: Clock; log: Pick<Log, 'warn'> }
+
+/** SQLite has one daemon, which knows in memory what it runs; so nothing is written there before the answer is. */
+export const createClaims = (deps: ClaimsDeps): Claims =>
+  engineOf(deps.db).name === 'sqlite' ? soleClaims(deps) : sharedClaims(deps)
+
+function soleClaims({ db }: ClaimsDeps): Claims {
+  const claim: Claim = { fence: {}, end: () => Promise.resolve() }
+  return {
+    async take({ tenant_id, api_key_id, route, idempotency_key }, isKnown) {
+      const scope = { tenantId: tenant_id, apiKeyId: api_key_id, route, idempotencyKey: idempotency_key }
+      if (isKnown) await deleteResult(db, scope)
+      return claim
+    },
+    ended: () => Promise.resolve(),
+    close: () => {},
+  }
+}
+
+function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
+  /** Request ids of ours. */
+  const held = new Set<string>()
+  /** Request ids of others, and what to call when their claims have ended. */
+  const awaited = new Map<string, () => void>()
+  const leaseUntil = () => isoTime(clock.now() + IDEMPOTENCY_LEASE_MS)
+
+  const renewal = createBeat(clock, IDEMPOTENCY_RENEW_MS, {
+    isNeeded: () => held.size > 0,
+    run: () => renewClaims(db, [...held], leaseUntil()),
+    // The lease outlasts some of these; and who has lost it cannot commit.
+    failed: (error) => log.warn({ error, claims: held.size }, 'claims of Idempotency-Keys could not be renewed'),
+  })
+  const polling = createBeat(clock, IDEMPOTENCY_POLL_MS, {
+    isNeeded: () => awaited.size > 0,
+    async run() {
+      const asked = [...awaited.keys()]
+      const live = await findLiveClaims(db, asked, isoTime(clock.now()))
+      for (const requestId of asked) if (!live.has(requestId)) awaited.get(requestId)?.()
+    },
+    failed: (error) => log.warn({ error }, 'claims of Idempotency-Keys could not be looked up'),
+  })
+
+  return {
+    async take(row) {
+      const { request_id: requestId } = row
+      const claim = { ...row, status: 0, content_type: '', body: '', lease_until: leaseUntil() }
+      if (!(await insertClaim(db, claim, isoTime(clock.now())))) return undefined
+      held.add(requestId)
+      renewal.check()
+      return {
+        fence: { claim: requestId },
+        async end(how) {
+          held.delete(requestId)
+          renewal.check()
+          if (how === 'committed') return
+          await deleteClaim(db, requestId).catch((error: unknown) =>
+            log.warn(
+              { error, request_id: requestId },
+              'an Idempotency-Key could not be given back; its lease will end',
+            ),
+          )
+        },
+      }
+    },
+    ended: (requestId, signal) =>
+      new Promise((resolve, reject) => {
+        const aborted = () => {
+          forget()
+          reject(signal.reason)
+        }
+        function forget(): void {
+          signal.removeEventListener('abort', aborted)
+          awaited.delete(requestId)
+          polling.check()
+        }
+        if (signal.aborted) return reject(signal.reason)
+        signal.addEventListener('abort', aborted, { once: true })
+        awaited.set(requestId, () => {
+          forget()
+          resolve()
+        })
+        polling.check()
+      }),
+    close() {
+      held.clear()
+      awaited.clear()
+      renewal.check()
+      polling.check()
+    },
+  }
+}

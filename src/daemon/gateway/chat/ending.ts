@@ -1,0 +1,140 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
+import type { Heard } from '../../metering/usage/counts.ts'
+import { type ChatPart, type Outcome, ProviderError } from '../../models/provider.ts'
+import { RequestAborted } from '../../platform/http/request-aborted.ts'
+import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
+import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer.ts'
+import { type AnswerGuard, CANARY, CANARY_LEAK } from './answer-guard.ts'
+import type { OpenAnswer } from './complete.ts'
+
+/** How an answer ended, and what was said until then. Billing, receipts and finish_reason read `outcome`, nothing else. */
+export type Ending = {
+  outcome: Outcome
+  nativeFinishReason: string | null
+  /** What was said and counted, for the bill. */
+  heard: Heard
+  /** Why there is no good end. */
+  failure: unknown
+}
+
+/** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
+export async function readAnswer(
+  opened: OpenAnswer,
+  guard: Pick<AnswerGuard, 'pass' | 'end' | 'whenQuiet'>,
+  answer: Answer,
+  signal: AbortSignal,
+): Promise<Ending> {
+  const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
+  let failure: unknown
+  // What a slow client has not read then is bounded by what a guard keeps back.
+  let refused: { error: unknown } | undefined
+  const quiet = guard.whenQuiet(
+    (parts) => answer.add(parts),
+    (error) => {
+      refused = { error }
+      // Ends the wait for the next part, which may be minutes away.
+      void opened.rest.return?.()
+    },
+  )
+  try {
+    let batch = opened.firstBatch
+    for (;;) {
+      for (const part of batch) hear(part, heard)
+      const passed = guard.pass(batch)
+      if (!answer.add(passed instanceof Promise ? await passed : passed)) await answer.drained(signal)
+      const last = batch.at(-1)
+      if (last?.type === 'end') return toEnding(last, heard)
+      const step = await opened.rest.next()
+      if (step.done) throw new ProviderError('connection_error', 'The stream just ended.', { outcome: 'truncated' })
+      batch = step.value
+    }
+  } catch (error) {
+    failure = signal.aborted ? signal.reason : refused ? refused.error : error
+    if (failure instanceof ProviderError) failure = (await addRest(guard, answer)) ?? failure
+    return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
+  } finally {
+    quiet.cancel()
+    opened.close(failure)
+  }
+}
+
+/** What the guards held back of an answer that broke. Returns why it may not leave: it is blocked, or a guard failed. */
+async function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
+  try {
+    answer.add(await guard.end())
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+function hear(part: ChatPart, heard: Heard): void {
+  if (part.type === 'usage') heard.usage = part.usage
+  else if (part.type === 'tool_call') heard.generated += (part.name ?? '') + part.arguments
+  else if (part.type !== 'end') heard.generated += part.text
+  else if (part.usage) {
+    heard.usage = part.usage
+    heard.isFinal = true
+  }
+}
+
+const toEnding = ({ outcome, nativeFinishReason }: ChatPart & { type: 'end' }, heard: Heard): Ending => ({
+  outcome,
+  nativeFinishReason,
+  heard,
+  failure: undefined,
+})
+
+function brokenOutcome(failure: unknown): Outcome {
+  if (failure instanceof OutputBlocked) return 'filtered'
+  if (failure instanceof RequestAborted) return failure.by === 'client' ? 'aborted' : 'error'
+  return failure instanceof ProviderError ? failure.outcome : 'error'
+}
+
+const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'length', filtered: 'content_filter' }
+
+/** The wire's finish_reason; undefined for an ending that is no answer. */
+export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure'>): Finish | undefined =>
+  failure === undefined ? FINISH[outcome] : undefined
+
+/** What the client is told when an answer breaks after its first word. */
+export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {
+  if (failure instanceof RequestAborted) {
+    return { error: 'Service unavailable', message: 'The gateway is shutting down; ask again.', reason: 'shutdown' }
+  }
+  if (failure instanceof OutputBlocked) {
+    const verdict = toVerdict(failure, traceId)
+    return { error: 'Content blocked', message: BLOCKED_MESSAGE, reason: 'content_blocked', verdict }
+  }
+  if (failure instanceof ProviderError) {
+    const message = `The answer is not complete. ${failure.message} Ask again.`
+    return { error: 'Provider interrupted', message, reason: failure.reason }
+  }
+  const message = 'The answer is not complete: the gateway failed. Ask again.'
+  return { error: 'Internal server error', message, reason: 'internal_error' }
+}
+
+const BLOCKED_MESSAGE = 'The answer held what a rule does not let out, so the rest of it is kept back.'
+
+function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedVerdict {
+  const isCanary = hits.some(({ guard, action }) => guard === CANARY && action === 'block')
+  return { verdict: 'BLOCK', attack_category: category ?? (isCanary ? CANARY_LEAK : null), trace_id: traceId }
+}
+
+/** The same as the error of a reply: for an answer of which nothing has left, or for those who waited for its replay. */
+export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string): unknown {
+  if (failure instanceof OutputBlocked) {
+    return new GatewayError('CONTENT_BLOCKED', BLOCKED_MESSAGE, { extra: toVerdict(failure, traceId) })
+  }
+  if (!(failure instanceof ProviderError)) return failure
+  const failed = attemptsWith(failure, opened)
+  const message = `All ${failed.length} model attempt(s) failed (last: ${opened.attempt.modelId} — ${failure.reason})`
+  return new GatewayError('ALL_MODELS_FAILED', message, { cause: failure, extra: { attempts: failed } })
+}
+
+/** The attempts of a chain whose last one began to answer, and failed then. */
+export const attemptsWith = (failure: ProviderError, { attempts }: OpenAnswer): FailoverAttempt[] =>
+  attempts.map((earlier) =>
+    earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,
+  )

@@ -1,0 +1,187 @@
+import { hash } from 'node:crypto'
+import { GatewayError } from '../../../shared/errors.ts'
+import { newBundleId } from '../../../shared/ids.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { type RequestIds, toErrorReply } from '../../platform/http/error-response.ts'
+import { RequestAborted } from '../../platform/http/request-aborted.ts'
+import type { RequestContext } from '../../platform/http/route.ts'
+import type { Log } from '../../platform/log.ts'
+import {
+  CLIENT_LEFT,
+  type RequestEnd,
+  type RequestFacts,
+  toRequestEntry,
+} from '../../records/evidence/request-entry.ts'
+import { ClaimLostError, type Ledger, type LedgerRecords } from '../../records/ledger/ledger.ts'
+import type { ChatInput } from './input.ts'
+import type { Surface } from './surface.ts'
+
+/** What a governed request is going to leave: exactly one entry, however it ends. */
+export type Evidence = RequestFacts & {
+  surface: Pick<Surface, 'errors'>
+  startedMonotonicMs: number
+  /** What else must be durable before a refusal leaves; it shares the commit of the entry. */
+  withRefusal: LedgerRecords
+  /** A commit holds the entry, or was to: there is no other one. */
+  isWritten: boolean
+}
+
+/** Begins the evidence of a request that is well-formed. Nothing is written yet. */
+export function beginEvidence(
+  input: Pick<ChatInput, 'chain' | 'stream'>,
+  surface: Surface,
+  { caller, requestId, endpoint, bodySha256 }: Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'bodySha256'>,
+  clock: Clock,
+): Evidence {
+  const nowMs = clock.now()
+  return {
+    bundleId: newBundleId(nowMs),
+    requestId,
+    endpoint,
+    operation: surface.operation,
+    tenantId: caller.tenantId,
+    keyId: caller.keyId,
+    userId: caller.userId,
+    payerId: caller.userId,
+    startedAtMs: nowMs,
+    requestSha256: bodySha256,
+    requestedModel: input.chain.models?.[0]?.model ?? input.chain.model ?? null,
+    index: null,
+    streamed: input.stream,
+    policy: undefined,
+    inspectors: { canary: false, dlp: false, pii: false, policy: false, prompt_shield: false },
+    incidents: [],
+    documentsRetrieved: 0,
+    attempts: NO_ATTEMPTS,
+    entitlements: [],
+    heads: [],
+    surface,
+    startedMonotonicMs: clock.monotonic(),
+    withRefusal: {},
+    isWritten: false,
+  }
+}
+
+const NO_ATTEMPTS: Evidence['attempts'] = Object.freeze([])
+
+/** Puts the entry of a request among what is committed for it. From here on nothing else is written for it. */
+export function addEntry(records: LedgerRecords, evidence: Evidence, end: RequestEnd): void {
+  evidence.isWritten = true
+  const entry = toRequestEntry(evidence, end)
+  records.evidence = records.evidence ? [...records.evidence, entry] : [entry]
+}
+
+/** Commits the entry of a request, with what is committed beside it. When that fails, nobody is told of a receipt. */
+export async function commitEntry(records: LedgerRecords, context: RequestIds, ledger: Ledger): Promise<void> {
+  try {
+    await ledger.commit(records)
+  } catch (error) {
+    context.bundleId = undefined
+    throw error
+  }
+}
+
+/**
+ * Makes a refusal or failure durable before the caller learns of it; and `context` knows from then on what its evidence is
+ * called. A request whose entry is in a commit already leaves no other, nor does one that another daemon has taken over, or
+ * one that was turned away before anything came of it.
+ * @returns what the caller is to be told: `error`, or why a denial could not be recorded
+ */
+export async function recordRefusal(
+  error: unknown,
+  evidence: Evidence,
+  context: RequestIds & Pick<RequestContext, 'caller'>,
+  { ledger, providers, clock, log }: { ledger: Ledger; providers: ProviderRegistry; clock: Clock; log: Log },
+): Promise<unknown> {
+  if (evidence.isWritten || error instanceof ClaimLostError) return error
+  if (isTurnedAway(error, evidence)) {
+    context.bundleId = undefined
+    return error
+  }
+  context.bundleId = evidence.bundleId
+  if (evidence.entitlements.length === 0) evidence.requestedModel = knownName(evidence, context.caller, providers)
+  const isDenied = isDenial(error)
+  const told = isOfClient(error) ? undefined : toldOf(error, evidence, context)
+  const records = evidence.withRefusal
+  addEntry(records, evidence, {
+    atMs: clock.now(),
+    latencyMs: Math.round(clock.monotonic() - evidence.startedMonotonicMs),
+    result: isDenied ? 'denied' : 'failure',
+    status: told?.status ?? CLIENT_LEFT_STATUS,
+    error: errorWord(error),
+    responseSha256: told?.sha256 ?? null,
+    answered: undefined,
+  })
+  try {
+    await commitEntry(records, context, ledger)
+    return error
+  } catch (cause) {
+    if (isDenied) return cause
+    // The caller's error is what the models said, with its Retry-After.
+    log.error({ error: cause, request_id: evidence.requestId }, 'the evidence of a failed request could not be stored')
+    return error
+  }
+}
+
+/**
+ * A busy gateway does not make itself busier with commits for those whom it has no place for. Where a model was asked before, or
+ * a guard has found something, there is an entry.
+ */
+const isTurnedAway = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
+  error instanceof GatewayError && error.code === 'OVERLOADED' && entitlements.length === 0 && incidents.length === 0
+
+/**
+ * What is kept of the name of a model that was not asked: all of it when somebody here has named it too, `<provider>/*` of
+ * a provider that takes any name, null when there is no such model. The rest is what a caller wrote.
+ */
+function knownName(
+  { requestedModel, policy }: Evidence,
+  { settings }: Caller,
+  providers: ProviderRegistry,
+): string | null {
+  const found = requestedModel === null ? undefined : providers.find(requestedModel)
+  if (requestedModel === null || !found) return null
+  const { allowedModels = [], deniedModels = [] } = policy?.document ?? {}
+  const isNamed =
+    found.provider.models !== undefined ||
+    [settings.allowedModels, allowedModels, deniedModels].some((names) => names.includes(requestedModel))
+  return isNamed ? requestedModel : `${found.provider.name}/*`
+}
+
+/** The error of a reply as the edge is going to word it. */
+export function toldOf(
+  error: unknown,
+  { surface }: Pick<Evidence, 'surface'>,
+  ids: RequestIds,
+): { status: number; body: string; sha256: string } {
+  const { status, body } = toErrorReply(error, surface.errors, ids, () => {})
+  const text = JSON.stringify(body)
+  return { status, body: text, sha256: hash('sha256', text, 'hex') }
+}
+
+/** As proxies log it; nobody was there to be told. */
+export const CLIENT_LEFT_STATUS = 499
+
+export const isOfClient = (error: unknown): boolean => error instanceof RequestAborted && error.by === 'client'
+
+/** What went wrong, in a word that says nothing of what was asked. */
+export function errorWord(error: unknown): NonNullable<RequestEnd['error']> {
+  if (error instanceof GatewayError) return error.code
+  if (error instanceof RequestAborted) return error.by === 'client' ? CLIENT_LEFT : 'SHUTDOWN'
+  return 'INTERNAL_ERROR'
+}
+
+/** Refused by a rule, and not for want of a model. */
+const isDenial = (error: unknown): boolean => error instanceof GatewayError && DENIALS.has(error.code)
+
+const DENIALS: ReadonlySet<GatewayError['code']> = new Set([
+  'INSUFFICIENT_PERMISSIONS',
+  'USAGE_BY_MODEL_REQUIRED',
+  'COMPLETION_LIMIT_EXCEEDED',
+  'USAGE_BY_MODEL_BUDGET_EXCEEDED',
+  'CONTENT_BLOCKED',
+  'PROMPT_BLOCKED',
+  'ENTITLEMENT_REFUSED',
+])

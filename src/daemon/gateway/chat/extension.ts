@@ -1,0 +1,32 @@
+import type { GatewayExtension } from '../../../shared/wire/chat.ts'
+import type { Envelope } from './answer.ts'
+
+/** What the compatibility surfaces show of an answer's metadata, and of what was changed (named-endpoints §5, §26). */
+export const toExtension = ({ metadata, changed }: Pick<Envelope, 'metadata' | 'changed'>): GatewayExtension => ({
+  ...toShown(metadata),
+  ...(changed.length > 0 && { changed: [...changed] }),
+})
+
+const toShown = ({
+  served_model,
+  requested_model,
+  failover,
+  billing_fallback,
+  smltp_policy_used,
+  smltp_policy_source,
+  smltp_policy_hash,
+  prompt_shield_policy,
+  withheld,
+  smltp,
+}: Envelope['metadata']): GatewayExtension => ({
+  served_model,
+  requested_model,
+  ...(failover && { failover }),
+  ...(billing_fallback && { billing_fallback }),
+  smltp_policy_used,
+  smltp_policy_source,
+  smltp_policy_hash,
+  prompt_shield_policy,
+  ...(withheld && { withheld }),
+  smltp_bundle_id: smltp.bundle_id,
+})

@@ -1,0 +1,56 @@
+import { isoTime } from '../../../shared/time.ts'
+import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
+import type { OutboxEventRow } from '../../platform/db/tables.ts'
+import { type Actor, toEntryDraft } from '../../records/audit/change.ts'
+import { modelFailover } from '../../records/events/events.ts'
+import type { EntryDraft } from '../../records/evidence/entry-draft.ts'
+import type { LedgerRecords } from '../../records/ledger/ledger.ts'
+
+/** Each step from a model that failed to the next that was tried, oldest first; a model that is asked again is no step. */
+function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
+  return attempts.flatMap((failed, at) => {
+    const next = attempts[at + 1]?.model
+    return next === undefined || next === failed.model ? [] : [{ failed, next }]
+  })
+}
+
+/** What the steps of a chain leave behind: an event and an entry of the log each (named-endpoints §6). */
+export function addHops(
+  records: LedgerRecords,
+  attempts: readonly FailoverAttempt[],
+  actor: Omit<Actor, 'access'>,
+  nowMs: number,
+): LedgerRecords {
+  if (attempts.length < 2) return records
+  const { caller, requestId } = actor
+  const events: OutboxEventRow[] = []
+  const evidence: EntryDraft[] = []
+  for (const [step, { failed, next }] of hopsOf(attempts).entries()) {
+    const facts = {
+      failedModel: failed.model,
+      reason: failed.reason ?? '',
+      nextModel: next,
+      latencyMs: failed.latency_ms,
+    }
+    const { tenantId, userId, keyId: apiKeyId } = caller
+    events.push(modelFailover({ tenantId, createdAt: isoTime(nowMs), requestId, step }, { ...facts, userId, apiKeyId }))
+    const activity = {
+      type: 'api_access',
+      operation: 'model_failover',
+      resourceType: 'model',
+      resourceId: failed.model,
+      description: `failed over from "${failed.model}" to "${next}" (${facts.reason})`,
+      severity: 'warning',
+      // It changed nobody's rights, and goes when the receipt does, which says the same.
+      complianceCategory: 'data_protection',
+      metadata: facts,
+    } as const
+    evidence.push(toEntryDraft(actor, activity, nowMs))
+  }
+  if (events.length === 0) return records
+  return {
+    ...records,
+    events: [...(records.events ?? []), ...events],
+    evidence: [...(records.evidence ?? []), ...evidence],
+  }
+}

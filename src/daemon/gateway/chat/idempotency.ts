@@ -1,0 +1,251 @@
+import { ERRORS, GatewayError, invalidField } from '../../../shared/errors.ts'
+import {
+  IDEMPOTENCY_HOURS,
+  IDEMPOTENCY_KEY_CHARS,
+  IDEMPOTENCY_PURGE_ROWS,
+  IDEMPOTENCY_RESULT_BYTES,
+} from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import { IdempotencyKey } from '../../../shared/wire/common.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
+import { RequestAborted } from '../../platform/http/request-aborted.ts'
+import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
+import { ClaimLostError } from '../../records/ledger/ledger.ts'
+import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
+import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './store.ts'
+
+/** Where an answer is kept for a later replay. */
+export type ReplaySlot = Pick<Claim, 'fence'> & {
+  /** The row that joins the commit which bills the request; without the answer when that is too large to be kept. */
+  toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
+  /** There is no result: those who wait get this error too, and a later repeat runs again. */
+  broke(error: unknown): void
+}
+
+export type Idempotency = {
+  /**
+   * Runs what `prepare` gives once per Idempotency-Key, key and route: a repeat gets the stored answer byte for byte, one that comes
+   * while the first still runs waits for it, also when another daemon runs it (architecture §4, decision 0005). Without
+   * the header it just runs.
+   * @param prepare checks whether the request may run at all. Nothing is written for one that it refuses.
+   * @throws VALIDATION_ERROR for a malformed key, IDEMPOTENCY_KEY_REUSED for the same key with another body,
+   * IDEMPOTENCY_RESULT_TOO_LARGE for a repeat of what was billed but not kept.
+   */
+  once(
+    context: RequestContext,
+    route: string,
+    prepare: () => Promise<(replay: ReplaySlot | undefined) => Promise<Reply | undefined>>,
+  ): Promise<Reply | undefined>
+  /** Forgets what it waits for and stops renewing; claims that are still held end with their lease. */
+  close(): void
+}
+
+/** Deletes stored answers whose time is over, a few at a time so that running requests do not wait for it. */
+export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
+  const now = isoTime(clock.now())
+  while ((await deleteExpiredResults(db, now, IDEMPOTENCY_PURGE_ROWS)) === IDEMPOTENCY_PURGE_ROWS);
+}
+
+/**
+ * What the first caller left for those who wait: an answer, the failure it met and what its evidence is called, or nothing
+ * because it went away.
+ */
+type Left = { stored?: StoredResult; failure?: { error: unknown; bundleId: string | undefined } }
+
+/**
+ * The first caller of a key on this daemon. `confirmed` resolves once its body is known to be the one that the key stands
+ * for, or when it has ended: until then, somebody with another body may be the one who is right.
+ */
+type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Left> }
+
+type Produce = (replay: ReplaySlot) => Promise<Reply | undefined>
+type First = { scope: ResultScope; fingerprint: string; left: Left; confirm(): void }
+
+export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
+  const running = new Map<string, Running>()
+  const claims = createClaims({ db, clock, log })
+
+  async function runFirst(
+    context: RequestContext,
+    first: First,
+    prepare: () => Promise<Produce>,
+  ): Promise<Reply | undefined> {
+    const { scope, fingerprint, left, confirm } = first
+    for (;;) {
+      const known = await findResult(db, scope)
+      if (known && isLive(known, isoTime(clock.now()))) {
+        if (known.fingerprint !== fingerprint) throw reused()
+        confirm()
+        if (known.lease_until === null) {
+          left.stored = known
+          return replayTo(context, known)
+        }
+        await claims.ended(known.request_id, context.signal)
+        continue
+      }
+      const produce = await prepare()
+      const row = toClaimRow(context.requestId, first)
+      const claim = await claims.take(row, known !== undefined)
+      if (!claim) continue
+      confirm()
+      try {
+        return await runClaimed(context, claim, { row, left }, produce)
+      } catch (error) {
+        // Another daemon took over, and has the answer or soon will. Nothing of ours was stored.
+        if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
+      }
+    }
+  }
+
+  async function runClaimed(
+    context: RequestContext,
+    claim: Claim,
+    { row, left }: { row: ClaimRow; left: Left },
+    produce: Produce,
+  ): Promise<Reply | undefined> {
+    let kept: IdempotencyResultRow | undefined
+    let isCommitted = false
+    try {
+      const answer = await produce({
+        fence: claim.fence,
+        broke: (error) => noteFailure(error, context, left),
+        toRow({ status, contentType, body }) {
+          kept = { ...row, ...times(), status, content_type: contentType, body, lease_until: null }
+          // Those who wait here get it all the same: it is in memory until then.
+          return Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES ? { ...kept, ...NOT_KEPT } : kept
+        },
+      })
+      if (kept) {
+        isCommitted = true
+        left.stored = kept
+      }
+      return answer
+    } finally {
+      await claim.end(isCommitted ? 'committed' : 'without an answer')
+    }
+  }
+
+  const times = () => ({
+    created_at: isoTime(clock.now()),
+    expires_at: isoTime(clock.now() + IDEMPOTENCY_HOURS * 3_600_000),
+  })
+
+  const toClaimRow = (requestId: string, { scope, fingerprint }: First): ClaimRow => ({
+    tenant_id: scope.tenantId,
+    api_key_id: scope.apiKeyId,
+    route: scope.route,
+    idempotency_key: scope.idempotencyKey,
+    fingerprint,
+    request_id: requestId,
+    ...times(),
+  })
+
+  return {
+    async once(context, route, prepare) {
+      const key = keyOf(context)
+      if (key === undefined) return (await prepare())(undefined)
+      const fingerprint = context.bodySha256
+      if (fingerprint === '') throw new Error(`${route} does not hash its body, so no two of them could be told apart`)
+      const { tenantId, keyId: apiKeyId } = context.caller
+      const scope = { tenantId, apiKeyId, route, idempotencyKey: key }
+      const name = JSON.stringify([apiKeyId, route, key])
+      for (;;) {
+        const first = running.get(name)
+        if (!first) break
+        if (first.fingerprint === fingerprint) {
+          const { stored, failure } = await unlessAborted(first.left, context.signal)
+          if (stored) return replayTo(context, stored)
+          if (failure) {
+            context.bundleId = failure.bundleId
+            throw failure.error
+          }
+          // The first caller went away and left nothing: this one takes its place.
+        } else {
+          await unlessAborted(first.confirmed, context.signal)
+          if (running.get(name) === first) throw reused()
+        }
+      }
+      const left: Left = {}
+      const confirmation = settledLater<void>()
+      const ending = settledLater<Left>()
+      running.set(name, { fingerprint, confirmed: confirmation.promise, left: ending.promise })
+      try {
+        return await runFirst(context, { scope, fingerprint, left, confirm: confirmation.resolve }, prepare)
+      } catch (error) {
+        noteFailure(error, context, left)
+        throw error
+      } finally {
+        running.delete(name)
+        confirmation.resolve()
+        ending.resolve(left)
+      }
+    },
+    close: claims.close,
+  }
+}
+
+const isLive = (known: { expires_at: string; lease_until: string | null }, now: string): boolean =>
+  known.expires_at > now && (known.lease_until === null || known.lease_until > now)
+
+/**
+ * Whatever failed, failed for all: else each of those who wait would be the next to pay for it. Two things concern the first
+ * one alone: that its client went away, and that another daemon, which they can ask, has its key.
+ */
+function noteFailure(error: unknown, { bundleId }: RequestContext, left: Left): void {
+  const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
+  if (!isItsOwn) left.failure = { error, bundleId }
+}
+
+function settledLater<T>(): { promise: Promise<T>; resolve(value: T): void } {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((onResolve) => {
+    resolve = onResolve
+  })
+  return { promise, resolve }
+}
+
+function keyOf({ request }: RequestContext): string | undefined {
+  const key = request.headers['idempotency-key']
+  if (key === undefined) return undefined
+  const checked = IdempotencyKey.safeParse(key)
+  if (checked.success) return checked.data
+  throw invalidField(
+    'Idempotency-Key',
+    `The Idempotency-Key header must be 1 to ${IDEMPOTENCY_KEY_CHARS} visible ASCII characters.`,
+    key,
+  )
+}
+
+/** What is stored in the place of an answer that is too large. */
+const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
+
+/** A repeat leaves no evidence of its own: the answer names that of the first. @throws IDEMPOTENCY_RESULT_TOO_LARGE */
+function replayTo(context: RequestContext, stored: StoredResult): Reply {
+  context.bundleId = undefined
+  if (stored.status === NOT_KEPT.status) throw notKept()
+  return reply(stored.status, stored.body, {
+    'content-type': stored.content_type,
+    'cache-control': 'no-cache, no-transform',
+    'idempotent-replayed': 'true',
+  })
+}
+
+const notKept = () =>
+  new GatewayError(
+    'IDEMPOTENCY_RESULT_TOO_LARGE',
+    `This Idempotency-Key has had its answer, which was billed; it had more than ${IDEMPOTENCY_RESULT_BYTES} bytes, so it ` +
+      'was not kept. A new key asks again, and is billed again.',
+  )
+
+const reused = () =>
+  new GatewayError('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another body; use a new key.')
+
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) return Promise.reject(signal.reason)
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason instanceof RequestAborted ? signal.reason : new RequestAborted('client'))
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,131 @@
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { MAX_TOKENS_DEFAULT, MESSAGE_CONTENT_BYTES, TEMPERATURE_DEFAULT } from '../../../shared/spec-limits.ts'
+import type { ChatRequest } from '../../../shared/wire/chat.ts'
+import type { RequestLimits } from '../../config/config.ts'
+import { type GenerationOptions, type Message, textOf } from '../../models/conversation.ts'
+
+/** What was said. */
+export type Conversation = { system: string; messages: Message[] }
+
+/** One chat request, whichever surface it came by: well-formed, with the defaults of that surface, not yet admitted. */
+export type ChatInput = {
+  conversation: Conversation
+  /** At least `model` or `models`. */
+  chain: Partial<Pick<ChatRequest, 'model' | 'models' | 'fallback_models' | 'redundancy'>>
+  /** A knowledge base, or Zero-Knowledge. */
+  index: string
+  useRag: boolean
+  policy: string | undefined
+  shield: ChatRequest['prompt_shield']
+  /** Whom to bill, when that is not the owner of the key. */
+  userId: string | undefined
+  conversationId: string | undefined
+  /** Undefined: whatever the model does by itself. */
+  temperature: number | undefined
+  /** It is ours, and not what the caller asked for. */
+  temperatureIsDefault?: boolean
+  /** Undefined: the request sets no limit. */
+  maxTokens: number | undefined
+  /** How the request names these, where it is not `max_tokens` and `reasoning_effort`. */
+  fields?: { maxTokens?: string; thinking?: string }
+  stream: boolean
+  options: GenerationOptions | undefined
+}
+
+/**
+ * A body of POST /chat/completions as the pipeline takes it, after the rules that span several fields; the schema has
+ * checked each by itself.
+ * @throws INDEX_REQUIRED, MODEL_REQUIRED, VALIDATION_ERROR
+ */
+export function toChatInput(request: ChatRequest): ChatInput {
+  const conversation = toConversation(request)
+  return {
+    conversation,
+    chain: request,
+    index: request.index as string,
+    useRag: request.use_rag ?? true,
+    policy: request.smltp_policy,
+    shield: request.prompt_shield,
+    userId: request.user_id,
+    conversationId: request.conversation_id,
+    temperature: request.temperature ?? TEMPERATURE_DEFAULT,
+    temperatureIsDefault: request.temperature === undefined,
+    maxTokens: request.max_tokens ?? MAX_TOKENS_DEFAULT,
+    stream: request.stream ?? false,
+    options: undefined,
+  }
+}
+
+function toConversation(request: ChatRequest): Conversation {
+  requireIndexAndModel(request)
+  const { prompt, messages, system_message: systemMessage } = request
+  if (prompt !== undefined && messages !== undefined) {
+    throw invalidField('messages', 'Send either `prompt` or `messages`, not both.')
+  }
+  if (prompt !== undefined) {
+    return sized('prompt', { system: systemMessage ?? '', messages: [{ role: 'user', content: prompt }] })
+  }
+  if (messages === undefined) throw invalidField('messages', 'Send `prompt` or `messages`.')
+
+  const turns: { role: 'user' | 'assistant'; content: string }[] = []
+  let system = systemMessage
+  for (const { role, content } of messages) {
+    if (role !== 'system') turns.push({ role, content })
+    else if (system === undefined) system = content
+    else throw invalidField('messages', '`system_message` cannot be combined with a system entry in `messages`.')
+  }
+  if (!turns.some(({ role, content }) => role === 'user' && content.trim() !== '')) {
+    throw invalidField('messages', 'There must be a user message that is not empty.')
+  }
+  return sized('messages', { system: system ?? '', messages: turns })
+}
+
+function requireIndexAndModel(request: ChatRequest): void {
+  const { index } = request
+  if (index === undefined || index.trim() === '') {
+    throw new GatewayError('INDEX_REQUIRED', 'Name a knowledge base in `index`, or "Zero-Knowledge" for none.')
+  }
+  requireModel(request)
+}
+
+/** What every surface asks of the models that are named. @throws MODEL_REQUIRED, VALIDATION_ERROR */
+export function requireModel({ model, models, fallback_models: fallbacks }: ChatInput['chain']): void {
+  if (models !== undefined && fallbacks !== undefined) {
+    throw invalidField('fallback_models', '`fallback_models` cannot be combined with `models`.')
+  }
+  if (model === undefined && models === undefined) {
+    throw new GatewayError(
+      'MODEL_REQUIRED',
+      'You must provide a model, as "<provider>/<model>" in `model` or a chain in `models`.',
+    )
+  }
+}
+
+/** The operator's limit for a compatibility surface. @throws VALIDATION_ERROR */
+export function requireFewMessages(messages: readonly unknown[], { messages: limit }: Pick<RequestLimits, 'messages'>) {
+  if (limit === undefined || messages.length <= limit) return
+  throw invalidField(
+    'messages',
+    `A request may have at most ${limit} messages here, not ${messages.length}; the operator sets this limit.`,
+  )
+}
+
+/**
+ * Spec, limits: 256 KB over all message contents, the system prompt included.
+ * @throws VALIDATION_ERROR naming `field`
+ */
+function sized(field: string, conversation: Conversation): Conversation {
+  let bytes = Buffer.byteLength(conversation.system)
+  for (const { content } of conversation.messages) bytes += Buffer.byteLength(textOf(content))
+  if (bytes > MESSAGE_CONTENT_BYTES) {
+    throw invalidField(
+      field,
+      `All message content together may have at most ${MESSAGE_CONTENT_BYTES} bytes, not ${bytes}.`,
+    )
+  }
+  return conversation
+}
+
+/** What is asked for beside the text; undefined for a plain chat. */
+export const askedOptions = (options: GenerationOptions): GenerationOptions | undefined =>
+  Object.values(options).some((value) => value !== undefined) ? options : undefined

@@ -1,0 +1,319 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import type { Clock } from '../../../shared/time.ts'
+import { type Change, type FailoverAttempt, RECEIPTS_PATH } from '../../../shared/wire/chat.ts'
+import type { RequestLimits } from '../../config/config.ts'
+import type { Authenticator } from '../../identity/keys/authenticate.ts'
+import type { Search } from '../../knowledge/search/search.ts'
+import { type Billing, inputOf, type Order } from '../../metering/usage/billing.ts'
+import type { Payment } from '../../metering/usage/budgets.ts'
+import type { GenerationOptions } from '../../models/conversation.ts'
+import { type OutputLimit, outputLimit, outputLimitBeside } from '../../models/output-limits.ts'
+import type { Entitle, ProviderHead } from '../../models/provider.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Gates } from '../../platform/concurrency/gates.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { Reply, RequestContext } from '../../platform/http/route.ts'
+import type { Log } from '../../platform/log.ts'
+import { entitle } from '../../records/evidence/entitlement.ts'
+import type { Ledger } from '../../records/ledger/ledger.ts'
+import type { Guards } from '../../safety/guards/guards.ts'
+import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
+import { enforcePolicy } from '../../safety/policies/enforce.ts'
+import { toShownShield } from '../../safety/prompt-shield/resolve.ts'
+import { type Admitted, admit } from './admit.ts'
+import type { Envelope } from './answer.ts'
+import { guardAnswer } from './answer-guard.ts'
+import type { Attempt } from './chain.ts'
+import { type Failover, type OpenAnswer, openAnswer } from './complete.ts'
+import { readAnswer } from './ending.ts'
+import { beginEvidence, type Evidence, recordRefusal } from './evidence.ts'
+import { type Grounded, groundCall } from './ground-call.ts'
+import { addHops } from './hops.ts'
+import type { Idempotency, ReplaySlot } from './idempotency.ts'
+import type { ChatInput } from './input.ts'
+import { type Screened, screen } from './screen.ts'
+import { settle } from './settle.ts'
+import type { Surface } from './surface.ts'
+
+export type ChatDeps = {
+  db: Db
+  providers: ProviderRegistry
+  guards: Guards
+  policies: PolicyCatalogue
+  /** Of knowledge bases. */
+  search: Search
+  ledger: Ledger
+  idempotency: Idempotency
+  billing: Billing
+  /** Whether a caller's key is still good; the answer may be as old as those of the authenticator. */
+  isAccepted: Authenticator['isAccepted']
+  /** Whether receipts are handed out: only then is said where. */
+  receipts: boolean
+  clock: Clock
+  log: Log
+  failover: Failover
+  /** One gate for each key. */
+  keyGates: Gates
+  /** Of the compatibility surfaces. */
+  limits: RequestLimits
+}
+
+/**
+ * One chat request from checked input to bill. Returns the reply, or undefined when the answer was streamed.
+ * @throws GatewayError for a refusal, RequestAborted when the client left before the first word.
+ */
+export async function runChat(
+  input: ChatInput,
+  surface: Surface,
+  context: RequestContext,
+  deps: ChatDeps,
+): Promise<Reply | undefined> {
+  return deps.idempotency.once(context, surface.path, async () => {
+    const evidence = beginEvidence(input, surface, context, deps.clock)
+    const admitted = await admitRecorded(input, surface, context, evidence, deps)
+    return (replay) => answerRecorded({ admitted, surface, context, evidence, replay }, deps)
+  })
+}
+
+/** Who pays, and which models, index and policy. What is wrong with a request leaves no evidence, what it may not does. */
+async function admitRecorded(
+  input: ChatInput,
+  surface: Surface,
+  context: RequestContext,
+  evidence: Evidence,
+  deps: ChatDeps,
+): Promise<Admitted> {
+  try {
+    const admitted = await admit(input, context.caller, deps, evidence)
+    const { caller, requestId } = context
+    const asked = { caller, requestId, endpoint: surface.path }
+    evidence.inspectors.policy = true
+    await enforcePolicy(admitted.policy, admitted.chain.attempts, asked, deps, evidence)
+    return admitted
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'VALIDATION_ERROR') throw error
+    throw await recordRefusal(error, evidence, context, deps)
+  }
+}
+
+/** A request that may be answered. */
+type Running = {
+  admitted: Admitted
+  surface: Surface
+  context: RequestContext
+  evidence: Evidence
+  /** Where the answer is kept when the request carried an Idempotency-Key. */
+  replay: ReplaySlot | undefined
+}
+
+async function answerRecorded(running: Running, deps: ChatDeps): Promise<Reply | undefined> {
+  const { context, evidence } = running
+  const { keyId, isOperator } = context.caller
+  const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
+  if (turn) await turn // a place among the running chats of this key
+  context.bundleId = evidence.bundleId
+  try {
+    // The next one need not wait for what is written of a refusal.
+    return await answerOnce(running, deps).finally(() => {
+      if (!isOperator) deps.keyGates.leave(keyId)
+    })
+  } catch (error) {
+    throw await recordRefusal(error, evidence, context, deps)
+  }
+}
+
+async function answerOnce(
+  { admitted, surface, context, evidence, replay }: Running,
+  deps: ChatDeps,
+): Promise<Reply | undefined> {
+  // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
+  const signal = replay ? context.shutdown : context.signal
+  const { caller, requestId } = context
+  const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and shield on what was said
+  const grounded = await groundCall(screened, deps) // passages and sources, or none for Zero-Knowledge
+  evidence.documentsRetrieved = grounded.documentsRetrieved
+  const order = toOrder(requestId, screened, grounded, surface.isCompatible ? deps.limits : {})
+  const payment = await deps.billing.reserve(order) // the most it can cost or the budget covers, or 429
+  try {
+    const limitOf = (attempt: Attempt) =>
+      limitFor(attempt, order, deps.billing.coveredTokens(order, payment, attempt.modelId))
+    const opened = await openRecorded(screened, { call: grounded.call, limitOf }, context, signal, deps) // the first model to speak
+    const limit = limitOf(opened.attempt)
+    const changed = changesOf(order.call, limit, admitted.fields)
+    const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened, changed })
+    const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
+    const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
+    const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
+    const served = {
+      context,
+      surface,
+      admitted: screened,
+      guard,
+      order,
+      payment,
+      replay,
+      opened,
+      limit,
+      answer,
+      ending,
+    }
+    return await settle(served, deps) // commit, last bytes
+  } finally {
+    const released = payment.release()
+    if (released) await released
+  }
+}
+
+/**
+ * Without an answer there is no bill that the failovers could be committed with, so they are with the refusal. They happened,
+ * whoever has the Idempotency-Key by now, so that commit asks for no claim.
+ */
+async function openRecorded(
+  { chain, caller, evidence, policy }: Screened,
+  { call, limitOf }: Pick<Grounded, 'call'> & { limitOf(attempt: Attempt): AttemptLimit },
+  context: RequestContext,
+  signal: AbortSignal,
+  deps: ChatDeps,
+): Promise<OpenAnswer> {
+  const attempts: FailoverAttempt[] = []
+  const heads: (ProviderHead | undefined)[] = []
+  evidence.attempts = attempts
+  evidence.heads = heads
+  const { requestId } = context
+  const entitle = createEntitler({ caller, policy, evidence }, deps)
+  const boundsOf = (attempt: Attempt) => {
+    const limit = limitOf(attempt)
+    return { maxTokens: limit.tokens, options: limit.thinks ? call.options : withoutThinking(call.options) }
+  }
+  try {
+    return await openAnswer({ chain, call, caller, requestId, attempts, heads, boundsOf, entitle, signal }, deps)
+  } catch (error) {
+    evidence.withRefusal = addHops(evidence.withRefusal, attempts, context, deps.clock.now())
+    throw error
+  }
+}
+
+/** Entitles the attempts of one request, and keeps what they were entitled to at the place of each. */
+function createEntitler(
+  { caller, policy, evidence }: Pick<Screened, 'caller' | 'policy' | 'evidence'>,
+  { clock, isAccepted }: Pick<ChatDeps, 'clock' | 'isAccepted'>,
+): (attempt: Attempt, place: number) => Entitle {
+  const enforced = policy.document.mode === 'enforce'
+  return ({ modelId, model }, place) => {
+    const terms = {
+      jti: `${evidence.bundleId}/${place}`,
+      keyId: caller.keyId,
+      modelId,
+      model,
+      policyHash: policy.hash,
+      enforced,
+      isAccepted: () => isAccepted(caller),
+    }
+    return entitle(terms, clock, (entitlement) => {
+      evidence.entitlements[place] = entitlement
+    })
+  }
+}
+
+/** The limit of one model's answer, and whether that leaves room for the thinking that was asked for. */
+type AttemptLimit = OutputLimit & { thinks: boolean }
+
+function limitFor(attempt: Attempt, order: Order, covered: number | undefined): AttemptLimit {
+  const { attempts, call, operatorLimit } = order
+  const { tokens, why } = outputLimit({
+    asked: call.maxTokens,
+    ofModel: () => attempts.find(({ modelId }) => modelId === attempt.modelId)?.outputTokens?.(),
+    operatorLimit,
+    covered,
+    isRequired: attempt.provider.needsMaxTokens === true,
+  })
+  // A request that asks for too few tokens itself is refused by the provider.
+  const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
+  return { tokens, why, thinks }
+}
+
+const withoutThinking = ({ reasoningEffort: _, ...options }: GenerationOptions = {}): GenerationOptions => options
+
+function changesOf(
+  { maxTokens: asked, options }: Order['call'],
+  { tokens, why, thinks }: AttemptLimit,
+  fields: ChatInput['fields'],
+): Change[] {
+  const changes: Change[] = []
+  if (tokens !== undefined && why !== undefined)
+    changes.push({ field: fields?.maxTokens ?? 'max_tokens', asked: asked ?? null, used: tokens, why })
+  if (!thinks)
+    changes.push({
+      field: fields?.thinking ?? 'reasoning_effort',
+      asked: options?.reasoningEffort ?? null,
+      used: null,
+      why: 'operator',
+    })
+  return changes
+}
+
+/** The fewest tokens with which the model can think as it was asked to; 0 when it need not, or has no such bound. */
+const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order['call']): number => {
+  const { reasoningEffort, noReasoning } = options
+  const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning
+  return thinks ? (provider.leastThinkingTokens?.(model) ?? 0) : 0
+}
+
+function toOrder(
+  requestId: string,
+  { caller, payer, chain }: Admitted,
+  { call }: Grounded,
+  { maxTokens, outputTokens = {} }: Partial<Pick<RequestLimits, 'maxTokens' | 'outputTokens'>>,
+): Order {
+  const attempts = chain.attempts.map((attempt) => ({
+    modelId: attempt.modelId,
+    thinkingTokens: thinkingTokensOf(attempt, call),
+    outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitBeside(attempt.model, () => inputOf(order)),
+  }))
+  const order: Order = { requestId, caller, payer, attempts, call, operatorLimit: maxTokens }
+  return order
+}
+
+function toEnvelope(
+  id: string,
+  { clock, receipts }: Pick<ChatDeps, 'clock' | 'receipts'>,
+  {
+    screened,
+    grounded,
+    payment,
+    opened,
+    changed,
+  }: { screened: Screened; grounded: Grounded; payment: Payment; opened: OpenAnswer; changed: readonly Change[] },
+): Envelope {
+  const { chain, conversationId, index, policy, shield, evidence, withheldToolResults } = screened
+  const { ragEnabled, documentsRetrieved, withheldPassages, sources } = grounded
+  const { attempt, attempts } = opened
+  return {
+    id,
+    created: Math.floor(clock.now() / 1000),
+    model: attempt.modelId,
+    changed,
+    metadata: {
+      conversation_id: conversationId,
+      index_used: index.name,
+      smltp_policy_used: policy.canonical,
+      smltp_policy_source: policy.source,
+      smltp_policy_hash: policy.hash,
+      prompt_shield_policy: shield ? toShownShield(shield) : null,
+      ...(withheldToolResults + withheldPassages > 0 && {
+        withheld: { tool_results: withheldToolResults, passages: withheldPassages },
+      }),
+      served_model: attempt.modelId,
+      requested_model: chain.attempts[0].modelId,
+      ...(chain.attempts.length > 1 && { failover: { occurred: attempt !== chain.attempts[0], attempts } }),
+      ...(payment.fallback && { billing_fallback: payment.fallback }),
+      smltp: {
+        bundle_id: evidence.bundleId,
+        ...(receipts && { receipt_url: `${RECEIPTS_PATH}/${evidence.bundleId}` }),
+      },
+      rag_enabled: ragEnabled,
+      documents_retrieved: documentsRetrieved,
+      sources,
+    },
+  }
+}

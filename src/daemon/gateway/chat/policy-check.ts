@@ -1,0 +1,205 @@
+import { ERRORS, GatewayError } from '../../../shared/errors.ts'
+import { ChatRequest } from '../../../shared/wire/chat.ts'
+import type { PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
+import { periodAt } from '../../metering/usage/period.ts'
+import { findSpend } from '../../platform/db/spend-counters.ts'
+import { checkAgainst } from '../../platform/http/body.ts'
+import { flatLabel } from '../../platform/http/error-response.ts'
+import type { RequestContext } from '../../platform/http/route.ts'
+import { createPacer } from '../../safety/guards/pacer.ts'
+import { requireAllowed } from '../../safety/policies/enforce.ts'
+import { resolvePolicy } from '../../safety/policies/resolve.ts'
+import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve.ts'
+import { indexOf, payerOf, requireMayChat } from './admit.ts'
+import { planChain } from './chain.ts'
+import { toChatInput } from './input.ts'
+import type { ChatDeps } from './pipeline.ts'
+import { contentBlocked, promptBlocked, pseudonymsFor, redact, scanSaid } from './screen.ts'
+
+type Checks = PolicyCheckResponse['checks']
+
+/**
+ * What would become of a chat request: every check by itself, with the answer that it would give. No model is asked,
+ * nothing billed and nothing kept (named-endpoints §7).
+ */
+export async function checkPolicy(body: unknown, asked: Asked, deps: ChatDeps): Promise<PolicyCheckResponse> {
+  const { keyId, isOperator } = asked.caller
+  // It costs what the guards of a chat cost, so it waits for its turn like one.
+  const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, asked.signal)
+  if (turn) await turn
+  try {
+    return await checkAll(body, asked, deps)
+  } finally {
+    if (!isOperator) deps.keyGates.leave(keyId)
+  }
+}
+
+type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
+
+async function checkAll(
+  body: unknown,
+  { caller, requestId, signal }: Asked,
+  { db, providers, policies, guards, billing, clock, limits }: ChatDeps,
+): Promise<PolicyCheckResponse> {
+  const { settings, tenantId } = caller
+  const { checks, check } = createChecks()
+
+  const input = await check('input', async () => {
+    const input = toChatInput(checkAgainst(ChatRequest, body) as ChatRequest)
+    await indexOf(input, caller, db)
+    return input
+  })
+  const policy =
+    input &&
+    (await check(
+      'smltp_policy',
+      async () => resolvePolicy(input.policy, settings, await policies.of(tenantId)),
+      ({ name, canonical, source, hash }) => ({ applied: { name, canonical, source, policy_hash: hash } }),
+      (status) => (status === 403 ? 'smltp_policy_access' : 'smltp_policy'),
+    ))
+  if (policy) checks.smltp_policy_access = { passed: true }
+  const chain =
+    input &&
+    (await check(
+      'model_access',
+      () => planChain(input.chain, providers, settings, { stream: input.stream, limits }),
+      () => ({}),
+      // A model that there is not is a fault of the request; one that is forbidden is not.
+      (status) => (status === 400 ? 'input' : 'model_access'),
+    ))
+  if (chain) {
+    await check('model_access', () => {
+      requireMayChat(caller)
+      if (policy) requireAllowed(policy, chain.attempts)
+    })
+  }
+  const shield =
+    input &&
+    policy &&
+    (await check('prompt_shield_authorization', async () => ({
+      applied: resolveShield({
+        request: input.shield,
+        settings,
+        policy: { name: policy.canonical, document: policy.document },
+        custom: await guards.shieldPolicies.of(tenantId),
+      }),
+    })))
+
+  if (input && chain) {
+    await check(
+      'quota',
+      async () => {
+        const payer = await payerOf(input, caller, db)
+        const { required, limit } = billing.pointsOf(chain.attempts, payer)
+        const call = { ...input.conversation, options: input.options, maxTokens: input.maxTokens }
+        const payment = await billing.reserve({ requestId, caller, payer, attempts: chain.attempts, call })
+        await payment.release()
+        const period = periodAt(clock.now()).name
+        const spent = await findSpend(db, { tenant_id: tenantId, holder: 'user', holder_id: payer.id, period })
+        return { required, remaining: limit === null ? null : Math.max(0, limit - spent.points) }
+      },
+      ({ required, remaining }) => ({ points_required: required, points_remaining: remaining }),
+    )
+  }
+  if (input && policy) {
+    const said = { ...input.conversation, options: input.options }
+    const content = await check('content', async () => {
+      const rules = await guards.rulesFor(tenantId, policy)
+      const redacted = await redact(said, rules, pseudonymsFor(said, rules, tenantId, guards))
+      return { ...redacted, incidents: rules.input.incidentsOf(redacted.hits, 'input') }
+    })
+    if (content) {
+      const { isBlocked, incidents } = content
+      checks.content = {
+        ...(isBlocked ? failureOf(contentBlocked(incidents)) : { passed: true }),
+        would_block: isBlocked,
+        findings: incidents.map(({ kind, ruleName, types, action, enforced }) => ({
+          kind,
+          rule: ruleName,
+          types: { ...types },
+          action,
+          enforced,
+        })),
+      }
+    }
+    const applied = shield?.applied
+    // No judge either: a question about a request must not send it anywhere, nor cost anything.
+    const terms = { tenantId, mayAsk: () => false, signal, pacer: createPacer(), wantsDetails: true }
+    const scan =
+      applied &&
+      content &&
+      (await check('prompt_shield_scan', async () => ({ found: await scanSaid(content.said, applied, guards, terms) })))
+    if (applied && scan) {
+      const { riskScore = 0, verdict = 'ALLOW', attackCategory = null, details = [] } = scan.found?.spoken ?? {}
+      const wouldBlock = verdict === 'BLOCK' && applied.document.mode === 'blocking'
+      checks.prompt_shield_scan = {
+        // What is only reported counts as not allowed too.
+        ...(verdict === 'BLOCK' ? failureOf(promptBlocked(attackCategory)) : { passed: true }),
+        verdict,
+        risk_score: riskScore,
+        attack_category: attackCategory,
+        detections: details.length,
+        shield_mode: applied.document.mode,
+        would_block: wouldBlock,
+        policy: toShownShield(applied),
+      }
+    }
+  }
+
+  const all = { ...NOT_LOOKED_AT, ...checks }
+  return {
+    success: true,
+    dry_run: true,
+    allowed: Object.values(checks).every((one) => 'skipped' in one || one.passed),
+    checks: all,
+    plan: {
+      models: chain?.attempts.map(({ modelId }) => modelId) ?? [],
+      failover_engine: chain !== undefined && chain.attempts.length > 1,
+    },
+  }
+}
+
+const SKIPPED = { skipped: true } as const
+/** What cannot be looked at, because something before it failed, or does not apply. */
+const NOT_LOOKED_AT: Checks = {
+  input: { passed: true },
+  model_access: SKIPPED,
+  smltp_policy: SKIPPED,
+  smltp_policy_access: SKIPPED,
+  prompt_shield_authorization: SKIPPED,
+  quota: SKIPPED,
+  content: SKIPPED,
+  prompt_shield_scan: SKIPPED,
+}
+
+function createChecks() {
+  const checks: Partial<Checks> = {}
+  return {
+    checks,
+    /** Runs one check and keeps what it comes to. Undefined when it failed. @param blame which check its failure is one of */
+    async check<T>(
+      name: keyof Checks,
+      run: () => T | Promise<T>,
+      show: (value: T) => object = () => ({}),
+      blame: (status: number) => keyof Checks = () => name,
+    ): Promise<T | undefined> {
+      try {
+        const value = await run()
+        checks[name] = { passed: true, ...show(value) }
+        return value
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+        checks[blame(ERRORS[error.code].status)] = failureOf(error)
+        return undefined
+      }
+    },
+  }
+}
+
+/** What the real call would be answered. */
+const failureOf = (error: GatewayError) => ({
+  passed: false,
+  status: ERRORS[error.code].status,
+  error: flatLabel(error),
+  message: error.message,
+})

@@ -1,0 +1,67 @@
+import { CHAT_BODY_BYTES } from '../../../shared/spec-limits.ts'
+import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../../shared/wire/chat.ts'
+import { FlatError } from '../../../shared/wire/common.ts'
+import { POLICY_CHECK_PATH, PolicyCheckRequest, PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import { streamedAnswer, wholeAnswer } from './answer.ts'
+import { toChatInput } from './input.ts'
+import { type ChatDeps, runChat } from './pipeline.ts'
+import { checkPolicy } from './policy-check.ts'
+import type { Surface } from './surface.ts'
+
+const CLASSIC_SURFACE: Surface = {
+  path: CHAT_PATH,
+  operation: 'chat.completion',
+  errors: 'flat',
+  whole: wholeAnswer,
+  streamed: streamedAnswer,
+}
+
+const failure = (description: string) => ({ description, schema: FlatError })
+
+export function chatRoutes(deps: ChatDeps): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: CHAT_PATH,
+      access: 'key',
+      errors: 'flat',
+      summary: 'Answer a chat request, with retrieval and failover',
+      tags: ['Chat'],
+      body: ChatRequest,
+      bodyRequired: true,
+      bodyLimit: CHAT_BODY_BYTES,
+      hashesBody: true,
+      takesIdempotencyKey: true,
+      responses: {
+        200: { description: 'The answer', schema: ChatResponse, stream: ChatFrame },
+        400: failure('A rule of the request is broken, or the provider refuses it'),
+        401: failure('Key missing, invalid, revoked or expired'),
+        403: failure('Chat, model, index, policy, way of billing or `user_id` not allowed'),
+        409: failure('The answer of this Idempotency-Key was too large to be kept'),
+        413: failure('Body above 1 MiB'),
+        415: failure('Not application/json'),
+        422: failure('Idempotency-Key reused with another body'),
+        429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
+        500: failure('Unexpected failure'),
+        502: failure('Every model of the chain failed; `attempts` lists them'),
+        503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+      },
+      handle: (context) => runChat(toChatInput(context.body), CLASSIC_SURFACE, context, deps),
+    }),
+    route({
+      method: 'POST',
+      path: POLICY_CHECK_PATH,
+      access: 'key',
+      errors: 'flat',
+      summary: 'Say what would become of a chat request, without asking a model',
+      tags: ['Chat'],
+      body: PolicyCheckRequest,
+      bodyLimit: CHAT_BODY_BYTES,
+      responses: {
+        200: { description: 'Every check, also of a request that is not allowed', schema: PolicyCheckResponse },
+      },
+      handle: async (context) => reply(200, await checkPolicy(context.body, context, deps)),
+    }),
+  ]
+}

@@ -1,0 +1,42 @@
+import { type Pacer, paced } from '../../safety/guards/pacer.ts'
+import type { ArmedRules } from '../../safety/guards/plan.ts'
+import { type GuardHit, screening } from '../../safety/guards/redaction.ts'
+import { mapNames, type Name } from '../../safety/guards/text-slots.ts'
+import type { Said } from './screen.ts'
+
+/**
+ * Does what the rules ask about ids and names, which are sent as they are and so must not carry values past the guards. A
+ * name has to stay what it is, so one that would be changed is blocked; the id of a call becomes another one, the same
+ * wherever it stands. The end user's name is nobody's business under rules that act: it is left out, whatever it is.
+ */
+export async function screenNames(
+  said: Said,
+  { acting, watching }: Pick<ArmedRules, 'acting' | 'watching'>,
+  pacer: Pacer,
+): Promise<{ said: Said; hits: GuardHit[]; isBlocked: boolean }> {
+  const armed = [...acting, ...watching]
+  const names = new Map<string, Name>()
+  mapNames(said, (name) => {
+    names.set(keyOf(name), name)
+    return name.text
+  })
+  const hits: GuardHit[] = []
+  const changed = new Map<string, string>()
+  let isBlocked = false
+  for (const [key, { of, text }] of names) {
+    if (of === 'user' && acting.length > 0) {
+      changed.set(key, '')
+      continue
+    }
+    const seen = paced(screening(text, 'text', armed, undefined, pacer), pacer)
+    const screened = seen instanceof Promise ? await seen : seen
+    hits.push(...screened.hits)
+    if (screened.text === text && !screened.isBlocked) continue
+    if (of === 'call') changed.set(key, `call_${changed.size + 1}_renamed`)
+    else isBlocked = true
+  }
+  const renamed = changed.size === 0 ? said : mapNames(said, (name) => changed.get(keyOf(name)) ?? name.text)
+  return { said: renamed, hits, isBlocked }
+}
+
+const keyOf = ({ of, text }: Name): string => `${of} ${text}`

@@ -1,0 +1,102 @@
+import { DETECTION_HOLD_CHARS } from '../../safety/guards/detection.ts'
+import { type Pacer, paced } from '../../safety/guards/pacer.ts'
+import type { Pseudonyms } from '../../safety/guards/pseudonyms.ts'
+import {
+  type ActedFinding,
+  type ArmedDetector,
+  applyEdits,
+  countHits,
+  type Edit,
+  finding,
+  type GuardHit,
+  toEdit,
+  toRedactions,
+} from '../../safety/guards/redaction.ts'
+import { mapNeighbours } from '../../safety/guards/text-slots.ts'
+import type { Said } from './screen.ts'
+
+/** Seams that are near to each other are looked at together, but no more than so much at once. */
+const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
+
+/**
+ * Does what the rules ask about values that are split over texts which stand next to each other in one message. Each of
+ * these texts has been looked at by itself, so only what lies across a seam is found here.
+ */
+export async function screenNeighbours(
+  said: Said,
+  armed: readonly ArmedDetector[],
+  pseudonyms: Pseudonyms | undefined,
+  pacer: Pacer,
+): Promise<{ said: Said; hits: GuardHit[]; isBlocked: boolean }> {
+  const runs: (readonly string[])[] = []
+  mapNeighbours(said, (texts) => {
+    runs.push(texts)
+    return texts
+  })
+  const hits: GuardHit[] = []
+  let isBlocked = false
+  const rewritten: (readonly string[])[] = []
+  for (const texts of runs) {
+    const whole = texts.join('')
+    const findings = await findAcross(whole, seamsOf(texts), armed, pacer)
+    countHits(hits, findings)
+    const redactions = toRedactions(findings)
+    isBlocked ||= redactions.some(({ action }) => action === 'block')
+    const edits = redactions.map((redaction) => toEdit(redaction, whole, pseudonyms))
+    rewritten.push(edits.length === 0 ? texts : editEach(texts, edits))
+  }
+  let at = 0
+  const changes = rewritten.some((texts, run) => texts !== runs[run])
+  return { said: changes ? mapNeighbours(said, () => rewritten[at++] ?? []) : said, hits, isBlocked }
+}
+
+/** Where the next text begins, for all but the first. */
+function seamsOf(texts: readonly string[]): number[] {
+  let end = 0
+  return texts.slice(0, -1).map(({ length }) => {
+    end += length
+    return end
+  })
+}
+
+async function findAcross(
+  whole: string,
+  seams: readonly number[],
+  armed: readonly ArmedDetector[],
+  pacer: Pacer,
+): Promise<ActedFinding[]> {
+  const found: ActedFinding[] = []
+  for (let first = 0; first < seams.length; ) {
+    const start = Math.max(0, (seams[first] as number) - DETECTION_HOLD_CHARS)
+    const near = seams
+      .slice(first, first + PIECE_CHARS)
+      .filter((seam) => seam + DETECTION_HOLD_CHARS <= start + PIECE_CHARS)
+    const end = (near.at(-1) as number) + DETECTION_HOLD_CHARS
+    const all = await paced(finding(whole.slice(start, end), armed, pacer), pacer)
+    const placed = all.map((one) => ({ ...one, start: one.start + start, end: one.end + start }))
+    found.push(...placed.filter((one) => near.some((seam) => one.start < seam && seam < one.end)))
+    first += near.length
+  }
+  return found
+}
+
+/** What stands in the place of a value is where the value began. */
+function editEach(texts: readonly string[], edits: readonly Edit[]): string[] {
+  let end = 0
+  let next = 0
+  return texts.map((text) => {
+    const start = end
+    end += text.length
+    const own: Edit[] = []
+    for (let edit = edits[next]; edit && edit.start < end; edit = edits[++next]) {
+      const isBegun = edit.start < start
+      own.push({
+        start: isBegun ? 0 : edit.start - start,
+        end: Math.min(edit.end, end) - start,
+        text: isBegun ? '' : edit.text,
+      })
+      if (edit.end > end) break
+    }
+    return applyEdits(text, own)
+  })
+}

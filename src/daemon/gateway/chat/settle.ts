@@ -1,0 +1,185 @@
+import { isoTime } from '../../../shared/time.ts'
+import type { Charge, Order } from '../../metering/usage/billing.ts'
+import type { Payment } from '../../metering/usage/budgets.ts'
+import { counting } from '../../metering/usage/counts.ts'
+import type { OutputLimit } from '../../models/output-limits.ts'
+import { ProviderError, type TokenUsage } from '../../models/provider.ts'
+import type { UsageRecordRow } from '../../platform/db/tables.ts'
+import { RequestAborted } from '../../platform/http/request-aborted.ts'
+import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
+import type { Answered } from '../../records/evidence/request-entry.ts'
+import { createPacer, paced } from '../../safety/guards/pacer.ts'
+import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
+import { addIncidents, type GuardIncident } from '../../safety/incidents/incident.ts'
+import type { Answer } from './answer.ts'
+import type { AnswerGuard } from './answer-guard.ts'
+import type { OpenAnswer } from './complete.ts'
+import { attemptsWith, type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
+import { addEntry, CLIENT_LEFT_STATUS, commitEntry, errorWord, isOfClient, toldOf } from './evidence.ts'
+import { addHops } from './hops.ts'
+import type { ReplaySlot } from './idempotency.ts'
+import type { ChatDeps } from './pipeline.ts'
+import type { Screened } from './screen.ts'
+import type { Surface } from './surface.ts'
+
+type Served = {
+  context: RequestContext
+  surface: Surface
+  admitted: Screened
+  guard: AnswerGuard
+  order: Order
+  payment: Payment
+  opened: OpenAnswer
+  /** The limit that was sent to the model. */
+  limit: OutputLimit
+  answer: Answer
+  ending: Ending
+  replay: ReplaySlot | undefined
+}
+
+/**
+ * One durable commit, and only then the last bytes to the client. Whatever was generated is billed, also when the answer
+ * broke or the client left; a good answer is kept for replay,
+ * and so is the refusal of one that a guard blocked: asked again, the model would only be paid again.
+ * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
+ */
+export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
+  const { admitted, order, payment, opened, limit, answer, ending, replay } = served
+  const { traceId } = admitted.origin
+  const counted = paced(counting(order.call, limit.tokens, ending.heard), createPacer())
+  const { usage, doubts } = counted instanceof Promise ? await counted : counted
+  if (doubts) {
+    const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
+    deps.log.error(facts, 'a provider counted tokens that cannot be true, so they are not billed')
+  }
+  const charge = deps.billing.charge(order, payment, { modelId: opened.attempt.modelId, usage })
+  const record = toUsageRecord(served, usage, charge, deps)
+  const { spend } = charge
+  const { reserved } = payment
+  // The counters of the key need no commit of their own.
+  const counters = served.context.takeCounters()
+  const records = { usage: record, spend, counters, ...(reserved && { reserved }), ...replay?.fence }
+  const found = incidentsOf(served, deps)
+  const origin = { ...admitted.origin, model: opened.attempt.modelId }
+  const now = deps.clock.now()
+  const bill = addIncidents(addHops(records, opened.attempts, served.context, now), found, origin, now)
+  const { evidence } = admitted
+  evidence.attempts = opened.attempts
+  evidence.incidents.push(...found)
+  const answered: Answered = {
+    outcome: ending.outcome,
+    model: record.served_model,
+    usage,
+    cost: { mode: record.billing_mode, nanos: record.cost_nanos, points: record.points },
+    firstTokenMs: opened.firstTokenMs,
+  }
+  const latencyMs = record.latency_ms
+  const finish = finishOf(ending)
+  if (finish !== undefined) {
+    const kept = answer.close(finish, usage)
+    const responseSha256 = kept.sha256
+    const end = {
+      atMs: now,
+      latencyMs,
+      result: 'success',
+      status: 200,
+      error: undefined,
+      responseSha256,
+      answered,
+    } as const
+    addEntry(bill, evidence, end)
+    if (replay) bill.idempotency = replay.toRow({ status: 200, ...kept })
+    try {
+      await commitEntry(bill, served.context, deps.ledger)
+      payment.settled(charge)
+    } catch (error) {
+      answer.fail(toErrorFrame(error, traceId))
+      answer.send()
+      throw error
+    }
+    return answer.send()
+  }
+  const { failure } = ending
+  if (!(failure instanceof RequestAborted)) {
+    const head = evidence.heads[opened.attempts.length - 1]
+    const facts = {
+      request_id: record.request_id,
+      model: record.served_model,
+      provider: opened.attempt.provider.name,
+      provider_status: head?.status,
+      provider_request_id: head?.requestId,
+      reason: failure instanceof ProviderError ? failure.reason : undefined,
+      latency_ms: latencyMs,
+    }
+    deps.log.warn({ ...facts, error: failure }, 'answer broke off')
+  }
+  const refusal = toRefusal(failure, opened, traceId)
+  const isBlocked = failure instanceof OutputBlocked
+  const { status, contentType, body, sha256 } = toBroken(served, refusal)
+  if (failure instanceof ProviderError) evidence.attempts = attemptsWith(failure, opened)
+  const [result, error] = [isBlocked ? 'denied' : 'failure', errorWord(refusal)] as const
+  addEntry(bill, evidence, { atMs: now, latencyMs, result, status, error, responseSha256: sha256, answered })
+  if (replay && isBlocked) bill.idempotency = replay.toRow({ status, contentType, body })
+  await commitEntry(bill, served.context, deps.ledger)
+  payment.settled(charge)
+  if (!isBlocked) replay?.broke(refusal)
+  if (admitted.stream) return answer.send()
+  if (replay && isBlocked) return reply(status, body)
+  throw refusal
+}
+
+/** What the client of an answer that broke has received when it is over: the frames as they have left, or the refusal. */
+function toBroken(
+  { answer, ending, context, admitted }: Served,
+  refusal: unknown,
+): { status: number; contentType: string; body: string; sha256: string | null } {
+  const contentType = 'application/json'
+  if (isOfClient(ending.failure)) {
+    const sha256 = answer.abandon()
+    return { status: sha256 === null ? CLIENT_LEFT_STATUS : 200, contentType, body: '', sha256 }
+  }
+  const broken = answer.fail(toErrorFrame(ending.failure, admitted.origin.traceId))
+  return broken ? { status: 200, ...broken } : { contentType, ...toldOf(refusal, admitted.evidence, context) }
+}
+
+/** A guard that fails while it sums up what it has found must not cost the bill. */
+function incidentsOf({ guard, order }: Served, { log }: ChatDeps): GuardIncident[] {
+  try {
+    return guard.incidents()
+  } catch (error) {
+    log.error({ error, request_id: order.requestId }, 'what guards found in an answer could not be summed up')
+    return []
+  }
+}
+
+function toUsageRecord(served: Served, usage: TokenUsage, { columns }: Charge, { clock }: ChatDeps): UsageRecordRow {
+  const { context, surface, admitted, opened, ending } = served
+  return {
+    request_id: context.requestId,
+    tenant_id: admitted.caller.tenantId,
+    api_key_id: admitted.caller.keyId,
+    user_id: admitted.payer.id,
+    created_at: isoTime(clock.now()),
+    route: surface.path,
+    streamed: admitted.stream ? 1 : 0,
+    requested_model: admitted.chain.attempts[0].modelId,
+    served_model: opened.attempt.modelId,
+    index_used: admitted.index.name,
+    outcome: ending.outcome,
+    native_finish_reason: ending.nativeFinishReason,
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cache_read_tokens: usage.cacheReadTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    tokens_estimated: usage.estimated ? 1 : 0,
+    attempts: opened.attempts.length,
+    latency_ms: Math.round(clock.monotonic() - admitted.evidence.startedMonotonicMs),
+    first_token_ms: opened.firstTokenMs,
+    billing_mode: columns.billing_mode,
+    billing_period: columns.billing_period,
+    cost_nanos: columns.cost_nanos,
+    points: columns.points,
+    price_missing: columns.price_missing,
+  }
+}

@@ -1,0 +1,104 @@
+import type { Db } from '../../platform/db/database.ts'
+import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
+
+export type StoredResult = Pick<IdempotencyResultRow, 'fingerprint' | 'status' | 'content_type' | 'body' | 'expires_at'>
+export type ResultScope = { tenantId: string; apiKeyId: string; route: string; idempotencyKey: string }
+
+/** The answer to an earlier request with this Idempotency-Key, or the claim of a running one; also when its time is over. */
+export function findResult(
+  db: Db,
+  scope: ResultScope,
+): Promise<(StoredResult & Pick<IdempotencyResultRow, 'request_id' | 'lease_until'>) | undefined> {
+  return db
+    .selectFrom('idempotency_results')
+    .select(['fingerprint', 'status', 'content_type', 'body', 'expires_at', 'request_id', 'lease_until'])
+    .where('tenant_id', '=', scope.tenantId)
+    .where('api_key_id', '=', scope.apiKeyId)
+    .where('route', '=', scope.route)
+    .where('idempotency_key', '=', scope.idempotencyKey)
+    .executeTakeFirst()
+}
+
+/** Makes room for a new answer under a key whose old one has expired. */
+export async function deleteResult(db: Db, scope: ResultScope): Promise<void> {
+  await db
+    .deleteFrom('idempotency_results')
+    .where('tenant_id', '=', scope.tenantId)
+    .where('api_key_id', '=', scope.apiKeyId)
+    .where('route', '=', scope.route)
+    .where('idempotency_key', '=', scope.idempotencyKey)
+    .execute()
+}
+
+/** Deletes answers and claims of all tenants that expired before `now` (ISO 8601), at most `limit`; returns how many. */
+export async function deleteExpiredResults(db: Db, now: string, limit: number): Promise<number> {
+  const expired = db.selectFrom('idempotency_results').select('request_id').where('expires_at', '<=', now).limit(limit)
+  const { numDeletedRows } = await db
+    .deleteFrom('idempotency_results')
+    .where('request_id', 'in', expired)
+    .where('expires_at', '<=', now)
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+/**
+ * Claims a key for the request that `claim` names, in the place of an answer that has expired or of a claim whose lease is
+ * over at `now` (ISO 8601). False when there is anything else: of those who ask at once, one gets it.
+ */
+export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: string): Promise<boolean> {
+  const { tenant_id, api_key_id, route, idempotency_key, ...changes } = claim
+  const claimed = await db
+    .insertInto('idempotency_results')
+    .values(claim)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant_id', 'api_key_id', 'route', 'idempotency_key'])
+        .doUpdateSet(changes)
+        .where(({ eb, or }) =>
+          or([eb('idempotency_results.expires_at', '<=', now), eb('idempotency_results.lease_until', '<=', now)]),
+        ),
+    )
+    .returning('request_id')
+    .executeTakeFirst()
+  return claimed !== undefined
+}
+
+/** Gives a claim back without an answer; one that was taken over or answered stays. */
+export async function deleteClaim(db: Db, requestId: string): Promise<void> {
+  await db
+    .deleteFrom('idempotency_results')
+    .where('request_id', '=', requestId)
+    .where('lease_until', 'is not', null)
+    .execute()
+}
+
+/**
+ * Prolongs the claims of these requests, those excepted that are just being committed or taken over: who waits for no row
+ * is part of no deadlock. PostgreSQL only.
+ */
+export async function renewClaims(db: Db, requestIds: readonly string[], leaseUntil: string): Promise<void> {
+  const free = db
+    .selectFrom('idempotency_results')
+    .select('request_id')
+    .where('request_id', 'in', requestIds)
+    .where('lease_until', 'is not', null)
+    .forUpdate()
+    .skipLocked()
+  await db
+    .updateTable('idempotency_results')
+    .set({ lease_until: leaseUntil })
+    .where('request_id', 'in', free)
+    .where('lease_until', 'is not', null)
+    .execute()
+}
+
+/** Which of these requests still hold their claim at `now` (ISO 8601). */
+export async function findLiveClaims(db: Db, requestIds: readonly string[], now: string): Promise<Set<string>> {
+  const live = await db
+    .selectFrom('idempotency_results')
+    .select('request_id')
+    .where('request_id', 'in', requestIds)
+    .where('lease_until', '>', now)
+    .execute()
+  return new Set(live.map(({ request_id }) => request_id))
+}

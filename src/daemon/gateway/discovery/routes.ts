@@ -1,0 +1,78 @@
+import type { z } from 'zod'
+import type { Clock } from '../../../shared/time.ts'
+import { ListModelsQuery, ListModelsResponse, UsageResponse } from '../../../shared/wire/discovery.ts'
+import type { PointAllowances } from '../../config/config.ts'
+import { periodAt } from '../../metering/usage/period.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { findSpend } from '../../platform/db/spend-counters.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
+import { offeredModels } from '../../safety/policies/offered-models.ts'
+import { type CountsOf, toUsage } from './usage.ts'
+
+/** What a key may use and how much of it is left (named-endpoints §4, §8). */
+export function discoveryRoutes({
+  db,
+  clock,
+  providers,
+  policies,
+  countsOf,
+  points = {},
+}: {
+  db: Db
+  clock: Clock
+  providers: ProviderRegistry
+  policies: PolicyCatalogue
+  countsOf: CountsOf
+  points?: PointAllowances | undefined
+}): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/api/external/models',
+      access: 'key',
+      errors: 'flat',
+      summary: 'Models this key may use',
+      tags: ['Discovery'],
+      query: ListModelsQuery,
+      responses: {
+        200: { description: 'What chat takes as `model`', schema: ListModelsResponse },
+      },
+      async handle({ caller, query: { provider } }) {
+        const { allowedModels } = caller.settings
+        const models = offeredModels(providers, caller.settings, await policies.of(caller.tenantId)).map(toModel)
+        return reply(200, {
+          success: true,
+          models: provider === undefined ? models : models.filter((model) => model.provider === provider),
+          user_license: caller.userLicense,
+          restrictions: { allowed_models: allowedModels.length === 0 ? 'all' : allowedModels },
+          filters: { provider: provider ?? null },
+        } satisfies z.input<typeof ListModelsResponse>)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/external/usage',
+      access: 'key',
+      rate: 'unmetered',
+      errors: 'flat',
+      summary: 'What this key has used, and what is left',
+      tags: ['Discovery'],
+      responses: {
+        200: { description: 'Points and dollars of its owner, counters and limits of the key', schema: UsageResponse },
+      },
+      async handle({ caller }) {
+        const nowMs = clock.now()
+        const period = periodAt(nowMs).name
+        const [counts, spend] = await Promise.all([
+          countsOf(caller),
+          findSpend(db, { tenant_id: caller.tenantId, holder: 'user', holder_id: caller.userId, period }),
+        ])
+        return reply(200, toUsage(caller, { counts, spend, pointsLimit: points[caller.userLicense] ?? null, nowMs }))
+      },
+    }),
+  ]
+}
+
+const toModel = (id: string) => ({ id, name: id, provider: id.slice(0, id.indexOf('/')) })

@@ -1,0 +1,71 @@
+import { MESSAGES_PATH, type MessagesResponse } from '../../../../shared/wire/messages.ts'
+import { parseObject } from '../../../models/json.ts'
+import { ProviderError } from '../../../models/provider.ts'
+import { reply } from '../../../platform/http/route.ts'
+import { type Answer, type Envelope, renderedJson } from '../../chat/answer.ts'
+import { toExtension } from '../../chat/extension.ts'
+import { createSaid, type Said } from '../../chat/said.ts'
+import { streamInWords } from '../../chat/streamed-answer.ts'
+import type { Surface } from '../../chat/surface.ts'
+import { messagesWording } from './events.ts'
+import { toMessage, toStopReason, toUsage } from './message.ts'
+import { toThinkingBlocks } from './reasoning.ts'
+
+/** Answers as Anthropic's clients know them. */
+export const MESSAGES_SURFACE: Surface = {
+  path: MESSAGES_PATH,
+  operation: 'chat.completion',
+  errors: 'anthropic',
+  isCompatible: true,
+  whole: wholeAnswer,
+  streamed: (envelope, context, keep) => streamInWords(messagesWording(envelope), context, keep),
+}
+
+function wholeAnswer(envelope: Envelope): Answer {
+  const said = createSaid()
+  let content: MessagesResponse['content'] = []
+  let native = ''
+  let body = ''
+  return {
+    add(parts) {
+      for (const part of parts) {
+        said.add(part)
+        if (part.type !== 'end') continue
+        native = part.nativeFinishReason
+        // Here, where a fault of the provider can still become an error.
+        content = toContent(said.all, part.outcome === 'complete')
+      }
+      return true
+    },
+    drained: () => Promise.resolve(),
+    close(finish, usage) {
+      const called = content.some(({ type }) => type === 'tool_use')
+      body = JSON.stringify({
+        ...toMessage(envelope),
+        content,
+        stop_reason: toStopReason(finish, native, called),
+        usage: toUsage(usage),
+        gateway: toExtension(envelope),
+      } satisfies MessagesResponse)
+      return renderedJson(body)
+    },
+    // Nothing has left yet, so the error itself becomes the answer.
+    fail: () => undefined,
+    abandon: () => null,
+    send: () => reply(200, body),
+  }
+}
+
+/** @throws ProviderError for a call whose arguments are no object, in an answer that is `complete`. */
+function toContent(all: readonly Said[], complete: boolean): MessagesResponse['content'] {
+  return all.flatMap((said): MessagesResponse['content'] => {
+    if (said.type === 'text') return [{ type: 'text', text: said.text }]
+    if (said.type === 'reasoning') return toThinkingBlocks(said.step)
+    const { id, name, arguments: text } = said.call
+    const input = parseObject(text.trim() === '' ? '{}' : text)
+    if (input) return [{ type: 'tool_use', id, name, input }]
+    // A call that the limit has cut is left out: nobody shall run half of it.
+    if (!complete) return []
+    throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
+  })
+}

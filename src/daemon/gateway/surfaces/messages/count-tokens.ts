@@ -1,0 +1,84 @@
+import { MAX_TOKENS_LIMIT } from '../../../../shared/spec-limits.ts'
+import {
+  COUNT_TOKENS_PATH,
+  type CountTokensRequest,
+  type CountTokensResponse,
+} from '../../../../shared/wire/messages.ts'
+import { countingInputTokens } from '../../../metering/usage/input-tokens.ts'
+import { unbilled } from '../../../metering/usage/unbilled.ts'
+import type { Breaker } from '../../../models/breaker.ts'
+import type { Provider, TokenUsage } from '../../../models/provider.ts'
+import { withProviders } from '../../../models/registry.ts'
+import type { Reply, RequestContext } from '../../../platform/http/route.ts'
+import type { Ledger } from '../../../records/ledger/ledger.ts'
+import { createPacer, paced } from '../../../safety/guards/pacer.ts'
+import { toExtension } from '../../chat/extension.ts'
+import type { ChatInput } from '../../chat/input.ts'
+import { type ChatDeps, runChat } from '../../chat/pipeline.ts'
+import type { Surface } from '../../chat/surface.ts'
+import { wordlessAnswer } from '../../chat/wordless-answer.ts'
+import { toChatInput } from './input.ts'
+
+/**
+ * Counts what a message would give its model to read, on the way that the message itself would take: admitted, screened,
+ * entitled and on record are both alike, and only what is left of it after the guards is counted. Providers that count are
+ * asked, for the others it is estimated as a bill would be. It costs nothing, and says nothing of whether the model is up.
+ * @throws GatewayError as `runChat` does
+ */
+export function runCount(
+  request: CountTokensRequest,
+  context: RequestContext,
+  deps: ChatDeps,
+): Promise<Reply | undefined> {
+  const counted: Counted = { tokens: 0, estimated: true }
+  const whole: Surface['whole'] = (envelope) =>
+    wordlessAnswer(
+      (): CountTokensResponse => ({
+        input_tokens: counted.tokens,
+        gateway: { ...toExtension(envelope), estimated: counted.estimated },
+      }),
+    )
+  return runChat(
+    toCountInput(request),
+    { path: COUNT_TOKENS_PATH, operation: 'token.count', errors: 'anthropic', whole, streamed: whole },
+    context,
+    {
+      ...deps,
+      providers: withProviders(deps.providers, (provider) => countingProvider(provider, counted)),
+      billing: unbilled(deps.billing, deps.clock),
+      ledger: withoutUsage(deps.ledger),
+      failover: { ...deps.failover, breaker: NOTHING_LEARNT },
+    },
+  )
+}
+
+/** Where the provider leaves what it counted for the answer. */
+type Counted = { tokens: number; estimated: boolean }
+
+/** Only the model that is named is asked: another one counts otherwise. */
+function toCountInput(request: CountTokensRequest): ChatInput {
+  const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
+  return { ...input, chain: { models: [{ model: request.model as string }] } }
+}
+
+const countingProvider = (provider: Provider, counted: Counted): Provider => ({
+  ...provider,
+  async *chat(call, signal) {
+    counted.estimated = provider.countTokens === undefined
+    counted.tokens = provider.countTokens
+      ? await provider.countTokens(call, signal)
+      : await paced(countingInputTokens(call), createPacer())
+    const usage: TokenUsage = { ...NO_TOKENS, inputTokens: counted.tokens, estimated: counted.estimated }
+    yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
+  },
+})
+
+const NO_TOKENS = { outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
+
+/** Nobody has used these tokens, so they belong into no sum of those that were. */
+const withoutUsage = (ledger: Ledger): Ledger => ({
+  ...ledger,
+  commit: ({ usage: _, ...records }) => ledger.commit(records),
+})
+
+const NOTHING_LEARNT: Breaker = { skips: () => undefined, firstToken() {}, succeeded() {}, failed() {} }

@@ -1,0 +1,146 @@
+import type { MessagesBlock, MessagesError, MessagesEvent } from '../../../../shared/wire/messages.ts'
+import type { Reasoning } from '../../../models/conversation.ts'
+import { parseObject } from '../../../models/json.ts'
+import { type ChatPart, ProviderError } from '../../../models/provider.ts'
+import type { Envelope } from '../../chat/answer.ts'
+import { toExtension } from '../../chat/extension.ts'
+import { isSealed, withPart } from '../../chat/said.ts'
+import type { StreamWording } from '../../chat/streamed-answer.ts'
+import { toMessage, toStopReason, toUsage } from './message.ts'
+import { isRedacted, signatureOf } from './reasoning.ts'
+
+/** What is being said: at most one block is open at a time. */
+type Open = { type: 'text' } | { type: 'thinking'; step: Reasoning } | { type: 'tool_use'; call: number; json: string }
+
+const NO_USAGE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+
+/** Anthropic's events, each block of content from its start to its stop. Takes the parts as they come. */
+export function messagesWording(envelope: Envelope): StreamWording {
+  let begun = false
+  let native = ''
+  let called = false
+  let index = -1
+  let open: Open | undefined
+  /** Calls that began while another was not whole yet. Their turn comes when it has ended. */
+  const held = new Map<number, { id: string; name: string; json: string }>()
+
+  function begin(): string {
+    if (begun) return ''
+    begun = true
+    const message = { ...toMessage(envelope), content: [], stop_reason: null, usage: NO_USAGE }
+    return eventFrame({ type: 'message_start', message: { ...message, gateway: toExtension(envelope) } })
+  }
+
+  function start(block: MessagesBlock, next: Open | undefined): string {
+    const frames = begin() + stop()
+    index += 1
+    open = next
+    return frames + eventFrame({ type: 'content_block_start', index, content_block: block })
+  }
+
+  function stop(): string {
+    let frames = stopOpen()
+    const waiting = [...held]
+    held.clear()
+    for (const [call, { id, name, json }] of waiting) frames += startCall(call, id, name) + sayJson(json)
+    return frames + stopOpen()
+  }
+
+  function stopOpen(): string {
+    if (!open) return ''
+    const isUnsigned = open.type === 'thinking' && !isSealed(open.step)
+    const signature = open.type === 'thinking' && isUnsigned ? signatureOf(open.step) : ''
+    open = undefined
+    return (signature === '' ? '' : signatureFrame(signature)) + eventFrame({ type: 'content_block_stop', index })
+  }
+
+  const signatureFrame = (signature: string) =>
+    eventFrame({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } })
+
+  function text(said: string): string {
+    const frames = open?.type === 'text' ? '' : start({ type: 'text', text: '' }, { type: 'text' })
+    return frames + eventFrame({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: said } })
+  }
+
+  function reasoning(part: Extract<ChatPart, { type: 'reasoning' }>): string {
+    const step = withPart(open?.type === 'thinking' ? open.step : undefined, part)
+    if (isRedacted(step)) {
+      const frames = start({ type: 'redacted_thinking', data: step.data ?? '' }, undefined)
+      return frames + eventFrame({ type: 'content_block_stop', index })
+    }
+    const isNew = open?.type !== 'thinking' || open.step.origin !== step.origin
+    let frames = isNew ? start({ type: 'thinking', thinking: '', signature: '' }, { type: 'thinking', step }) : ''
+    open = { type: 'thinking', step }
+    if (part.text !== '') {
+      const delta = { type: 'thinking_delta' as const, thinking: part.text }
+      frames += eventFrame({ type: 'content_block_delta', index, delta })
+    }
+    return isSealed(step) ? frames + signatureFrame(signatureOf(step)) + stop() : frames
+  }
+
+  /** Providers may fill several calls in turn. */
+  function toolCall({ index: call, id, name, arguments: json }: Extract<ChatPart, { type: 'tool_call' }>): string {
+    called = true
+    const waiting = held.get(call)
+    if (waiting) {
+      waiting.json += json
+      return ''
+    }
+    if (open?.type === 'tool_use' && open.call === call) {
+      open.json += json
+      return sayJson(json)
+    }
+    // The events of a block that has been stopped would be out of order, and of one never started out of place.
+    if (id === undefined || name === undefined) {
+      if (json.trim() === '') return ''
+      throw new ProviderError('server_error', 'The provider mixed up the pieces of its tool calls.')
+    }
+    if (open?.type === 'tool_use' && (held.size > 0 || !parseObject(open.json))) {
+      held.set(call, { id, name, json })
+      return ''
+    }
+    return startCall(call, id, name, json) + sayJson(json)
+  }
+
+  const startCall = (call: number, id: string, name: string, json = '') =>
+    start({ type: 'tool_use', id, name, input: {} }, { type: 'tool_use', call, json })
+
+  const sayJson = (json: string) =>
+    json === ''
+      ? ''
+      : eventFrame({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: json } })
+
+  return {
+    say(parts) {
+      let frames = ''
+      for (const part of parts) {
+        if (part.type === 'text') frames += text(part.text)
+        else if (part.type === 'reasoning') frames += reasoning(part)
+        else if (part.type === 'tool_call') frames += toolCall(part)
+        else if (part.type === 'end') native = part.nativeFinishReason
+      }
+      return frames
+    },
+    end(finish, usage) {
+      const delta = { stop_reason: toStopReason(finish, native, called), stop_sequence: null }
+      return (
+        begin() +
+        stop() +
+        eventFrame({ type: 'message_delta', delta, usage: toUsage(usage) }) +
+        eventFrame({ type: 'message_stop' })
+      )
+    },
+    fail: ({ message, reason, verdict }) =>
+      eventFrame({ type: 'error', error: { type: toErrorType(reason), message }, request_id: envelope.id, ...verdict }),
+  }
+}
+
+const eventFrame = (event: MessagesEvent | MessagesError): string =>
+  `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
+const ERROR_TYPES = new Map([
+  ['rate_limit', 'rate_limit_error'],
+  ['timeout', 'timeout_error'],
+  ['shutdown', 'overloaded_error'],
+])
+const toErrorType = (reason: string): string => ERROR_TYPES.get(reason) ?? 'api_error'

@@ -1,0 +1,32 @@
+import type { MessagesStopReason, MessagesUsage } from '../../../../shared/wire/messages.ts'
+import type { TokenUsage } from '../../../models/provider.ts'
+import type { Envelope, Finish } from '../../chat/answer.ts'
+
+/** What a message is before its first word. */
+export const toMessage = ({ id, model }: Envelope) => ({
+  id: `msg_${id.replace(/^req-/, '')}`,
+  type: 'message' as const,
+  role: 'assistant' as const,
+  model,
+  stop_sequence: null,
+})
+
+export function toStopReason(finish: Finish, native: string, called: boolean): MessagesStopReason {
+  if (finish === 'content_filter') return 'refusal'
+  if (finish === 'length') return native === 'model_context_window_exceeded' ? native : 'max_tokens'
+  if (called) return 'tool_use'
+  return native === 'stop_sequence' ? native : 'end_turn'
+}
+
+/** What is cached is counted beside the rest here, in our usage within it. */
+export const toUsage = ({
+  inputTokens,
+  outputTokens,
+  cacheReadTokens,
+  cacheWriteTokens,
+}: TokenUsage): MessagesUsage => ({
+  input_tokens: Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens),
+  output_tokens: outputTokens,
+  cache_creation_input_tokens: cacheWriteTokens,
+  cache_read_input_tokens: cacheReadTokens,
+})

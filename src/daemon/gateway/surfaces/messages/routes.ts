@@ -1,0 +1,86 @@
+import { GatewayError } from '../../../../shared/errors.ts'
+import {
+  COUNT_TOKENS_PATH,
+  CountTokensRequest,
+  CountTokensResponse,
+  MESSAGES_PATH,
+  MessagesError,
+  MessagesEvent,
+  MessagesRequest,
+  MessagesResponse,
+} from '../../../../shared/wire/messages.ts'
+import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
+import { requireFewMessages } from '../../chat/input.ts'
+import { type ChatDeps, runChat } from '../../chat/pipeline.ts'
+import { MESSAGES_SURFACE } from './answer.ts'
+import { runCount } from './count-tokens.ts'
+import { toChatInput } from './input.ts'
+
+/**
+ * A continued thread sends its new turn alone, and no conversation is kept here: the model would answer without the turns before.
+ * @throws THREAD_NOT_FOUND
+ */
+function refuseContinuedThread({ thread }: MessagesRequest): void {
+  if (thread?.type !== 'continue') return
+  throw new GatewayError('THREAD_NOT_FOUND', 'No conversation is kept here; send all of its messages.')
+}
+
+const failure = (description: string): ResponseDoc => ({ description, schema: MessagesError })
+
+const FAILURES: Record<number, ResponseDoc> = {
+  400: failure('A rule of the request is broken, or the provider refuses it'),
+  401: failure('Key missing, invalid, revoked or expired'),
+  403: failure('Model, policy, way of billing or `user_id` not allowed'),
+  404: failure('A `thread` is continued: no conversation is kept'),
+  409: failure('The answer of this Idempotency-Key was too large to be kept'),
+  413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
+  415: failure('Not application/json'),
+  422: failure('Idempotency-Key reused with another body'),
+  429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
+  500: failure('Unexpected failure'),
+  502: failure('Every model of the chain failed'),
+  503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+}
+
+/** What Anthropic's clients call, also under `/v1` alone. */
+export function messagesRoutes(deps: ChatDeps): Route[] {
+  const { limits } = deps
+  const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }
+  return [
+    route({
+      method: 'POST',
+      path: MESSAGES_PATH,
+      access: 'key',
+      errors: 'anthropic',
+      summary: 'Answer a chat request, in the words of Anthropic',
+      tags: ['Anthropic-compatible'],
+      body: MessagesRequest,
+      ...bodyLimits,
+      hashesBody: true,
+      takesIdempotencyKey: true,
+      responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
+      handle(context) {
+        refuseContinuedThread(context.body)
+        requireFewMessages(context.body.messages, limits)
+        return runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps)
+      },
+    }),
+    route({
+      method: 'POST',
+      path: COUNT_TOKENS_PATH,
+      access: 'key',
+      errors: 'anthropic',
+      summary: 'Count the tokens of a chat request, without an answer and without a bill',
+      tags: ['Anthropic-compatible'],
+      body: CountTokensRequest,
+      ...bodyLimits,
+      hashesBody: true,
+      takesIdempotencyKey: true,
+      responses: { 200: { description: 'How many its model would read', schema: CountTokensResponse }, ...FAILURES },
+      handle(context) {
+        requireFewMessages(context.body.messages, limits)
+        return runCount(context.body, context, deps)
+      },
+    }),
+  ]
+}

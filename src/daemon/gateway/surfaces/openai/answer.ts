@@ -1,0 +1,185 @@
+import {
+  OPENAI_CHAT_PATH,
+  type OpenAiChatResponse,
+  type OpenAiDelta,
+  type OpenAiError,
+  type OpenAiFinishReason,
+  type OpenAiUsage,
+} from '../../../../shared/wire/openai.ts'
+import type { Reasoning } from '../../../models/conversation.ts'
+import type { ChatPart, TokenUsage } from '../../../models/provider.ts'
+import { reply } from '../../../platform/http/route.ts'
+import { SSE_DONE, sseFrame } from '../../../platform/http/sse.ts'
+import { toJsonString } from '../../../platform/text/json-string.ts'
+import { type Answer, type Envelope, type Finish, renderedJson } from '../../chat/answer.ts'
+import { toExtension } from '../../chat/extension.ts'
+import { createSaid, isSealed, type Said, withPart } from '../../chat/said.ts'
+import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
+import type { Surface } from '../../chat/surface.ts'
+
+/** Answers as OpenAI's clients know them. @param includeUsage whether a stream ends with a chunk that says its usage. */
+export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
+  path: OPENAI_CHAT_PATH,
+  operation: 'chat.completion',
+  errors: 'openai',
+  isCompatible: true,
+  whole: wholeAnswer,
+  streamed: (envelope, context, keep) => streamInWords(openAiWording(envelope, includeUsage), context, keep),
+})
+
+function wholeAnswer(envelope: Envelope): Answer {
+  const { id, created, model } = envelope
+  const said = createSaid()
+  let body = ''
+  return {
+    add(parts) {
+      for (const part of parts) said.add(part)
+      return true
+    },
+    drained: () => Promise.resolve(),
+    close(finish, usage) {
+      const message = toMessage(said.all)
+      body = JSON.stringify({
+        id: toCompletionId(id),
+        object: 'chat.completion',
+        created,
+        model,
+        choices: [
+          {
+            index: 0,
+            message,
+            logprobs: toLogprobs(said.all),
+            finish_reason: toFinishReason(finish, message.tool_calls !== undefined),
+          },
+        ],
+        usage: toUsage(usage),
+        gateway: toExtension(envelope),
+      } satisfies OpenAiChatResponse)
+      return renderedJson(body)
+    },
+    // Nothing has left yet, so the error itself becomes the answer.
+    fail: () => undefined,
+    abandon: () => null,
+    send: () => reply(200, body),
+  }
+}
+
+function toMessage(all: readonly Said[]): OpenAiChatResponse['choices'][number]['message'] {
+  const texts = all.flatMap((said) => (said.type === 'text' ? said.text : []))
+  const steps = all.flatMap((said) => (said.type === 'reasoning' ? said.step : []))
+  const calls = all.flatMap((said) => (said.type === 'tool_call' ? said.call : []))
+  const reasoning = steps.map(({ text }) => text).join('')
+  const sealed = steps.filter(isSealed)
+  return {
+    role: 'assistant',
+    content: texts.length === 0 && calls.length > 0 ? null : texts.join(''),
+    refusal: null,
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(({ id, name, arguments: text }) => ({
+        id,
+        type: 'function' as const,
+        function: { name, arguments: text },
+      })),
+    }),
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(sealed.length > 0 && { reasoning_details: sealed.map(toDetail) }),
+  }
+}
+
+/** The pieces carry lists of tokens under the same names (`content`, `refusal`): put end to end they are those of the whole. */
+function toLogprobs(all: readonly Said[]): Record<string, unknown> | null {
+  const pieces = all.flatMap((said) => (said.type === 'text' ? said.logprobs : []))
+  if (pieces.length === 0) return null
+  const merged: Record<string, unknown> = {}
+  for (const piece of pieces) {
+    for (const [name, value] of Object.entries(piece as object)) {
+      const known = merged[name]
+      merged[name] = Array.isArray(known) && Array.isArray(value) ? [...known, ...value] : (value ?? known)
+    }
+  }
+  return merged
+}
+
+/** Chunks, each with one delta; `gateway` on the first one alone. Takes the parts as they come. */
+function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording {
+  const { id, created, model } = envelope
+  // Everything of a chunk but its choice is the same each time, so it is rendered once.
+  const before =
+    `data: {"id":"${toCompletionId(id)}","object":"chat.completion.chunk","created":${created},` +
+    `"model":${JSON.stringify(model)},"choices":`
+  const after = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  const firstAfter = `,"gateway":${JSON.stringify(toExtension(envelope))}${after}`
+  let begun = false
+  let called = false
+  let step: Reasoning | undefined
+
+  function chunk(delta: string, more = '', finish: OpenAiFinishReason | null = null): string {
+    const isFirst = !begun
+    begun = true
+    const reason = finish === null ? 'null' : `"${finish}"`
+    const role = isFirst ? `"role":"assistant"${delta === '' ? '' : ','}` : ''
+    return `${before}[{"index":0,"delta":{${role}${delta}}${more},"finish_reason":${reason}}]${isFirst ? firstAfter : after}`
+  }
+
+  function framesOf(part: ChatPart): string {
+    if (part.type !== 'reasoning' && part.type !== 'usage') step = undefined
+    switch (part.type) {
+      case 'text': {
+        const logprobs = part.logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(part.logprobs)}`
+        return chunk(`"content":${toJsonString(part.text)}`, logprobs)
+      }
+      case 'reasoning': {
+        step = withPart(step, part)
+        const details = isSealed(step) ? { reasoning_details: [toDetail(step)] } : {}
+        return chunk(membersOf({ ...(part.text !== '' && { reasoning_content: part.text }), ...details }))
+      }
+      case 'tool_call': {
+        called = true
+        const { index, id: callId, name, arguments: text } = part
+        const start = callId === undefined ? {} : { id: callId, type: 'function' as const }
+        return chunk(membersOf({ tool_calls: [{ index, ...start, function: { name, arguments: text } }] }))
+      }
+      case 'usage':
+      case 'end':
+        return ''
+    }
+  }
+
+  return {
+    say(parts) {
+      let frames = ''
+      for (const part of parts) frames += framesOf(part)
+      return frames
+    },
+    end(finish, usage) {
+      const last = chunk('', '', toFinishReason(finish, called))
+      const counted = includeUsage ? `${before}[],"usage":${JSON.stringify(toUsage(usage))}}\n\n` : ''
+      return last + counted + SSE_DONE
+    },
+    fail: ({ message, reason, verdict }) =>
+      sseFrame({ error: { message, type: 'server_error', code: reason }, ...verdict } satisfies OpenAiError),
+  }
+}
+
+/** A delta without its braces. */
+const membersOf = (delta: OpenAiDelta): string => JSON.stringify(delta).slice(1, -1)
+
+const toCompletionId = (requestId: string) => `chatcmpl-${requestId.replace(/^req-/, '')}`
+
+const toFinishReason = (finish: Finish, called: boolean): OpenAiFinishReason =>
+  finish === 'stop' && called ? 'tool_calls' : finish
+
+const toDetail = ({ origin, text, signature, data }: Reasoning) => ({
+  origin,
+  ...(text !== '' && { text }),
+  ...(signature !== undefined && { signature }),
+  ...(data !== undefined && { data }),
+})
+
+const toUsage = ({ inputTokens, outputTokens, cacheReadTokens, reasoningTokens }: TokenUsage): OpenAiUsage => ({
+  prompt_tokens: inputTokens,
+  completion_tokens: outputTokens,
+  total_tokens: inputTokens + outputTokens,
+  prompt_tokens_details: { cached_tokens: cacheReadTokens },
+  completion_tokens_details: { reasoning_tokens: reasoningTokens },
+})

@@ -1,0 +1,142 @@
+import { invalidField } from '../../../../shared/errors.ts'
+import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
+import type { OpenAiChatRequest } from '../../../../shared/wire/openai.ts'
+import type {
+  Content,
+  ContentPart,
+  GenerationOptions,
+  Message,
+  Reasoning,
+  ResponseFormat,
+} from '../../../models/conversation.ts'
+import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
+
+type Said = OpenAiChatRequest['messages'][number]
+type SaidBy<Role extends Said['role']> = Extract<Said, { role: Role }>
+
+/**
+ * A body of POST /v1/chat/completions as the pipeline takes it. Sampling is left to the model unless it is asked for: some
+ * models refuse to be told any.
+ * @throws MODEL_REQUIRED, VALIDATION_ERROR
+ */
+export function toChatInput(request: OpenAiChatRequest): ChatInput {
+  requireModel(request)
+  return {
+    conversation: toConversation(request),
+    chain: request,
+    index: ZERO_KNOWLEDGE,
+    useRag: false,
+    policy: request.smltp_policy,
+    shield: request.prompt_shield,
+    userId: request.user_id,
+    conversationId: undefined,
+    temperature: request.temperature,
+    maxTokens: request.max_completion_tokens ?? request.max_tokens,
+    ...(request.max_completion_tokens !== undefined && { fields: { maxTokens: 'max_completion_tokens' } }),
+    stream: request.stream ?? false,
+    options: toOptions(request),
+  }
+}
+
+/** Instructions may stand anywhere here; a model gets them all at the beginning, in their order. */
+function toConversation(request: OpenAiChatRequest): ChatInput['conversation'] {
+  const system: string[] = []
+  const messages: Message[] = []
+  const maker = makerOf(request)
+  for (const said of request.messages) {
+    if (isInstruction(said)) system.push(toText(said.content))
+    else messages.push(toMessage(said, maker))
+  }
+  if (messages.length === 0) throw invalidField('messages', 'There must be a message beside the instructions.')
+  return { system: system.join('\n\n'), messages }
+}
+
+type Instruction = Exclude<Said, { role: 'user' | 'assistant' | 'tool' }>
+const isInstruction = (said: Said): said is Instruction => said.role === 'system' || said.role === 'developer'
+
+/** Whoever is asked first: unsigned reasoning that comes back without a word on its origin is taken for theirs. */
+function makerOf({ model, models }: OpenAiChatRequest): string {
+  const first = models?.[0]?.model ?? model ?? ''
+  return first.slice(0, first.indexOf('/'))
+}
+
+function toMessage(said: SaidBy<'user' | 'assistant' | 'tool'>, maker: string): Message {
+  switch (said.role) {
+    case 'user':
+      return { role: 'user', content: toContent(said.content) }
+    case 'tool':
+      return { role: 'tool', toolCallId: said.tool_call_id, content: toText(said.content) }
+    case 'assistant': {
+      const reasoning = toReasoning(said, maker)
+      return {
+        role: 'assistant',
+        content: toText(said.content ?? ''),
+        ...(said.tool_calls &&
+          said.tool_calls.length > 0 && {
+            toolCalls: said.tool_calls.map(({ id, function: { name, arguments: text } }) => ({
+              id,
+              name,
+              arguments: text,
+            })),
+          }),
+        ...(reasoning.length > 0 && { reasoning }),
+      }
+    }
+  }
+}
+
+type TextParts = string | readonly ({ type: 'text'; text: string } | { type: 'refusal'; refusal: string })[]
+
+const toText = (content: TextParts): string =>
+  typeof content === 'string'
+    ? content
+    : content.map((part) => (part.type === 'text' ? part.text : part.refusal)).join('')
+
+function toContent(content: SaidBy<'user'>['content']): Content {
+  if (typeof content === 'string') return content
+  return content.map((part) => (part.type === 'text' ? part : toImage(part.image_url.url)))
+}
+
+const DATA_URL = /^data:(image\/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
+
+function toImage(url: string): ContentPart {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? []
+  if (mediaType !== undefined && data !== undefined) return { type: 'image', mediaType: mediaType.toLowerCase(), data }
+  throw invalidField(
+    'messages',
+    'An image must be a data: URL, "data:image/<type>;base64,<data>". Other addresses are never fetched.',
+  )
+}
+
+function toReasoning(
+  { reasoning_content: text, reasoning_details: details = [] }: SaidBy<'assistant'>,
+  maker: string,
+): Reasoning[] {
+  if (details.length > 0) return details.map((detail) => ({ ...detail, text: detail.text ?? '' }))
+  return text === undefined || text === '' ? [] : [{ origin: maker, text }]
+}
+
+function toOptions(request: OpenAiChatRequest): GenerationOptions | undefined {
+  const { stop, tool_choice: choice, response_format: format } = request
+  return askedOptions({
+    tools: request.tools?.map((tool) => tool.function),
+    toolChoice: typeof choice === 'object' ? choice.function : choice,
+    parallelToolCalls: request.parallel_tool_calls,
+    responseFormat: format && toResponseFormat(format),
+    stop: typeof stop === 'string' ? [stop] : stop,
+    topP: request.top_p,
+    frequencyPenalty: request.frequency_penalty,
+    presencePenalty: request.presence_penalty,
+    seed: request.seed,
+    logprobs: request.logprobs,
+    topLogprobs: request.top_logprobs,
+    user: request.user,
+    reasoningEffort: request.reasoning_effort,
+  })
+}
+
+function toResponseFormat(format: NonNullable<OpenAiChatRequest['response_format']>): ResponseFormat {
+  if (format.type !== 'json_schema') return format
+  const { name, schema = {}, strict, description } = format.json_schema
+  return { type: 'json_schema', name, schema, strict, description }
+}

@@ -1,0 +1,142 @@
+import { z } from 'zod'
+import { GatewayError } from '../../../../shared/errors.ts'
+import { FlatError } from '../../../../shared/wire/common.ts'
+import {
+  EmbeddingsRequest,
+  EmbeddingsResponse,
+  OPENAI_CHAT_PATH,
+  OPENAI_EMBEDDINGS_PATH,
+  OPENAI_MODEL_PATH,
+  OPENAI_MODELS_PATH,
+  OpenAiChatRequest,
+  OpenAiChatResponse,
+  OpenAiChunk,
+  OpenAiError,
+  OpenAiModel,
+  OpenAiModels,
+} from '../../../../shared/wire/openai.ts'
+import { type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
+import { offeredModels, offersModel } from '../../../safety/policies/offered-models.ts'
+import { requireFewMessages } from '../../chat/input.ts'
+import { type ChatDeps, runChat } from '../../chat/pipeline.ts'
+import { openAiSurface } from './answer.ts'
+import { runEmbeddings } from './embeddings.ts'
+import { toChatInput } from './input.ts'
+
+const PLAIN = openAiSurface({ includeUsage: false })
+const WITH_USAGE = openAiSurface({ includeUsage: true })
+
+const failure = (description: string): ResponseDoc => ({ description, schema: OpenAiError })
+const refusal = (description: string): ResponseDoc => ({ description, schema: FlatError })
+
+const FAILURES: Record<number, ResponseDoc> = {
+  400: failure('A rule of the request is broken, or the provider refuses it'),
+  401: refusal('Key missing, invalid, revoked or expired'),
+  403: refusal('Model, policy, way of billing or `user_id` not allowed'),
+  409: failure('The answer of this Idempotency-Key was too large to be kept'),
+  413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
+  415: failure('Not application/json'),
+  422: failure('Idempotency-Key reused with another body'),
+  429: {
+    description: 'Rate limit, points or dollars used up (flat), or rate limit of every model that was tried',
+    schema: z.union([FlatError, OpenAiError]),
+  },
+  500: failure('Unexpected failure'),
+  502: failure('Every model that was tried failed'),
+  503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+}
+
+const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
+  401: refusal('Key missing or invalid'),
+  403: refusal('Not from this address'),
+  429: refusal('Rate limit of the key'),
+}
+
+const SHOWN_MODEL_CHARS = 200
+
+/** What OpenAI's clients call (named-endpoints §5), also under `/v1` alone. */
+export function openAiRoutes(deps: ChatDeps): Route[] {
+  const startedSeconds = Math.floor(deps.clock.now() / 1000)
+  const toModel = (id: string): OpenAiModel => ({
+    id,
+    object: 'model',
+    created: startedSeconds,
+    owned_by: id.slice(0, id.indexOf('/')),
+  })
+  const { limits } = deps
+  const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }
+  return [
+    route({
+      method: 'POST',
+      path: OPENAI_CHAT_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: 'Answer a chat request, in the words of OpenAI',
+      tags: ['OpenAI-compatible'],
+      body: OpenAiChatRequest,
+      ...bodyLimits,
+      hashesBody: true,
+      takesIdempotencyKey: true,
+      responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
+      handle(context) {
+        requireFewMessages(context.body.messages, limits)
+        const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
+        return runChat(toChatInput(context.body), surface, context, deps)
+      },
+    }),
+    route({
+      method: 'POST',
+      path: OPENAI_EMBEDDINGS_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: 'Turn texts into vectors',
+      tags: ['OpenAI-compatible'],
+      body: EmbeddingsRequest,
+      ...bodyLimits,
+      hashesBody: true,
+      takesIdempotencyKey: true,
+      responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
+      handle: (context) => runEmbeddings(context.body, context, deps),
+    }),
+    route({
+      method: 'GET',
+      path: OPENAI_MODELS_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: 'Models this key may use, in the words of OpenAI',
+      tags: ['OpenAI-compatible'],
+      responses: {
+        200: { description: 'What chat takes as `model`', schema: OpenAiModels },
+        ...DISCOVERY_REFUSALS,
+      },
+      async handle({ caller }) {
+        const policies = await deps.policies.of(caller.tenantId)
+        const data = offeredModels(deps.providers, caller.settings, policies).map(toModel)
+        return reply(200, { object: 'list', data } satisfies OpenAiModels)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: OPENAI_MODEL_PATH,
+      takesRest: true,
+      access: 'key',
+      errors: 'openai',
+      summary: 'A model this key may use, in the words of OpenAI',
+      tags: ['OpenAI-compatible'],
+      responses: {
+        200: { description: 'Chat takes its id as `model`', schema: OpenAiModel },
+        400: failure('The path cannot be decoded'),
+        ...DISCOVERY_REFUSALS,
+        404: failure('There is no such model, or this key may not use it'),
+      },
+      async handle({ caller, params: { model = '' } }) {
+        const policies = await deps.policies.of(caller.tenantId)
+        if (!offersModel(model, deps.providers, caller.settings, policies)) {
+          const shown = model.slice(0, SHOWN_MODEL_CHARS)
+          throw new GatewayError('MODEL_NOT_FOUND', `The model "${shown}" does not exist, or this key may not use it.`)
+        }
+        return reply(200, toModel(model))
+      },
+    }),
+  ]
+}

@@ -1,0 +1,155 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { secretHash as hashOf } from '../../../shared/ids.ts'
+import { mayUse } from '../../../shared/permissions.ts'
+import { KEY_CACHE_MS } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { createFreshCache } from '../../platform/db/fresh-cache.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import {
+  type AddressList,
+  type ClientRequest,
+  clientAddress,
+  createAddressList,
+} from '../../platform/http/client-address.ts'
+import { rightsOfKey } from './rights.ts'
+import { readSettings } from './settings.ts'
+import { findPresentedKey, type PresentedKey } from './store.ts'
+
+const KEYS_CACHED = 10_000
+
+export type Authenticator = {
+  /**
+   * Whom the request speaks for. Answers at once for a key it looked up within KEY_CACHE_MS.
+   * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired, its owner inactive or its tenant
+   * disabled; CLIENT_ADDRESS_REFUSED when it may not be used from where the request comes.
+   */
+  authenticate(request: ClientRequest): Caller | Promise<Caller>
+  /**
+   * Whether the key of a request that has begun is still good: not from KEY_CACHE_MS after its revocation on, wherever that
+   * was; here from the moment it was. Answers at once as `authenticate` does.
+   */
+  isAccepted(caller: Pick<Caller, 'secretHash'>): boolean | Promise<boolean>
+  /** Looks every key up again: called after any change of keys, users, roles or tenants. */
+  forgetKeys(): void
+  /**
+   * The caller as this transaction sees their key, which is looked up by the secret that was presented.
+   * @throws UNAUTHORIZED when it is not accepted any more
+   */
+  lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
+}
+
+export type AuthenticatorOptions = {
+  db: Db
+  clock: Clock
+  /** Addresses and blocks of proxies whose X-Forwarded-For is believed; none by default. */
+  trustedProxies?: readonly string[] | undefined
+}
+
+/** What the cache holds of a key; `allowedFrom` is undefined when it may be used from everywhere. */
+type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined }
+
+/** Looks keys up by their SHA-256 and remembers them for KEY_CACHE_MS, the published bound on a revocation's delay. */
+export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {
+  const proxies = createAddressList(trustedProxies)
+  const keys = createFreshCache<KnownKey>({
+    clock,
+    maxAgeMs: KEY_CACHE_MS,
+    names: KEYS_CACHED,
+    async load(secretHash) {
+      const found = await findPresentedKey(db, secretHash)
+      if (!found) throw unknown()
+      return toKnownKey(found, secretHash)
+    },
+  })
+
+  /** What changes between two requests with one key: the time, and where they come from. */
+  function admit({ caller, expiresAtMs, allowedFrom }: KnownKey, request: ClientRequest): Caller {
+    if (clock.now() >= expiresAtMs) throw expired()
+    if (allowedFrom !== undefined) checkAddress(clientAddress(request, proxies), allowedFrom)
+    return caller
+  }
+
+  return {
+    authenticate(request) {
+      const key = keys.of(hashOf(presentedKey(request.headers)))
+      return key instanceof Promise ? key.then((found) => admit(found, request)) : admit(key, request)
+    },
+    isAccepted({ secretHash }) {
+      const isInTime = ({ expiresAtMs }: KnownKey) => clock.now() < expiresAtMs
+      const key = keys.of(secretHash)
+      if (!(key instanceof Promise)) return isInTime(key)
+      return key.then(isInTime, (error: unknown) => {
+        if (error instanceof GatewayError) return false
+        throw error
+      })
+    },
+    forgetKeys: () => keys.forget(),
+    async lookUpAgain(tx, { secretHash }) {
+      const found = await findPresentedKey(tx, secretHash)
+      if (!found) throw unknown()
+      const { caller, expiresAtMs } = toKnownKey(found, secretHash)
+      if (clock.now() >= expiresAtMs) throw expired()
+      return caller
+    },
+  }
+}
+
+/** `x-api-key` is where clients of Anthropic put it. Two different keys would leave open whom the request speaks for. */
+function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['headers']): string {
+  if (apiKey === undefined) return bearerToken(authorization)
+  if (typeof apiKey !== 'string' || (authorization !== undefined && bearerToken(authorization) !== apiKey)) {
+    throw unauthorized('Send one API key, as "Authorization: Bearer <API_KEY>" or as "x-api-key".')
+  }
+  return apiKey
+}
+
+/** RFC 6750 §2.1; the scheme's name is case-insensitive. */
+function bearerToken(authorization: string | undefined): string {
+  if (authorization === undefined) throw unauthorized('Send your API key as "Authorization: Bearer <API_KEY>".')
+  const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
+  if (token === undefined) throw unauthorized('The Authorization header must read "Bearer <API_KEY>".')
+  return token
+}
+
+function checkAddress(address: string | undefined, allowedFrom: AddressList): void {
+  if (address !== undefined && allowedFrom.has(address)) return
+  throw new GatewayError(
+    'CLIENT_ADDRESS_REFUSED',
+    address === undefined
+      ? 'This key may be used from certain addresses only, and yours is not known: X-Forwarded-For is no list of addresses.'
+      : `This key may not be used from ${address}: its allowedIPs do not hold that address.`,
+  )
+}
+
+function toKnownKey({ row, owner, ownerRights, tenantName }: PresentedKey, secretHash: string): KnownKey {
+  const stored = readSettings(row.settings)
+  const { settings } = stored
+  const rights = rightsOfKey(stored, ownerRights)
+  return {
+    caller: {
+      tenantId: row.tenant_id,
+      tenantName,
+      keyId: row.id,
+      keyName: row.name,
+      expiresAt: row.expires_at,
+      secretHash,
+      userId: owner.id,
+      userName: owner.name,
+      userEmail: owner.email,
+      userRole: owner.role,
+      userLicense: owner.license,
+      userUsageByModel: owner.usageByModel,
+      rights,
+      isAdmin: mayUse(rights, 'user-management', 'admin'),
+      isOperator: row.is_operator === 1,
+      settings,
+    },
+    expiresAtMs: row.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(row.expires_at),
+    allowedFrom: settings.allowedIPs.length === 0 ? undefined : createAddressList(settings.allowedIPs),
+  }
+}
+
+const unauthorized = (message: string) => new GatewayError('UNAUTHORIZED', message)
+const unknown = () => unauthorized('The API key is not known or was revoked.')
+const expired = () => unauthorized('The API key has expired.')

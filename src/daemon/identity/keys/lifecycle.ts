@@ -1,0 +1,254 @@
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { newApiKey, newId, secretHash } from '../../../shared/ids.ts'
+import { administersAll } from '../../../shared/permissions.ts'
+import { isoTime } from '../../../shared/time.ts'
+import { type CreateKeyRequest, KEY_READ_ONLY, type UpdateKeyRequest } from '../../../shared/wire/keys.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { requireCovered } from '../../platform/http/access.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
+import { idOf } from '../../platform/http/route.ts'
+import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
+import { findBuiltIn } from '../../safety/policies/built-in.ts'
+import { findPolicyIds } from '../../safety/policies/store.ts'
+import { rightsOfKey } from './rights.ts'
+import { changedSettings, readSettings, type StoredSettings, withPolicyIds, writeSettings } from './settings.ts'
+import { findKey, findOtherKeysOfAdministrators, findOwner, insertKey, type OwnedKey, updateKey } from './store.ts'
+import { toApiKey } from './view.ts'
+
+/** A key, and its secret, which is shown this once. */
+export type NewSecret = { key: OwnedKey; secret: string }
+
+/**
+ * Makes a key for an active user of the tenant, by default the caller.
+ * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS when the key would have more rights than the caller's, or be another
+ * user's and the caller does not administer users.
+ */
+export function createKey(
+  deps: ChangeDeps,
+  actor: Actor,
+  { name, userId, expiresAt = null, enforceSMLTPPolicies: _, ...given }: z.output<typeof CreateKeyRequest>,
+): Promise<NewSecret> {
+  const now = deps.clock.now()
+  const expires = toExpiry(expiresAt, now)
+  return change(deps, actor, async ({ tx, caller, record }) => {
+    const ownerId = userId ?? caller.userId
+    requireMayActFor(caller, ownerId, ' Leave userId out for a key of your own.')
+    const settings = withPolicyIds(given, await knownPolicies(tx, caller))
+    const found = await findOwner(tx, caller.tenantId, ownerId)
+    if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
+    const rights = rightsOfKey({ settings, grantedLevels: null }, found.rights)
+    requireCovered(caller.rights, rights, `The key "${name}"`, WITHOUT_EXCESS)
+    const secret = newApiKey()
+    const row = {
+      id: newId(now),
+      tenant_id: caller.tenantId,
+      user_id: ownerId,
+      name,
+      secret_hash: secretHash(secret),
+      is_operator: 0,
+      created_at: isoTime(now),
+      updated_at: isoTime(now),
+      expires_at: expires,
+      revoked_at: null,
+      settings: writeSettings({ settings, grantedLevels: rights.levels }),
+    }
+    await insertKey(tx, row)
+    await record({
+      ...activity('create', row, `created API key "${name}"`),
+      metadata: { userId: ownerId, expiresAt: expires, ...settings },
+    })
+    return { key: { row, owner: found.owner, ownerRights: found.rights, lastUsedAt: null }, secret }
+  })
+}
+
+/**
+ * Changes what the request names.
+ * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has, or would have,
+ * more rights than the caller's, or is another user's and the caller does not administer users, LAST_ADMINISTRATOR.
+ */
+export function changeKey(
+  deps: ChangeDeps,
+  actor: Actor,
+  keyId: string | undefined,
+  request: z.output<typeof UpdateKeyRequest>,
+): Promise<OwnedKey> {
+  const now = deps.clock.now()
+  const { name, expiresAt, adminAccess } = request
+  return changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
+    requireMayActFor(caller, key.row.user_id)
+    refuseRevoked(key)
+    const expiry = expiresAt === undefined ? {} : { expires_at: toExpiry(expiresAt, now, key.row.expires_at) }
+    const changes = changesIn(request, KEY_READ_ONLY, toApiKey(key, isoTime(now)))
+    const settings = withPolicyIds(changedSettings(stored.settings, changes), await knownPolicies(tx, caller))
+    let { grantedLevels } = stored
+    // Granted anew, `adminAccess` means what the owner has today.
+    if (adminAccess !== undefined) grantedLevels = null
+    const rights = rightsOfKey({ settings, grantedLevels }, key.ownerRights)
+    requireCovered(caller.rights, rights, `The key "${key.row.name}", changed like this,`, WITHOUT_EXCESS)
+    if (adminAccess !== undefined) grantedLevels = rights.levels
+    if (!settings.adminAccess) await requireOtherAdministratorKey(tx, caller, key, isoTime(now))
+    await updateKey(tx, caller.tenantId, key.row.id, {
+      ...(name !== undefined && { name }),
+      ...expiry,
+      settings: writeSettings({ settings, grantedLevels }),
+      updated_at: isoTime(now),
+    })
+    await record({
+      ...activity('update', key.row, `updated API key "${name ?? key.row.name}"`),
+      metadata: changes,
+    })
+  })
+}
+
+/**
+ * Gives the key a new secret; the old one is refused from now on. Everything else of the key stays, but for
+ * administrator rights that its owner does not have any more: whoever sees the secret was only checked against these.
+ * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's, or is
+ * another user's and the caller does not administer users.
+ */
+export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<NewSecret> {
+  const secret = newApiKey()
+  const key = await changeOne(deps, actor, keyId, async ({ tx, caller, record, key, stored }) => {
+    requireMayActFor(caller, key.row.user_id)
+    refuseRevoked(key)
+    const grantedLevels = rightsOfKey(stored, key.ownerRights).levels
+    await updateKey(tx, caller.tenantId, key.row.id, {
+      secret_hash: secretHash(secret),
+      settings: writeSettings({ ...stored, grantedLevels }),
+      updated_at: isoTime(deps.clock.now()),
+    })
+    await record(activity('rotate', key.row, `rotated API key "${key.row.name}"`))
+  })
+  return { key, secret }
+}
+
+/**
+ * Ends a key for good; one that is revoked already stays as it is. Also another user's: whoever keeps keys has to be able to
+ * stop one at once.
+ * @throws API_KEY_NOT_FOUND, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's, LAST_ADMINISTRATOR.
+ */
+export function revokeKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<OwnedKey> {
+  return changeOne(deps, actor, keyId, async ({ tx, caller, record, key }) => {
+    const wasRevoked = key.row.revoked_at !== null
+    if (!wasRevoked) {
+      const now = isoTime(deps.clock.now())
+      await requireOtherAdministratorKey(tx, caller, key, now)
+      await updateKey(tx, caller.tenantId, key.row.id, { revoked_at: now, updated_at: now })
+    }
+    await record({
+      ...activity('revoke', key.row, `revoked API key "${key.row.name}"`),
+      metadata: { wasRevoked },
+    })
+  })
+}
+
+/** The key of the caller's tenant with this id, which may be any text. @throws API_KEY_NOT_FOUND */
+export async function getKey(db: Db, { tenantId }: Caller, keyId: string | undefined): Promise<OwnedKey> {
+  const id = idOf(keyId, unknownKey)
+  const key = await findKey(db, tenantId, id)
+  if (!key) throw unknownKey(id)
+  return key
+}
+
+type OneKey = Change & { key: OwnedKey; stored: StoredSettings }
+
+/** Runs a change of one key, and answers what it is afterwards. */
+async function changeOne(
+  deps: ChangeDeps,
+  actor: Actor,
+  keyId: string | undefined,
+  run: (one: OneKey) => Promise<void>,
+): Promise<OwnedKey> {
+  const id = idOf(keyId, unknownKey)
+  return change(deps, actor, async (the) => {
+    const { tx, caller } = the
+    const key = await getKey(tx, caller, id)
+    const stored = readSettings(key.row.settings)
+    if (key.row.is_operator === 1) {
+      throw new GatewayError(
+        'INSUFFICIENT_PERMISSIONS',
+        'The operator key cannot be changed here: start the daemon with another bootstrap key instead.',
+      )
+    }
+    const hint = 'Use a key that has it, or ask an administrator who has one.'
+    requireCovered(caller.rights, rightsOfKey(stored, key.ownerRights), `The key "${key.row.name}"`, hint)
+    await run({ ...the, key, stored })
+    return getKey(tx, caller, id)
+  })
+}
+
+const WITHOUT_EXCESS = 'Use a key that has it, or leave that out: "adminAccess": false gives no administration.'
+
+/**
+ * Whoever has a key's secret acts as its owner, who pays, so a key for somebody else takes more than the keeping of keys. It
+ * is asked first, so that a refusal does not tell which users there are.
+ * @throws INSUFFICIENT_PERMISSIONS
+ */
+function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = ''): void {
+  if (ownerId === userId || isAdmin) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `The keys of other users need a key with "user-management" at level "admin".${hint}`,
+  )
+}
+
+/**
+ * Before a key stops to be one of an administrator. Whoever ends another one keeps their own, so this is about the key that
+ * ends itself. @throws LAST_ADMINISTRATOR when nobody in the tenant could make another one
+ */
+async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: OwnedKey, now: string): Promise<void> {
+  if (row.id !== caller.keyId || !administersAll(caller.rights)) return
+  const others = await findOtherKeysOfAdministrators(tx, caller.tenantId, row.id, now)
+  const rights = others.map(({ settings, ownerRights }) => rightsOfKey(readSettings(settings), ownerRights))
+  if (rights.some(administersAll)) return
+  throw new GatewayError(
+    'LAST_ADMINISTRATOR',
+    `"${row.name}" is the last key of an administrator in this tenant: make another one first. Once it is gone, only the ` +
+      'operator can make one, with POST /api/admin/tenants/{tenantId}/admin-key.',
+  )
+}
+
+/** Asked in the change itself, so no policy can go while a key is given it. */
+async function knownPolicies(tx: Db, { tenantId }: Caller): Promise<(id: string) => boolean> {
+  const own = new Set(await findPolicyIds(tx, tenantId))
+  return (id) => own.has(id) || findBuiltIn(id) !== undefined
+}
+
+/** @throws API_KEY_REVOKED */
+function refuseRevoked({ row }: OwnedKey): void {
+  if (row.revoked_at === null) return
+  throw new GatewayError('API_KEY_REVOKED', `The key "${row.name}" was revoked and stays so; make a new one.`)
+}
+
+/**
+ * UTC, as it is stored. A key that has expired may be sent back as it was shown.
+ * @throws VALIDATION_ERROR for another time that has passed, or that has no year of four digits
+ */
+function toExpiry(expiresAt: string | null, now: number, stored: string | null = null): string | null {
+  if (expiresAt === null) return null
+  const ms = Date.parse(expiresAt)
+  if (stored !== null && ms === Date.parse(stored)) return stored
+  if (!(ms > now)) throw invalidField('expiresAt', 'expiresAt must be in the future, or null for never.', expiresAt)
+  if (ms > LAST_TIME) throw invalidField('expiresAt', 'expiresAt must be before the year 10000.', expiresAt)
+  return isoTime(ms)
+}
+
+/** Later ones have more digits, and would not compare as text. */
+const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+const activity = (
+  operation: string,
+  { id }: { id: string },
+  description: string,
+): Pick<Activity, 'type' | 'operation' | 'resourceType' | 'resourceId' | 'description'> => ({
+  type: 'key_management',
+  operation,
+  resourceType: 'api_key',
+  resourceId: id,
+  description,
+})
+
+const unknownKey = (keyId: string) =>
+  new GatewayError('API_KEY_NOT_FOUND', `There is no API key with the id "${keyId}".`)

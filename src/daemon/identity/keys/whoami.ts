@@ -1,0 +1,36 @@
+import type { z } from 'zod'
+import { openSections } from '../../../shared/permissions.ts'
+import { WhoamiResponse } from '../../../shared/wire/system.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+
+/** GET /whoami: ours; a script asks it what its key is good for. */
+export const whoamiRoute = (): Route =>
+  route({
+    method: 'GET',
+    path: '/api/external/whoami',
+    access: 'key',
+    errors: 'flat',
+    summary: 'Whom the presented key speaks for, and what it may do',
+    tags: ['Keys'],
+    responses: {
+      200: { description: 'Owner, tenant and rights of the key', schema: WhoamiResponse },
+    },
+    async handle({ caller }) {
+      const { rights, settings } = caller
+      return reply(200, {
+        success: true,
+        user: { id: caller.userId, name: caller.userName, email: caller.userEmail, role: caller.userRole },
+        tenant: { id: caller.tenantId, name: caller.tenantName },
+        api_key: {
+          id: caller.keyId,
+          name: caller.keyName,
+          operator: caller.isOperator,
+          adminAccess: settings.adminAccess,
+          indexAccess: settings.indexAccess,
+        },
+        permissions: openSections(rights),
+        canInteractWithAI: rights.canInteractWithAI,
+        canUseChat: rights.canUseChat,
+      } satisfies z.input<typeof WhoamiResponse>)
+    },
+  })

@@ -1,0 +1,39 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { excessOf, type RoleRights, reachOf, rightsOf } from '../../../shared/permissions.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { requireCovered } from '../../platform/http/access.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { type RoleRow, roleRightsOf, systemRoleOfOperator, systemRolesOfHolders } from './store.ts'
+
+/**
+ * To change a role is to change those who have it. One that has users cannot be deleted, so this is asked of changes only.
+ * @throws INSUFFICIENT_PERMISSIONS when it alters the rights of somebody whom the caller could not change, or takes any
+ * from the owner of the operator key.
+ */
+export async function requireMayAffectHolders(
+  tx: Db,
+  { tenantId, rights }: Caller,
+  role: RoleRow,
+  after: RoleRights,
+): Promise<void> {
+  const before = roleRightsOf(role)
+  for (const systemRole of await systemRolesOfHolders(tx, tenantId, role.id)) {
+    const had = rightsOf(systemRole, before)
+    const has = rightsOf(systemRole, after)
+    if (excessOf(had, has).length === 0 && excessOf(has, had).length === 0) continue
+    const subject = `A user with the role "${role.name}", whose rights this changes,`
+    requireCovered(
+      rights,
+      reachOf(systemRole, before),
+      subject,
+      'Use a key that has it, or give them another role first.',
+    )
+  }
+  const operator = await systemRoleOfOperator(tx, tenantId, role.id)
+  if (operator && excessOf(rightsOf(operator, after), rightsOf(operator, before)).length > 0) {
+    throw new GatewayError(
+      'INSUFFICIENT_PERMISSIONS',
+      `The owner of the operator key has the role "${role.name}" and cannot be given fewer rights: give them another role first.`,
+    )
+  }
+}

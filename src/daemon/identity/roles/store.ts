@@ -1,0 +1,177 @@
+import { type RawBuilder, sql } from 'kysely'
+import { GatewayError } from '../../../shared/errors.ts'
+import type { Permission, RoleRights, SystemRole } from '../../../shared/permissions.ts'
+import type { ROLE_SORTS } from '../../../shared/wire/roles.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
+import type { Tables } from '../../platform/db/tables.ts'
+
+export type RoleRow = Tables['roles']
+
+/** A role as it is shown: how many users have it, and who made it, unless that user is gone. */
+export type RoleView = RoleRow & { user_count: number; creator_name: string | null; creator_email: string | null }
+
+export type RoleFilter = Page & {
+  search?: string | undefined
+  isSystem?: 'true' | 'false' | undefined
+  sortBy: (typeof ROLE_SORTS)[number]
+  sortOrder: 'asc' | 'desc'
+}
+
+/** The role of this tenant with this id, of the system or not. */
+export function findRole(db: Db, tenantId: string, id: string): Promise<RoleRow | undefined> {
+  return db.selectFrom('roles').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
+}
+
+/** What a role allows those who have it as their custom role; `rightsOf` adds their system role. */
+export function roleRightsOf(
+  row: Pick<RoleRow, 'has_admin_panel_access' | 'permissions' | 'can_interact_with_ai' | 'can_use_chat'>,
+): RoleRights {
+  return {
+    hasAdminPanelAccess: row.has_admin_panel_access === 1,
+    permissions: JSON.parse(row.permissions) as Permission[],
+    canInteractWithAI: row.can_interact_with_ai === 1,
+    canUseChat: row.can_use_chat === 1,
+  }
+}
+
+/** The same as columns. */
+export const toRightsColumns = (rights: RoleRights) => ({
+  has_admin_panel_access: rights.hasAdminPanelAccess ? 1 : 0,
+  permissions: JSON.stringify(rights.permissions),
+  can_interact_with_ai: rights.canInteractWithAI ? 1 : 0,
+  can_use_chat: rights.canUseChat ? 1 : 0,
+})
+
+/** The unique key decides, so of two administrators at once only one succeeds. @throws ROLE_NAME_EXISTS */
+export async function insertRole(db: Db, role: RoleRow): Promise<void> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('roles')
+    .values(role)
+    .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
+    .executeTakeFirstOrThrow()
+  if (numInsertedOrUpdatedRows === 0n) {
+    throw new GatewayError('ROLE_NAME_EXISTS', `A role named "${role.name}" exists already; choose another name.`, {
+      details: { field: 'name', value: role.name },
+    })
+  }
+}
+
+/** The system roles of those who have this custom role; each once, however many there are. */
+export async function systemRolesOfHolders(db: Db, tenantId: string, id: string): Promise<SystemRole[]> {
+  const found = await holders(db, tenantId, id).select('u.role').distinct().execute()
+  return found.map(({ role }) => role)
+}
+
+/** The system role of the owner of the operator key that is in service, if they have this custom role. */
+export async function systemRoleOfOperator(db: Db, tenantId: string, id: string): Promise<SystemRole | undefined> {
+  const found = await holders(db, tenantId, id)
+    .innerJoin('api_keys as k', (join) => join.onRef('k.tenant_id', '=', 'u.tenant_id').onRef('k.user_id', '=', 'u.id'))
+    .select('u.role')
+    .where('k.is_operator', '=', 1)
+    .where('k.revoked_at', 'is', null)
+    .executeTakeFirst()
+  return found?.role
+}
+
+const holders = (db: Db, tenantId: string, id: string) =>
+  db
+    .selectFrom('user_roles as ur')
+    .innerJoin('users as u', (join) => join.onRef('u.tenant_id', '=', 'ur.tenant_id').onRef('u.id', '=', 'ur.user_id'))
+    .where('ur.tenant_id', '=', tenantId)
+    .where('ur.role_id', '=', id)
+
+export async function updateRole(tx: Db, { tenant_id, id, ...columns }: RoleRow): Promise<void> {
+  await tx.updateTable('roles').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
+}
+
+/** The reference of user_roles decides, so a role cannot vanish while a user is given it. @throws ROLE_IN_USE */
+export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Promise<void> {
+  try {
+    await tx.deleteFrom('roles').where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
+  } catch (cause) {
+    if (engineOf(tx).failureOf(cause) !== 'row') throw cause
+    throw new GatewayError('ROLE_IN_USE', `Users have the role "${name}"; give them another one first.`, { cause })
+  }
+}
+
+/** A role of this tenant as it is shown. */
+export async function findRoleView(db: Db, tenantId: string, id: string): Promise<RoleView | undefined> {
+  const row = await selectWithCreators(db, tenantId).where('roles.id', '=', id).executeTakeFirst()
+  if (!row) return undefined
+  const [view] = await addUserCounts(db, tenantId, [row])
+  return view
+}
+
+/** One page of a tenant's roles, with how many match in all. `search`: a part of the name, display name or description. */
+export async function listRoles(
+  db: Db,
+  tenantId: string,
+  { search, isSystem: ofSystem, sortBy, sortOrder, ...page }: RoleFilter,
+): Promise<{ roles: RoleView[]; total: number }> {
+  let matching = db.selectFrom('roles').select('id').where('tenant_id', '=', tenantId)
+  if (ofSystem) matching = matching.where('is_system', '=', ofSystem === 'true' ? 1 : 0)
+  if (search !== undefined) matching = matching.where(contains('search_text', search))
+  const { rows, total } = await pageOf(matching, {
+    ...page,
+    sortKeys: [SORT_KEYS[sortBy], 'id'],
+    sortOrder,
+    isSearch: search !== undefined,
+    async find(ids) {
+      const found = await selectWithCreators(db, tenantId).where('roles.id', 'in', ids).execute()
+      return addUserCounts(db, tenantId, found)
+    },
+  })
+  return { roles: rows, total }
+}
+
+const SORT_KEYS: Record<RoleFilter['sortBy'], string | RawBuilder<unknown>> = {
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+  name: 'name',
+  displayName: 'display_name',
+  userCount: sql`case when roles.is_system = 1
+    then (select count(*) from users where users.tenant_id = roles.tenant_id and users.role = roles.name)
+    else (select count(*) from user_roles where user_roles.tenant_id = roles.tenant_id and user_roles.role_id = roles.id)
+    end`,
+}
+
+const selectWithCreators = (db: Db, tenantId: string) =>
+  db
+    .selectFrom('roles')
+    .leftJoin('users as creators', (join) =>
+      join.onRef('creators.tenant_id', '=', 'roles.tenant_id').onRef('creators.id', '=', 'roles.created_by'),
+    )
+    .selectAll('roles')
+    .select(['creators.name as creator_name', 'creators.email as creator_email'])
+    .where('roles.tenant_id', '=', tenantId)
+
+/** A system role is had by the users whose `role` it is, any other by those it was given to. */
+async function addUserCounts(db: Db, tenantId: string, roles: Omit<RoleView, 'user_count'>[]): Promise<RoleView[]> {
+  const counts = new Map<string, number>()
+  // One by one: nearly all users have the same role, and to count the others then costs nothing.
+  for (const { id, name } of roles.filter(isSystem)) {
+    const { count } = await db
+      .selectFrom('users')
+      .select((the) => the.fn.countAll<number>().as('count'))
+      .where('tenant_id', '=', tenantId)
+      .where('role', '=', name as SystemRole)
+      .executeTakeFirstOrThrow()
+    counts.set(id, count)
+  }
+  const customIds = roles.filter((role) => !isSystem(role)).map(({ id }) => id)
+  if (customIds.length > 0) {
+    const rows = await db
+      .selectFrom('user_roles')
+      .select((the) => ['role_id', the.fn.countAll<number>().as('count')])
+      .where('tenant_id', '=', tenantId)
+      .where('role_id', 'in', customIds)
+      .groupBy('role_id')
+      .execute()
+    for (const { role_id, count } of rows) counts.set(role_id, count)
+  }
+  return roles.map((role) => ({ ...role, user_count: counts.get(role.id) ?? 0 }))
+}
+
+const isSystem = ({ is_system }: Pick<RoleRow, 'is_system'>): boolean => is_system === 1

@@ -1,0 +1,28 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { API_KEY_PATTERN } from '../../../shared/ids.ts'
+import { writeSecretFile } from '../../platform/secrets/secret-file.ts'
+
+/** Where the generated operator key is kept. */
+export const adminKeyFile = (dataDir: string): string => join(dataDir, 'admin.key')
+
+/** The key in `<dataDir>/admin.key`, or undefined when there is no such file. @throws Error when it holds no key. */
+export async function readKeyFile(dataDir: string): Promise<string | undefined> {
+  const file = adminKeyFile(dataDir)
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw new Error(`Cannot read the operator key file ${file}: ${error.message}`, { cause: error })
+  })
+  const key = text?.trim()
+  if (key !== undefined && !API_KEY_PATTERN.test(key)) {
+    throw new Error(`${file} holds no API key (sk- and 64 characters 0-9a-f). Restore it, or move it away.`)
+  }
+  return key
+}
+
+/** Writes `<dataDir>/admin.key`, readable by this user only. When this returns the file survives a power cut. */
+export const writeKeyFile = (dataDir: string, key: string): Promise<void> => writeSecretFile(adminKeyFile(dataDir), key)
+
+export async function removeKeyFile(dataDir: string): Promise<void> {
+  await rm(adminKeyFile(dataDir), { force: true })
+}

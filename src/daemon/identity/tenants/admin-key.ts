@@ -1,0 +1,56 @@
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { newApiKey, newId, secretHash } from '../../../shared/ids.ts'
+import { isoTime } from '../../../shared/time.ts'
+import { DEFAULT_KEY_SETTINGS } from '../../../shared/wire/keys.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { NewSecret } from '../keys/lifecycle.ts'
+import { writeSettings } from '../keys/settings.ts'
+import { findKey, insertKey, type OwnedKey } from '../keys/store.ts'
+
+/** Makes a key with all rights of this administrator. `now` in milliseconds. */
+export async function insertAdminKey(
+  tx: Db,
+  { tenantId, userId, now }: { tenantId: string; userId: string; now: number },
+): Promise<NewSecret> {
+  const id = newId(now)
+  const secret = newApiKey()
+  await insertKey(tx, {
+    id,
+    tenant_id: tenantId,
+    user_id: userId,
+    name: 'administrator',
+    secret_hash: secretHash(secret),
+    is_operator: 0,
+    created_at: isoTime(now),
+    updated_at: isoTime(now),
+    expires_at: null,
+    revoked_at: null,
+    settings: writeSettings({
+      // Setting a tenant up takes more requests than a day's default.
+      settings: { ...DEFAULT_KEY_SETTINGS, dailyLimit: null, monthlyLimit: null },
+      grantedLevels: null,
+    }),
+  })
+  return { key: (await findKey(tx, tenantId, id)) as OwnedKey, secret }
+}
+
+/**
+ * Id of the active administrator of the tenant who was made first, or of the one that is asked for. To be called under the
+ * tenant's lock, so that they stay one.
+ * @throws NO_ADMINISTRATOR, VALIDATION_ERROR when the one that is asked for is none.
+ */
+export async function getAdministrator(tx: Db, tenantId: string, userId: string | undefined): Promise<string> {
+  let administrators = tx
+    .selectFrom('users')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('role', '=', 'admin')
+    .where('status', '=', 1)
+  if (userId !== undefined) administrators = administrators.where('id', '=', userId)
+  const found = await administrators.orderBy('created_at').orderBy('id').limit(1).executeTakeFirst()
+  if (found) return found.id
+  if (userId !== undefined) {
+    throw invalidField('userId', `There is no active administrator with the id "${userId}" in this tenant.`, userId)
+  }
+  throw new GatewayError('NO_ADMINISTRATOR', 'This tenant has no active administrator who could have a key.')
+}

@@ -1,0 +1,179 @@
+import { sql } from 'kysely'
+import { newApiKey, newId, secretHash } from '../../../shared/ids.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import { toSearchText } from '../../platform/db/list-page.ts'
+import { insertKey } from '../keys/store.ts'
+import { insertSystemRoles } from '../roles/system-roles.ts'
+import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
+import { adminKeyFile, readKeyFile, removeKeyFile, writeKeyFile } from './admin-key-file.ts'
+
+export type FirstStartOptions = {
+  /** The operator key the operator chose; undefined to have one made and kept in `<dataDir>/admin.key`. */
+  bootstrapKey: string | undefined
+  dataDir: string
+  clock: Clock
+}
+
+export type FirstStart = {
+  /** Set when this start put the key of this file into service. */
+  createdKeyFile?: string
+  /** Why the key that was given, or the one in admin.key, opens nothing; for the log. */
+  warning?: string
+}
+
+type Owner = { tenant_id: string; user_id: string }
+
+const REVOKED =
+  'AIGW_BOOTSTRAP_KEY is a key that was revoked, and it stays revoked: choose a new one. The operator key is unchanged.'
+const ORDINARY =
+  'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key: choose a new one. The operator key is unchanged.'
+
+/**
+ * Makes sure that the store has its tenant `default`, its user `admin` and one operator key (architecture §2). Safe to
+ * run at every start, in many daemons at once, and after a start that was killed at any point:
+ *
+ *   store empty, no key given     key of admin.key, which is written first when it is not there
+ *   store empty, key given        the given key
+ *   later start, no key given     nothing changes, also when admin.key was moved away
+ *   later start, same key given   nothing changes
+ *   later start, new key given    the new key is the operator key, the earlier one is revoked
+ *   later start, revoked key given, or one in ordinary use    nothing changes but a warning
+ *
+ * A file that holds a revoked operator key is removed.
+ * @throws Error when the first start needs admin.key and cannot read, use or write it.
+ */
+export async function ensureFirstStart(db: Db, options: FirstStartOptions): Promise<FirstStart> {
+  const started = await db.transaction().execute((tx) => ensureOperatorKey(tx, options))
+  return { ...started, ...(started.warning === undefined ? await checkKeyFile(db, options.dataDir) : {}) }
+}
+
+async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: FirstStartOptions): Promise<FirstStart> {
+  await takeTurns(tx)
+  const now = isoTime(clock.now())
+  for (const { id } of await tx.selectFrom('tenants').select('id').execute()) await insertSystemRoles(tx, id, now)
+  const operators = await tx.selectFrom('api_keys').selectAll().where('is_operator', '=', 1).execute()
+  const [operator] = operators
+
+  if (operator === undefined) {
+    const isEmpty = (await tx.selectFrom('tenants').select('id').limit(1).executeTakeFirst()) === undefined
+    const owner = await ensureOwner(tx, now)
+    // A key file beside an empty store is what a killed first start leaves behind. Beside any other store it is the
+    // key of an administrator who was deleted, and must not come back.
+    const key = bootstrapKey ?? (isEmpty ? await readKeyFile(dataDir) : undefined) ?? (await newKeyFile(dataDir))
+    await insertOperatorKey(tx, key, owner, now)
+    return bootstrapKey === undefined ? { createdKeyFile: adminKeyFile(dataDir) } : {}
+  }
+
+  if (bootstrapKey === undefined) return {}
+  const given = await findKey(tx, bootstrapKey)
+  if (given !== undefined && given.is_operator === 0) return { warning: ORDINARY }
+  if (given !== undefined) return given.revoked_at === null ? {} : { warning: REVOKED }
+  await tx
+    .updateTable('api_keys')
+    .set({ revoked_at: now })
+    .where('is_operator', '=', 1)
+    .where('revoked_at', 'is', null)
+    .execute()
+  await insertOperatorKey(tx, bootstrapKey, operator, now)
+  return {}
+}
+
+/** One daemon at a time: on SQLite every transaction of ours is alone already. Readers and key checks go on. */
+async function takeTurns(tx: Db): Promise<void> {
+  if (engineOf(tx).name === 'postgres') await sql`lock table tenants in share row exclusive mode`.execute(tx)
+}
+
+async function ensureOwner(tx: Db, now: string): Promise<Owner> {
+  const name = 'default'
+  const tenant = await tx
+    .selectFrom('tenants')
+    .select('id')
+    .where('name', '=', name)
+    .orderBy('created_at')
+    .executeTakeFirst()
+  const tenantId = tenant?.id ?? newId()
+  if (tenant === undefined) {
+    await tx
+      .insertInto('tenants')
+      .values({
+        id: tenantId,
+        name,
+        status: 'Active',
+        created_at: now,
+        updated_at: now,
+        search_text: toSearchText(name),
+      })
+      .execute()
+    await insertSystemRoles(tx, tenantId, now)
+  }
+  const user = await tx
+    .selectFrom('users')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('username', '=', 'admin')
+    .executeTakeFirst()
+  const userId = user?.id ?? newId()
+  if (user === undefined) {
+    await tx
+      .insertInto('users')
+      .values({
+        id: userId,
+        tenant_id: tenantId,
+        name: 'Administrator',
+        email: 'admin@localhost',
+        username: 'admin',
+        role: 'admin',
+        status: 1,
+        created_at: now,
+        updated_at: now,
+        license: 'Essential',
+        auth_type: 'basic',
+        is_verified: 1,
+        setup_completed: 1,
+        search_text: toSearchText('Administrator', 'admin@localhost', 'admin'),
+        ...NO_USAGE_BY_MODEL,
+      })
+      .execute()
+  }
+  return { tenant_id: tenantId, user_id: userId }
+}
+
+async function insertOperatorKey(tx: Db, key: string, { tenant_id, user_id }: Owner, now: string): Promise<void> {
+  await insertKey(tx, {
+    id: newId(),
+    tenant_id,
+    user_id,
+    name: 'operator',
+    secret_hash: secretHash(key),
+    is_operator: 1,
+    created_at: now,
+    updated_at: now,
+    expires_at: null,
+    revoked_at: null,
+    settings: '{}',
+  })
+}
+
+const findKey = (db: Db, key: string) =>
+  db.selectFrom('api_keys').selectAll().where('secret_hash', '=', secretHash(key)).executeTakeFirst()
+
+/** The file is there before its key counts: killed in between, the next start finds the key and puts it into service. */
+async function newKeyFile(dataDir: string): Promise<string> {
+  const key = newApiKey()
+  await writeKeyFile(dataDir, key)
+  return key
+}
+
+/** A key file that no longer opens anything misleads whoever finds it. */
+async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
+  const key = await readKeyFile(dataDir).catch((error: Error) => error)
+  if (key === undefined) return {}
+  // Only the first start needs the file.
+  if (key instanceof Error) return { warning: key.message }
+  const known = await findKey(db, key)
+  if (known === undefined) return { warning: `${adminKeyFile(dataDir)} holds a key that this store does not know.` }
+  if (known.is_operator === 1 && known.revoked_at !== null) await removeKeyFile(dataDir)
+  return {}
+}

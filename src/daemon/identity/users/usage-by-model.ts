@@ -1,0 +1,25 @@
+import type { UsageByModel } from '../../../shared/wire/billing.ts'
+import { toDollars, toNanosLimit } from '../../metering/usage/money.ts'
+import type { UserRow } from './store.ts'
+
+type Columns = Pick<UserRow, 'usage_by_model' | 'dollar_limit_nanos'>
+
+/** The budget of a user as it is shown. */
+export const toUsageByModel = ({ usage_by_model, dollar_limit_nanos }: Columns): UsageByModel => ({
+  enabled: usage_by_model === 1,
+  dollarLimit: dollar_limit_nanos === null ? null : toDollars(dollar_limit_nanos),
+})
+
+/** The columns with what a request names. */
+export function changedUsageByModel(
+  columns: Columns,
+  { enabled, dollarLimit }: { enabled?: boolean | undefined; dollarLimit?: number | null | undefined } = {},
+): Columns {
+  return {
+    usage_by_model: enabled === undefined ? columns.usage_by_model : Number(enabled),
+    dollar_limit_nanos: dollarLimit === undefined ? columns.dollar_limit_nanos : toNanosLimit(dollarLimit),
+  }
+}
+
+/** Of a user of whom nobody said anything. */
+export const NO_USAGE_BY_MODEL: Columns = { usage_by_model: 0, dollar_limit_nanos: null }

@@ -1,0 +1,40 @@
+import { USERNAME_CHARS } from '../../../shared/spec-limits.ts'
+import type { Db } from '../../platform/db/database.ts'
+
+/** What a user of this email is called when nobody says: its local part, of the characters and length a username has. */
+export function usernameOf(email: string): string {
+  const local = email.slice(0, email.lastIndexOf('@'))
+  const plain = local
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]+/g, '-')
+    .replace(/^[.-]+|[.-]+$/g, '')
+  const long = plain.length < USERNAME_CHARS.min ? `user-${plain}` : plain
+  return long.slice(0, USERNAME_CHARS.max).replace(/[.-]+$/, '')
+}
+
+/** The base itself, then `<base>2`, `<base>3`, and so on, never longer than a username may be. */
+export const numbered = (base: string, count: number): string =>
+  count === 1 ? base : `${base.slice(0, USERNAME_CHARS.max - String(count).length)}${count}`
+
+/** A username for this email that nobody in the tenant has: it stays free while the transaction holds the tenant's lock. */
+export async function freeUsername(tx: Db, tenantId: string, email: string): Promise<string> {
+  const base = usernameOf(email)
+  const isTaken = async (count: number) => {
+    const user = tx.selectFrom('users').select('id').where('tenant_id', '=', tenantId)
+    return (await user.where('username', '=', numbered(base, count)).executeTakeFirst()) !== undefined
+  }
+  // Doubling first and halving then asks a few times, also where thousands of addresses begin with "info".
+  let taken = 0
+  let free = 1
+  while (await isTaken(free)) {
+    taken = free
+    free *= 2
+  }
+  while (free - taken > 1) {
+    const middle = Math.floor((taken + free) / 2)
+    if (await isTaken(middle)) taken = middle
+    else free = middle
+  }
+  return numbered(base, free)
+}

@@ -1,0 +1,166 @@
+import type { z } from 'zod'
+import { GatewayError } from '../../../shared/errors.ts'
+import { TRAINING_RETRY_AFTER_SECONDS, TRAININGS } from '../../../shared/spec-limits.ts'
+import { DoneResponse, FlatError } from '../../../shared/wire/common.ts'
+import { ListDocumentsQuery, ListDocumentsResponse, TrainResponse } from '../../../shared/wire/indexes.ts'
+import { toPagination } from '../../platform/db/list-page.ts'
+import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
+import type { Log } from '../../platform/log.ts'
+import { createDocumentScreening } from '../ingest/document-screening.ts'
+import { createIntake } from '../ingest/intake.ts'
+import { type TrainDeps, type TrainedDocument, trainIndex } from '../ingest/train.ts'
+import { receiveUpload } from '../ingest/upload.ts'
+import { withUploadDirectory } from '../ingest/upload-directory.ts'
+import { type RulesOfCallDeps, rulesOfCall } from '../search/rules-of-call.ts'
+import { deleteDocument, documentNotFound, listDocuments } from './documents.ts'
+import { namespaceOf } from './index-view.ts'
+import type { IndexRow } from './store.ts'
+import { getUsableIndex, getWritableIndex } from './usable-index.ts'
+
+export type DocumentDeps = TrainDeps &
+  RulesOfCallDeps & {
+    log: Log
+    /** Where uploads are kept until they are indexed. */
+    uploadsDir: string
+  }
+
+const TRAIN_PATH = '/api/external/indexes/{indexName}/train'
+
+const FORBIDDEN = { description: 'The key may not use an index of this name', schema: FlatError }
+const READ_ONLY = { description: 'The key may not use an index of this name, or only read it', schema: FlatError }
+const NO_INDEX = { description: 'No index of this name that the key may read', schema: FlatError }
+
+/** The routes of an index's documents: readers list them, writers add and delete them (named-endpoints §19, §26). */
+export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
+  const { db, guards } = deps
+  const training = new Map<string, number>()
+  const intake = createIntake()
+  const common: Pick<Route, 'access' | 'errors' | 'tags'> = { access: 'key', errors: 'flat', tags: ['Indexes'] }
+  return [
+    route({
+      ...common,
+      method: 'POST',
+      path: TRAIN_PATH,
+      summary: 'Add documents to a knowledge base (multipart/form-data: files, text_inputs)',
+      bodyLimit: 'unread',
+      responses: {
+        200: { description: 'What became of each document', schema: TrainResponse },
+        400: { description: 'Nothing sent, malformed, or no document could be read', schema: FlatError },
+        403: READ_ONLY,
+        404: NO_INDEX,
+        413: { description: 'Every file is too large, or all together are', schema: FlatError },
+        415: { description: 'Not multipart/form-data', schema: FlatError },
+        503: {
+          description: 'The tenant has enough trainings in hand, or the policy of the key is gone',
+          schema: FlatError,
+        },
+      },
+      async handle(context) {
+        const { caller, params, request, requestId, signal } = context
+        const index = await getWritableIndex(db, caller, params.indexName)
+        const others = training.get(caller.tenantId) ?? 0
+        if (others >= TRAININGS) throw tooManyTrainings()
+        training.set(caller.tenantId, others + 1)
+        try {
+          return await withUploadDirectory(uploadsDir, async (directory) => {
+            const uploads = await receiveUpload(request, directory, { intake, signal })
+            // Everything has come: from here on silence on the connection is ours, not the client's.
+            request.setTimeout(0)
+            const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
+            const screening = createDocumentScreening(rules, caller, guards)
+            // Also of a training that breaks: what it has stored until then stays.
+            const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
+              record(screening.incidents()),
+            )
+            const counts = { index: index.name, documents: documents.length, failed: countOf(documents, 'failed') }
+            log.info({ request_id: requestId, ...counts }, 'index trained')
+            if (counts.failed === documents.length) throw nothingTrained(uploads, documents)
+            return reply(200, trained(index, documents, requestId))
+          })
+        } finally {
+          const left = (training.get(caller.tenantId) ?? 1) - 1
+          if (left === 0) training.delete(caller.tenantId)
+          else training.set(caller.tenantId, left)
+        }
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/external/indexes/{indexName}/documents',
+      summary: 'List the documents of a knowledge base',
+      query: ListDocumentsQuery,
+      responses: {
+        200: { description: 'One page, newest first', schema: ListDocumentsResponse },
+        403: FORBIDDEN,
+        404: NO_INDEX,
+      },
+      async handle({ caller, params, query }) {
+        const index = await getUsableIndex(db, caller, params.indexName)
+        const key = { tenantId: caller.tenantId, indexId: index.id }
+        const { documents, total } = await listDocuments(db, key, query)
+        return reply(200, {
+          success: true,
+          documents,
+          pagination: toPagination(query, total),
+        } satisfies z.input<typeof ListDocumentsResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'DELETE',
+      path: '/api/external/indexes/{indexName}/documents/{documentId}',
+      summary: 'Take a document out of a knowledge base',
+      responses: {
+        200: { description: 'No search finds it from now on', schema: DoneResponse },
+        403: READ_ONLY,
+        404: { description: 'No such index, or no such document in it', schema: FlatError },
+      },
+      async handle(context) {
+        const { caller, params } = context
+        const index = await getWritableIndex(db, caller, params.indexName)
+        await deleteDocument(index, idOf(params.documentId, documentNotFound), deps, context)
+        return reply(200, { success: true, message: 'Document deleted' } satisfies z.input<typeof DoneResponse>)
+      },
+    }),
+  ]
+}
+
+const tooManyTrainings = () =>
+  new GatewayError(
+    'OVERLOADED',
+    `This tenant may have ${TRAININGS} trainings in hand at once. Try again in a moment.`,
+    {
+      retryAfterSeconds: TRAINING_RETRY_AFTER_SECONDS,
+    },
+  )
+
+const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
+  documents.filter((document) => document.status === status).length
+
+/** The refusal of a training of which nothing could be indexed, with the reason for each document. */
+function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: TrainedDocument[]): GatewayError {
+  const code = uploads.every(({ isTooLarge }) => isTooLarge) ? 'FILE_TOO_LARGE' : 'VALIDATION_ERROR'
+  const reasons = documents.map(({ name, error }) => `${name}: ${error}`).join(' ')
+  return new GatewayError(code, `No document could be indexed. ${reasons}`, { extra: { documents } })
+}
+
+function trained(index: IndexRow, documents: TrainedDocument[], requestId: string): z.input<typeof TrainResponse> {
+  const failed = countOf(documents, 'failed')
+  return {
+    success: true,
+    message:
+      failed === 0 ? 'All documents are indexed' : `${failed} of ${documents.length} documents could not be indexed`,
+    request_id: requestId,
+    results: {
+      files_processed: documents.length,
+      documents_extracted: documents.length - failed,
+      documents_indexed: countOf(documents, 'indexed'),
+      total_vectors: 0,
+      total_chunks: documents.reduce((total, { chunks }) => total + chunks, 0),
+      index_name: index.name,
+      namespace: namespaceOf(index),
+      documents,
+    },
+  }
+}

@@ -1,0 +1,268 @@
+import { z } from 'zod'
+import { GatewayError } from '../../../shared/errors.ts'
+import { newId } from '../../../shared/ids.ts'
+import { toIndexName } from '../../../shared/index-name.ts'
+import { INDEX_NAME } from '../../../shared/spec-limits.ts'
+import { isoTime } from '../../../shared/time.ts'
+import { DoneResponse, FlatError, StructuredError } from '../../../shared/wire/common.ts'
+import {
+  CreateIndexRequest,
+  CreateIndexResponse,
+  ListIndexesQuery,
+  ListIndexesResponse,
+  RebuildIndexResponse,
+  ShowIndexResponse,
+  UpdateIndexRequest,
+  UpdateIndexResponse,
+  ZERO_KNOWLEDGE,
+} from '../../../shared/wire/indexes.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { toPagination } from '../../platform/db/list-page.ts'
+import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
+import { type ChangeDeps, change } from '../../records/audit/change.ts'
+import { assignmentAfter, checkAssignment, checkPlace, licenseFor } from '../ingest/assignment.ts'
+import type { Extractor } from '../ingest/extract/pool.ts'
+import type { Retrieval } from '../search/vectors/retrieval.ts'
+import { toCreatedIndex, toIndex } from './index-view.ts'
+import { type InPublication, rebuildIndex } from './rebuild.ts'
+import { findIndexDetails, type IndexDetails, insertIndex, listIndexes, updateIndex } from './store.ts'
+
+const NOT_FOUND = { description: 'No index of this tenant has this id', schema: StructuredError }
+const NAME_EXISTS = { description: 'The name exists', schema: StructuredError }
+const EITHER_ERROR = z.union([StructuredError, FlatError])
+const REFUSED = { description: 'A field is wrong; flat when it is the name or the group', schema: EITHER_ERROR }
+const FORBIDDEN = { description: 'Not an administrator; flat when the quota is used up', schema: EITHER_ERROR }
+
+export type IndexDeps = ChangeDeps & Pick<Retrieval, 'embeddingOf'> & { extractor: Extractor }
+
+/** How administrators keep indexes (named-endpoints §19). None of it shows what an index holds. */
+export function indexRoutes(deps: IndexDeps): Route[] {
+  const { db, clock, embeddingOf, extractor } = deps
+  const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
+    access: 'index-management',
+    errors: 'structured',
+    tags: ['Indexes'],
+  }
+  return [
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/external/indexes',
+      rate: 'write',
+      summary: 'Create a knowledge base',
+      body: CreateIndexRequest,
+      responses: {
+        201: { description: 'The new index, usable at once', schema: CreateIndexResponse },
+        400: REFUSED,
+        403: FORBIDDEN,
+        409: NAME_EXISTS,
+      },
+      async handle(context) {
+        const { caller, body } = context
+        const now = isoTime(clock.now())
+        const assignment = assignmentAfter(NOBODY, body)
+        const row = {
+          id: newId(clock.now()),
+          tenant_id: caller.tenantId,
+          name: usableName(body.name),
+          description: body.description ?? '',
+          created_by: caller.userId,
+          created_at: now,
+          updated_at: now,
+          ...assignment,
+        }
+        const index = await change(deps, context, async ({ tx, record }) => {
+          await checkAssignment(tx, caller.tenantId, assignment, NOBODY)
+          checkPlace(await licenseFor(tx, caller, assignment), body)
+          await insertIndex(tx, row)
+          await record({ ...activityOn(row, 'create'), metadata: assignment })
+          return getDetails(tx, caller.tenantId, row.id)
+        })
+        return reply(201, {
+          success: true,
+          message: 'Index created',
+          index: toCreatedIndex(index),
+        } satisfies z.input<typeof CreateIndexResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/external/indexes/all',
+      rate: 'read',
+      summary: 'List all knowledge bases',
+      query: ListIndexesQuery,
+      responses: { 200: { description: 'One page, newest first', schema: ListIndexesResponse } },
+      async handle({ caller, query }) {
+        const { indexes, total } = await listIndexes(db, caller.tenantId, query)
+        return reply(200, {
+          success: true,
+          indexes: indexes.map(toIndex),
+          pagination: toPagination(query, total),
+        } satisfies z.input<typeof ListIndexesResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: '/api/external/indexes/{indexId}',
+      rate: 'read',
+      summary: 'Show a knowledge base',
+      responses: { 200: { description: 'The index', schema: ShowIndexResponse }, 404: NOT_FOUND },
+      async handle({ caller, params }) {
+        const index = await getDetails(db, caller.tenantId, idOf(params.indexId, notFound))
+        const embedding = await embeddingOf({ tenantId: caller.tenantId, indexId: index.id })
+        return reply(200, {
+          success: true,
+          index: { ...toIndex(index), embedding },
+        } satisfies z.input<typeof ShowIndexResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'PUT',
+      path: '/api/external/indexes/{indexId}',
+      rate: 'write',
+      summary: 'Rename a knowledge base, or change whom it belongs to',
+      body: UpdateIndexRequest,
+      responses: {
+        200: { description: 'The index as it is now', schema: UpdateIndexResponse },
+        400: REFUSED,
+        403: FORBIDDEN,
+        404: NOT_FOUND,
+        409: NAME_EXISTS,
+      },
+      async handle(context) {
+        const { caller, body, params } = context
+        const { tenantId } = caller
+        const id = idOf(params.indexId, notFound)
+        const index = await change(deps, context, async ({ tx, record }) => {
+          const before = await getActive(tx, tenantId, id)
+          const assignment = assignmentAfter(before, body)
+          await checkAssignment(tx, tenantId, assignment, before)
+          await updateIndex(tx, {
+            id,
+            tenant_id: tenantId,
+            name: body.name === undefined ? before.name : usableName(body.name),
+            description: body.description ?? before.description,
+            updated_at: isoTime(clock.now()),
+            ...assignment,
+          })
+          await record({ ...activityOn(before, 'update'), metadata: body })
+          return getDetails(tx, tenantId, id)
+        })
+        return reply(200, {
+          success: true,
+          message: 'Index updated',
+          index: toIndex(index),
+        } satisfies z.input<typeof UpdateIndexResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/external/indexes/{indexId}/rebuild',
+      rate: 'write',
+      summary: 'Make what searches use of a knowledge base anew, from the passages it has',
+      responses: {
+        200: { description: 'Searches use the new one', schema: RebuildIndexResponse },
+        404: NOT_FOUND,
+        409: { description: 'Documents are being added or removed', schema: StructuredError },
+      },
+      async handle(context) {
+        const { caller, params, request, signal } = context
+        const { tenantId } = caller
+        const id = idOf(params.indexId, notFound)
+        const index = await getActive(db, tenantId, id)
+        // Silence on the connection is ours from here on, not the client's.
+        request.setTimeout(0)
+        const inPublication: InPublication = (publish, rebuilt) =>
+          change(deps, context, async ({ tx, record }) => {
+            await getActive(tx, tenantId, id)
+            await publish(tx)
+            await record({
+              ...activityOn(index, 'rebuild'),
+              description: `rebuilt index "${index.name}"`,
+              metadata: rebuilt,
+            })
+          })
+        const rebuilt = await rebuildIndex({ tenantId, indexId: id }, { db, clock, extractor, inPublication }, signal)
+        return reply(200, {
+          success: true,
+          message: 'Index rebuilt',
+          rebuilt,
+        } satisfies z.input<typeof RebuildIndexResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'DELETE',
+      path: '/api/external/indexes/{indexId}',
+      rate: 'write',
+      summary: 'Delete a knowledge base with all its documents',
+      responses: { 200: { description: 'Nobody can read it from now on', schema: DoneResponse }, 404: NOT_FOUND },
+      async handle(context) {
+        const { caller, params } = context
+        const id = idOf(params.indexId, notFound)
+        await change(deps, context, async ({ tx, record }) => {
+          const index = await getActive(tx, caller.tenantId, id)
+          const now = isoTime(clock.now())
+          // The name is free again at once; what the index holds is removed piece by piece (index-removal.ts).
+          await updateIndex(tx, {
+            id,
+            tenant_id: caller.tenantId,
+            name: `~${id}`,
+            deleted_name: index.name,
+            deleted_at: now,
+            updated_at: now,
+          })
+          await record({ ...activityOn(index, 'delete'), metadata: { documents: Number(index.documentCount) } })
+        })
+        return reply(200, { success: true, message: 'Index deleted' } satisfies z.input<typeof DoneResponse>)
+      },
+    }),
+  ]
+}
+
+const NOBODY = { assigned_user_id: null, assigned_group_id: null }
+
+/** The name to store. @throws INVALID_INDEX_NAME */
+function usableName(name: string): string {
+  const normal = toIndexName(name)
+  if (!INDEX_NAME.test(normal)) {
+    throw new GatewayError('INVALID_INDEX_NAME', 'name must leave 3 to 50 letters a-z, digits or "-".')
+  }
+  if (normal === toIndexName(ZERO_KNOWLEDGE)) {
+    throw new GatewayError('INVALID_INDEX_NAME', `"${ZERO_KNOWLEDGE}" is reserved for answers without retrieval.`)
+  }
+  return normal
+}
+
+const notFound = () =>
+  new GatewayError('INDEX_NOT_FOUND', 'There is no such index; GET /api/external/indexes/all lists them.')
+
+/** @throws INDEX_NOT_FOUND */
+async function getDetails(db: Db, tenantId: string, id: string): Promise<IndexDetails> {
+  const index = await findIndexDetails(db, tenantId, id)
+  if (!index) throw notFound()
+  return index
+}
+
+/** @throws INDEX_NOT_FOUND, also for one that is deleted */
+async function getActive(tx: Db, tenantId: string, id: string): Promise<IndexDetails> {
+  const index = await getDetails(tx, tenantId, id)
+  if (index.deleted_at !== null) throw notFound()
+  return index
+}
+
+const activityOn = (
+  { id, name }: { id: string; name: string },
+  operation: 'create' | 'update' | 'delete' | 'rebuild',
+) =>
+  ({
+    type: 'index_management',
+    operation,
+    resourceType: 'index',
+    resourceId: id,
+    description: `${operation}d index "${name}"`,
+  }) as const

@@ -1,0 +1,213 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { newId } from '../../../shared/ids.ts'
+import { MERGE_LEASE_MS, REBUILD_PAUSE_MS, REBUILD_RENEW_MS } from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime, type Timer } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { readLeaseTime } from '../../webhooks/dispatch/store.ts'
+import type { PassagesToPrepare } from '../ingest/extract/messages.ts'
+import type { Extractor, WorkFor } from '../ingest/extract/pool.ts'
+import type { PackedSegment } from '../ingest/prepared-document.ts'
+import { writePages } from '../ingest/replacement.ts'
+import { type DocumentRun, findRuns, type IndexKey, markShared, readPassages } from './document-store.ts'
+import { mergeSegments, removeAbandonedMerges, Taken } from './merge.ts'
+import {
+  abandonMerge,
+  claimForMerge,
+  findSegments,
+  findUnmerged,
+  insertSegment,
+  publishRebuilt,
+  renewDrafts,
+} from './segment-store.ts'
+
+/** What is counted of a rebuild. */
+export type Rebuilt = { documents: number; passages: number }
+
+/** Runs `publish` in a transaction and commits it, with whatever else belongs to it. */
+export type InPublication = (publish: (tx: Db) => Promise<void>, rebuilt: Rebuilt) => Promise<void>
+
+type RebuildDeps = {
+  db: Db
+  clock: Clock
+  extractor: Extractor
+  inPublication: InPublication
+}
+
+/** What goes to the thread at once, and what becomes one segment. */
+const PASSAGES_PER_TASK = 512
+const PASSAGES_PER_SEGMENT = 4_096
+/** A training may be at a segment just now; so often the rebuild begins again, each time after a longer pause. */
+const ATTEMPTS = 4
+
+/**
+ * Makes the inverted index of a knowledge base anew from the passages that it has, as a gateway of a new version would.
+ * Searches see what they saw before until all of it is done, and what is trained or deleted meanwhile stays or goes.
+ * Passages, their ids and their vectors stay as they are. Safe to interrupt.
+ * @throws REBUILD_CONFLICT when others kept changing the index, and the reason of `signal`.
+ */
+export async function rebuildIndex(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
+  const { db, clock } = deps
+  for (let attempt = 1; ; attempt++) {
+    const now = await readLeaseTime(db, clock.now())
+    await removeAbandonedMerges(db, index.tenantId, isoTime(now - MERGE_LEASE_MS))
+    try {
+      return await tryToRebuild(index, deps, signal)
+    } catch (error) {
+      if (!(error instanceof Taken)) throw error
+    }
+    if (attempt === ATTEMPTS) throw conflict()
+    await pause(clock, REBUILD_PAUSE_MS * attempt, signal)
+  }
+}
+
+const conflict = () =>
+  new GatewayError('REBUILD_CONFLICT', 'Documents of this index are being added or removed; try again later.')
+
+/** Resolves after `ms`. @throws the reason of `signal` */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      timer.cancel()
+      reject(signal.reason)
+    }
+    const timer = clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+/** @throws Taken when others were at the same segments; then nothing has changed */
+async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
+  const { db, clock, extractor, inPublication } = deps
+  const { tenantId } = index
+  const rebuild = newId()
+  const drafts = [rebuild]
+  const leaseTime = async () => isoTime(await readLeaseTime(db, clock.now()))
+  const claimed = await claimAll(db, index, rebuild, await leaseTime())
+  let rebuilt: Rebuilt
+  const lease = keepRenewing(clock, async () => renewDrafts(db, tenantId, drafts, await leaseTime()))
+  try {
+    const runs = await findRunsOf(db, index, claimed)
+    for await (const { segment, ids } of segmentsOf(index, runs, { db, extractor }, { lane: tenantId, signal })) {
+      const id = newId()
+      drafts.push(id)
+      const { lengths, ends } = segment
+      await insertSegment(
+        db,
+        index,
+        { id, documentId: null, state: 'draft', ids, lengths, pageCount: ends.length },
+        await leaseTime(),
+      )
+      await writePages(db, tenantId, id, segment, signal)
+    }
+    const documents = runs.map(({ documentId }) => documentId)
+    await markShared(db, index, documents)
+    rebuilt = { documents: runs.length, passages: runs.reduce((sum, { count }) => sum + count, 0) }
+    await inPublication(async (tx) => {
+      if (!(await publishRebuilt(tx, tenantId, { rebuild, sources: claimed.size, drafts }))) throw new Taken()
+    }, rebuilt)
+  } catch (error) {
+    let wasThere = true
+    for (const id of drafts) {
+      const isAbandoned = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
+      if (id === rebuild) wasThere = isAbandoned
+    }
+    // Where the claim is gone, the index was deleted, or this took too long: the next attempt tells.
+    throw wasThere || error instanceof GatewayError ? error : new Taken()
+  } finally {
+    await lease.stop()
+  }
+  await mergeSegments(db, index, isoTime(clock.now()))
+  return rebuilt
+}
+
+/** Runs `renew` now and then until it is stopped. One that fails is made up for by the next. */
+function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promise<void> } {
+  let running = Promise.resolve()
+  let isStopped = false
+  let timer: Timer
+  const wait = () => {
+    timer = clock.after(REBUILD_RENEW_MS, () => {
+      running = renew()
+        .catch(() => {})
+        .then(() => {
+          if (!isStopped) wait()
+        })
+    })
+  }
+  wait()
+  return {
+    async stop() {
+      isStopped = true
+      timer.cancel()
+      await running
+    },
+  }
+}
+
+/** Takes all segments, as a merge does, and returns their ids. @throws Taken */
+async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): Promise<ReadonlySet<string>> {
+  return db.transaction().execute(async (tx) => {
+    const ids = (await findUnmerged(tx, index)).map(({ id }) => id)
+    // A document may be in several segments. Where a merge has one of them, the others are no use.
+    if ((await findSegments(tx, index)).length !== ids.length) throw new Taken()
+    // It holds nothing: after a crash it says which segments are to be given back.
+    const nothing = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
+    await insertSegment(tx, index, { id: rebuild, documentId: null, state: 'draft', ...nothing }, now)
+    if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new Taken()
+    return new Set(ids)
+  })
+}
+
+/** The documents that are in these segments. */
+async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<string>): Promise<DocumentRun[]> {
+  const segments = (await findSegments(db, index)).filter(({ id }) => segmentIds.has(id))
+  const held = new Set<number>()
+  for (const { ids } of segments) for (const id of ids) held.add(id)
+  return (await findRuns(db, index)).filter(({ first }) => held.has(first))
+}
+
+/** New segments of all passages of these documents, in the order of their ids. */
+async function* segmentsOf(
+  index: IndexKey,
+  runs: readonly DocumentRun[],
+  { db, extractor }: Pick<RebuildDeps, 'db' | 'extractor'>,
+  by: WorkFor,
+): AsyncGenerator<{ segment: PackedSegment; ids: Float64Array }> {
+  let parts: PackedSegment[] = []
+  let ids: number[] = []
+  for await (const pieces of piecesOf(db, index, runs)) {
+    by.signal.throwIfAborted()
+    parts.push(await extractor.prepare(pieces, by))
+    for (const { run, passages } of pieces) for (const { position } of passages) ids.push(run.first + position)
+    if (ids.length < PASSAGES_PER_SEGMENT) continue
+    yield { segment: await extractor.join(parts, by), ids: Float64Array.from(ids) }
+    parts = []
+    ids = []
+  }
+  if (parts.length > 0) yield { segment: await extractor.join(parts, by), ids: Float64Array.from(ids) }
+}
+
+type Piece = PassagesToPrepare & { run: DocumentRun }
+
+/** The passages of these documents, about PASSAGES_PER_TASK at a time. */
+async function* piecesOf(db: Db, index: IndexKey, runs: readonly DocumentRun[]): AsyncGenerator<Piece[]> {
+  let pieces: Piece[] = []
+  let count = 0
+  for (const run of runs) {
+    for (let from = 0; from < run.count; from += PASSAGES_PER_TASK) {
+      const page = { from, limit: PASSAGES_PER_TASK }
+      const passages = await readPassages(db, { ...index, documentId: run.documentId }, page)
+      if (passages.length > 0) pieces.push({ title: run.title, source: run.source, passages, run })
+      count += passages.length
+      if (count < PASSAGES_PER_TASK) continue
+      yield pieces
+      pieces = []
+      count = 0
+    }
+  }
+  if (pieces.length > 0) yield pieces
+}

@@ -1,0 +1,32 @@
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { Log } from '../../platform/log.ts'
+import { prepareDocument } from '../ingest/prepared-document.ts'
+import { replaceDocument } from '../ingest/replacement.ts'
+import { findUnindexed, readPassages } from './document-store.ts'
+
+/**
+ * Makes documents searchable that an older version of the daemon stored without an inverted index: each takes its own
+ * place, with the passages it has. Safe to interrupt and to run in several daemons at once.
+ */
+export async function reindexDocuments(
+  db: Db,
+  { clock, log }: { clock: Clock; log: Pick<Log, 'info'> },
+): Promise<void> {
+  let documents = 0
+  for (let next = await findUnindexed(db); next !== undefined; next = await findUnindexed(db)) {
+    if (documents++ === 0) log.info({}, 'indexing stored documents anew; the daemon listens when it is done')
+    const { index, document, documentId } = next
+    const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
+    const { source, title, contentHash } = document
+    const prepared = prepareDocument(title, source, passages)
+    // Written now: a draft that looked old would be taken for one that a crash left behind.
+    const stored = { source, contentHash, prepared, now: isoTime(clock.now()) }
+    await replaceDocument(db, index, stored, {
+      // Nobody waits who could leave; whoever ends the daemon now finds the rest done at the next start.
+      signal: new AbortController().signal,
+      inPublication: (publish) => db.transaction().execute(publish),
+    })
+  }
+  if (documents > 0) log.info({ documents }, 'stored documents are indexed')
+}

@@ -1,0 +1,269 @@
+import { sql } from 'kysely'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import type { IndexKey } from './document-store.ts'
+import type { SegmentSize } from './merge-plan.ts'
+import { decodeIds, decodeLengths, encodeIds, encodeLengths, type Run, type SegmentPassages } from './segment.ts'
+
+export type Segment = SegmentPassages & { id: string; pageCount: number }
+
+/** The name under which a page is stored. */
+export const pageName = (segmentId: string, page: number): string => `${segmentId}.${page}`
+
+/** Whose segment it is: null once it holds passages of several documents. */
+type NewSegment = Segment & { documentId: string | null; state: 'draft' | 'published' }
+
+/** Writes a segment without its pages: `insertPages` adds them, in as many transactions as it takes. */
+export async function insertSegment(
+  db: Db,
+  { tenantId, indexId }: IndexKey,
+  { id, documentId, state, ids, lengths, pageCount }: NewSegment,
+  now: string,
+): Promise<void> {
+  await db
+    .insertInto('segments')
+    .values({
+      id,
+      tenant_id: tenantId,
+      index_id: indexId,
+      document_id: documentId,
+      state,
+      merged_into: null,
+      passage_count: lengths.length,
+      page_count: pageCount,
+      passages: encodeIds(ids),
+      lengths: encodeLengths(lengths),
+      created_at: now,
+    })
+    .execute()
+}
+
+export async function insertPages(
+  db: Db,
+  tenantId: string,
+  segmentId: string,
+  pages: ReadonlyMap<number, Uint8Array>,
+): Promise<void> {
+  const rows = [...pages].map(([page, terms]) => ({
+    tenant_id: tenantId,
+    segment_id: segmentId,
+    page: pageName(segmentId, page),
+    terms,
+  }))
+  if (rows.length > 0) await db.insertInto('postings').values(rows).execute()
+}
+
+/** From here on a search sees what belongs to the document. */
+export async function publishSegments(tx: Db, tenantId: string, documentId: string): Promise<void> {
+  await tx
+    .updateTable('segments')
+    .set({ state: 'published' })
+    .where('tenant_id', '=', tenantId)
+    .where('document_id', '=', documentId)
+    .execute()
+}
+
+/** Deletes the segments that are only of this document. */
+export async function deleteSegments(db: Db, tenantId: string, documentId: string): Promise<void> {
+  await db.deleteFrom('segments').where('tenant_id', '=', tenantId).where('document_id', '=', documentId).execute()
+}
+
+/** What a search of the index has to look at, oldest first. */
+export async function findSegments(db: Db, { tenantId, indexId }: IndexKey): Promise<Segment[]> {
+  const rows = await db
+    .selectFrom('segments')
+    .select(['id', 'page_count', 'passages', 'lengths'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'published')
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id, page_count, ...passages }) => ({ id, pageCount: page_count, ...toPassages(passages) }))
+}
+
+const toPassages = ({ passages, lengths }: { passages: Uint8Array; lengths: Uint8Array }): SegmentPassages => ({
+  ids: decodeIds(passages, lengths.length / 2),
+  lengths: decodeLengths(lengths),
+})
+
+/** The published segments of an index without their passages, oldest first. */
+export async function findPublished(
+  db: Db,
+  { tenantId, indexId }: IndexKey,
+): Promise<Pick<Segment, 'id' | 'pageCount'>[]> {
+  return db
+    .selectFrom('segments')
+    .select(['id', 'page_count as pageCount'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'published')
+    .orderBy('id')
+    .execute()
+}
+
+/** The passages of these segments, by the id of the segment. */
+export async function findSegmentPassages(
+  db: Db,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<Map<string, SegmentPassages>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('segments')
+    .select(['id', 'passages', 'lengths'])
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(rows.map(({ id, ...passages }) => [id, toPassages(passages)]))
+}
+
+/** The passages that a search must not count although segments hold them, ascending. */
+export async function findGone(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
+  const rows = await db
+    .selectFrom('documents')
+    .select(['first_passage_id', 'passage_count'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', 'in', ['discarded', 'buried'])
+    .where('first_passage_id', 'is not', null)
+    .orderBy('first_passage_id')
+    .execute()
+  return rows.map(({ first_passage_id, passage_count }) => ({ first: Number(first_passage_id), count: passage_count }))
+}
+
+/** The pages of these names, by name. A page without terms may be absent. */
+export async function findPages(db: Db, tenantId: string, names: readonly string[]): Promise<Map<string, Uint8Array>> {
+  const isWanted =
+    engineOf(db).name === 'sqlite'
+      ? sql<boolean>`page in (select value from json_each(${JSON.stringify(names)}))`
+      : sql<boolean>`page = any(string_to_array(${names.join(' ')}, ' ') collate "C")`
+  const rows = await db
+    .selectFrom('postings')
+    .select(['page', 'terms'])
+    .where('tenant_id', '=', tenantId)
+    .where(isWanted)
+    .execute()
+  return new Map(rows.map(({ page, terms }) => [page, terms]))
+}
+
+/** The segments that no merge has taken yet, oldest first. */
+export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Promise<SegmentSize[]> {
+  const rows = await db
+    .selectFrom('segments')
+    .select(['id', 'passage_count'])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .where('state', '=', 'published')
+    .where('merged_into', 'is', null)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id, passage_count }) => ({ id, passageCount: passage_count }))
+}
+
+/** Takes segments for a merge; false, with some of them taken, when others have gone. Takes a transaction. */
+export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('segments')
+    .set({ merged_into: into })
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', ids)
+    .where('state', '=', 'published')
+    .where('merged_into', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows) === ids.length
+}
+
+/**
+ * From here on a search sees the merged segment, and no longer the `count` that it was made of. False, with all of them
+ * deleted, when some had gone meanwhile. Takes a transaction.
+ */
+export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
+  const sources = await tx
+    .deleteFrom('segments')
+    .where('tenant_id', '=', tenantId)
+    .where('merged_into', '=', id)
+    .returning('document_id')
+    .execute()
+  if (sources.length !== count) return false
+  const documents = new Set(sources.flatMap(({ document_id }) => document_id ?? []))
+  if (documents.size > 0) {
+    await tx
+      .updateTable('documents')
+      .set({ in_shared_segment: 1 })
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', [...documents])
+      .execute()
+  }
+  await tx
+    .updateTable('segments')
+    .set({ state: 'published' })
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .execute()
+  return true
+}
+
+/**
+ * From here on a search sees the rebuilt segments, and no longer the `sources` that were claimed for `rebuild`, which is
+ * an empty one. False, with all of them deleted, when some had gone meanwhile. Takes a transaction.
+ */
+export async function publishRebuilt(
+  tx: Db,
+  tenantId: string,
+  { rebuild, sources, drafts }: { rebuild: string; sources: number; drafts: readonly string[] },
+): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom('segments')
+    .where('tenant_id', '=', tenantId)
+    .where((the) => the.or([the('merged_into', '=', rebuild), the('id', '=', rebuild)]))
+    .executeTakeFirstOrThrow()
+  if (Number(numDeletedRows) !== sources + 1) return false
+  const { numUpdatedRows } = await tx
+    .updateTable('segments')
+    .set({ state: 'published' })
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', drafts)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows) === drafts.length - 1
+}
+
+/** Gives up a merge: its sources are free again. False when others have done so before. Takes a transaction. */
+export async function abandonMerge(tx: Db, tenantId: string, id: string): Promise<boolean> {
+  await tx
+    .updateTable('segments')
+    .set({ merged_into: null })
+    .where('tenant_id', '=', tenantId)
+    .where('merged_into', '=', id)
+    .execute()
+  const { numDeletedRows } = await tx
+    .deleteFrom('segments')
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .where('state', '=', 'draft')
+    .executeTakeFirstOrThrow()
+  return numDeletedRows === 1n
+}
+
+/** Says at `now` (ISO 8601) that these drafts are still being written. */
+export async function renewDrafts(db: Db, tenantId: string, ids: readonly string[], now: string): Promise<void> {
+  await db
+    .updateTable('segments')
+    .set({ created_at: now })
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', ids)
+    .where('state', '=', 'draft')
+    .execute()
+}
+
+/** The merges that began, or were renewed, before `before` (ISO 8601) and never came to an end, in any index of the tenant. */
+export async function findAbandonedMerges(db: Db, tenantId: string, before: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('segments')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('document_id', 'is', null)
+    .where('state', '=', 'draft')
+    .where('created_at', '<', before)
+    .execute()
+  return rows.map(({ id }) => id)
+}

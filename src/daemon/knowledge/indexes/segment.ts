@@ -1,0 +1,182 @@
+import { type Unit, unitsOf } from '../../platform/text/terms.ts'
+import type { Passage } from '../ingest/chunking.ts'
+import { ByteReader, ByteWriter, decodePage, encodePage, type Postings, pageCountOf, pageOf } from './postings.ts'
+
+/** Passages whose ids follow each other. */
+export type Run = { first: number; count: number }
+
+/** A segment's passages, in the order of their ordinals: the id of each, and how many units of text it has. */
+export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
+
+/** What passages say: how many units of text each has, and `pages[n]` is page n of their segment (see postings.ts). */
+export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
+
+/** A word in a heading counts as often as it would in the body. */
+const HEADING_WEIGHT = 2
+const LENGTH_MAX = 0xffff
+
+type PassageText = Pick<Passage, 'headings' | 'body'>
+
+/** Passages of one document. `title` is what it is called where its headings do not say it. */
+export type TitledPassages = { title: string; passages: readonly PassageText[] }
+
+/** The terms of passages, one behind the other. */
+export function termsOf(documents: readonly TitledPassages[]): SegmentTerms {
+  const terms = new Map<string, Postings>()
+  const lengths: number[] = []
+  for (const { title, passages } of documents) {
+    const titleUnits = unitsOf(title)
+    for (const { headings, body } of passages) {
+      const frequencies = new Map<string, number>()
+      const fields: [Unit[], number][] = [
+        [unitsOf(body), 1],
+        [unitsOf(headings), HEADING_WEIGHT],
+      ]
+      if (!headings.includes(title)) fields.push([titleUnits, 1])
+      let length = 0
+      for (const [units, weight] of fields) {
+        length += units.length
+        for (const { term, further } of units) {
+          frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
+          for (const { term } of further) frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
+        }
+      }
+      const ordinal = lengths.push(Math.min(length, LENGTH_MAX)) - 1
+      for (const [term, frequency] of frequencies) add(terms, term, ordinal, frequency)
+    }
+  }
+  return { lengths: Uint16Array.from(lengths), pages: toPages(terms, pageCountOf(lengths.length)) }
+}
+
+function add(terms: Map<string, Postings>, term: string, ordinal: number, frequency: number): void {
+  const postings = terms.get(term)
+  if (postings === undefined) terms.set(term, [ordinal, frequency])
+  else postings.push(ordinal, frequency)
+}
+
+function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] {
+  const pages: [string, Postings][][] = Array.from({ length: pageCount }, () => [])
+  for (const entry of terms) pages[pageOf(entry[0], pageCount)]?.push(entry)
+  return pages.map(encodePage)
+}
+
+/** Which of a segment's passages are gone: 1 each; undefined when all are there. `gone`: ascending. */
+export function goneOrdinals({ ids }: SegmentPassages, gone: readonly Run[]): Uint8Array | undefined {
+  if (gone.length === 0) return undefined
+  let mask: Uint8Array | undefined
+  // Neighbours are mostly in the same run, or between the same two.
+  let next = 0
+  for (let ordinal = 0; ordinal < ids.length; ordinal++) {
+    const id = ids[ordinal] as number
+    if (id >= endOf(gone[next]) || (next > 0 && id < endOf(gone[next - 1]))) next = firstBehind(gone, id)
+    const run = gone[next]
+    if (run === undefined || id < run.first) continue
+    mask ??= new Uint8Array(ids.length)
+    mask[ordinal] = 1
+  }
+  return mask
+}
+
+const endOf = (run: Run | undefined): number => (run ? run.first + run.count : Number.POSITIVE_INFINITY)
+
+/** The first of these runs that ends behind `id`. */
+function firstBehind(runs: readonly Run[], id: number): number {
+  let low = 0
+  let high = runs.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (endOf(runs[middle]) > id) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** How the ordinals of segments become those of the one that takes their place; -1 for passages that are gone. */
+export type Renumbering = { ordinals: Int32Array[]; passages: SegmentPassages }
+
+/** Puts the passages of several segments one behind the other, without those that are gone. `gone`: ascending. */
+export function renumber(segments: readonly SegmentPassages[], gone: readonly Run[]): Renumbering {
+  const ids: number[] = []
+  const lengths: number[] = []
+  const ordinals = segments.map((segment) => {
+    const mask = goneOrdinals(segment, gone)
+    const renumbered = new Int32Array(segment.ids.length).fill(-1)
+    for (let ordinal = 0; ordinal < segment.ids.length; ordinal++) {
+      if (mask?.[ordinal]) continue
+      renumbered[ordinal] = ids.length
+      ids.push(segment.ids[ordinal] as number)
+      lengths.push(segment.lengths[ordinal] as number)
+    }
+    return renumbered
+  })
+  return { ordinals, passages: { ids: Float64Array.from(ids), lengths: Uint16Array.from(lengths) } }
+}
+
+/**
+ * The pages of a merged segment with the terms of one slice of its sources: `pages[n]` are those of the nth source, and
+ * together they hold all of these terms. Terms that occur nowhere any more are left out.
+ */
+export function mergePages(
+  pages: readonly (readonly Uint8Array[])[],
+  ordinals: readonly Int32Array[],
+  pageCount: number,
+): Map<number, Uint8Array> {
+  const merged = new Map<number, Map<string, Postings>>()
+  for (const [source, ofSource] of pages.entries()) {
+    const renumbered = ordinals[source] as Int32Array
+    for (const page of ofSource) {
+      for (const [term, postings] of decodePage(page)) {
+        const number = pageOf(term, pageCount)
+        const terms = merged.get(number) ?? new Map<string, Postings>()
+        merged.set(number, terms)
+        for (let at = 0; at < postings.length; at += 2) {
+          const ordinal = renumbered[postings[at] as number] as number
+          if (ordinal >= 0) add(terms, term, ordinal, postings[at + 1] as number)
+        }
+      }
+    }
+  }
+  return new Map([...merged].map(([number, terms]) => [number, encodePage(terms)]))
+}
+
+/** Ids as they are stored: the first one and the number of those that follow each other, as varints. */
+export function encodeIds(ids: Float64Array): Uint8Array {
+  const writer = new ByteWriter()
+  for (let at = 0; at < ids.length; ) {
+    const first = ids[at] as number
+    let count = 1
+    while (ids[at + count] === first + count) count++
+    writer.varint(first)
+    writer.varint(count)
+    at += count
+  }
+  return writer.bytes()
+}
+
+/** @param passages how many there are */
+export function decodeIds(bytes: Uint8Array, passages: number): Float64Array {
+  const reader = new ByteReader(bytes)
+  const ids = new Float64Array(passages)
+  let at = 0
+  while (!reader.isAtEnd()) {
+    const first = reader.varint()
+    const count = reader.varint()
+    for (let offset = 0; offset < count; offset++) ids[at++] = first + offset
+  }
+  return ids
+}
+
+/** Two bytes a length, the low one first, whatever the machine. */
+export function encodeLengths(lengths: Uint16Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(lengths.length * 2)
+  for (const [ordinal, length] of lengths.entries()) bytes.writeUInt16LE(length, ordinal * 2)
+  return bytes
+}
+
+export function decodeLengths(bytes: Uint8Array): Uint16Array {
+  const lengths = new Uint16Array(bytes.length / 2)
+  for (let at = 0; at < lengths.length; at++) {
+    lengths[at] = (bytes[at * 2] as number) | ((bytes[at * 2 + 1] as number) << 8)
+  }
+  return lengths
+}

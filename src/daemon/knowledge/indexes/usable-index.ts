@@ -1,0 +1,102 @@
+import { allowsIndex } from '../../../shared/allowlists.ts'
+import { GatewayError } from '../../../shared/errors.ts'
+import { mayWriteIndexes } from '../../../shared/permissions.ts'
+import { INDEX_NAME } from '../../../shared/spec-limits.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { IndexRow } from './store.ts'
+
+// These are the only ways from a name to an index that lead to its documents: chat, search, training and discovery all come
+// through here.
+
+/**
+ * The index of this name, when the caller may read it: a general one, one that is theirs, or one of an active group that they
+ * are in; and only if the list of their key has it. Administrators are no exception: they can assign an index to themselves,
+ * which leaves an entry in the log.
+ */
+export async function findUsableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
+  // What cannot be a name is not asked for: not every text can be sent to a database.
+  if (!INDEX_NAME.test(name) || !allowsIndex(caller.settings.allowedIndexes, name)) return undefined
+  return usableIndexes(db, caller).selectAll().where('name', '=', name).executeTakeFirst()
+}
+
+/**
+ * The same for those who need one. An index that does not exist and one that is others' get the same answer.
+ * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether there is such an index or not; INDEX_NOT_FOUND
+ */
+export async function getUsableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
+  requireAllowed(caller, name)
+  const index = await findUsableIndex(db, caller, name)
+  if (index) return index
+  throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
+}
+
+/** The same for those who change its documents. @throws INSUFFICIENT_PERMISSIONS also for an index that they only read */
+export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
+  const index = await getUsableIndex(db, caller, name)
+  requireWritable(caller, index)
+  return index
+}
+
+/** Asks again about an index that was writable. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
+export async function requireStillWritable(tx: Db, caller: Caller, index: IndexRow): Promise<void> {
+  requireAllowed(caller, index.name)
+  const now = await usableIndexes(tx, caller).selectAll().where('id', '=', index.id).executeTakeFirst()
+  if (!now) throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${index.name}" any more.`)
+  requireWritable(caller, now)
+}
+
+/** All that the caller may read, in the order of their names. */
+export function listUsableIndexes(db: Db, caller: Caller): Promise<IndexRow[]> {
+  const { allowedIndexes } = caller.settings
+  const all = usableIndexes(db, caller).selectAll().orderBy('name')
+  return (allowedIndexes.length === 0 ? all : all.where('name', 'in', allowedIndexes)).execute()
+}
+
+const usableIndexes = (db: Db, { tenantId, userId }: Caller) =>
+  db
+    .selectFrom('indexes')
+    .where('tenant_id', '=', tenantId)
+    .where('deleted_at', 'is', null)
+    .where((the) =>
+      the.or([
+        the.and([the('assigned_user_id', 'is', null), the('assigned_group_id', 'is', null)]),
+        the('assigned_user_id', '=', userId),
+        the(
+          'assigned_group_id',
+          'in',
+          the
+            .selectFrom('group_members')
+            .innerJoin('groups', (join) =>
+              join
+                .onRef('groups.tenant_id', '=', 'group_members.tenant_id')
+                .onRef('groups.id', '=', 'group_members.group_id'),
+            )
+            .select('groups.id')
+            .where('group_members.tenant_id', '=', tenantId)
+            .where('group_members.user_id', '=', userId)
+            .where('groups.status', '=', 'Active'),
+        ),
+      ]),
+    )
+
+/**
+ * The owner is the user whom a personal index is assigned to, not the one who created it: administrators create the indexes
+ * that their applications read.
+ */
+function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }: IndexRow): void {
+  if (assigned_user_id === userId || mayWriteIndexes(rights)) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ` +
+      'a key of the user whose index it is, or one with "index-management" at level "admin".',
+  )
+}
+
+function requireAllowed({ settings }: Caller, name: string): void {
+  if (allowsIndex(settings.allowedIndexes, name)) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    'This key may not use an index of this name; GET /indexes lists those it may.',
+  )
+}

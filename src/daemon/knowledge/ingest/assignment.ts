@@ -1,0 +1,74 @@
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
+import type { License } from '../../../shared/wire/users.ts'
+import { findGroupRow } from '../../identity/groups/store.ts'
+import { findPayer } from '../../identity/users/store.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { countPersonalIndexes, type IndexRow } from '../indexes/store.ts'
+
+export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'>
+
+type Asked = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
+
+/** Who an index belongs to after a request: whoever is named, and then nobody else. */
+export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: Asked): Assignment {
+  if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }
+  if (assignedGroup) return { assigned_user_id: null, assigned_group_id: assignedGroup }
+  return {
+    assigned_user_id: assignedUser === null ? null : before.assigned_user_id,
+    assigned_group_id: assignedGroup === null ? null : before.assigned_group_id,
+  }
+}
+
+/** The licence that an index is under: that of its user, else of the one who makes it. */
+export async function licenseFor(
+  tx: Db,
+  { tenantId, userLicense }: Pick<Caller, 'tenantId' | 'userLicense'>,
+  { assigned_user_id: userId }: Assignment,
+): Promise<License> {
+  const user = userId === null ? undefined : await findPayer(tx, tenantId, userId)
+  return user?.license ?? userLicense
+}
+
+/**
+ * Whether an index may be said to be there, by the licence of whom it is for. The hint changes nothing else: an index is where
+ * the store of the gateway is.
+ * @throws REGION_NOT_ALLOWED
+ */
+export function checkPlace(
+  license: License,
+  { region, cloud }: { region?: string | undefined; cloud?: string | undefined },
+): void {
+  const only = INDEX_PLACES[license]
+  if (only === undefined || ((region ?? only.region) === only.region && (cloud ?? only.cloud) === only.cloud)) return
+  throw new GatewayError(
+    'REGION_NOT_ALLOWED',
+    `The licence ${license} allows indexes in ${only.cloud}/${only.region} only; leave \`region\` and \`cloud\` out.`,
+  )
+}
+
+/**
+ * Whether an index may be given to these. Takes the transaction of a `change`, which is one at a time for a tenant.
+ * @throws VALIDATION_ERROR, INVALID_GROUP for who is not there or not active; INDEX_QUOTA_EXCEEDED (named-endpoints §19)
+ */
+export async function checkAssignment(tx: Db, tenantId: string, after: Assignment, before: Assignment): Promise<void> {
+  const { assigned_user_id: userId, assigned_group_id: groupId } = after
+  if (groupId !== null && groupId !== before.assigned_group_id) {
+    const group = await findGroupRow(tx, tenantId, groupId)
+    if (group?.status !== 'Active') {
+      throw new GatewayError('INVALID_GROUP', 'assignedGroup: there is no active group with this id.')
+    }
+  }
+  if (userId === null || userId === before.assigned_user_id) return
+  const user = await findPayer(tx, tenantId, userId)
+  if (!user) throw invalidField('assignedUser', 'assignedUser: there is no active user with this id.', userId)
+  const has = await countPersonalIndexes(tx, tenantId, userId)
+  const limit = PERSONAL_INDEXES[user.license]
+  if (has >= limit) {
+    throw new GatewayError(
+      'INDEX_QUOTA_EXCEEDED',
+      `This user has ${has} of ${limit} personal indexes that the licence ${user.license} allows.`,
+    )
+  }
+}

@@ -1,0 +1,156 @@
+import { Parser } from 'htmlparser2'
+import { HTML_DEPTH } from '../../../../shared/spec-limits.ts'
+import { createTextParts, plainLine } from './text-parts.ts'
+import { UnreadableDocument } from './unreadable.ts'
+
+/** Elements that a reader does not see. */
+const UNSEEN = new Set(['script', 'style', 'noscript', 'template', 'svg', 'math', 'iframe', 'object', 'select'])
+const BLOCKS = new Set([
+  ...['address', 'article', 'aside', 'blockquote', 'body', 'caption', 'center', 'dd', 'details', 'dialog', 'div', 'dl'],
+  ...[
+    'dt',
+    'fieldset',
+    'figcaption',
+    'figure',
+    'footer',
+    'form',
+    'header',
+    'hr',
+    'html',
+    'li',
+    'main',
+    'nav',
+    'ol',
+    'p',
+  ],
+  ...['section', 'summary', 'table', 'tbody', 'tfoot', 'thead', 'tr', 'ul'],
+])
+const HEADING = /^h([1-6])$/
+const HIDING_STYLE =
+  /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
+/** A page that hides all of itself shows itself by a script. */
+const WHOLE_PAGE = new Set(['html', 'body'])
+
+/** Whether readers do not get to see an element, which its author may well have meant for the model alone. */
+function isHidden(name: string, attributes: Readonly<Record<string, string>>): boolean {
+  if (UNSEEN.has(name)) return true
+  if (WHOLE_PAGE.has(name)) return false
+  const { hidden, style = '', 'aria-hidden': isAriaHidden = '' } = attributes
+  // `until-found` is for browsers that find it by its words, as we do.
+  if (hidden !== undefined && hidden.toLowerCase() !== 'until-found') return true
+  return isAriaHidden.toLowerCase() === 'true' || HIDING_STYLE.test(style.replace(/\/\*.*?\*\//gs, ''))
+}
+
+/**
+ * HTML as Markdown with its headings, lists, tables and code, and without what only looks; `title` is that of the page.
+ * Any text is HTML to some degree, so none is refused.
+ * @throws UnreadableDocument when the text is too long
+ */
+export function htmlToMarkdown(html: string): { title: string; text: string } {
+  const text = createTextParts()
+  let title = ''
+  let line = ''
+  /** What the next line begins with: the mark of a heading or of a list item. */
+  let mark = ''
+  /** How deep the hidden element is that we are in; 0 outside of one. */
+  let hiddenDepth = 0
+  let inTitle = false
+  let cells = 0
+  let code: string | undefined
+  let depth = 0
+
+  function endLine(end = '\n\n'): void {
+    const words = line.replace(/\s+/g, ' ').trim()
+    line = ''
+    if (words === '') return
+    text.add(`${mark === '' ? plainLine(words) : mark + words}${end}`)
+    mark = ''
+  }
+
+  const parser = new Parser({
+    onopentag(name, attributes) {
+      if (++depth > HTML_DEPTH) throw new UnreadableDocument(`The HTML is nested more than ${HTML_DEPTH} levels deep.`)
+      if (hiddenDepth === 0 && isHidden(name, attributes)) hiddenDepth = depth
+      if (hiddenDepth > 0) return
+      if (name === 'title' && title === '') inTitle = true
+      const heading = HEADING.exec(name)
+      if (code !== undefined) {
+        // Whatever is in a block of code is text, line by line.
+        if (BLOCKS.has(name) || heading || name === 'pre' || name === 'br') code += '\n'
+      } else if (cells > 0 && name !== 'tr' && name !== 'td' && name !== 'th') {
+        // A cell is one line, whatever it is made of.
+        line += BLOCKS.has(name) || heading || name === 'br' ? ' ' : ''
+        if (name === 'table') cells++
+      } else if (name === 'pre') {
+        endLine()
+        code = ''
+      } else if (heading) {
+        endLine()
+        mark = `${'#'.repeat(Number(heading[1]))} `
+      } else if (name === 'li') {
+        endLine()
+        mark = '- '
+      } else if (name === 'tr') {
+        if (cells <= 1) endLine('\n')
+        mark = '| '
+      } else if (name === 'td' || name === 'th') {
+        cells = Math.max(cells, 1)
+        if (line !== '') line += ' | '
+      } else if (name === 'br') {
+        endLine('\n')
+      } else if (BLOCKS.has(name)) endLine()
+    },
+    onclosetag(name) {
+      const isHiddenEnd = depth-- === hiddenDepth
+      if (hiddenDepth > 0) {
+        if (isHiddenEnd) hiddenDepth = 0
+        return
+      }
+      if (name === 'title') inTitle = false
+      if (code !== undefined) {
+        if (name !== 'pre') return
+        addCode(code)
+        code = undefined
+      } else if (name === 'tr' && cells <= 1) {
+        cells = 0
+        endLine('\n')
+      } else if (name === 'table') {
+        cells = Math.max(cells - 1, 0)
+        if (cells === 0) {
+          endLine()
+          mark = ''
+          text.add('\n')
+        } else line += ' '
+      } else if (cells > 0) line += BLOCKS.has(name) || HEADING.test(name) ? ' ' : ''
+      else if (BLOCKS.has(name) || HEADING.test(name)) {
+        endLine()
+        // An empty heading or item marks nothing that comes after it.
+        if (HEADING.test(name) || name === 'li') mark = ''
+      }
+    },
+    ontext(words) {
+      if (hiddenDepth > 0) return
+      if (inTitle) title += words
+      else if (code !== undefined) code += words
+      else line += words
+    },
+  })
+
+  function addCode(content: string): void {
+    const body = content.replace(/^\n/, '').trimEnd()
+    if (body.trim() === '') return
+    const longest = Math.max(2, ...(body.match(/`+/g) ?? []).map((run) => run.length))
+    const fence = '`'.repeat(Math.min(longest, FENCE_CHARS) + 1)
+    text.add(`${fence}\n${body}\n${fence}\n\n`)
+  }
+
+  for (let at = 0; at < html.length; at += PIECE_CHARS) parser.write(html.slice(at, at + PIECE_CHARS))
+  parser.end()
+  endLine()
+  if (code !== undefined) addCode(code)
+  return { title: title.replace(/\s+/g, ' ').trim().slice(0, TITLE_CHARS), text: text.toString() }
+}
+
+const PIECE_CHARS = 1_048_576
+const FENCE_CHARS = 20
+const TITLE_CHARS = 200

@@ -1,0 +1,106 @@
+import { getDocumentProxy, getResolvedPDFJS } from 'unpdf'
+import { PDF_PAGES } from '../../../../shared/spec-limits.ts'
+import { BoundedInflate } from './bounded-inflate.ts'
+import { createTextParts } from './text-parts.ts'
+import { UnreadableDocument } from './unreadable.ts'
+
+/** `pageStarts`: where in the text each page begins. */
+export type PdfText = { title: string; text: string; pageStarts: number[] }
+
+Object.assign(globalThis, { DecompressionStream: BoundedInflate })
+
+/** The text of a PDF. @throws UnreadableDocument; Error for a damaged one */
+export async function pdfText(bytes: Buffer): Promise<PdfText> {
+  const { VerbosityLevel } = await getResolvedPDFJS()
+  const pdf = await getDocumentProxy(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length), {
+    verbosity: VerbosityLevel.ERRORS,
+    // Nothing is fetched and nothing of this machine is read, whatever the file refers to.
+    useSystemFonts: false,
+    disableAutoFetch: true,
+    stopAtErrors: false,
+  }).catch((error: Error) => {
+    if (error.name !== 'PasswordException') throw error
+    throw new UnreadableDocument('The PDF is protected by a password; save it without one.')
+  })
+  if (pdf.numPages > PDF_PAGES) {
+    throw new UnreadableDocument(`The PDF has ${pdf.numPages} pages, more than ${PDF_PAGES}; split it.`)
+  }
+  const text = createTextParts()
+  const pageStarts: number[] = []
+  for (let number = 1; number <= pdf.numPages; number++) {
+    const page = await pdf.getPage(number)
+    const { items } = await page.getTextContent()
+    page.cleanup()
+    pageStarts.push(text.length)
+    const words = pageText(items.flatMap((item) => ('str' in item ? [item] : [])))
+    if (words !== '') text.add(words + (endsSentence(words) ? '\n\n' : '\n'))
+  }
+  if (text.length === 0) {
+    throw new UnreadableDocument('The PDF holds no text, only pictures of it; run text recognition (OCR) on it first.')
+  }
+  return { title: await titleOf(pdf), text: text.toString(), pageStarts }
+}
+
+type Item = { str: string; height: number; transform: number[]; hasEOL: boolean }
+type Place = { y: number; height: number }
+
+/** Lines further apart than so many times their height are not of one paragraph. */
+const PARAGRAPH_GAP = 1.75
+
+/** The text of a page with its lines put together to paragraphs again. */
+function pageText(items: readonly Item[]): string {
+  let text = ''
+  let line = ''
+  let lineTop: Place | undefined
+  let last: Place | undefined
+
+  function endLine(): void {
+    const words = line.replace(/\s+/g, ' ').trim()
+    line = ''
+    if (words === '' || !lineTop) return
+    const border = borderOf(text.at(-1), words, last, lineTop)
+    // A word that was divided at the end of a line is one word.
+    if (border === ' ' && /^\p{Ll}/u.test(words) && /\p{Ll}[-\u00ad]$/u.test(text.slice(-3)))
+      text = text.slice(0, -1) + words
+    else text += border + words
+    last = lineTop
+    lineTop = undefined
+  }
+
+  for (const { str, height, transform, hasEOL } of items) {
+    if (str.trim() !== '')
+      lineTop = { y: lineTop?.y ?? transform[5] ?? 0, height: Math.max(lineTop?.height ?? 0, height) }
+    // A sign without a place in Unicode comes as NUL; nobody can search for it.
+    line += str.replaceAll('\0', '')
+    if (hasEOL) endLine()
+  }
+  endLine()
+  return text
+}
+
+/** What stands between a line, whose last sign is `end`, and the next: nothing in scripts without spaces, else a space, or the end of a paragraph. */
+function borderOf(end: string | undefined, words: string, before: Place | undefined, now: Place): string {
+  if (before === undefined) return ''
+  const gap = Math.abs(before.y - now.y)
+  const height = Math.max(before.height, now.height, 1)
+  const isOther = Math.max(before.height, now.height) > 1.2 * Math.min(before.height, now.height)
+  if (gap > PARAGRAPH_GAP * height || now.y > before.y + height || isOther) return '\n\n'
+  if (/^(?:[•▪–*-]|\d{1,3}[.)])\s/.test(words)) return '\n'
+  return /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]$/u.test(end ?? '') ? '' : ' '
+}
+
+const endsSentence = (text: string): boolean => /[.!?:。！？…]["'”’)\]]*$/.test(text.slice(-10))
+
+const TITLE_CHARS = 200
+
+/** The title that was given to it; the names that programs give are none. */
+async function titleOf(pdf: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
+  const { info } = await pdf.getMetadata()
+  const title: unknown = Reflect.get(info, 'Title')
+  if (typeof title !== 'string') return ''
+  const words = title
+    .slice(0, 2 * TITLE_CHARS)
+    .replace(/[\p{C}\s]+/gu, ' ')
+    .trim()
+  return /^(?:untitled|microsoft word|document\d*$|.*\.\w{2,4}$)/i.test(words) ? '' : words.slice(0, TITLE_CHARS)
+}

@@ -1,0 +1,243 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import {
+  EXTRACT_GROWTH_BYTES,
+  EXTRACT_HEAP_MB,
+  EXTRACT_IDLE_MS,
+  EXTRACT_TIMEOUT_MS,
+} from '../../../../shared/spec-limits.ts'
+import type { Clock, Timer } from '../../../../shared/time.ts'
+import type { Log } from '../../../platform/log.ts'
+import type { GuardHit } from '../../../safety/guards/redaction.ts'
+import type { PackedSegment, PreparedDocument } from '../prepared-document.ts'
+import type {
+  FileToRead,
+  PassagesToPrepare,
+  ProcessMessage,
+  ProcessOptions,
+  WorkerMessage,
+  WorkerTask,
+} from './messages.ts'
+import { UnreadableDocument } from './unreadable.ts'
+
+/** For whom a process works, and until when. Where several wait, each `lane` (a tenant) has its turn. */
+export type WorkFor = { lane: string; signal: AbortSignal }
+
+/** A document that is ready to be stored, or why there is none; `hits` are what rules found in it. */
+export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
+
+/** What was read, in the order of the files. `together`: the segment of the small documents among them (see Preparation). */
+export type ReadFiles = { files: ReadFile[]; together: PackedSegment | undefined }
+
+export type Extractor = {
+  /**
+   * Reads files of any kind in a process of its own, within limits of time and memory, does what rules ask about what they
+   * say, and prepares them to be stored; in their order, an UnreadableDocument for each that cannot be read, that a rule
+   * blocks or that goes beyond a limit. Several at a time are for small ones, which cost less than the way to the process.
+   * @param rules RuleSources in JSON; without it nothing is looked for
+   * @throws the reason of `signal`
+   */
+  read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles>
+  /** Makes the segment of passages that are stored already. @throws the reason of `signal` */
+  prepare(documents: readonly PassagesToPrepare[], by: WorkFor): Promise<PackedSegment>
+  /** Makes one segment of several. @throws the reason of `signal` */
+  join(segments: readonly PackedSegment[], by: WorkFor): Promise<PackedSegment>
+  /** Ends all processes; what is being read fails. */
+  close(): Promise<void>
+}
+
+export type ExtractorDeps = {
+  clock: Clock
+  log: Log
+  /** The program that a process runs (process.ts). */
+  program?: URL | undefined
+} & Partial<ProcessOptions>
+
+/** A place for one process, which is there only when it is used. */
+type Place = { reader: ChildProcess | undefined; idle: Timer | undefined; busy: boolean }
+
+const PROGRAM = new URL('./process.js', import.meta.url)
+/** One core is left to those who chat. */
+const PLACES = Math.max(1, Math.min(2, availableParallelism() - 1))
+
+/** Processes are started when there is something to read, and ended when there has been nothing for EXTRACT_IDLE_MS. */
+export function createExtractor(deps: ExtractorDeps): Extractor {
+  const { clock, log } = deps
+  const places: Place[] = Array.from({ length: PLACES }, () => ({ reader: undefined, idle: undefined, busy: false }))
+  /** Who waits, by lane; the first lane has the next turn. */
+  const lanes = new Map<string, ((place: Place) => void)[]>()
+  const closing = new AbortController()
+
+  function enter(lane: string): Promise<Place> {
+    // One whose process runs already is better.
+    const free = places.filter(({ busy }) => !busy)
+    const place = free.find(({ reader }) => reader !== undefined) ?? free[0]
+    if (!place) return new Promise((resolve) => lanes.set(lane, [...(lanes.get(lane) ?? []), resolve]))
+    place.busy = true
+    return Promise.resolve(place)
+  }
+
+  function leave(place: Place): void {
+    const [next] = lanes
+    if (next) {
+      const [lane, [first, ...others]] = next
+      lanes.delete(lane)
+      // Behind all the others: theirs are the next turns.
+      if (others.length > 0) lanes.set(lane, others)
+      first?.(place)
+      return
+    }
+    place.busy = false
+    if (place.reader && !closing.signal.aborted) place.idle = clock.after(EXTRACT_IDLE_MS, () => void endReader(place))
+  }
+
+  async function work(task: WorkerTask, { lane, signal }: WorkFor): Promise<Answer> {
+    const place = await enter(lane)
+    try {
+      place.idle?.cancel()
+      const stop = AbortSignal.any([signal, closing.signal])
+      stop.throwIfAborted()
+      const reader = place.reader ?? startReader(place, deps)
+      const outcome = await workWith(reader, task, stop, clock)
+      if ('answer' in outcome) return outcome.answer
+      await endReader(place)
+      throw outcome.error
+    } finally {
+      leave(place)
+    }
+  }
+
+  async function makeSegment(task: WorkerTask, by: WorkFor): Promise<PackedSegment> {
+    const answer = await work(task, by)
+    return (answer as Extract<Answer, { kind: 'joined' }>).segment
+  }
+
+  async function read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles> {
+    try {
+      const answer = await work({ kind: 'read', files, rules }, by)
+      const { outcomes, together } = answer as Extract<Answer, { kind: 'read' }>
+      const read = outcomes.map((outcome, at) => {
+        if ('document' in outcome) return outcome
+        const { unreadable, cause, hits } = outcome
+        if (cause !== undefined) log.info({ document: files[at]?.source, reason: cause }, 'document could not be read')
+        return { document: new UnreadableDocument(unreadable), hits }
+      })
+      return { files: read, together }
+    } catch (error) {
+      if (!(error instanceof UnreadableDocument)) throw error
+      // One of them took the process along. The others are readable.
+      if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
+      const alone: ReadFiles[] = []
+      for (const file of files) alone.push(await read([file], by, rules))
+      const segments = alone.flatMap(({ together }) => together ?? [])
+      return {
+        files: alone.flatMap((one) => one.files),
+        together: segments.length === 0 ? undefined : await makeSegment({ kind: 'join', segments }, by),
+      }
+    }
+  }
+
+  return {
+    read,
+    prepare: (documents, by) => makeSegment({ kind: 'prepare', documents }, by),
+    join: (segments, by) => makeSegment({ kind: 'join', segments }, by),
+    async close() {
+      closing.abort(new Error('the daemon is closing'))
+      for (const place of places) {
+        place.idle?.cancel()
+        await endReader(place)
+      }
+    },
+  }
+}
+
+/** The process sees neither our environment nor our flags, and what its libraries print is nobody's business. */
+function startReader(
+  place: Place,
+  {
+    program = PROGRAM,
+    worker,
+    heapMb = EXTRACT_HEAP_MB,
+    growthBytes = EXTRACT_GROWTH_BYTES,
+    lowPriority = true,
+  }: ExtractorDeps,
+): ChildProcess {
+  const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
+  const reader = fork(program, [JSON.stringify(options)], {
+    env: {},
+    // Its collector would use all cores at once for tenths of a second.
+    execArgv: ['--single-threaded-gc'],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  })
+  reader.unref()
+  reader.channel?.unref()
+  // One that fails after it was given up must not take the daemon along.
+  reader.on('error', () => {})
+  reader.on('exit', () => {
+    if (place.reader === reader) place.reader = undefined
+  })
+  place.reader = reader
+  return reader
+}
+
+async function endReader(place: Place): Promise<void> {
+  const { reader } = place
+  place.reader = undefined
+  if (reader === undefined || reader.exitCode !== null || reader.signalCode !== null) return
+  const ended = once(reader, 'exit')
+  reader.kill('SIGKILL')
+  await ended
+}
+
+type Answer = Exclude<WorkerMessage, { kind: 'part' }>
+type Outcome = { answer: Answer } | { error: unknown }
+
+/** Has one task done, and watches over it: whatever happens, it ends. After an `error` the process is of no more use. */
+function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clock: Clock): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const parts: Part[] = []
+    const timeout = clock.after(EXTRACT_TIMEOUT_MS, () =>
+      giveUp(
+        new UnreadableDocument(`Reading the file takes more than ${EXTRACT_TIMEOUT_MS / 1000} seconds; split it.`),
+      ),
+    )
+    function end(outcome: Outcome): void {
+      timeout.cancel()
+      stop.removeEventListener('abort', onStop)
+      reader.off('message', onMessage).off('error', giveUp).off('exit', onExit)
+      resolve(outcome)
+    }
+    const giveUp = (error: unknown) => end({ error })
+    const onStop = () => giveUp(stop.reason)
+    const onExit = () => giveUp(new Error('the process that read a file has ended'))
+    function onMessage(message: ProcessMessage): void {
+      if (message.kind === 'part') parts.push(message)
+      else if (message.kind !== 'failed') end({ answer: withParts(message, parts) })
+      else giveUp(message.reason === 'memory' ? tooMuchMemory() : new Error(message.message))
+    }
+
+    stop.addEventListener('abort', onStop)
+    reader.on('message', onMessage).on('error', giveUp).on('exit', onExit)
+    reader.send(task, (error) => {
+      if (error !== null) giveUp(error)
+    })
+  })
+}
+
+type Part = Extract<WorkerMessage, { kind: 'part' }>
+
+/** The answer as it would have come in one piece. */
+function withParts(answer: Answer, parts: readonly Part[]): Answer {
+  if (answer.kind !== 'read') return answer
+  for (const { file, batches, segments } of parts) {
+    const outcome = answer.outcomes[file]
+    if (outcome === undefined || !('document' in outcome)) continue
+    outcome.document.batches.push(...batches)
+    outcome.document.segments.push(...segments)
+  }
+  return answer
+}
+
+const tooMuchMemory = () => new UnreadableDocument('Reading the file takes too much memory; split it.')

@@ -1,0 +1,47 @@
+import { LRUCache } from 'lru-cache'
+import { armForText } from '../../../safety/guards/documents.ts'
+import { screenMarked, screenPaced } from '../../../safety/guards/paced.ts'
+import type { Pacer } from '../../../safety/guards/pacer.ts'
+import type { ArmedDetector, GuardHit, Screened } from '../../../safety/guards/redaction.ts'
+import { armSources } from '../../../safety/guards/rules-in-force.ts'
+import type { Extracted } from './extract.ts'
+import { blockedBy, UnreadableDocument } from './unreadable.ts'
+
+const RULES_KEPT = 20
+/** By what they were made of. */
+const armed = new LRUCache<string, ArmedDetector[]>({ max: RULES_KEPT })
+
+function armedBy(rules: string): ArmedDetector[] {
+  const known = armed.get(rules)
+  if (known) return known
+  const made = armForText(armSources(JSON.parse(rules), 'input'))
+  armed.set(rules, made)
+  return made
+}
+
+/** Nobody waits for this thread, and whoever has started it ends it when a file takes it too long. */
+const UNHURRIED: Pacer = { turn: () => undefined, spend: () => true }
+
+/**
+ * Does what rules ask about what a file says, before it is cut into passages, so that nothing is missed where they end.
+ * @param rules RuleSources in JSON
+ * @param hits what is found is added to it
+ * @throws UnreadableDocument when a rule blocks the document, or has left no word of it
+ */
+export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {
+  const detectors = armedBy(rules)
+  const title = await screenPaced(extracted.title, 'text', detectors, undefined, UNHURRIED)
+  const text = await screenPages(extracted, detectors)
+  hits.push(...title.hits, ...text.hits)
+  if (title.isBlocked || text.isBlocked) throw blockedBy(hits)
+  if (!/[\p{L}\p{N}]/u.test(text.text)) {
+    throw new UnreadableDocument('The rules in force leave no word of this document.')
+  }
+  return { ...extracted, title: title.text, text: text.text, ...(text.marks && { pageStarts: text.marks }) }
+}
+
+/** `marks`: where pages begin now, in a text that has pages. */
+type Paged = Screened & { marks?: readonly number[] }
+
+const screenPages = ({ text, pageStarts }: Extracted, detectors: ArmedDetector[]): Paged | Promise<Paged> =>
+  pageStarts ? screenMarked(text, detectors, pageStarts) : screenPaced(text, 'text', detectors, undefined, UNHURRIED)

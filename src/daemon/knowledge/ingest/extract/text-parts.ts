@@ -1,0 +1,38 @@
+import { EXTRACT_TEXT_CHARS } from '../../../../shared/spec-limits.ts'
+import { UnreadableDocument } from './unreadable.ts'
+
+/** A text that is put together from parts. A small file may be written so that it stands for a very long text. */
+export type TextParts = { add(part: string): void; readonly length: number; toString(): string }
+
+const PIECE_CHARS = 65_536
+
+/** `add` throws UnreadableDocument above EXTRACT_TEXT_CHARS. */
+export function createTextParts(): TextParts {
+  const pieces: string[] = []
+  // Millions of short strings that all live to the end would keep the garbage collector busy, on other threads as well.
+  let parts: string[] = []
+  let partsLength = 0
+  let length = 0
+  return {
+    add(part) {
+      length += part.length
+      if (length > EXTRACT_TEXT_CHARS) {
+        throw new UnreadableDocument(`The file holds more than ${EXTRACT_TEXT_CHARS} characters of text; split it.`)
+      }
+      parts.push(part)
+      partsLength += part.length
+      if (partsLength < PIECE_CHARS) return
+      pieces.push(parts.join(''))
+      parts = []
+      partsLength = 0
+    },
+    get length() {
+      return length
+    },
+    toString: () => pieces.join('') + parts.join(''),
+  }
+}
+
+/** A line of text that nothing takes for the Markdown of a heading, of code or of front matter. */
+export const plainLine = (line: string): string =>
+  /^\s{0,3}(?:#{1,6}(?:\s|$)|`{3}|~{3}|-{3,}\s*$)/.test(line) ? `\\${line}` : line

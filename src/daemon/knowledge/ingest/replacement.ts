@@ -1,0 +1,166 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { newId } from '../../../shared/ids.ts'
+import type { Db } from '../../platform/db/database.ts'
+import {
+  type DocumentKey,
+  type Draft,
+  deleteDiscarded,
+  deletePassages,
+  discardDocument,
+  findUnpublished,
+  holdDraft,
+  type IndexKey,
+  insertDraft,
+  insertPassages,
+  insertPublished,
+  type NewDocument,
+  publishDraft,
+} from '../indexes/document-store.ts'
+import { isDeleted } from '../indexes/index-removal.ts'
+import { mergeSegments, removeAbandonedMerges } from '../indexes/merge.ts'
+import { insertPages, insertSegment } from '../indexes/segment-store.ts'
+import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
+
+/** What one transaction deletes. SQLite has one writer, and every chat's bill waits its turn behind it. */
+const DELETED_PER_TRANSACTION = 200
+/** About 3 KB each. */
+const PAGES_PER_TRANSACTION = 32
+
+/** Runs `publish` in a transaction and commits it: whoever has more to write with it, of this document, does so there. */
+export type InPublication = (publish: (tx: Db) => Promise<DocumentKey[]>, documentId: string) => Promise<DocumentKey[]>
+
+/** A document as its sender has it, beside what was made of it. */
+export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'> & { prepared: PreparedDocument }
+
+/**
+ * Puts a document in the place of the one with the same `source`. It is written in short transactions that others get in
+ * between, and all of it becomes visible in the last one, run by `inPublication`: a search sees the old document or the new
+ * one, whole. When anything fails, or `signal` is aborted, the old one stays as it was. `now` is ISO 8601.
+ * @throws INDEX_NOT_FOUND when the index is deleted meanwhile
+ */
+export async function replaceDocument(
+  db: Db,
+  index: IndexKey,
+  document: DocumentToStore & { now: string },
+  { inPublication, signal }: { inPublication: InPublication; signal: AbortSignal },
+): Promise<void> {
+  const { prepared, now } = document
+  const draft = await db.transaction().execute((tx) => insertDraft(tx, index, toNew(document, now)))
+  let replaced: DocumentKey[]
+  try {
+    await writePrepared(db, draft, prepared, { now, signal })
+    replaced = await inPublication((tx) => publishDraft(tx, draft, document.source), draft.documentId)
+  } catch (error) {
+    await removeDocument(db, draft)
+    if (await isDeleted(db, index)) {
+      throw new GatewayError('INDEX_NOT_FOUND', 'The index was deleted while documents were being added.', {
+        cause: error,
+      })
+    }
+    throw error
+  }
+  for (const old of replaced) await removeDocument(db, old)
+  await mergeSegments(db, index, now)
+}
+
+/** Writes what a draft consists of, or a part of it. */
+export async function writePrepared(
+  db: Db,
+  draft: Draft,
+  { batches, segments }: PreparedDocument,
+  { now, signal }: { now: string; signal: AbortSignal },
+): Promise<void> {
+  for (const batch of batches) {
+    signal.throwIfAborted()
+    const passages = unpackPassages(batch)
+    await db.transaction().execute((tx) => insertPassages(tx, [{ draft, passages }]))
+  }
+  for (const segment of segments) {
+    const id = newId()
+    const { documentId } = draft
+    await db.transaction().execute(async (tx) => {
+      // A segment of a document that is gone would stay for ever.
+      await holdDraft(tx, draft)
+      await insertSegment(tx, draft, { id, documentId, state: 'draft', ...placed(segment, draft) }, now)
+    })
+    await writePages(db, draft.tenantId, id, segment, signal)
+  }
+}
+
+/** Writes the pages of a draft segment, in short transactions that others get in between. */
+export async function writePages(
+  db: Db,
+  tenantId: string,
+  segmentId: string,
+  segment: PackedSegment,
+  signal: AbortSignal,
+): Promise<void> {
+  const pages = [...pagesOf(segment).entries()]
+  for (let start = 0; start < pages.length; start += PAGES_PER_TRANSACTION) {
+    signal.throwIfAborted()
+    await insertPages(db, tenantId, segmentId, new Map(pages.slice(start, start + PAGES_PER_TRANSACTION)))
+  }
+}
+
+/**
+ * Does for small documents in one transaction what `replaceDocument` does for each in many: from its commit on a search
+ * finds all of them, each in the place of the one with the same `source`. `segment` is that of all their passages.
+ * @returns their ids, in their order, and the documents whose places they took. Those are discarded, and to be removed after the commit
+ * (`removeDocument`); the index may then have segments to merge.
+ */
+export async function publishTogether(
+  tx: Db,
+  index: IndexKey,
+  documents: readonly DocumentToStore[],
+  { segment, now }: { segment: PackedSegment; now: string },
+): Promise<{ documentIds: string[]; replaced: { source: string; documentId: string }[] }> {
+  const { drafts, replaced } = await insertPublished(
+    tx,
+    index,
+    documents.map((document) => toNew(document, now)),
+  )
+  const [first] = drafts
+  if (first === undefined) return { documentIds: [], replaced }
+  const passagesOf = documents.map(({ prepared }, at) => ({
+    draft: drafts[at] as Draft,
+    passages: prepared.batches.flatMap(unpackPassages),
+  }))
+  await insertPassages(tx, passagesOf)
+  const id = newId()
+  const documentId = documents.length > 1 ? null : first.documentId
+  await insertSegment(tx, index, { id, documentId, state: 'published', ...placed(segment, first) }, now)
+  await insertPages(tx, index.tenantId, id, new Map(pagesOf(segment).entries()))
+  return { documentIds: drafts.map((draft) => draft.documentId), replaced }
+}
+
+const toNew = ({ source, contentHash, prepared }: DocumentToStore, now: string): NewDocument => ({
+  source,
+  contentHash,
+  title: prepared.title,
+  passageCount: prepared.passageCount,
+  now,
+})
+
+/** A segment with the ids that its passages have in this place. */
+function placed({ first, lengths, ends }: PackedSegment, { firstPassageId }: Draft) {
+  const ids = Float64Array.from(lengths, (_, ordinal) => firstPassageId + first + ordinal)
+  return { ids, lengths, pageCount: ends.length }
+}
+
+/** Removes what broken trainings have left: everything that was written before `before` (ISO 8601) and is not published. */
+export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
+  const removeUnpublished = async () => {
+    for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
+  }
+  await Promise.all([removeUnpublished(), removeAbandonedMerges(db, tenantId, before)])
+}
+
+/** Takes away what was written of a document that is not published. */
+export async function removeDocument(db: Db, document: DocumentKey): Promise<void> {
+  if (!(await discardDocument(db, document))) return
+  let deleted: number
+  do {
+    deleted = await db.transaction().execute((tx) => deletePassages(tx, document, DELETED_PER_TRANSACTION))
+  } while (deleted === DELETED_PER_TRANSACTION)
+  await db.transaction().execute((tx) => deleteDiscarded(tx, document))
+}

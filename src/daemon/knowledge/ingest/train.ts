@@ -1,0 +1,227 @@
+import { hash } from 'node:crypto'
+import type { z } from 'zod'
+import { DOCUMENT_NAME_CHARS, TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
+import { isoTime } from '../../../shared/time.ts'
+import type { TrainResponse } from '../../../shared/wire/indexes.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { type Activity, type Actor, type ChangeDeps, change } from '../../records/audit/change.ts'
+import { documentActivity } from '../indexes/document-activity.ts'
+import { findDocuments } from '../indexes/document-store.ts'
+import type { Merger } from '../indexes/merger.ts'
+import type { IndexRow } from '../indexes/store.ts'
+import { requireStillWritable } from '../indexes/usable-index.ts'
+import type { DocumentScreening } from './document-screening.ts'
+import type { Extractor } from './extract/pool.ts'
+import { UnreadableDocument } from './extract/unreadable.ts'
+import { EXTRACTION_VERSION } from './extract/version.ts'
+import { type PackedSegment, SMALL_PASSAGES } from './prepared-document.ts'
+import {
+  type DocumentToStore,
+  publishTogether,
+  removeAbandoned,
+  removeDocument,
+  replaceDocument,
+} from './replacement.ts'
+import type { Upload } from './upload.ts'
+
+/** Whose training it is, and until when it goes on. */
+type Training = Actor & { signal: AbortSignal }
+
+export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
+
+export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
+
+/**
+ * Puts each document into the index, in the place of an older one of the same name, and says what became of it. One that
+ * cannot be read is `failed` and leaves the others, and its own older version, as they are. Each that becomes visible has
+ * its audit entry.
+ *
+ * When the daemon is killed in the middle, what was indexed until then stays, and what was not is not seen; to send the same
+ * again goes on from there, because what is stored already is `unchanged`.
+ */
+export async function trainIndex(
+  uploads: readonly Upload[],
+  index: IndexRow,
+  screening: DocumentScreening,
+  deps: TrainDeps,
+  by: Training,
+): Promise<TrainedDocument[]> {
+  const { db, clock } = deps
+  const [{ outcomes, toRead }] = await Promise.all([
+    sortOut(uploads, index, screening, db),
+    removeAbandoned(db, index.tenant_id, isoTime(clock.now() - ABANDONED_MS)),
+  ])
+  for (const files of readTogether(toRead)) {
+    by.signal.throwIfAborted()
+    const { files: read, together } = await deps.extractor.read(
+      files,
+      { lane: index.tenant_id, signal: by.signal },
+      screening.rules,
+    )
+    const small: DocumentToStore[] = []
+    for (const [at, { document: prepared, hits }] of read.entries()) {
+      const { source, contentHash, place } = files[at] as NewUpload
+      screening.add(hits)
+      if (prepared instanceof UnreadableDocument) {
+        outcomes[place] = { name: source, status: 'failed', chunks: 0, error: prepared.message }
+        continue
+      }
+      const document = { source, contentHash, prepared }
+      if (prepared.passageCount > SMALL_PASSAGES) await storeAlone(document, index, deps, by)
+      else small.push(document)
+      outcomes[place] = { name: source, status: 'indexed', chunks: prepared.passageCount }
+    }
+    if (together !== undefined) await storeTogether(small, together, index, deps, by)
+  }
+  return outcomes
+}
+
+/** A document that is to be read, what it is called in the index, and its place among all of its training. */
+type NewUpload = Upload & { source: string; place: number }
+
+/** What is known of documents before they are read; `outcomes` has gaps for those that are to be read. */
+async function sortOut(
+  uploads: readonly Upload[],
+  index: IndexRow,
+  screening: DocumentScreening,
+  db: Db,
+): Promise<{ outcomes: TrainedDocument[]; toRead: NewUpload[] }> {
+  const named = uploads.map((upload) => toNamed(upload, screening))
+  const sources = named.filter(({ fault }) => fault === undefined).map(({ source }) => source)
+  const stored = await findDocuments(db, { tenantId: index.tenant_id, indexId: index.id }, sources)
+  const names = new Set<string>()
+  const outcomes: TrainedDocument[] = []
+  const toRead: NewUpload[] = []
+  for (const [place, { fault, ...upload }] of named.entries()) {
+    const { source } = upload
+    const contentHash = hashOf(upload, screening)
+    const known = stored.get(source)
+    const error = fault ?? (names.has(source) ? 'Another document of this request has the same name.' : undefined)
+    names.add(source)
+    if (error !== undefined) outcomes[place] = { name: source, status: 'failed', chunks: 0, error }
+    else if (known?.contentHash !== contentHash) toRead.push({ ...upload, contentHash, place })
+    else outcomes[place] = { name: source, status: 'unchanged', chunks: known.passageCount }
+  }
+  return { outcomes, toRead }
+}
+
+/** An upload with what it is called in the index, which is never what a rule finds in its name, or why it is not even read. */
+function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
+  const name = documentName(upload.name)
+  const fault = faultOf(name, upload)
+  if (fault !== undefined) return { ...upload, source: name, fault }
+  const { source, blocked } = screening.name(name)
+  return { ...upload, source, fault: blocked ?? faultOf(source, upload) }
+}
+
+const SMALL_BYTES = 65_536
+const BYTES_TOGETHER = 131_072
+
+/** Small files in groups, which are stored together as well, others alone, in their order. */
+function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
+  let group: NewUpload[] = []
+  let bytes = 0
+  for (const upload of uploads) {
+    if (group.length > 0 && (upload.bytes > SMALL_BYTES || bytes + upload.bytes > BYTES_TOGETHER)) {
+      yield group
+      group = []
+      bytes = 0
+    }
+    group.push(upload)
+    bytes += upload.bytes
+  }
+  if (group.length > 0) yield group
+}
+
+async function storeAlone(document: DocumentToStore, index: IndexRow, deps: TrainDeps, by: Training): Promise<void> {
+  const { db, clock } = deps
+  const key = { tenantId: index.tenant_id, indexId: index.id }
+  await replaceDocument(
+    db,
+    key,
+    { ...document, now: isoTime(clock.now()) },
+    {
+      signal: by.signal,
+      inPublication: (publish, documentId) =>
+        change(deps, by, async ({ tx, caller, record }) => {
+          await requireStillWritable(tx, caller, index)
+          const replaced = await publish(tx)
+          await record(trained(document, documentId, index, replaced.length > 0))
+          return replaced
+        }),
+    },
+  )
+}
+
+async function storeTogether(
+  documents: readonly DocumentToStore[],
+  segment: PackedSegment,
+  index: IndexRow,
+  deps: TrainDeps,
+  by: Training,
+): Promise<void> {
+  const { db, clock } = deps
+  const key = { tenantId: index.tenant_id, indexId: index.id }
+  const now = isoTime(clock.now())
+  const replaced = await change(deps, by, async ({ tx, caller, record }) => {
+    await requireStillWritable(tx, caller, index)
+    const { documentIds, replaced } = await publishTogether(tx, key, documents, { segment, now })
+    const sources = new Set(replaced.map(({ source }) => source))
+    const entries = documents.map((document, at) =>
+      trained(document, documentIds[at] as string, index, sources.has(document.source)),
+    )
+    await record(...entries)
+    return replaced
+  })
+  for (const { documentId } of replaced) await removeDocument(db, { ...key, documentId })
+  await deps.merger.merge(key)
+}
+
+const trained = (
+  { source, contentHash, prepared }: DocumentToStore,
+  id: string,
+  index: IndexRow,
+  replaced: boolean,
+): Activity =>
+  documentActivity(index, {
+    operation: 'train',
+    document: { id, source },
+    facts: { passages: prepared.passageCount, replaced },
+    content: { contentHash },
+  })
+
+/** No document takes so long to be written; what is older and not published was left behind by a crash. */
+const ABANDONED_MS = UPLOAD_TIMEOUT_MS
+
+/** The same bytes under another ending or type are read in another way, and under other rules something else is stored. */
+function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScreening): string {
+  const ending = /\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? ''
+  return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))
+}
+
+/** Why a document is not even read: a name that cannot be stored or shown, or its size. */
+function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
+  if (name === '') return 'The file has no name.'
+  if (name.length > DOCUMENT_NAME_CHARS) return `A name may have at most ${DOCUMENT_NAME_CHARS} characters.`
+  if (name.split('/').includes('..')) return 'A name may not lead upwards ("..").'
+  if (UNNAMEABLE.test(name)) return 'The name holds control characters.'
+  return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
+}
+
+/** What nobody sees in a name and what ends a line; the joiners with which Persian and emoji are spelt are none of it. */
+const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
+
+/**
+ * A name is a label, never a path we would open; folders stay in it so that two README.md can live side by side. Systems
+ * spell the same letters in different ways, so it has one.
+ */
+function documentName(name: string): string {
+  return name
+    .normalize('NFC')
+    .replaceAll('\\', '/')
+    .replace(/^[A-Za-z]:/, '')
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .join('/')
+    .trim()
+}

@@ -1,0 +1,241 @@
+import { isUtf8 } from 'node:buffer'
+import { createHash, hash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import { open, readFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import {
+  type BusboyFileStream,
+  type BusboyHeaders,
+  type BusboyInstance,
+  Busboy as MultipartParser,
+} from '@fastify/busboy'
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import {
+  TEXT_INPUTS_DEPTH,
+  TEXT_INPUTS_VALUES,
+  TRAIN_BODY_BYTES,
+  TRAIN_FILE_BYTES,
+  TRAIN_FILES,
+  TRAIN_OTHER_PART_BYTES,
+  TRAIN_TEXT_BYTES,
+} from '../../../shared/spec-limits.ts'
+import { TextInputs } from '../../../shared/wire/indexes.ts'
+import type { Intake } from './intake.ts'
+import { jsonShape } from './json-shape.ts'
+
+/**
+ * A document that was received. `content` is the path of its file, or what it holds; `contentHash` its SHA-256, hex. Of one that
+ * is too large only the beginning was kept.
+ */
+export type Upload = {
+  name: string
+  type: string
+  content: string | Uint8Array
+  bytes: number
+  contentHash: string
+  isTooLarge: boolean
+}
+
+type Part = {
+  field: string
+  fileName: string | undefined
+  type: string
+  path: string
+  bytes: number
+  contentHash: string
+  isTooLarge: boolean
+}
+
+/** At what pace uploads are taken, and until when. */
+type Receiving = { intake: Intake; signal: AbortSignal }
+
+/**
+ * Receives a multipart body into files in `directory`. Nothing is done with it before all of it has come, so a refused
+ * or broken upload has changed nothing. What a file has beyond TRAIN_FILE_BYTES is skipped.
+ * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed, too
+ * many, nothing sent), and the reason of `signal` when the client went away.
+ */
+export async function receiveUpload(
+  request: IncomingMessage,
+  directory: string,
+  { intake, signal }: Receiving,
+): Promise<Upload[]> {
+  const parts = await receiveParts(request, directory, { intake, signal })
+  const uploads: Upload[] = []
+  for (const part of parts) {
+    const { fileName, type, path, bytes, contentHash, isTooLarge } = part
+    if (isTextInputs(part)) uploads.push(...(await readTextInputs(part)))
+    // A form field for files that was left empty is sent without a name and without content.
+    else if (fileName !== undefined && (fileName !== '' || bytes > 0)) {
+      uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, bytes, contentHash, isTooLarge })
+    }
+  }
+  if (uploads.length === 0) {
+    throw new GatewayError('VALIDATION_ERROR', 'Send at least one file, or "text_inputs" as a JSON string.')
+  }
+  return uploads
+}
+
+async function receiveParts(
+  request: IncomingMessage,
+  directory: string,
+  { intake, signal }: Receiving,
+): Promise<Part[]> {
+  const parser = openParser(request)
+  const paced = intake()
+  const parts: Part[] = []
+  const saves: Promise<void>[] = []
+  const stop = new AbortController()
+  setMaxListeners(PARTS + 1, stop.signal)
+  const onAbort = () => stop.abort(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  let received = 0
+  const onData = (chunk: Buffer) => {
+    received += chunk.length
+    if (received > TRAIN_BODY_BYTES) stop.abort(bodyTooLarge())
+  }
+  try {
+    if (signal.aborted) throw signal.reason
+    await new Promise<void>((resolve, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason))
+      parser.on(
+        'file',
+        (field: string, stream: BusboyFileStream, fileName: string | undefined, _: string, type: string) => {
+          const path = join(directory, String(parts.length))
+          const part = { field, fileName, type, path, bytes: 0, contentHash: '', isTooLarge: false }
+          if (isTextInputs(part) && parts.some(isTextInputs)) stop.abort(secondTextInputs())
+          parts.push(part)
+          if (parts.filter((sent) => sent.fileName !== undefined).length > TRAIN_FILES) stop.abort(tooManyFiles())
+          stream.on('limit', () => {
+            part.isTooLarge = true
+          })
+          // A broken body is reported by the parser itself.
+          stream.on('error', () => {})
+          saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
+        },
+      )
+      parser.on('partsLimit', () => stop.abort(tooManyFiles()))
+      parser.on('finish', resolve)
+      parser.on('error', (cause: unknown) => stop.abort(malformed(cause)))
+      request.on('data', onData)
+      request.pipe(paced).pipe(parser)
+    })
+    await Promise.all(saves)
+    if (stop.signal.aborted) throw stop.signal.reason
+    return parts
+  } catch (error) {
+    request.unpipe(paced)
+    paced.destroy()
+    stop.abort(error)
+    await Promise.all(saves)
+    throw error
+  } finally {
+    request.off('data', onData)
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+function openParser(request: IncomingMessage): BusboyInstance {
+  const { 'content-type': contentType = '', 'content-length': length } = request.headers
+  if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', 'Send the documents as multipart/form-data.')
+  }
+  if (length !== undefined && Number(length) > TRAIN_BODY_BYTES) throw bodyTooLarge()
+  try {
+    return new MultipartParser({
+      headers: request.headers as BusboyHeaders,
+      // Every part is taken as bytes: what is a text is decided by us, and not by replacing what is none.
+      isPartAFile: () => true,
+      preservePath: true,
+      limits: { fileSize: TRAIN_FILE_BYTES, parts: PARTS, headerSize: 16_384, headerPairs: 32 },
+    })
+  } catch (cause) {
+    throw malformed(cause)
+  }
+}
+
+/** Parts that are neither files nor text_inputs are ignored, but not without end. */
+const PARTS = TRAIN_FILES + 20
+
+const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
+
+/** Clients fill the type in without looking, and the parser does when they do not; an extension tells more. */
+const typeOf = (fileName: string, type: string): string =>
+  /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
+
+async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): Promise<void> {
+  const sum = createHash('sha256')
+  const file = await open(part.path, 'w', 0o600)
+  const keep = async (chunk: Buffer): Promise<void> => {
+    part.bytes += chunk.length
+    if (part.fileName === undefined && part.bytes > fieldBytes(part)) throw fieldTooLarge(part)
+    sum.update(chunk)
+    await file.appendFile(chunk)
+    giveBack(chunk)
+  }
+  // Not an iteration, which joins the pieces that wait, and so copies them.
+  const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
+  try {
+    await pipeline(stream, target, { signal })
+  } finally {
+    await file.close()
+  }
+  part.contentHash = sum.digest('hex')
+}
+
+const nowhere = new MessageChannel().port1
+nowhere.close()
+
+/**
+ * Frees the memory of what is written, at once: a closed port takes it and drops it. The collector looks for such
+ * memory when there is much of it, and searches all of the heap then, for 3 to 30 ms (measured: after every 50 MB).
+ */
+function giveBack({ buffer, byteLength }: Buffer): void {
+  // Parts of a larger one may belong to others.
+  if (byteLength === buffer.byteLength) nowhere.postMessage(undefined, [buffer as ArrayBuffer])
+}
+
+async function readTextInputs(part: Part): Promise<Upload[]> {
+  const bytes = await readFile(part.path)
+  if (!isUtf8(bytes)) throw invalidField('text_inputs', 'text_inputs must be UTF-8.')
+  const source = bytes.toString()
+  const { depth, values } = jsonShape(source)
+  // A list of a hundred objects. To parse millions of nested or empty ones would hold up everybody else.
+  if (depth > TEXT_INPUTS_DEPTH || values > TEXT_INPUTS_VALUES) {
+    throw invalidField('text_inputs', 'text_inputs must be a JSON array of {name, type, content, size}.')
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(source)
+  } catch (cause) {
+    throw invalidField('text_inputs', `text_inputs must be JSON: ${(cause as Error).message.slice(0, 120)}`)
+  }
+  const result = TextInputs.safeParse(value)
+  if (!result.success) {
+    const issue = result.error.issues[0] as z.core.$ZodIssue
+    throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
+  }
+  return result.data.map(({ name, type = 'text/*', content }) => {
+    // Half a surrogate pair would become U+FFFD on its way through a Buffer; as bytes that are no UTF-8 it is refused.
+    const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
+    const contentHash = hash('sha256', text)
+    return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }
+  })
+}
+
+const malformed = (cause: unknown) =>
+  new GatewayError('VALIDATION_ERROR', 'The body is not well-formed multipart/form-data.', { cause })
+const secondTextInputs = () =>
+  invalidField('text_inputs', 'A request may have text_inputs once; put all texts into one array.')
+const fieldBytes = (part: Part): number => (isTextInputs(part) ? TRAIN_TEXT_BYTES : TRAIN_OTHER_PART_BYTES)
+const fieldTooLarge = (part: Part) =>
+  isTextInputs(part)
+    ? new GatewayError('FILE_TOO_LARGE', `text_inputs may have at most ${TRAIN_TEXT_BYTES} bytes; send files.`)
+    : new GatewayError('VALIDATION_ERROR', `A field that is no file may have at most ${TRAIN_OTHER_PART_BYTES} bytes.`)
+const tooManyFiles = () => new GatewayError('VALIDATION_ERROR', `A request may bring at most ${TRAIN_FILES} files.`)
+const bodyTooLarge = () =>
+  new GatewayError('FILE_TOO_LARGE', `A request may have at most ${TRAIN_BODY_BYTES} bytes; send the files in several.`)

@@ -1,0 +1,71 @@
+import { unitsOf } from '../../platform/text/terms.ts'
+import { characterBorder } from '../../platform/text/words.ts'
+import { queryOf } from './query.ts'
+
+/**
+ * At most `chars` characters of a text, where the words of the query stand closest together; its beginning when that says
+ * as much, or nothing of the query. It begins and ends between characters, and begins with a word where there is room.
+ */
+export function excerptOf(text: string, query: string, chars: number): string {
+  if (text.length <= chars) return text
+  const start = wordStart(text, bestStart(hitsIn(text, query), text.length, chars))
+  return text.slice(start, characterBorder(text, start + chars))
+}
+
+/** A word of the query in the text: where, and what it weighs. */
+type Hit = { term: string; start: number; end: number; weight: number }
+
+const RUN = /[\p{L}\p{N}\p{M}\u00ad\u200b-\u200d\u2060\ufeff]+/gu
+
+function hitsIn(text: string, query: string): Hit[] {
+  const weights = new Map(queryOf(query).terms.map(({ term, weight }) => [term, weight]))
+  const hits: Hit[] = []
+  for (const { 0: run, index } of text.matchAll(RUN)) {
+    const units = unitsOf(run)
+    // A run without spaces is many units, each about as long as the others.
+    const unitChars = run.length / Math.max(units.length, 1)
+    for (const [at, { term, further }] of units.entries()) {
+      const found = [term, ...further.map(({ term }) => term)].find((one) => weights.has(one))
+      if (found === undefined) continue
+      const start = index + Math.floor(at * unitChars)
+      hits.push({ term: found, start, end: start + Math.ceil(unitChars), weight: weights.get(found) ?? 0 })
+    }
+  }
+  return hits
+}
+
+/** What a word adds that stands there already: so little that it only decides between places that are alike. */
+const AGAIN_SHARE = 0.001
+
+/** Where the window begins that holds most of the query's weight, its words in the middle; the first of equal ones. */
+function bestStart(hits: readonly Hit[], length: number, chars: number): number {
+  const counts = new Map<string, number>()
+  const worth = ({ term, weight }: Hit) => ((counts.get(term) ?? 0) === 0 ? weight : weight * AGAIN_SHARE)
+  let best = { value: 0, start: 0 }
+  let value = 0
+  let first = 0
+  for (const [at, hit] of hits.entries()) {
+    value += worth(hit)
+    counts.set(hit.term, (counts.get(hit.term) ?? 0) + 1)
+    for (let out = hits[first] as Hit; hit.end - out.start > chars && first < at; out = hits[++first] as Hit) {
+      counts.set(out.term, (counts.get(out.term) ?? 1) - 1)
+      value -= worth(out)
+    }
+    if (value <= best.value + ROUNDING) continue
+    const from = (hits[first] as Hit).start
+    const centred = Math.floor((from + hit.end - chars) / 2)
+    best = { value, start: hit.end <= chars ? 0 : Math.min(Math.max(centred, 0), length - chars, from) }
+  }
+  return best.start
+}
+
+const ROUNDING = 1e-9
+
+const WORD_CHARS = 30
+
+/** The next beginning of a word, if there is one near. */
+function wordStart(text: string, start: number): number {
+  if (start === 0) return 0
+  const space = text.slice(start - 1, start + WORD_CHARS).search(/\s\S/u)
+  return space < 0 ? characterBorder(text, start) : start + space
+}

@@ -1,0 +1,86 @@
+import { QUERY_CHARS } from '../../../shared/spec-limits.ts'
+import { type Further, isUnspaced, type Unit, unitsOf } from '../../platform/text/terms.ts'
+import { characterBorder, joinedWords, withoutStopWords } from '../../platform/text/words.ts'
+
+/** What is looked for. A passage need not hold what is not `required`; where such a term occurs nowhere, nobody misses it. */
+export type QueryTerm = { term: string; weight: number; required: boolean }
+/**
+ * `pairs`: words that stand side by side in the query, but for words without meaning. `fillers`: those words, which find
+ * nothing by themselves.
+ */
+export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
+
+/** More words make a query slow and hardly better. */
+const QUERY_WORDS = 64
+const JOINED_WORDS = 16
+
+/** Who writes diacritics means them, but much of what is written leaves them out. */
+const FOLDED_WEIGHT = 0.3
+const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
+
+/** The terms to look for. Any text is a query: its first QUERY_CHARS characters are taken as words, never as operators. */
+export function queryOf(whole: string): Query {
+  // Twice, because some single characters stand for up to eighteen; and not normalized as a whole, which may be long.
+  const text = beginning(beginning(whole).normalize('NFKC'))
+  const all = unitsOf(text)
+  const spoken = meaningful(text, all)
+  const units = longest(spoken)
+  const terms = new Map<string, QueryTerm>()
+  const counts = new Map<string, number>()
+  for (const { term, further } of units) {
+    const count = (counts.get(term) ?? 0) + 1
+    counts.set(term, count)
+    // A word that comes twice matters more, but not twice as much.
+    const weight = Math.sqrt(count)
+    const isFolded = further.some(({ kind }) => kind === 'exact')
+    add(terms, { term, weight: weight * (isFolded ? FOLDED_WEIGHT : 1), required: true })
+    for (const { kind, term } of further) add(terms, { term, weight: weight * FURTHER_WEIGHT[kind], required: false })
+  }
+  // "back up" → "backup", which is how another text may spell it.
+  for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
+    for (const { term } of unitsOf(joined)) add(terms, { term, weight: 1, required: false })
+  }
+  return { terms: [...terms.values()], pairs: pairsOf(units), fillers: fillersOf(all, spoken) }
+}
+
+const beginning = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
+
+function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
+  const { weight = 0, required = false } = terms.get(added.term) ?? {}
+  terms.set(added.term, {
+    term: added.term,
+    weight: Math.max(weight, added.weight),
+    required: required || added.required,
+  })
+}
+
+/** Without the words that carry no meaning, unless there are no others. */
+function meaningful(text: string, all: Unit[]): Unit[] {
+  const units = unitsOf(withoutStopWords(text))
+  return units.length > 0 ? units : all
+}
+
+function fillersOf(all: readonly Unit[], spoken: readonly Unit[]): string[] {
+  const kept = new Set(spoken.map(({ term }) => term))
+  const left = new Set(all.map(({ term }) => term).filter((term) => !kept.has(term)))
+  return [...left].slice(0, QUERY_WORDS)
+}
+
+/** Of a long query the longest words, because they are the rarest, in their order. */
+function longest(units: Unit[]): Unit[] {
+  const words = [...new Set(units.map(({ term }) => term))]
+  if (words.length <= QUERY_WORDS) return units
+  const kept = new Set(words.sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS))
+  return units.filter(({ term }) => kept.has(term))
+}
+
+function pairsOf(units: readonly Unit[]): (readonly [string, string])[] {
+  const pairs = new Map<string, readonly [string, string]>()
+  for (const [at, { term }] of units.entries()) {
+    const next = units[at + 1]?.term
+    // In scripts without spaces the parts of words say already what stands together.
+    if (next === undefined || next === term || isUnspaced(term) || isUnspaced(next)) continue
+    pairs.set(`${term} ${next}`, [term, next])
+  }
+  return [...pairs.values()].slice(0, QUERY_WORDS)
+}

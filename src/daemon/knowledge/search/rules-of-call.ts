@@ -1,0 +1,54 @@
+import { newTraceId } from '../../../shared/ids.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { FreshCache } from '../../platform/db/fresh-cache.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { Ledger } from '../../records/ledger/ledger.ts'
+import type { Guards } from '../../safety/guards/guards.ts'
+import type { RulesInForce } from '../../safety/guards/rules-in-force.ts'
+import { addIncidents, type RuleIncident } from '../../safety/incidents/incident.ts'
+import type { TenantPolicies } from '../../safety/policies/catalogue.ts'
+import { mayAskUnder } from '../../safety/policies/enforce.ts'
+import { getDefaultPolicy } from '../../safety/policies/resolve.ts'
+import type { SearchOptions } from './search.ts'
+
+export type RulesOfCallDeps = {
+  guards: Pick<Guards, 'rulesFor' | 'pseudonymKey'>
+  policies: FreshCache<TenantPolicies>
+  ledger: Ledger
+  clock: Clock
+}
+
+/** The rules that hold for a call that names no policy. */
+export type RulesOfCall = {
+  rules: RulesInForce
+  /** What a search for this query may show to models: nothing that the rules for input would not let out. */
+  searchOptions(query: string): Promise<SearchOptions>
+  /** What was found is durable when it returns. */
+  record(incidents: readonly RuleIncident[]): Promise<void>
+}
+
+/** @param endpoint the route's path @throws POLICY_UNAVAILABLE */
+export async function rulesOfCall(
+  { caller, requestId, endpoint }: { caller: Caller; requestId: string; endpoint: string },
+  { guards, policies, ledger, clock }: RulesOfCallDeps,
+): Promise<RulesOfCall> {
+  const policy = getDefaultPolicy(caller.settings, await policies.of(caller.tenantId))
+  const rules = await guards.rulesFor(caller.tenantId, policy)
+  const origin = { caller, requestId, endpoint, traceId: newTraceId(), policy: policy.canonical, model: null }
+  return {
+    rules,
+    async searchOptions(query) {
+      const { acting } = rules.input
+      const mayAsk = mayAskUnder(policy)
+      const { text, isBlocked } = await rules.cleanTexts.screenPaced(query, 'text', acting)
+      return {
+        mayAsk: (destination) => !isBlocked && mayAsk(destination),
+        outsideQuery: text,
+        keepsPassages: acting.length > 0,
+      }
+    },
+    async record(incidents) {
+      if (incidents.length > 0) await ledger.commit(addIncidents({}, incidents, origin, clock.now()))
+    },
+  }
+}

@@ -1,0 +1,150 @@
+import type { Db } from '../../platform/db/database.ts'
+import type { MayAsk } from '../../safety/policies/restrictions.ts'
+import type { IndexKey } from '../indexes/document-store.ts'
+import { findInPage, type Postings, pageOf } from '../indexes/postings.ts'
+import { type SegmentReader, storedSegments } from '../indexes/segment-cache.ts'
+import { findGone, pageName, type Segment } from '../indexes/segment-store.ts'
+import { findMatches, type MatchRow } from './match-store.ts'
+import { type Query, queryOf } from './query.ts'
+import { Ranking } from './ranking.ts'
+
+/** A passage that shares words with the query, with where it stands. `score`: see `searchPassages`. */
+export type Match = {
+  score: number
+  passageId: number
+  documentId: string
+  source: string
+  title: string
+  position: number
+  headings: string
+  body: string
+  /** The page that it begins on; null in documents without pages. */
+  page: number | null
+}
+
+/** What a search may do with models outside of this process. */
+export type SearchOptions = {
+  /** Whether a model may read this query and these passages; any may unless given. */
+  mayAsk?: MayAsk | undefined
+  /** What models outside get to read in place of the query. */
+  outsideQuery?: string | undefined
+  /** Passages are not to leave as they stand in the index, so no reranker is asked. */
+  keepsPassages?: boolean | undefined
+}
+
+/** The passages of an index that fit a query best, best first; what their scores mean depends on what is configured. */
+export type Search = (index: IndexKey, query: string, limit: number, options?: SearchOptions) => Promise<Match[]>
+
+/** So many passages are looked at with their neighbours. */
+const CANDIDATES = 100
+/** So many are read for words that stand together, and for those without meaning. */
+const READ = 50
+
+/**
+ * The passages of one index that fit the query best, best first. Any text is a query: it is taken as words, never as
+ * operators, and one without words finds nothing.
+ *
+ * `score` is the share of the query's weight that the passage carries, 0 to 1: each word weighs more the fewer passages
+ * of the index hold it, and counts in full only when the passage is about little else (BM25's saturation; words in
+ * headings count double). Words of the query that stand together in the passage add to it, so does a part of what the
+ * passages beside it say, and so do, a little, the words of the query that have no meaning of their own. A passage of usual length with every word once is near 0.45. Passages rank by it, and scores of
+ * different queries and of both engines can be compared.
+ */
+export async function searchPassages(
+  db: Db,
+  tenantId: string,
+  indexId: string,
+  query: string,
+  limit: number,
+  reader?: SegmentReader,
+): Promise<Match[]> {
+  return rankPassages(db, { tenantId, indexId }, queryOf(query), limit, { reader })
+}
+
+/** As `searchPassages`, for a query that is taken apart already; without `neighbours`, passages are ranked by themselves. */
+export async function rankPassages(
+  db: Db,
+  index: IndexKey,
+  query: Query,
+  limit: number,
+  { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
+): Promise<Match[]> {
+  if (query.terms.length === 0) return []
+  // One snapshot: a merge between two of these statements would take the pages away that the first one named.
+  const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
+  const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
+    const ranking = await readRanking(tx, index, query, reader)
+    const candidates = ranking.best(Math.max(limit, CANDIDATES))
+    const ids = candidates.map(({ id }) => id)
+    return { ranking, candidates, rows: await findMatches(tx, index, ids) }
+  })
+  const matches = candidates
+    .flatMap((candidate) => {
+      const row = rows.get(candidate.id)
+      if (row === undefined) return []
+      const document = { first: row.firstPassageId, count: row.passageCount }
+      return { row, score: neighbours ? ranking.withNeighbours(candidate, document) : candidate.score }
+    })
+    .sort(byScore)
+  const read = matches.slice(0, Math.max(limit, READ)).map((match) => ({ match, text: ranking.read(match.row.body) }))
+  const fillers = ranking.weighFillers(read.slice(0, READ).map(({ text }) => text))
+  for (const { match, text } of read) match.score = Math.min(1, match.score + ranking.ofText(text, fillers))
+  return matches.sort(byScore).slice(0, limit).map(toMatch)
+}
+
+/** The published passages with these ids, without a score, in any order. */
+export async function toMatches(db: Db, index: IndexKey, ids: readonly number[]): Promise<Match[]> {
+  const rows = await findMatches(db, index, ids)
+  return [...rows.values()].map((row) => toMatch({ row, score: 0 }))
+}
+
+async function readRanking(tx: Db, index: IndexKey, query: Query, reader: SegmentReader): Promise<Ranking> {
+  const segments = await reader.segments(tx, index)
+  const gone = await findGone(tx, index)
+  const found: (Postings | undefined)[][] = query.terms.map(() => [])
+  const lookups = segments.flatMap((segment, at) => lookupsIn(segment, at, query))
+  const pages = await reader.pages(
+    tx,
+    index.tenantId,
+    lookups.map(({ name }) => name),
+  )
+  for (const { name, segment, terms } of lookups) {
+    const page = pages.get(name)
+    if (page === undefined) continue
+    findInPage(page, terms, (term, postings) => {
+      const ofTerm = found[term]
+      if (ofTerm) ofTerm[segment] = postings
+    })
+  }
+  return new Ranking(query, found, segments, gone)
+}
+
+type Lookup = { name: string; segment: number; terms: { id: number; name: Buffer }[] }
+
+/** Which pages of a segment hold the terms of the query, if it has them. */
+function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query): Lookup[] {
+  const lookups = new Map<number, Lookup>()
+  for (const [at, { term }] of terms.entries()) {
+    const page = pageOf(term, pageCount)
+    const lookup = lookups.get(page) ?? { name: pageName(id, page), segment, terms: [] }
+    lookup.terms.push({ id: at, name: Buffer.from(term) })
+    lookups.set(page, lookup)
+  }
+  return [...lookups.values()]
+}
+
+type Scored = { row: MatchRow; score: number }
+
+const byScore = (one: Scored, other: Scored): number => other.score - one.score || one.row.id - other.row.id
+
+const toMatch = ({ row, score }: Scored): Match => ({
+  score,
+  passageId: row.id,
+  documentId: row.documentId,
+  source: row.source,
+  title: row.title,
+  position: row.position,
+  headings: row.headings,
+  body: row.body,
+  page: row.page,
+})

@@ -1,0 +1,30 @@
+import { SEMANTIC_PAUSE_MS } from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { Log } from '../../../platform/log.ts'
+import { isRefusal } from './embedding-call.ts'
+import type { SemanticMetrics } from './metrics.ts'
+
+/** Runs what a search can do without: what fails is logged and answered with undefined. */
+export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
+
+/**
+ * A server that fails is left alone for SEMANTIC_PAUSE_MS, so that one that hangs makes a few searches wait for it and not all.
+ * One that only refuses a text is not.
+ */
+export function createBestEffort(
+  work: 'query' | 'rerank',
+  { clock, log, metrics }: { clock: Clock; log: Pick<Log, 'warn'>; metrics: SemanticMetrics },
+): BestEffort {
+  let restsUntil = Number.NEGATIVE_INFINITY
+  return async (run) => {
+    if (clock.monotonic() < restsUntil) return undefined
+    try {
+      return await run()
+    } catch (error) {
+      if (!isRefusal(error)) restsUntil = clock.monotonic() + SEMANTIC_PAUSE_MS
+      metrics.failed(work)
+      log.warn({ error, work }, 'a search does without a model that fails')
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { EMBEDDING_DIMENSIONS } from '../../../../shared/spec-limits.ts'
+import { ProviderError } from '../../../models/provider.ts'
+import type { ProviderRegistry } from '../../../models/registry.ts'
+import type { SemanticMetrics, SemanticWork } from './metrics.ts'
+import type { EmbeddingModel } from './models.ts'
+
+/** An answer of an embedding model that cannot be used, or a model that is not there. */
+export class EmbeddingFault extends Error {
+  override name = 'EmbeddingFault'
+}
+
+export type EmbeddingDeps = { providers: ProviderRegistry; metrics: SemanticMetrics }
+
+/**
+ * The vectors of some texts, as the model gives them, one for each and all of one length.
+ * @throws ProviderError; EmbeddingFault when nobody offers the model, or its vectors have another length than they had
+ */
+export async function embedTexts(
+  { model: id, askedDimensions, dimensions }: EmbeddingModel,
+  input: readonly string[],
+  { work, attemptMs }: { work: SemanticWork; attemptMs: number },
+  { providers, metrics }: EmbeddingDeps,
+  signal: AbortSignal,
+): Promise<number[][]> {
+  const found = providers.find(id)
+  if (!found?.provider.embed) throw new EmbeddingFault(`no provider offers embeddings as ${id}`)
+  const asked = askedDimensions === 0 ? undefined : askedDimensions
+  const { vectors, usage } = await found.provider.embed(
+    { model: found.model, input, dimensions: asked, noTraining: true, attemptMs },
+    signal,
+  )
+  metrics.called(work, usage?.inputTokens)
+  const length = vectors[0]?.length ?? 0
+  const expected = dimensions || askedDimensions || length
+  if (length !== expected) throw new EmbeddingFault(`${id} has vectors of ${length} numbers, and had ${expected}`)
+  if (length > EMBEDDING_DIMENSIONS) {
+    throw new EmbeddingFault(`${id} has vectors of ${length} numbers; at most ${EMBEDDING_DIMENSIONS} are stored`)
+  }
+  return vectors
+}
+
+/** Whether it is this text that the model does not take, rather than the model that does not work. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof ProviderError && ['bad_request', 'context_length', 'content_filter'].includes(error.reason)

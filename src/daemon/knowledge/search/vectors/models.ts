@@ -1,0 +1,96 @@
+import { type SqlBool, sql } from 'kysely'
+import { EMBEDDING_LEASE_MS } from '../../../../shared/spec-limits.ts'
+import { isoTime } from '../../../../shared/time.ts'
+import type { Db } from '../../../platform/db/database.ts'
+import { engineOf } from '../../../platform/db/engine.ts'
+import type { IndexKey } from '../../indexes/document-store.ts'
+import type { EmbeddingConfig } from './config.ts'
+
+/** A model that this installation has used. Vectors of different ones are never compared. */
+export type EmbeddingModel = { id: number; model: string; askedDimensions: number; dimensions: number }
+
+/**
+ * The row of this model, and from here on the one that passages are embedded with. Where daemons with different
+ * configurations share a store, it is that of the one that started last.
+ */
+export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingConfig): Promise<EmbeddingModel> {
+  for (;;) {
+    const found = await selectModels(db)
+      .where('model', '=', model)
+      .where('asked_dimensions', '=', dimensions)
+      .executeTakeFirst()
+    if (found) {
+      await db.transaction().execute((tx) => chooseForWork(tx, found.id))
+      return found
+    }
+    // Another daemon may take the number, or add the model: then one more look.
+    await sql`
+      insert into embedding_models (id, model, asked_dimensions, dimensions)
+      select coalesce(max(id), 0) + 1, ${model}, cast(${dimensions} as integer), 0 from embedding_models where true
+      on conflict do nothing
+    `.execute(db)
+  }
+}
+
+const selectModels = (db: Db) =>
+  db.selectFrom('embedding_models').select(['id', 'model', 'asked_dimensions as askedDimensions', 'dimensions'])
+
+async function chooseForWork(tx: Db, modelId: number): Promise<void> {
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto('embedding_work')
+    .values({ id: 1, model_id: modelId, lease_owner: null, lease_until: null })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
+    )
+    .executeTakeFirstOrThrow()
+  // Every index may hold vectors of a model that was chosen in between and never came to its end.
+  if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
+  // The daemon that had this file open is gone, however it ended.
+  if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
+}
+
+/** The model whose vectors of this index are searched; undefined while it has none. */
+export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promise<EmbeddingModel | undefined> {
+  return selectModels(db)
+    .innerJoin('index_vectors', 'index_vectors.model_id', 'embedding_models.id')
+    .where('index_vectors.tenant_id', '=', tenantId)
+    .where('index_vectors.index_id', '=', indexId)
+    .executeTakeFirst()
+}
+
+/** How many numbers the vectors of this model have: so many as the first had. */
+export async function learnDimensions(db: Db, modelId: number, dimensions: number): Promise<number> {
+  await db
+    .updateTable('embedding_models')
+    .set({ dimensions })
+    .where('id', '=', modelId)
+    .where('dimensions', '=', 0)
+    .execute()
+  const learned = await selectModels(db).where('id', '=', modelId).executeTakeFirstOrThrow()
+  return learned.dimensions
+}
+
+/** Takes up the work of embedding, or goes on with it. False while another daemon has it, or another model is chosen. */
+export async function claimWork(
+  db: Db,
+  { modelId, owner, now }: { modelId: number; owner: string; now: number },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('embedding_work')
+    .set({ lease_owner: owner, lease_until: isoTime(now + EMBEDDING_LEASE_MS) })
+    .where('model_id', '=', modelId)
+    .where((the) =>
+      the.or([
+        the('lease_owner', 'is', null),
+        the('lease_owner', '=', owner),
+        sql<SqlBool>`lease_until < ${isoTime(now)}`,
+      ]),
+    )
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+/** Lets the next daemon have the work at once. */
+export async function releaseWork(db: Db, owner: string): Promise<void> {
+  await db.updateTable('embedding_work').set({ lease_owner: null }).where('lease_owner', '=', owner).execute()
+}

@@ -1,0 +1,112 @@
+import { sql } from 'kysely'
+import { EXTENSION_PAUSE_MS, VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { Db } from '../../../platform/db/database.ts'
+import { engineOf } from '../../../platform/db/engine.ts'
+import type { Log } from '../../../platform/log.ts'
+import type { IndexKey } from '../../indexes/document-store.ts'
+import { nearestPlain } from './nearest-plain.ts'
+import { searchedVectors } from './searched-vectors.ts'
+import { signatureOf } from './signature.ts'
+import { toFloatBytes, toSignatureColumn, type UnitVector } from './stored-vector.ts'
+
+/** A passage and the cosine of the angle between its vector and that of the query. */
+export type Near = { passageId: number; cosine: number }
+/** Which vectors are looked through: those of one index, made by one model. */
+export type Space = IndexKey & { modelId: number }
+
+/**
+ * The passages whose vectors are nearest to the query's, nearest first. All are compared by their signatures, and the
+ * VECTOR_CANDIDATES nearest of these by their numbers; so up to that many passages the answer is exact.
+ */
+export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
+
+/** Who does the arithmetic: an extension of the database, or we do (decision 0020). All find the same. */
+export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
+
+/**
+ * Finds out what the database can do, installs pgvector where it may, and searches with it. An extension that fails later,
+ * because a connection lacks it, is done without for EXTENSION_PAUSE_MS, then tried again.
+ */
+export async function openNearest(
+  db: Db,
+  { clock, log }: { clock: Clock; log: Pick<Log, 'info' | 'warn'> },
+): Promise<{ findNearest: FindNearest; by: NearestBy }> {
+  const by = await findExtension(db)
+  log.info({ by }, 'vectors are searched')
+  if (by === 'plain') return { by, findNearest: (...asked) => nearestPlain(db, ...asked) }
+  const withExtension = by === 'sqlite-vec' ? nearestBySqliteVec : nearestByPgvector
+  let restsUntil = Number.NEGATIVE_INFINITY
+  return {
+    by,
+    async findNearest(...asked) {
+      if (clock.monotonic() < restsUntil) return nearestPlain(db, ...asked)
+      try {
+        return await withExtension(db, ...asked)
+      } catch (error) {
+        const found = await nearestPlain(db, ...asked)
+        restsUntil = clock.monotonic() + EXTENSION_PAUSE_MS
+        log.warn({ error, by }, 'the extension for vectors fails; they are searched without it for a while')
+        return found
+      }
+    },
+  }
+}
+
+async function findExtension(db: Db): Promise<NearestBy> {
+  const succeeds = (probe: Promise<unknown>) =>
+    probe.then(
+      () => true,
+      () => false,
+    )
+  if (engineOf(db).name === 'sqlite') {
+    return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
+  }
+  // Refused where it is not on the server's disk, or the user may not; then it may still be there already.
+  await succeeds(sql`create extension if not exists vector`.execute(db))
+  return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
+}
+
+async function nearestBySqliteVec(db: Db, space: Space, query: UnitVector, limit: number): Promise<Near[]> {
+  // A SELECT built as such, because it is by this that the store sends it to a reader.
+  const rows = await db
+    .with('candidates', () =>
+      searchedVectors(db, space)
+        .select('passage_id')
+        .orderBy(sql`vec_distance_hamming(vec_bit(signature), vec_bit(${signatureOf(query)}))`)
+        .orderBy('passage_id')
+        .limit(VECTOR_CANDIDATES),
+    )
+    .selectFrom('candidates')
+    .innerJoin('passage_vectors', (join) =>
+      join
+        .onRef('passage_vectors.passage_id', '=', 'candidates.passage_id')
+        .on('passage_vectors.model_id', '=', space.modelId),
+    )
+    .select([
+      'passage_vectors.passage_id as passageId',
+      sql<number>`1 - vec_distance_cosine(passage_vectors.vector, ${toFloatBytes(query)})`.as('cosine'),
+    ])
+    .orderBy('cosine', 'desc')
+    .orderBy('passageId')
+    .limit(limit)
+    .execute()
+  return rows
+}
+
+async function nearestByPgvector(db: Db, space: Space, query: UnitVector, limit: number): Promise<Near[]> {
+  const signature = toSignatureColumn(signatureOf(query), 'postgres')
+  const candidates = searchedVectors(db, space)
+    .select('passage_id')
+    .orderBy(sql`signature::bit varying <~> cast(${signature} as bit varying)`)
+    .orderBy('passage_id')
+    .limit(VECTOR_CANDIDATES)
+  const { rows } = await sql<Near>`
+    with candidates as materialized ${candidates}
+    select v.passage_id as "passageId", 1 - (v.vector::vector <=> cast(${`[${query.join(',')}]`} as vector)) as cosine
+    from candidates c join passage_vectors v on v.passage_id = c.passage_id and v.model_id = ${space.modelId}
+    order by cosine desc, "passageId"
+    limit ${limit}
+  `.execute(db)
+  return rows
+}

@@ -1,0 +1,58 @@
+import { LRUCache } from 'lru-cache'
+import { QUERY_VECTOR_CHARS, QUERY_VECTOR_MS, QUERY_VECTORS_KEPT } from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { Log } from '../../../platform/log.ts'
+import { characterBorder } from '../../../platform/text/words.ts'
+import type { MayAsk } from '../../../safety/policies/restrictions.ts'
+import { type BestEffort, createBestEffort } from './best-effort.ts'
+import { type EmbeddingDeps, EmbeddingFault, embedTexts } from './embedding-call.ts'
+import type { EmbeddingModel } from './models.ts'
+import { toUnitVector, type UnitVector } from './stored-vector.ts'
+
+/** What a model makes of a query; undefined when it may not be asked or does not say in time. Never throws. */
+export type VectorOf = (
+  model: EmbeddingModel,
+  tenantId: string,
+  query: string,
+  mayAsk?: MayAsk,
+) => Promise<UnitVector | undefined>
+
+type QueryVectorDeps = EmbeddingDeps & { clock: Clock; log: Pick<Log, 'warn'> }
+
+/**
+ * Keeps the vectors of the last queries, each tenant's for itself: how fast an answer comes shall not tell what others have
+ * asked. A model that takes longer than `attemptMs` is left alone for a while, as one that fails is. `signal` ends the calls
+ * under way.
+ */
+export function createQueryVectors(
+  { attemptMs = QUERY_VECTOR_MS.default, ...deps }: QueryVectorDeps & { attemptMs?: number | undefined },
+  signal: AbortSignal,
+): VectorOf {
+  const vectors = new LRUCache<string, Promise<UnitVector | undefined>>({ max: QUERY_VECTORS_KEPT })
+  // An index that is still searched with an older model must not go down with that one's provider.
+  const efforts = new Map<number, BestEffort>()
+
+  async function embed(model: EmbeddingModel, query: string): Promise<UnitVector> {
+    const limits = { work: 'query', attemptMs } as const
+    const [numbers = []] = await embedTexts(model, [query], limits, deps, signal)
+    const vector = toUnitVector(numbers)
+    if (!vector) throw new EmbeddingFault(`${model.model} has made a vector of zeros`)
+    return vector
+  }
+
+  return async (model, tenantId, query, mayAsk = () => true) => {
+    const { place } = deps.providers.find(model.model) ?? {}
+    if (place && !mayAsk({ modelId: model.model, place })) return undefined
+    const text = query.slice(0, characterBorder(query, QUERY_VECTOR_CHARS))
+    const key = JSON.stringify([tenantId, model.id, text])
+    const known = vectors.get(key)
+    if (known) return known
+    const effort = efforts.get(model.id) ?? createBestEffort('query', deps)
+    efforts.set(model.id, effort)
+    const asked = effort(() => embed(model, text))
+    vectors.set(key, asked)
+    const vector = await asked
+    if (vector === undefined && vectors.peek(key) === asked) vectors.delete(key)
+    return vector
+  }
+}

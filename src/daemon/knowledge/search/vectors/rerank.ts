@@ -1,0 +1,73 @@
+import { QUERY_VECTOR_CHARS, RERANK_MS, RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { Reranked } from '../../../models/provider.ts'
+import type { ProviderRegistry } from '../../../models/registry.ts'
+import type { Log } from '../../../platform/log.ts'
+import { characterBorder } from '../../../platform/text/words.ts'
+import type { MayAsk } from '../../../safety/policies/restrictions.ts'
+import type { Match } from '../search.ts'
+import { createBestEffort } from './best-effort.ts'
+import { EmbeddingFault } from './embedding-call.ts'
+import type { SemanticMetrics } from './metrics.ts'
+
+/** The best of these matches in the order of the reranker, with its scores; undefined when it cannot or may not be asked. Never throws. */
+export type Rerank = (
+  query: string,
+  matches: readonly Match[],
+  limit: number,
+  mayAsk?: MayAsk,
+) => Promise<Match[] | undefined>
+
+/** @param modelId `<provider>/<model>`. `signal` ends the calls under way. */
+export function createReranker(
+  modelId: string,
+  deps: { providers: ProviderRegistry; clock: Clock; log: Pick<Log, 'warn'>; metrics: SemanticMetrics },
+  signal: AbortSignal,
+): Rerank {
+  const { providers, metrics } = deps
+  const effort = createBestEffort('rerank', deps)
+  return async (query, matches, limit, mayAsk = () => true) => {
+    if (matches.length === 0) return []
+    const { place } = providers.find(modelId) ?? {}
+    if (place && !mayAsk({ modelId, place })) return undefined
+    const candidates = matches.slice(0, Math.max(RERANKED_PASSAGES, limit))
+    return effort(async () => {
+      const found = providers.find(modelId)
+      if (!found?.provider.rerank) throw new EmbeddingFault(`no provider offers reranks as ${modelId}`)
+      const call = {
+        model: found.model,
+        query: query.slice(0, characterBorder(query, QUERY_VECTOR_CHARS)),
+        documents: candidates.map(passageText),
+        count: Math.min(limit, candidates.length),
+        noTraining: true,
+        attemptMs: RERANK_MS,
+      }
+      const reranked = await found.provider.rerank(call, signal)
+      metrics.called('rerank')
+      return inOrder(candidates, reranked).slice(0, limit)
+    })
+  }
+}
+
+/** What a model gets to read of a passage: the headings above it say what it is about. */
+export const passageText = ({ headings, body }: { headings: string; body: string }): string =>
+  headings === '' ? body : `${headings}\n${body}`
+
+/**
+ * Rerankers score from 0 to 1, or with any number, of which 0 is in the middle: then the logistic function brings all of them
+ * between 0 and 1. What a reranker leaves out stays behind the others in the order it had, with lower and lower scores.
+ */
+export function inOrder(matches: readonly Match[], reranked: Reranked): Match[] {
+  const areShares = reranked.every(({ score }) => score >= 0 && score <= 1)
+  const ranked = reranked
+    .flatMap(({ index, score }) => {
+      const match = matches[index]
+      return match ? [{ ...match, score: areShares ? score : 1 / (1 + Math.exp(-score)) }] : []
+    })
+    .sort((one, other) => other.score - one.score)
+  const named = new Set(reranked.map(({ index }) => index))
+  const others = matches.filter((_, at) => !named.has(at))
+  const lowest = ranked.at(-1)?.score ?? 0
+  const step = lowest / (others.length + 1)
+  return [...ranked, ...others.map((match, at) => ({ ...match, score: lowest - step * (at + 1) }))]
+}

@@ -1,0 +1,127 @@
+import type { Registry } from 'prom-client'
+import { FUSED_PASSAGES, RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { IndexEmbedding } from '../../../../shared/wire/indexes.ts'
+import type { ProviderRegistry } from '../../../models/registry.ts'
+import type { Db } from '../../../platform/db/database.ts'
+import type { Log } from '../../../platform/log.ts'
+import type { MayAsk } from '../../../safety/policies/restrictions.ts'
+import type { IndexKey } from '../../indexes/document-store.ts'
+import { segmentReaderFor } from '../../indexes/segment-cache.ts'
+import { type Match, type Search, searchPassages, toMatches } from '../search.ts'
+import type { RetrievalConfig } from './config.ts'
+import { type Embedder, startEmbedder } from './embedder.ts'
+import { fuseRankings } from './fusion.ts'
+import { createSemanticMetrics } from './metrics.ts'
+import { chooseModel, type EmbeddingModel, findServingModel } from './models.ts'
+import { type FindNearest, openNearest } from './nearest.ts'
+import { createQueryVectors, type VectorOf } from './query-vector.ts'
+import { createReranker, type Rerank } from './rerank.ts'
+import { countEmbedded, countPending } from './vector-store.ts'
+
+export type Retrieval = {
+  search: Search
+  /** How far the vectors of an index are; null when no embedding model is configured. */
+  embeddingOf(index: IndexKey): Promise<IndexEmbedding | null>
+  close(): Promise<void>
+}
+
+type RetrievalDeps = { db: Db; providers: ProviderRegistry; clock: Clock; log: Log; metrics: Registry }
+
+/** The vectors that searches use: of which model they are, how a query becomes one, and who compares them. */
+type Vectors = { model: EmbeddingModel; vectorOf: VectorOf; findNearest: FindNearest; embedder: Embedder }
+
+/**
+ * Search as it is configured: by words, with vectors beside them, and reranked. Whatever of it fails is left out of a search,
+ * which never fails for it.
+ */
+export async function openRetrieval(
+  { embedding, rerank: reranker }: RetrievalConfig,
+  { metrics: registry, ...deps }: RetrievalDeps,
+): Promise<Retrieval> {
+  const { db, providers, log } = deps
+  const warn = (model: string) => log.warn({ model }, 'no provider offers this model of knowledge; it is done without')
+  if (embedding && !providers.find(embedding.model)?.provider.embed) warn(embedding.model)
+  if (reranker && !providers.find(reranker.model)?.provider.rerank) warn(reranker.model)
+  const stopping = new AbortController()
+  const model = embedding && (await chooseModel(db, embedding))
+  const metrics = createSemanticMetrics([registry], {
+    countPending: async () => (model ? await countPending(db, model.id) : 0),
+  })
+  const shared = { ...deps, metrics }
+  const vectors: Vectors | undefined = embedding &&
+    model && {
+      model,
+      vectorOf: createQueryVectors({ ...shared, attemptMs: embedding.queryTimeoutMs }, stopping.signal),
+      findNearest: (await openNearest(db, deps)).findNearest,
+      embedder: startEmbedder(model, embedding.batch, shared),
+    }
+  const rerank = reranker && createReranker(reranker.model, shared, stopping.signal)
+  return {
+    search: createSearch(db, vectors, rerank),
+    embeddingOf: async (index) => (vectors ? embeddingOf(db, index, vectors.model) : null),
+    async close() {
+      stopping.abort()
+      await vectors?.embedder.close()
+    },
+  }
+}
+
+function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | undefined): Search {
+  const reader = segmentReaderFor(db)
+  return async (index, query, limit, { mayAsk, outsideQuery = query, keepsPassages = false } = {}) => {
+    const rerank = keepsPassages ? undefined : reranks
+    const wanted = rerank ? Math.max(limit, RERANKED_PASSAGES) : limit
+    const [byWords, near] = await Promise.all([
+      searchPassages(
+        db,
+        index.tenantId,
+        index.indexId,
+        query,
+        vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted,
+        reader,
+      ),
+      vectors && findNear(db, index, outsideQuery, vectors, mayAsk),
+    ])
+    const matches = near ? await fuseMatches(db, index, byWords, near) : byWords
+    return (await rerank?.(outsideQuery, matches, limit, mayAsk)) ?? matches.slice(0, limit)
+  }
+}
+
+/** The ids of the passages that mean most nearly what the query does; undefined when there are no vectors to compare. */
+async function findNear(
+  db: Db,
+  index: IndexKey,
+  query: string,
+  { vectorOf, findNearest }: Vectors,
+  mayAsk: MayAsk | undefined,
+): Promise<number[] | undefined> {
+  const serving = await findServingModel(db, index)
+  const vector = serving && (await vectorOf(serving, index.tenantId, query, mayAsk))
+  if (!vector) return undefined
+  const near = await findNearest({ ...index, modelId: serving.id }, vector, FUSED_PASSAGES)
+  return near.map(({ passageId }) => passageId)
+}
+
+/** One ranking of two: see `fuseRankings` for its scores. */
+async function fuseMatches(
+  db: Db,
+  index: IndexKey,
+  byWords: readonly Match[],
+  near: readonly number[],
+): Promise<Match[]> {
+  const matches = new Map(byWords.map((match) => [match.passageId, match]))
+  const others = near.filter((id) => !matches.has(id))
+  for (const match of await toMatches(db, index, others)) matches.set(match.passageId, match)
+  // What was taken out of the index since its vector was found is in no ranking.
+  const rankings = [byWords.map(({ passageId }) => passageId), near.filter((id) => matches.has(id))]
+  return fuseRankings(rankings).flatMap(({ id, score }) => {
+    const match = matches.get(id)
+    return match ? [{ ...match, score }] : []
+  })
+}
+
+async function embeddingOf(db: Db, index: IndexKey, model: EmbeddingModel): Promise<IndexEmbedding> {
+  const serving = await findServingModel(db, index)
+  return { model: model.model, ...(await countEmbedded(db, index, model.id)), searchedWith: serving?.model ?? null }
+}

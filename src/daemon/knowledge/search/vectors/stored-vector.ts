@@ -1,0 +1,65 @@
+import type { Engine } from '../../../platform/db/engine.ts'
+import { signatureOf } from './signature.ts'
+
+/** A vector of length 1, so that the product of two is the cosine of the angle between them. */
+export type UnitVector = Float32Array
+
+/** The vector of length 1 that points the same way; undefined for one that points nowhere. */
+export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {
+  // The largest number first: squares of very large or small ones would leave the range of a double.
+  const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0)
+  if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return undefined
+  let sum = 0
+  for (const number of numbers) sum += (number / largest) ** 2
+  const length = Math.sqrt(sum)
+  return Float32Array.from(numbers, (number) => number / largest / length)
+}
+
+export function cosine(one: UnitVector, other: UnitVector): number {
+  let sum = 0
+  for (let at = 0; at < one.length; at++) sum += (one[at] as number) * (other[at] as number)
+  return sum
+}
+
+export type VectorColumns = { signature: Buffer | string; vector: Buffer | string }
+
+/** What the columns of passage_vectors take: bytes on SQLite, what PostgreSQL reads as `bit varying` and `real[]` there. */
+export function toColumns(vector: UnitVector, engine: Engine['name']): VectorColumns {
+  return { signature: toSignatureColumn(signatureOf(vector), engine), vector: toVectorColumn(vector, engine) }
+}
+
+export const toSignatureColumn = (signature: Buffer, engine: Engine['name']): Buffer | string =>
+  engine === 'sqlite' ? signature : `x${signature.toString('hex')}`
+
+/** Little-endian 32-bit floats on SQLite. */
+function toVectorColumn(vector: UnitVector, engine: Engine['name']): Buffer | string {
+  if (engine === 'postgres') return `{${vector.join(',')}}`
+  return toFloatBytes(vector)
+}
+
+export function toFloatBytes(vector: UnitVector): Buffer {
+  const bytes = Buffer.alloc(vector.length * 4)
+  vector.forEach((number, at) => void bytes.writeFloatLE(number, at * 4))
+  return bytes
+}
+
+/** What SQLite has stored. */
+export function fromFloatBytes(bytes: Uint8Array): UnitVector {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const vector = new Float32Array(bytes.byteLength / 4)
+  for (let at = 0; at < vector.length; at++) vector[at] = view.getFloat32(at * 4, true)
+  return vector
+}
+
+/** Bytes before the first element of an array of one dimension, as PostgreSQL's `array_send` has it. */
+const ARRAY_HEAD_BYTES = 20
+/** The length of an element, then its four bytes. */
+const ELEMENT_BYTES = 8
+
+/** What PostgreSQL's `array_send` makes of a `real[]`. */
+export function fromArrayBytes(bytes: Uint8Array): UnitVector {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const vector = new Float32Array((bytes.byteLength - ARRAY_HEAD_BYTES) / ELEMENT_BYTES)
+  for (let at = 0; at < vector.length; at++) vector[at] = view.getFloat32(ARRAY_HEAD_BYTES + at * ELEMENT_BYTES + 4)
+  return vector
+}

@@ -1,0 +1,38 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { LICENSES, type License } from '../../../shared/wire/users.ts'
+import type { LicensePools } from '../../config/config.ts'
+import type { Db } from '../../platform/db/database.ts'
+
+/** How many users of the tenant have each licence, active or not. */
+export async function countLicenses(db: Db, tenantId: string): Promise<Record<License, number>> {
+  const rows = await db
+    .selectFrom('users')
+    .select((the) => ['license', the.fn.countAll<number>().as('used')])
+    .where('tenant_id', '=', tenantId)
+    .groupBy('license')
+    .execute()
+  const used = new Map(rows.map((row) => [row.license, row.used]))
+  return Object.fromEntries(LICENSES.map((license) => [license, used.get(license) ?? 0])) as Record<License, number>
+}
+
+/** Exact while the transaction holds the lock of the tenant. @throws LICENSE_UNAVAILABLE when the pool is used up. */
+export async function requireFreeLicense(
+  tx: Db,
+  tenantId: string,
+  license: License,
+  pools: LicensePools,
+): Promise<void> {
+  const limit = pools[license]
+  if (limit === 0) return
+  const { used } = await tx
+    .selectFrom('users')
+    .select((the) => the.fn.countAll<number>().as('used'))
+    .where('tenant_id', '=', tenantId)
+    .where('license', '=', license)
+    .executeTakeFirstOrThrow()
+  if (used < limit) return
+  throw new GatewayError(
+    'LICENSE_UNAVAILABLE',
+    `The pool of licence "${license}" is used up: ${used}/${limit}. Choose another licence, or take one from a user.`,
+  )
+}

@@ -1,0 +1,39 @@
+import type { z } from 'zod'
+import { LICENSES, type License, LicenseAvailabilityResponse } from '../../../shared/wire/users.ts'
+import type { LicensePools } from '../../config/config.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import { countLicenses } from './pool.ts'
+
+/** How many licences are left (named-endpoints §9). */
+export function licenseRoutes({ db, licenses: limits }: { db: Db; licenses: LicensePools }): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/api/external/licenses/availability',
+      access: 'user-management',
+      errors: 'flat',
+      summary: 'Licences of the tenant: pools, used and left',
+      tags: ['Users'],
+      responses: {
+        200: {
+          description: 'By tier; 0 as a limit and null as what remains: no limit',
+          schema: LicenseAvailabilityResponse,
+        },
+      },
+      async handle({ caller }) {
+        const usage = await countLicenses(db, caller.tenantId)
+        // A pool may have been made smaller than what was given out of it.
+        const left = (license: License) =>
+          limits[license] === 0 ? null : Math.max(0, limits[license] - usage[license])
+        const remaining = Object.fromEntries(LICENSES.map((license) => [license, left(license)]))
+        return reply(200, {
+          success: true,
+          limits,
+          usage,
+          remaining: remaining as Record<License, number | null>,
+        } satisfies z.input<typeof LicenseAvailabilityResponse>)
+      },
+    }),
+  ]
+}

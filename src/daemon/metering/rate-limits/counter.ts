@@ -1,0 +1,53 @@
+import { isoTime } from '../../../shared/time.ts'
+import type { RateCounterRow } from '../../platform/db/tables.ts'
+import type { Count } from './quotas.ts'
+import { isCurrent, type WindowName, windowAt } from './windows.ts'
+
+/** Whose counter, and which. */
+export type CounterKey = Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>
+
+/** The row of a counter that nothing has been counted in. */
+export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): RateCounterRow => {
+  const startsAt = isoTime(windowAt(window, nowMs).startMs)
+  return { ...key, window_start: startsAt, used: 0, last_used_at: startsAt }
+}
+
+/** One counter of a key in its current window. Its row is changed in place, and is what is stored. */
+export class Counter implements Count {
+  readonly row: RateCounterRow
+  /** That its window is used up has been written down, or is being. */
+  announced: Promise<void> | 'durably' | undefined
+  readonly #window: WindowName
+  #startMs: number
+  #endMs: number
+
+  constructor(window: WindowName, row: RateCounterRow) {
+    this.row = row
+    this.#window = window
+    this.#startMs = Date.parse(row.window_start)
+    this.#endMs = windowAt(window, this.#startMs).endMs
+  }
+
+  get used(): number {
+    return this.row.used
+  }
+
+  get startMs(): number {
+    return this.#startMs
+  }
+
+  get endMs(): number {
+    return this.#endMs
+  }
+
+  /** Begins the window of this moment when the one before is over. */
+  moveTo(nowMs: number): void {
+    if (isCurrent({ startMs: this.#startMs, endMs: this.#endMs }, nowMs)) return
+    const { startMs, endMs } = windowAt(this.#window, nowMs)
+    this.#startMs = startMs
+    this.#endMs = endMs
+    this.row.window_start = isoTime(startMs)
+    this.row.used = 0
+    this.announced = undefined
+  }
+}

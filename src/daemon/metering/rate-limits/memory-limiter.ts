@@ -1,0 +1,223 @@
+import type { OutboxEventRow, RateCounterRow } from '../../platform/db/tables.ts'
+import type { Admission } from '../../platform/http/admission.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { Route } from '../../platform/http/route.ts'
+import { insertEvent } from '../../records/events/outbox.ts'
+import { Counter, emptyRow } from './counter.ts'
+import { decided, Lane } from './lane.ts'
+import type { LimiterDeps, RateLimiter } from './limiter.ts'
+import { quotasOf } from './quotas.ts'
+import { findCounters } from './store.ts'
+import { WINDOWS, type WindowName } from './windows.ts'
+
+/** Above so many keys, those that were not used for a minute are forgotten; the store still knows them. */
+const KEYS_IN_MEMORY = 10_000
+const IDLE_MS = 60_000
+/** When most keys are in use, looking through them for every further one would be in vain. */
+const SWEEP_EVERY_MS = 10_000
+
+/**
+ * For the one daemon that has the store to itself: what is in memory counts, so admitting is synchronous and exact, and it
+ * is durable before the answer leaves. Only the first request of a key waits for the store.
+ */
+export function createMemoryLimiter({
+  db,
+  ledger,
+  clock,
+  log,
+  keysInMemory = KEYS_IN_MEMORY,
+  onEvents,
+}: LimiterDeps): RateLimiter {
+  const keys = new Map<string, CountedKey>()
+  const loading = new Map<string, Promise<CountedKey>>()
+  let sweptAtMs = Number.NEGATIVE_INFINITY
+
+  function load(caller: Caller): Promise<CountedKey> {
+    const { tenantId, keyId } = caller
+    const known = loading.get(keyId)
+    if (known) return known
+    const loaded = findCounters(db, tenantId, keyId)
+      .then((rows) => {
+        if (keys.size >= keysInMemory && clock.now() - sweptAtMs >= SWEEP_EVERY_MS) sweep()
+        const key = new CountedKey(caller, rows, clock.now())
+        keys.set(keyId, key)
+        return key
+      })
+      .finally(() => loading.delete(keyId))
+    loading.set(keyId, loaded)
+    return loaded
+  }
+
+  function sweep(): void {
+    const nowMs = clock.now()
+    for (const [keyId, key] of keys) if (key.isIdle(nowMs)) keys.delete(keyId)
+    sweptAtMs = nowMs
+  }
+
+  function admitTo(key: CountedKey, caller: Caller, route: Route): Admission | Promise<Admission> {
+    const nowMs = clock.now()
+    key.lastUsedMs = nowMs
+    const lane = key.laneOf(caller, route, nowMs)
+    if (!lane.take(nowMs)) return refuse(lane, nowMs)
+    key.running += 1
+    return new Admitted(key, key.rowsToStore(lane), lane.headers(nowMs), commit)
+  }
+
+  function refuse(lane: Lane, nowMs: number): Admission | Promise<Admission> {
+    const refused = decided(lane.headers(nowMs), lane.refusal(nowMs))
+    const writing = lane.usedUp(nowMs).flatMap(({ counter, event }) => {
+      counter.announced ??= announce(counter, event)
+      return counter.announced === 'durably' ? [] : [counter.announced]
+    })
+    return writing.length === 0 ? refused : Promise.all(writing).then(() => refused)
+  }
+
+  function announce(counter: Counter, event: OutboxEventRow): Promise<void> {
+    const writing = insertEvent(db, event).then(
+      () => {
+        onEvents?.()
+        return 'durably' as const
+      },
+      (error: unknown) => {
+        // The refusal is right all the same; the next one tries again.
+        log.error({ error, event: event.id }, 'an event could not be stored')
+        return undefined
+      },
+    )
+    const announcing: Promise<void> = writing.then((announced) => {
+      // Meanwhile another window may have begun.
+      if (counter.announced === announcing) counter.announced = announced
+    })
+    return announcing
+  }
+
+  async function commit(key: CountedKey, rows: readonly RateCounterRow[]): Promise<void> {
+    try {
+      await ledger.commit({ counters: rows })
+    } catch (error) {
+      // What the request did has been done, so it is answered. The counters stay in memory and are stored with the next.
+      key.hasUnstored = true
+      log.error({ error }, 'counters of a request could not be stored')
+    }
+  }
+
+  return {
+    admit(caller, route) {
+      const key = keys.get(caller.keyId)
+      if (key === undefined) return load(caller).then((loaded) => admitTo(loaded, caller, route))
+      return admitTo(key, caller, route)
+    },
+    async usageOf(caller) {
+      const key = keys.get(caller.keyId) ?? (await load(caller))
+      return key.used(clock.now())
+    },
+  }
+}
+
+/** The counters of one key. */
+class CountedKey {
+  /** Admitted requests whose counters may not be durable yet. */
+  running = 0
+  /** A commit of its counters has failed. */
+  hasUnstored = false
+  lastUsedMs: number
+  readonly #counters = new Map<string, Counter>()
+  readonly #stored: Map<string, RateCounterRow>
+  /** By route, for what the caller's limits are now. */
+  readonly #lanes = new Map<Route, Lane>()
+  #caller: Caller
+
+  constructor(caller: Caller, rows: readonly RateCounterRow[], nowMs: number) {
+    this.#caller = caller
+    this.lastUsedMs = nowMs
+    this.#stored = new Map(rows.map((row) => [row.counter, row]))
+  }
+
+  laneOf(caller: Caller, route: Route, nowMs: number): Lane {
+    if (caller !== this.#caller) {
+      this.#caller = caller
+      this.#lanes.clear()
+    }
+    const known = this.#lanes.get(route)
+    if (known) return known
+    const quotas = quotasOf(caller, route)
+    const lane = new Lane(
+      caller,
+      quotas,
+      quotas.map(({ counter, window }) => this.#counterOf(counter, window, nowMs)),
+    )
+    this.#lanes.set(route, lane)
+    return lane
+  }
+
+  /** What is to be stored after a request of this lane: its counters, and all others too when a commit has failed. */
+  rowsToStore(lane: Lane): readonly RateCounterRow[] {
+    if (!this.hasUnstored) return lane.rows
+    this.hasUnstored = false
+    return [...this.#counters.values()].map(({ row }) => row)
+  }
+
+  used(nowMs: number): Record<WindowName, number> {
+    const used = { minute: 0, hour: 0, day: 0, month: 0 }
+    for (const window of WINDOWS) {
+      const counter = this.#counterOf(window, window, nowMs)
+      counter.moveTo(nowMs)
+      used[window] = counter.used
+    }
+    return used
+  }
+
+  /** Whether nothing is lost when it is forgotten. */
+  isIdle(nowMs: number): boolean {
+    return this.running === 0 && !this.hasUnstored && nowMs - this.lastUsedMs >= IDLE_MS
+  }
+
+  #counterOf(name: string, window: WindowName, nowMs: number): Counter {
+    const known = this.#counters.get(name)
+    if (known) return known
+    const key = { tenant_id: this.#caller.tenantId, api_key_id: this.#caller.keyId, counter: name }
+    const counter = new Counter(window, this.#stored.get(name) ?? emptyRow(key, window, nowMs))
+    this.#counters.set(name, counter)
+    return counter
+  }
+}
+
+type Commit = (key: CountedKey, rows: readonly RateCounterRow[]) => Promise<void>
+
+class Admitted implements Admission {
+  readonly headers: Readonly<Record<string, string>>
+  readonly refusal = undefined
+  readonly #key: CountedKey
+  readonly #rows: readonly RateCounterRow[]
+  readonly #commit: Commit
+  #isTaken = false
+
+  constructor(
+    key: CountedKey,
+    rows: readonly RateCounterRow[],
+    headers: Readonly<Record<string, string>>,
+    commit: Commit,
+  ) {
+    this.headers = headers
+    this.#key = key
+    this.#rows = rows
+    this.#commit = commit
+  }
+
+  takeCounters(): readonly RateCounterRow[] {
+    if (this.#isTaken) return []
+    this.#isTaken = true
+    return this.#rows
+  }
+
+  finish(ending: 'answered' | 'thrown'): Promise<void> | undefined {
+    if (this.#isTaken && ending === 'answered') {
+      this.#key.running -= 1
+      return undefined
+    }
+    // They hold totals, so storing them twice does no harm.
+    return this.#commit(this.#key, this.#rows).finally(() => {
+      this.#key.running -= 1
+    })
+  }
+}

@@ -1,0 +1,52 @@
+import { COUNTERS_KEPT_DAYS, COUNTERS_PURGE_ROWS } from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { RateCounterRow } from '../../platform/db/tables.ts'
+
+/** The longest window; it stands for all of them, so the shorter ones are kept a little longer. */
+const WINDOW_DAYS = 31
+
+/**
+ * Deletes what was counted in windows that ended COUNTERS_KEPT_DAYS ago. Of a key that is still there the counter `minute`
+ * stays: it tells when the key was last used. A part at a time, so that nobody waits for the whole.
+ */
+export async function purgeCounters({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
+  const before = isoTime(clock.now() - (COUNTERS_KEPT_DAYS + WINDOW_DAYS) * 86_400_000)
+  while ((await deleteSome(db, before)) === COUNTERS_PURGE_ROWS);
+}
+
+/** Answers how many it found. */
+async function deleteSome(db: Db, before: string): Promise<number> {
+  // Not within the DELETE: a reader goes through the table, and the one writer of SQLite only takes out what was found.
+  const found = await db
+    .selectFrom('rate_counters as c')
+    .select(['c.tenant_id', 'c.api_key_id', 'c.counter'])
+    .where('c.window_start', '<', before)
+    .where((the) =>
+      the.or([
+        the('c.counter', '<>', 'minute'),
+        the.not(the.exists(the.selectFrom('api_keys as k').select('k.id').whereRef('k.id', '=', 'c.api_key_id'))),
+      ]),
+    )
+    .limit(COUNTERS_PURGE_ROWS)
+    .execute()
+  await db.transaction().execute(async (tx) => {
+    for (const counter of found) await deleteCounter(tx, counter, before)
+  })
+  return found.length
+}
+
+/** Unless it has been counted in meanwhile. */
+async function deleteCounter(
+  tx: Db,
+  { tenant_id, api_key_id, counter }: Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>,
+  before: string,
+): Promise<void> {
+  await tx
+    .deleteFrom('rate_counters')
+    .where('tenant_id', '=', tenant_id)
+    .where('api_key_id', '=', api_key_id)
+    .where('counter', '=', counter)
+    .where('window_start', '<', before)
+    .execute()
+}

@@ -1,0 +1,64 @@
+import { READ_RATE, WRITE_RATE } from '../../../shared/spec-limits.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { endpointOf, type Route } from '../../platform/http/route.ts'
+import type { WindowName } from './windows.ts'
+
+/** How many requests one counter allows in its window. */
+export type Quota = {
+  /** As in rate_counters: the window's name, behind the route when only that is counted. */
+  counter: string
+  window: WindowName
+  /** Null: they are counted, but nothing is refused. */
+  limit: number | null
+  /** The only route that counts; undefined when all do. */
+  endpoint: string | undefined
+}
+
+/** What one counter holds. */
+export type Count = { readonly used: number; readonly endMs: number }
+
+/**
+ * The quotas that hold for this key on this route (named-endpoints §1.2); the first is always the key's minute. The
+ * operator key is counted like any other, but only the classes of administration limit it (architecture §9).
+ */
+export function quotasOf({ settings, isOperator }: Caller, route: Pick<Route, 'method' | 'path' | 'rate'>): Quota[] {
+  const { dailyLimit, monthlyLimit, rateLimit } = settings
+  const ofKey = (window: WindowName, limit: number | null): Quota => ({
+    counter: window,
+    window,
+    limit: isOperator ? null : limit,
+    endpoint: undefined,
+  })
+  const rates = [ofKey('minute', rateLimit.requestsPerMinute), ofKey('hour', rateLimit.requestsPerHour)]
+  if (route.rate === 'unmetered') return rates
+  const general = [...rates, ofKey('day', dailyLimit), ofKey('month', monthlyLimit)]
+  if (route.rate === 'general') return general
+  const endpoint = endpointOf(route)
+  const ofClass = Object.entries(route.rate === 'write' ? WRITE_RATE : READ_RATE) as [WindowName, number][]
+  return [
+    ...general,
+    ...ofClass.map(([window, limit]) => ({ counter: `${endpoint} ${window}`, window, limit, endpoint })),
+  ]
+}
+
+/** How many more requests the quota allows. */
+export const leftOf = ({ limit }: Quota, { used }: Count): number =>
+  limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - used)
+
+/**
+ * Position of the quota that has the least left, of equals the one that ends last; undefined when nothing limits. A request
+ * passes when that one has something left, and when it has not, this is how long to wait.
+ */
+export function strictest(quotas: readonly Quota[], counts: readonly Count[]): number | undefined {
+  let found: number | undefined
+  let least = Number.POSITIVE_INFINITY
+  for (let at = 0; at < quotas.length; at++) {
+    const count = counts[at] as Count
+    const left = leftOf(quotas[at] as Quota, count)
+    if (left > least || left === Number.POSITIVE_INFINITY) continue
+    if (found !== undefined && left === least && count.endMs <= (counts[found] as Count).endMs) continue
+    found = at
+    least = left
+  }
+  return found
+}

@@ -1,0 +1,157 @@
+import { LRUCache } from 'lru-cache'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import { insertRows } from '../../platform/db/insert-rows.ts'
+import type { OutboxEventRow, RateCounterRow } from '../../platform/db/tables.ts'
+import type { Admission } from '../../platform/http/admission.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { saveCounters } from '../../records/ledger/records.ts'
+import { Counter, type CounterKey, emptyRow } from './counter.ts'
+import { decided, Lane } from './lane.ts'
+import type { LimiterDeps, RateLimiter } from './limiter.ts'
+import { type Quota, quotasOf } from './quotas.ts'
+import { findCounters, lockCounters } from './store.ts'
+import { WINDOWS } from './windows.ts'
+
+/** A larger crowd is decided in several transactions, so that nobody waits for the last of it. */
+const REQUESTS_PER_TRANSACTION = 500
+const EVENTS_REMEMBERED = 10_000
+
+type Waiting = {
+  caller: Caller
+  quotas: readonly Quota[]
+  resolve(admission: Admission): void
+  reject(reason: unknown): void
+}
+
+/**
+ * For any number of daemons on one PostgreSQL: the rows count, and are locked while a request is decided, so that all
+ * daemons together are exact. What comes while one transaction runs is decided in the next, all of it at once.
+ */
+export function createSharedLimiter({
+  db,
+  clock,
+  onEvents,
+}: Pick<LimiterDeps, 'db' | 'clock' | 'onEvents'>): RateLimiter {
+  const { failureOf } = engineOf(db)
+  const storedEvents = new LRUCache<string, true>({ max: EVENTS_REMEMBERED })
+  let waiting: Waiting[] = []
+  let isRunning = false
+
+  function schedule(): void {
+    if (isRunning) return
+    isRunning = true
+    setImmediate(decideWaiting)
+  }
+
+  async function decideWaiting(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, REQUESTS_PER_TRANSACTION)
+      waiting = waiting.slice(REQUESTS_PER_TRANSACTION)
+      try {
+        const admissions = await decide(batch)
+        for (const [at, { resolve }] of batch.entries()) resolve(admissions[at] as Admission)
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    isRunning = false
+  }
+
+  async function decide(batch: readonly Waiting[]): Promise<Admission[]> {
+    let isDecided = false
+    const attempt = () =>
+      db.transaction().execute(async (tx) => {
+        const decision = await decideIn(tx, batch)
+        isDecided = true
+        return decision
+      })
+    const { admissions, events } = await attempt().catch((error: unknown) => {
+      // A broken connection is worth a second try, but not when it broke during COMMIT: that may have counted already.
+      if (isDecided || failureOf(error) !== 'transient') throw error
+      return attempt()
+    })
+    for (const { id } of events) storedEvents.set(id, true)
+    if (events.length > 0) onEvents?.()
+    return admissions
+  }
+
+  async function decideIn(tx: Db, batch: readonly Waiting[]) {
+    const counters = await lockAll(tx, batch)
+    // Not sooner: another daemon may have held the locks for a while.
+    const nowMs = clock.now()
+    const counted = new Set<RateCounterRow>()
+    const events = new Map<string, OutboxEventRow>()
+    const admissions = batch.map(({ caller, quotas }) => {
+      const lane = new Lane(
+        caller,
+        quotas,
+        quotas.map(({ counter }) => counters.get(nameOf(toKey(caller, counter))) as Counter),
+      )
+      if (lane.take(nowMs)) {
+        for (const row of lane.rows) counted.add(row)
+        return decided(lane.headers(nowMs))
+      }
+      for (const { event } of lane.usedUp(nowMs)) if (!storedEvents.has(event.id)) events.set(event.id, event)
+      return decided(lane.headers(nowMs), lane.refusal(nowMs))
+    })
+    await saveCounters(tx, [...counted])
+    await insertRows(tx, 'outbox_events', [...events.values()], { onConflict: 'ignore' })
+    return { admissions, events: [...events.values()] }
+  }
+
+  async function lockAll(tx: Db, batch: readonly Waiting[]): Promise<Map<string, Counter>> {
+    const nowMs = clock.now()
+    const wanted = new Map<string, { quota: Quota; row: RateCounterRow }>()
+    for (const { caller, quotas } of batch) {
+      for (const quota of quotas) {
+        const key = toKey(caller, quota.counter)
+        const name = nameOf(key)
+        if (!wanted.has(name)) wanted.set(name, { quota, row: emptyRow(key, quota.window, nowMs) })
+      }
+    }
+    // Every daemon locks in this order, so none waits for another in a circle.
+    const names = [...wanted.keys()].sort()
+    const rows = await lockCounters(
+      tx,
+      names.flatMap((name) => wanted.get(name)?.row ?? []),
+    )
+    return new Map(
+      rows.map((row) => {
+        const name = nameOf(row)
+        return [name, new Counter((wanted.get(name) as { quota: Quota }).quota.window, row)]
+      }),
+    )
+  }
+
+  return {
+    admit(caller, route) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ caller, quotas: quotasOf(caller, route), resolve, reject })
+        schedule()
+      })
+    },
+    async usageOf({ tenantId, keyId }) {
+      const nowMs = clock.now()
+      const rows = await findCounters(db, tenantId, keyId)
+      const used = { minute: 0, hour: 0, day: 0, month: 0 }
+      for (const window of WINDOWS) {
+        const row = rows.find(({ counter }) => counter === window)
+        if (row === undefined) continue
+        const counter = new Counter(window, row)
+        counter.moveTo(nowMs)
+        used[window] = counter.used
+      }
+      return used
+    },
+  }
+}
+
+const toKey = ({ tenantId, keyId }: Caller, counter: string): CounterKey => ({
+  tenant_id: tenantId,
+  api_key_id: keyId,
+  counter,
+})
+
+/** Ids are of one length, so no two keys have one name. */
+const nameOf = ({ tenant_id, api_key_id, counter }: CounterKey): string => `${tenant_id} ${api_key_id} ${counter}`

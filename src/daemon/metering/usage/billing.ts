@@ -1,0 +1,150 @@
+import { LRUCache } from 'lru-cache'
+import { LEAST_OUTPUT_TOKENS, PRICE_ALARM_MS, UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
+import type { PointAllowances, ProviderConfig } from '../../config/config.ts'
+import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
+import type { SpendCounterRow, UsageRecordRow } from '../../platform/db/tables.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { type BudgetsDeps, createBudgets, type Drawing, type Payment } from './budgets.ts'
+import { inputTokensAtMost } from './input-tokens.ts'
+import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
+import { limitsOf, type Payer } from './wish.ts'
+
+/** A request that is about to be made. */
+export type Order = {
+  requestId: string
+  caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
+  payer: Payer
+  /** The models that may answer it, with the tokens that each needs to think as it was asked to. */
+  attempts: readonly OrderedModel[]
+  call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
+  /** The operator's limit on the tokens of an answer. */
+  operatorLimit?: number | undefined
+  /** Filled in when it is first needed, because long prompts take a while to measure. */
+  inputTokensAtMost?: number
+}
+
+type OrderedModel = {
+  modelId: string
+  thinkingTokens?: number
+  /** The most tokens that it can answer, where that is known. */
+  outputTokens?: () => number | undefined
+}
+
+/** As many input tokens as any model can count, measured once for an order. */
+export function inputOf(order: Order): number {
+  order.inputTokensAtMost ??= inputTokensAtMost(order.call)
+  return order.inputTokensAtMost
+}
+
+/** What an answer costs, as it is stored: in its usage record and in the counters of account and key. */
+export type Charge = {
+  columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
+  spend: readonly SpendCounterRow[]
+  drawn: Drawing
+}
+
+export type Billing = {
+  /**
+   * Reserves the most that the request can cost, or what a budget still covers of it, before any model is asked.
+   * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
+   */
+  reserve(order: Order): Payment | Promise<Payment>
+  /**
+   * How many tokens the payer's budget covers of this model's answer. Undefined where no budget limits the request, or where it
+   * set a limit of its own, all of which is reserved.
+   */
+  coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
+  /** What the model that served it has cost. An unknown price is reported, and never nothing. */
+  charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
+  /** What the dearest of these models costs in points, and how many the account has in a month; null for any number. */
+  pointsOf(attempts: readonly { modelId: string }[], payer: Payer): { required: number; limit: number | null }
+  /** Ends what goes on beside the requests. Call it when none runs any more. */
+  close(): void
+}
+
+const ALARMS_REMEMBERED = 1_000
+
+/** The most tokens that are reserved for the answer of a model. */
+const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
+  Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
+
+/** The fewest tokens worth asking a model for: after its thinking, if it has to think. */
+const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>
+  Math.min((model.thinkingTokens ?? 0) + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, model))
+
+/** Prices, points and budgets (decision 0004). */
+export function createBilling(
+  { providers, points = {} }: { providers: readonly ProviderConfig[]; points?: PointAllowances | undefined },
+  deps: BudgetsDeps,
+): Billing {
+  const { clock, log } = deps
+  const prices = createPriceList(providers)
+  const budgets = createBudgets(deps)
+  const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_REMEMBERED })
+
+  function reportUnknown(modelId: string, requestId: string): void {
+    const nowMs = clock.now()
+    if (nowMs - (alarmedAtMs.get(modelId) ?? Number.NEGATIVE_INFINITY) < PRICE_ALARM_MS) return
+    alarmedAtMs.set(modelId, nowMs)
+    log.error(
+      { model: modelId, request_id: requestId },
+      'no price is known for exactly this model, so one is assumed; give it under `prices` of its provider',
+    )
+  }
+
+  const pointsFor = (attempts: readonly { modelId: string }[]): number =>
+    Math.max(...attempts.map(({ modelId }) => prices.priceOf(modelId).points))
+
+  return {
+    close: () => budgets.close(),
+    pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
+    reserve(order) {
+      const { requestId, caller, payer, attempts, call } = order
+      const nanosWith = (outputTokensOf: (model: OrderedModel) => number): number =>
+        Math.max(
+          ...attempts.map((model) => highestCost(prices.priceOf(model.modelId), inputOf(order), outputTokensOf(model))),
+        )
+      let nanosAtMost: number | undefined
+      return budgets.reserve({
+        requestId,
+        tenantId: caller.tenantId,
+        keyId: caller.keyId,
+        payerId: payer.id,
+        ...limitsOf(payer, caller.settings, points),
+        points: pointsFor(attempts),
+        nanosAtMost() {
+          nanosAtMost ??= nanosWith((model) => outputAtMost(order, model))
+          return nanosAtMost
+        },
+        nanosAtLeast(isShared) {
+          if (call.maxTokens !== undefined) return this.nanosAtMost()
+          return nanosWith((model) => outputAtLeast(order, model, isShared))
+        },
+      })
+    },
+    coveredTokens(order, { coveredNanos }, modelId) {
+      if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
+      return coveredOutput(prices.priceOf(modelId), inputOf(order), coveredNanos)
+    },
+    charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
+      const price = prices.priceOf(modelId)
+      if (!price.isKnown) reportUnknown(modelId, requestId)
+      const nanos = costOf(price, usage)
+      const inDollars = mode === 'usage-by-model'
+      const drawn = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
+      const ofUser = { tenant_id: caller.tenantId, holder: 'user', holder_id: payer.id, period, ...drawn } as const
+      const ofKey = { ...ofUser, holder: 'key', holder_id: caller.keyId } as const
+      return {
+        drawn,
+        columns: {
+          billing_mode: mode,
+          billing_period: period,
+          cost_nanos: nanos,
+          points: drawn.points,
+          price_missing: price.isKnown ? 0 : 1,
+        },
+        spend: inDollars ? (nanos > 0 ? [ofUser, ofKey] : []) : drawn.points > 0 ? [ofUser] : [],
+      }
+    },
+  }
+}

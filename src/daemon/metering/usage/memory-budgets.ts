@@ -1,0 +1,130 @@
+import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
+import { findSpend } from '../../platform/db/spend-counters.ts'
+import type { SpendCounterRow } from '../../platform/db/tables.ts'
+import type { Budgets, BudgetsDeps, Drawing, Payment } from './budgets.ts'
+import { type Period, periodAt } from './period.ts'
+import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
+
+/** Above so many accounts and keys, those without a running request are forgotten; the store still knows them. */
+const ACCOUNTS_IN_MEMORY = 20_000
+
+/**
+ * For the one daemon that has the store to itself: what is in memory counts, so reserving is synchronous and exact. Every
+ * request goes through it, also one that nothing limits, or memory and store would differ. Only the first request of an
+ * account or key in a month waits for the store.
+ */
+export function createMemoryBudgets({
+  db,
+  clock,
+  accountsInMemory = ACCOUNTS_IN_MEMORY,
+}: Omit<BudgetsDeps, 'log'>): Budgets {
+  const accounts: Record<SpendCounterRow['holder'], Map<string, Account>> = { user: new Map(), key: new Map() }
+  const loading = new Map<string, Promise<Account>>()
+
+  const known = (holder: SpendCounterRow['holder'], id: string, period: Period) =>
+    accounts[holder].get(accountName(id, period))
+
+  function load(holder: SpendCounterRow['holder'], tenantId: string, id: string, period: Period): Promise<Account> {
+    const name = `${holder} ${accountName(id, period)}`
+    const underWay = loading.get(name)
+    if (underWay) return underWay
+    const loaded = findSpend(db, { tenant_id: tenantId, holder, holder_id: id, period: period.name })
+      .then((row) => {
+        if (accounts[holder].size >= accountsInMemory) forgetIdle(accounts[holder])
+        const account = new Account(row)
+        accounts[holder].set(accountName(id, period), account)
+        return account
+      })
+      .finally(() => loading.delete(name))
+    loading.set(name, loaded)
+    return loaded
+  }
+
+  function reserveFrom(wish: Wish, user: Account, key: Account, period: Period): Payment {
+    const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
+    const mode = modeFor(wish, standing)
+    if (mode === undefined) throw refusalOf(wish, standing, period, clock.now())
+    // Also where nothing limits it: a limit may be set while it runs.
+    const nanos = mode === 'usage-by-model' ? nanosFor(wish, standing) : 0
+    return new MemoryPayment(wish, { mode, nanos }, user, key)
+  }
+
+  function reserve(wish: Wish): Payment | Promise<Payment> {
+    const { tenantId, payerId, keyId } = wish
+    const period = periodAt(clock.now())
+    const user = known('user', payerId, period)
+    const key = known('key', keyId, period)
+    if (user && key) return reserveFrom(wish, user, key, period)
+    const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
+    // Once more from the start: while one was loaded, the other may have been forgotten.
+    return Promise.all(loads).then(() => reserve(wish))
+  }
+
+  return { reserve, close: () => {} }
+}
+
+// With its month: a look-up that ends after midnight must not take the place of the new month's account.
+const accountName = (id: string, { name }: Period) => `${id} ${name}`
+
+/** Safe: what they know is in the store, and nobody who runs holds on to them. */
+function forgetIdle(accounts: Map<string, Account>): void {
+  for (const [id, account] of accounts) if (account.running === 0) accounts.delete(id)
+}
+
+/** What one account, or one key, has drawn on in one month. */
+class Account {
+  readonly period: string
+  readonly points = { spent: 0, reserved: 0 }
+  readonly nanos = { spent: 0, reserved: 0 }
+  /** Requests whose bill may not be in the store yet. */
+  running = 0
+
+  constructor({ period, points, nanos }: SpendCounterRow) {
+    this.period = period
+    this.points.spent = points
+    this.nanos.spent = nanos
+  }
+}
+
+class MemoryPayment implements Payment {
+  readonly mode: BillingMode
+  readonly fallback: BillingFallback | undefined
+  readonly period: string
+  readonly coveredNanos: number | undefined
+  readonly reserved = undefined
+  readonly #user: Account
+  readonly #key: Account
+  readonly #points: number
+  readonly #nanos: number
+  #isOpen = true
+
+  constructor(wish: Wish, { mode, nanos }: { mode: BillingMode; nanos: number }, user: Account, key: Account) {
+    this.mode = mode
+    this.fallback = fallbackOf(wish.mode, mode)
+    this.period = user.period
+    this.#user = user
+    this.#key = key
+    this.coveredNanos = mode === 'usage-by-model' && hasBudget(wish) ? nanos : undefined
+    this.#points = mode === 'user-completions' ? wish.points : 0
+    this.#nanos = nanos
+    this.#add(1)
+  }
+
+  settled({ drawn: { nanos, points } }: { drawn: Drawing }): void {
+    this.#user.points.spent += points
+    this.#user.nanos.spent += nanos
+    this.#key.nanos.spent += nanos
+  }
+
+  release(): undefined {
+    if (this.#isOpen) this.#add(-1)
+    this.#isOpen = false
+  }
+
+  #add(sign: 1 | -1): void {
+    for (const account of [this.#user, this.#key]) account.running += sign
+    this.#user.points.reserved += sign * this.#points
+    this.#user.nanos.reserved += sign * this.#nanos
+    this.#key.nanos.reserved += sign * this.#nanos
+  }
+}

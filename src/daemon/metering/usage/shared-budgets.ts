@@ -1,0 +1,177 @@
+import type { GatewayError } from '../../../shared/errors.ts'
+import { RESERVATION_LEASE_MS, RESERVATION_RENEW_MS, SPEND_LOCK_WAIT_MS } from '../../../shared/spec-limits.ts'
+import type { BillingMode } from '../../../shared/wire/billing.ts'
+import { createBatches } from '../../platform/db/batches.ts'
+import type { Db } from '../../platform/db/database.ts'
+import {
+  deleteReservations,
+  insertReservations,
+  lockSpend,
+  type Reservation,
+  type ReservedRequest,
+  renewReservations,
+  type SpendCounterKey,
+  spendCounterName,
+  sumReservations,
+} from '../../platform/db/spend-counters.ts'
+import { createBeat } from '../../platform/jobs/beat.ts'
+import type { Budgets, BudgetsDeps, Payment } from './budgets.ts'
+import { type Period, periodAt } from './period.ts'
+import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
+
+/** A larger crowd is decided in several transactions, so that nobody waits for the last of it. */
+const REQUESTS_PER_TRANSACTION = 500
+
+type Drawing = { period: string; mode: BillingMode; coveredNanos: number | undefined }
+type Decision = Drawing | { refusal: GatewayError }
+
+/**
+ * For any number of daemons on one PostgreSQL: the rows count, and are locked while requests are decided, so that all daemons
+ * together are exact. What comes while one transaction runs is decided in the next, all of it at once. A request that
+ * nothing limits asks nobody. Reservations are renewed while their requests run, and end by themselves soon after their
+ * daemon was killed.
+ */
+export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
+  const decided = createBatches({
+    db,
+    size: REQUESTS_PER_TRANSACTION,
+    groupOf: ({ tenantId, payerId }) => `${tenantId} ${payerId}`,
+    run: decideIn,
+  })
+  /** By request, those of ours that run, and those whose end could not be stored yet. */
+  const running = new Map<string, ReservedRequest>()
+  const leftOver = new Map<string, ReservedRequest>()
+  const renewal = createBeat(clock, RESERVATION_RENEW_MS, {
+    isNeeded: () => running.size > 0 || leftOver.size > 0,
+    async run() {
+      const ended = [...leftOver]
+      if (running.size > 0) await renewReservations(db, [...running.values()], RESERVATION_LEASE_MS)
+      await deleteReservations(
+        db,
+        ended.map(([, request]) => request),
+      )
+      for (const [id] of ended) leftOver.delete(id)
+    },
+    // The lease outlasts some of these.
+    failed: (error) => log.error({ error, requests: running.size }, 'reservations could not be renewed'),
+  })
+
+  async function decideIn(tx: Db, wishes: readonly Wish[]): Promise<Decision[]> {
+    const period = periodAt(clock.now())
+    const keys = new Map<string, SpendCounterKey>()
+    for (const wish of wishes) {
+      for (const key of [userKey(wish, period), keyKey(wish, period)]) keys.set(spendCounterName(key), key)
+    }
+    const drawn = new Map(
+      (await lockSpend(tx, [...keys.values()], SPEND_LOCK_WAIT_MS)).map((row) => [
+        spendCounterName(row),
+        new Drawn(row),
+      ]),
+    )
+    for (const row of await sumReservations(tx, [...keys.values()])) {
+      drawn.get(spendCounterName(row))?.reserve(row)
+    }
+    const reservations: Reservation[] = []
+    const decisions = wishes.map((wish): Decision => {
+      const user = drawn.get(spendCounterName(userKey(wish, period))) as Drawn
+      const key = drawn.get(spendCounterName(keyKey(wish, period))) as Drawn
+      const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
+      const mode = modeFor(wish, standing)
+      if (mode === undefined) return { refusal: refusalOf(wish, standing, period, clock.now()) }
+      const coveredNanos = mode === 'usage-by-model' && hasBudget(wish) ? nanosFor(wish, standing) : undefined
+      for (const row of reservationsOf(wish, { mode, coveredNanos }, period)) {
+        reservations.push(row)
+        drawn.get(spendCounterName(row))?.reserve(row)
+      }
+      return { period: period.name, mode, coveredNanos }
+    })
+    await insertReservations(tx, reservations, RESERVATION_LEASE_MS)
+    return decisions
+  }
+
+  function toPayment(wish: Wish, { mode, period, coveredNanos }: Drawing, isReserved: boolean): Payment {
+    const reserved = isReserved ? { tenant_id: wish.tenantId, request_id: wish.requestId } : undefined
+    if (reserved) {
+      running.set(wish.requestId, reserved)
+      renewal.check()
+    }
+    function ended(): void {
+      running.delete(wish.requestId)
+      renewal.check()
+    }
+    return {
+      mode,
+      fallback: fallbackOf(wish.mode, mode),
+      period,
+      coveredNanos,
+      reserved,
+      settled: ended,
+      release() {
+        if (!reserved || !running.has(wish.requestId)) return undefined
+        ended()
+        return deleteReservations(db, [reserved]).catch((error: unknown) => {
+          log.error({ error, request_id: wish.requestId }, 'a reservation could not be ended yet')
+          leftOver.set(wish.requestId, reserved)
+          renewal.check()
+        })
+      },
+    }
+  }
+
+  return {
+    reserve(wish) {
+      if (!isLimited(wish)) {
+        const period = periodAt(clock.now()).name
+        return toPayment(wish, { mode: wish.mode, period, coveredNanos: undefined }, false)
+      }
+      return decided(wish).then((decision) => {
+        if ('refusal' in decision) throw decision.refusal
+        return toPayment(wish, decision, true)
+      })
+    },
+    close() {
+      running.clear()
+      leftOver.clear()
+      renewal.check()
+    },
+  }
+}
+
+class Drawn {
+  readonly points: { spent: number; reserved: number }
+  readonly nanos: { spent: number; reserved: number }
+
+  constructor({ points, nanos }: { points: number; nanos: number }) {
+    this.points = { spent: points, reserved: 0 }
+    this.nanos = { spent: nanos, reserved: 0 }
+  }
+
+  reserve({ points, nanos }: { points: number; nanos: number }): void {
+    this.points.reserved += points
+    this.nanos.reserved += nanos
+  }
+}
+
+const userKey = ({ tenantId, payerId }: Wish, { name }: Period): SpendCounterKey => ({
+  tenant_id: tenantId,
+  holder: 'user',
+  holder_id: payerId,
+  period: name,
+})
+
+const keyKey = ({ tenantId, keyId }: Wish, { name }: Period): SpendCounterKey => ({
+  tenant_id: tenantId,
+  holder: 'key',
+  holder_id: keyId,
+  period: name,
+})
+
+function reservationsOf(
+  wish: Wish,
+  { mode, coveredNanos: nanos = 0 }: Omit<Drawing, 'period'>,
+  period: Period,
+): Reservation[] {
+  const { requestId: request_id } = wish
+  if (mode === 'user-completions') return [{ ...userKey(wish, period), request_id, nanos: 0, points: wish.points }]
+  return [userKey(wish, period), keyKey(wish, period)].map((key) => ({ ...key, request_id, nanos, points: 0 }))
+}

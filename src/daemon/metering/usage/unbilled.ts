@@ -1,0 +1,23 @@
+import type { Clock } from '../../../shared/time.ts'
+import type { Billing } from './billing.ts'
+import type { Payment } from './budgets.ts'
+import { periodAt } from './period.ts'
+
+/** Billing for what costs nothing, and so is let in whatever the account has left. */
+export const unbilled = (billing: Billing, clock: Clock): Billing => ({
+  ...billing,
+  reserve: ({ caller }): Payment => ({
+    mode: caller.settings.billingMode,
+    fallback: undefined,
+    period: periodAt(clock.now()).name,
+    coveredNanos: undefined,
+    reserved: undefined,
+    settled() {},
+    release: () => undefined,
+  }),
+  charge: (_order, { mode, period }) => ({
+    drawn: { nanos: 0, points: 0 },
+    columns: { billing_mode: mode, billing_period: period, cost_nanos: 0, points: 0, price_missing: 0 },
+    spend: [],
+  }),
+})

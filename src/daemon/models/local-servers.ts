@@ -1,0 +1,92 @@
+import { type Dispatcher, request } from 'undici'
+import { LOCAL_MODELS_BYTES, LOCAL_PROBE_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { Log } from '../platform/log.ts'
+import type { Provider } from './provider.ts'
+import { openAiProvider } from './providers/openai/provider.ts'
+import { WELL_KNOWN_PROVIDERS } from './well-known-providers.ts'
+
+/** Where a model server listens when it runs on this machine with its own defaults. */
+export type LocalServer = { name: string; baseUrl: string }
+
+export type LocalServers = {
+  /** Those that answered when they were last looked for, by name, with the models they then had. Changes with `look`. */
+  readonly found: ReadonlyMap<string, Provider>
+  /** Looks for all of them at once, for at most LOCAL_PROBE_MS. Never rejects. */
+  look(): Promise<void>
+  close(): Promise<void>
+}
+
+const LOCAL_SERVERS: readonly LocalServer[] = Object.entries(WELL_KNOWN_PROVIDERS).flatMap(
+  ([name, { baseUrl, isLocal }]) => (isLocal && baseUrl !== undefined ? [{ name, baseUrl }] : []),
+)
+
+/** Finds model servers of this machine that nobody configured; names in `configured` are left alone. */
+export function createLocalServers(
+  configured: readonly string[],
+  { clock, log, servers = LOCAL_SERVERS }: { clock: Clock; log: Log; servers?: readonly LocalServer[] },
+): LocalServers {
+  const wanted = servers.filter(({ name }) => !configured.includes(name))
+  // Kept for good, so that a server which is gone for a while does not take running answers with it.
+  const providers = new Map<string, Provider>()
+  const found = new Map<string, Provider>()
+
+  async function lookFor({ name, baseUrl }: LocalServer): Promise<void> {
+    const models = await askForModels(baseUrl, clock)
+    // A busy server is no absent one.
+    if (models === 'late') return
+    if (models.length === 0) {
+      if (found.delete(name)) log.info({ provider: name }, 'local server gone')
+      return
+    }
+    const provider =
+      providers.get(name) ?? openAiProvider({ name, baseUrl, apiKey: undefined, headers: {}, models }, { clock })
+    providers.set(name, provider)
+    if (!found.has(name)) log.info({ provider: name, url: baseUrl, models }, 'local server found')
+    found.set(name, { ...provider, models })
+  }
+
+  return {
+    found,
+    async look() {
+      await Promise.all(wanted.map(lookFor))
+    },
+    async close() {
+      await Promise.all([...providers.values()].map((provider) => provider.close()))
+    },
+  }
+}
+
+/** The models behind GET /models; none when nobody is there or somebody else is. */
+async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | 'late'> {
+  const giveUp = new AbortController()
+  const timer = clock.after(LOCAL_PROBE_MS, () => giveUp.abort())
+  try {
+    const { statusCode, body } = await request(`${baseUrl}/models`, { signal: giveUp.signal, reset: true })
+    const text = await readText(body)
+    return statusCode === 200 && text !== undefined ? modelIds(JSON.parse(text)) : []
+  } catch {
+    return giveUp.signal.aborted ? 'late' : []
+  } finally {
+    timer.cancel()
+  }
+}
+
+/** Undefined when it is longer than a list of models can be. */
+async function readText(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
+  const pieces: Buffer[] = []
+  let length = 0
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    length += piece.length
+    if (length > LOCAL_MODELS_BYTES) return undefined
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}
+
+function modelIds(list: unknown): string[] {
+  const data = typeof list === 'object' && list !== null && 'data' in list && Array.isArray(list.data) ? list.data : []
+  return data
+    .map((entry: unknown) => (typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined))
+    .filter((id): id is string => typeof id === 'string' && id !== '')
+}

@@ -1,0 +1,224 @@
+import { isObject, type Json, tokenCount as tokens } from '../../json.ts'
+import type { ChatPart, TokenUsage } from '../../provider.ts'
+import type { AnswerDraft } from '../stream/assembly.ts'
+import { type Ending, toEnding } from '../stream/ending.ts'
+import { END_MARK, isHeartbeat, objectIn, parseEvent, textIn } from '../stream/event-json.ts'
+import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
+import type { SseEvent } from '../stream/sse.ts'
+import { ANTHROPIC_ORIGIN } from './messages.ts'
+
+/**
+ * What stop reasons mean. `pause_turn` is missing on purpose: it asks to be continued, so it is no answer. So is any that
+ * is not here: it may mean that the model was stopped half way.
+ */
+const OUTCOMES = new Map<string, Ending['outcome']>([
+  ['end_turn', 'complete'],
+  ['stop_sequence', 'complete'],
+  ['tool_use', 'complete'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'filtered'],
+])
+
+/** Tools that run at Anthropic and what it notes of its own work: no part of what the model says to the caller. */
+const NOT_SAID = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
+
+/** What the pieces of an answer may be. In a text, citations and signatures say nothing themselves. */
+const DELTAS = {
+  text: ['text_delta', 'citations_delta', 'signature_delta'],
+  tool_use: ['input_json_delta'],
+}
+
+/** A block under way. `input` is the arguments that its start gave, for when no piece of them follows. */
+type Block =
+  | { type: 'text' }
+  | { type: 'thinking'; signature: string }
+  | { type: 'tool_use'; call: number; input: string }
+  | { type: 'other' }
+
+/** Decodes one stream of events; ends with `message_stop`, and with the `[DONE]` that some servers send instead. */
+export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
+  const blocks = new Map<unknown, Block>()
+  let started = false
+  let calls = 0
+  let counts: Json = {}
+
+  return function decode({ name, data, cut }, draft) {
+    const trimmed = data.trim()
+    if (trimmed === END_MARK) {
+      draft.done = true
+      return
+    }
+    if (isHeartbeat(trimmed)) return
+    const event = parseEvent(trimmed, cut)
+    // The last event broke off: the engine decides by whether the stop reason had come.
+    if (event === undefined) return
+    throwReported(event, name)
+
+    // Pings, and whatever kinds of event the API may add, are passed over.
+    switch (event.type) {
+      case 'message_start': {
+        const message = objectIn(event, 'message')
+        // Two answers in one stream cannot be told apart any more; one that begins with content continues another.
+        if (started || (Array.isArray(message.content) && message.content.length > 0)) {
+          throw unreadableError('a second answer inside the first')
+        }
+        started = true
+        counts = withCounts(counts, message.usage)
+        draft.usage = toTokenUsage(counts)
+        return
+      }
+      case 'content_block_start': {
+        draft.ending = undefined
+        const block = startBlock(objectIn(event, 'content_block'), calls, draft.parts)
+        if (block.type === 'tool_use') calls++
+        blocks.set(event.index, block)
+        return
+      }
+      case 'content_block_delta': {
+        draft.ending = undefined
+        const delta = objectIn(event, 'delta')
+        let block = blocks.get(event.index)
+        if (!block) throw unreadableError('a piece of a block that is not open')
+        // Some servers say the text in the block of the thinking that comes before it.
+        if (block.type === 'thinking' && delta.type === 'text_delta') {
+          stopBlock(block, draft.parts)
+          block = { type: 'text' }
+          blocks.set(event.index, block)
+        }
+        addDelta(block, delta, draft.parts)
+        return
+      }
+      case 'content_block_stop': {
+        const block = blocks.get(event.index)
+        if (block) stopBlock(block, draft.parts)
+        blocks.delete(event.index)
+        return
+      }
+      case 'message_delta': {
+        const { stop_reason: reason } = objectIn(event, 'delta')
+        // Its counts replace those of the start. Without them nobody knows how much was said, only how it began.
+        counts = withCounts(counts, event.usage)
+        if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
+        if (typeof reason !== 'string') return
+        // Some servers leave out the ends of blocks, or send them later.
+        for (const block of blocks.values()) stopBlock(block, draft.parts)
+        blocks.clear()
+        draft.ending = toEnding(OUTCOMES, reason)
+        return
+      }
+      case 'message_stop':
+        draft.done = true
+    }
+  }
+}
+
+/** The parts of a whole answer. */
+export function decodeBody(body: unknown): ChatPart[] {
+  if (!isObject(body)) throw unreadableError('an answer that is not an object')
+  throwReported(body)
+  if (!Array.isArray(body.content)) throw unreadableError('an answer without content')
+  const parts: ChatPart[] = []
+  let calls = 0
+  for (const content of body.content) {
+    if (!isObject(content)) throw unreadableError('content of an unknown kind')
+    const block = startBlock(content, calls, parts)
+    if (block.type === 'tool_use') calls++
+    stopBlock(block, parts)
+  }
+  if (typeof body.stop_reason !== 'string') throw truncatedError()
+  parts.push({ type: 'end', ...toEnding(OUTCOMES, body.stop_reason), usage: toTokenUsage(withCounts({}, body.usage)) })
+  return parts
+}
+
+function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
+  switch (content.type) {
+    case 'text':
+      addText('text', content.text, parts)
+      return { type: 'text' }
+    case 'thinking':
+      addText('reasoning', content.thinking, parts)
+      return { type: 'thinking', signature: textIn(content.signature) }
+    case 'redacted_thinking':
+      parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, data: textIn(content.data) })
+      return { type: 'other' }
+    case 'tool_use': {
+      const { id, name, input } = content
+      if (typeof id !== 'string' || typeof name !== 'string') throw unreadableError('a tool call without id or name')
+      parts.push({ type: 'tool_call', index: call, id, name, arguments: '' })
+      return { type: 'tool_use', call, input: JSON.stringify(input ?? {}) }
+    }
+    default:
+      // It may hold text, so leaving it out could pass off a shortened answer as a whole one.
+      if (!NOT_SAID.test(textIn(content.type))) throw unreadableError('content of an unknown kind')
+      return { type: 'other' }
+  }
+}
+
+function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
+  if (block.type === 'thinking') {
+    // Of thinking nothing but these two is needed, and what else may come does not shorten the answer.
+    if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
+    else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
+    else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside of their call')
+    return
+  }
+  if (block.type === 'other') {
+    if (delta.type === 'text_delta') throw unreadableError('text outside of its block')
+    return
+  }
+  if (!DELTAS[block.type].includes(textIn(delta.type))) throw unreadableError('content of an unknown kind')
+  if (block.type === 'text') addText('text', delta.text, parts)
+  else addArguments(block, textIn(delta.partial_json), parts)
+}
+
+/** The signature is handed on when its block ends: it covers all of it, and may itself have come in pieces. */
+function stopBlock(block: Block, parts: ChatPart[]): void {
+  if (block.type === 'thinking' && block.signature !== '') {
+    parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, signature: block.signature })
+  }
+  // A tool without parameters has no pieces of arguments; a caller still wants them to be JSON.
+  if (block.type === 'tool_use') addArguments(block, block.input, parts)
+}
+
+function addText(type: 'text' | 'reasoning', value: unknown, parts: ChatPart[]): void {
+  const text = textIn(value)
+  if (text === '') return
+  parts.push(type === 'text' ? { type, text } : { type, text, origin: ANTHROPIC_ORIGIN })
+}
+
+function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string, parts: ChatPart[]): void {
+  if (text === '') return
+  parts.push({ type: 'tool_call', index: block.call, arguments: text })
+  block.input = ''
+}
+
+/** The counts of what was known from the start. Some servers end with zeros for them. */
+const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
+
+/** Counts are cumulative: what comes later replaces what came before, and what is missing or null stays. */
+function withCounts(before: Json, usage: unknown): Json {
+  if (!isObject(usage)) return before
+  const isNone = (name: string, count: unknown) =>
+    count === null || (count === 0 && OF_THE_START.has(name) && before[name] !== undefined)
+  return { ...before, ...Object.fromEntries(Object.entries(usage).filter(([name, count]) => !isNone(name, count))) }
+}
+
+/** Cached tokens are counted beside the input, thinking inside the output. Zero for both is a placeholder of some servers. */
+function toTokenUsage(counts: Json): TokenUsage | undefined {
+  const freshTokens = tokens(counts.input_tokens)
+  const outputTokens = tokens(counts.output_tokens)
+  if (freshTokens === undefined || outputTokens === undefined) return undefined
+  const cacheReadTokens = tokens(counts.cache_read_input_tokens) ?? 0
+  const cacheWriteTokens = tokens(counts.cache_creation_input_tokens) ?? 0
+  const inputTokens = freshTokens + cacheReadTokens + cacheWriteTokens
+  if (inputTokens + outputTokens === 0) return undefined
+  const details = isObject(counts.output_tokens_details) ? counts.output_tokens_details : {}
+  const reasoningTokens = tokens(details.thinking_tokens) ?? 0
+  return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, estimated: false }
+}
+
+function throwReported(value: Json, eventName?: string): void {
+  if (value.error !== undefined && value.error !== null) throw reportedError(value.error)
+  if (value.type === 'error' || eventName === 'error') throw reportedError(value)
+}

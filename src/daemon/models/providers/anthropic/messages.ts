@@ -1,0 +1,83 @@
+import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
+import { parseObject } from '../../json.ts'
+import { ProviderError } from '../../provider.ts'
+
+/** Whose reasoning may be sent here: what this kind of provider signed or encrypted itself. */
+export const ANTHROPIC_ORIGIN = 'anthropic'
+
+export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
+
+const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+
+/**
+ * A conversation as turns that alternate: neighbours of one role become one message, the results of tools belong to the
+ * user. A message that says nothing is left out, because empty text is refused.
+ * @throws ProviderError `bad_request` for arguments of a tool call that are not a JSON object, and for images of a kind or
+ * in a place that Anthropic does not take.
+ */
+export function toAnthropicMessages(messages: readonly Message[]): AnthropicMessage[] {
+  const turns: AnthropicMessage[] = []
+  for (const message of messages) {
+    const role = message.role === 'assistant' ? 'assistant' : 'user'
+    const blocks = toBlocks(message)
+    if (blocks.length === 0) continue
+    const last = turns.at(-1)
+    if (last?.role === role) last.content.push(...blocks)
+    else turns.push({ role, content: blocks })
+  }
+  return turns
+}
+
+function toBlocks(message: Message): object[] {
+  if (message.role === 'user') return toContent(message.content)
+  if (message.role === 'tool') {
+    const content = toContent(message.content)
+    return [
+      {
+        type: 'tool_result',
+        tool_use_id: toToolId(message.toolCallId),
+        ...(content.length > 0 && { content }),
+        ...(message.isError && { is_error: true }),
+      },
+    ]
+  }
+  const { content, reasoning = [], toolCalls = [] } = message
+  if (typeof content !== 'string' && content.some(({ type }) => type === 'image')) {
+    throw badRequest('takes images from the user and from tools only, not in an answer')
+  }
+  return [...reasoning.flatMap(toThinking), ...toContent(content), ...toolCalls.map(toToolUse)]
+}
+
+function toContent(content: Content): object[] {
+  const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  return parts.flatMap((part): object[] => {
+    if (part.type === 'text') return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text }]
+    const { mediaType, data } = part
+    if (!IMAGE_TYPES.has(mediaType)) throw badRequest('takes images as JPEG, PNG, GIF or WebP only')
+    return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data } }]
+  })
+}
+
+/** Without a signature it is not accepted back, and what others signed is not readable here. */
+function toThinking({ origin, text, signature, data }: Reasoning): object[] {
+  if (origin !== ANTHROPIC_ORIGIN) return []
+  if (data !== undefined) return [{ type: 'redacted_thinking', data }]
+  return signature === undefined ? [] : [{ type: 'thinking', thinking: text, signature }]
+}
+
+function toToolUse({ id, name, arguments: text }: ToolCall): object {
+  return { type: 'tool_use', id: toToolId(id), name, input: toInput(text) }
+}
+
+function toInput(text: string): object {
+  const input = text.trim() === '' ? {} : parseObject(text)
+  if (!input) throw badRequest('takes tool calls only with a JSON object for arguments')
+  return input
+}
+
+/** Other providers give ids like `functions.find:0`; here all but letters, digits, `_` and `-` is refused. */
+const toToolId = (id: string) =>
+  id.replace(/[^a-zA-Z0-9_-]/gu, (character) => `_${character.codePointAt(0)?.toString(16)}_`)
+
+/** Said before the call, so that nothing a caller asked for is left out in silence. */
+export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

@@ -1,0 +1,81 @@
+import type { Clock } from '../../../../shared/time.ts'
+import type { ProviderConfig } from '../../../config/config.ts'
+import { member, tokenCount } from '../../json.ts'
+import { withNoTraining } from '../../no-training.ts'
+import { openPool } from '../../pool.ts'
+import type { Provider } from '../../provider.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
+import { unreadableError } from '../stream/failure.ts'
+import { governed } from '../stream/upstream.ts'
+import { anthropicFormat, toAnthropicRequest, toCountRequest } from './wire.ts'
+
+export type AnthropicProvider = Provider & Required<Pick<Provider, 'countTokens'>>
+
+export type AnthropicOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
+  /** Undefined: Anthropic's own. */
+  baseUrl?: string | undefined
+}
+
+const ANTHROPIC_URL = 'https://api.anthropic.com'
+const ANTHROPIC_VERSION = '2023-06-01'
+
+/** A server that speaks Anthropic's Messages API. `/v1/messages` is put after `baseUrl`, which may itself end in `/v1`. */
+export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): AnthropicProvider {
+  const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
+  const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
+  const usualHeaders = requestHeaders(options)
+  const privateHeaders = withNoTraining(usualHeaders)
+  const pool = openPool(url)
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat(call, signal) {
+      const body = JSON.stringify(toAnthropicRequest(call))
+      return readAnswer(
+        {
+          pool,
+          clock,
+          request: {
+            path,
+            headers: call.noTraining ? privateHeaders : usualHeaders,
+            body,
+            governed: governed(call, body),
+          },
+          format: anthropicFormat,
+          streamed: call.stream,
+          timeouts: call.timeouts,
+          onHead: call.onHead,
+        },
+        signal,
+      )
+    },
+    async countTokens(call, signal) {
+      const body = JSON.stringify(toCountRequest(call))
+      const headers = call.noTraining ? privateHeaders : usualHeaders
+      const request = { path: `${path}/count_tokens`, headers, body, governed: governed(call, body) }
+      const answer = await readJson(
+        { pool, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
+        signal,
+      )
+      const tokens = tokenCount(member(answer, 'input_tokens'))
+      if (tokens === undefined) throw unreadableError('a count of tokens that is none')
+      return tokens
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+/** Name and value in turn; what is configured wins over ours. */
+function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
+  const merged = new Map([
+    ['content-type', 'application/json'],
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    ['accept-encoding', 'identity'],
+    ['user-agent', 'aigw'],
+    ['anthropic-version', ANTHROPIC_VERSION],
+  ])
+  if (apiKey !== undefined) merged.set('x-api-key', apiKey)
+  for (const [name, value] of Object.entries(headers)) merged.set(name.toLowerCase(), value)
+  return [...merged].flat()
+}

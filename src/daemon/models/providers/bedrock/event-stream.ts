@@ -1,0 +1,91 @@
+import { EventStreamCodec } from '@smithy/eventstream-codec'
+import { PROVIDER_EVENT_BYTES } from '../../../../shared/spec-limits.ts'
+import { ProviderError } from '../../provider.ts'
+import type { EventReader } from '../stream/assembly.ts'
+import { reportedError, unreadableError } from '../stream/failure.ts'
+import type { SseEvent } from '../stream/sse.ts'
+
+type Message = ReturnType<EventStreamCodec['decode']>
+
+const LENGTH_BYTES = 4
+
+/**
+ * What the exceptions in a stream would be as HTTP answers (API_runtime_ConverseStreamOutput). Their names alone do not
+ * decide, because a message may quote anything.
+ */
+const EXCEPTION_STATUS = new Map([
+  ['internalServerException', 500],
+  ['modelStreamErrorException', 424],
+  ['modelTimeoutException', 408],
+  ['serviceUnavailableException', 503],
+  ['throttlingException', 429],
+  ['validationException', 400],
+])
+
+const codec = new EventStreamCodec(
+  (bytes) =>
+    typeof bytes === 'string' ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
+  (text) => Buffer.from(text),
+)
+
+/**
+ * Reads `application/vnd.amazon.eventstream`: messages with a length, headers and two checksums before and behind them.
+ * @throws ProviderError for a message that is damaged or over PROVIDER_EVENT_BYTES, and for an exception in the stream.
+ */
+export function createEventStreamReader(): EventReader {
+  let held: Buffer[] = []
+  let heldBytes = 0
+  /** Length of the message under way, once its first bytes have told it. */
+  let neededBytes = LENGTH_BYTES
+
+  return {
+    *read(bytes) {
+      held.push(bytes)
+      heldBytes += bytes.length
+      while (heldBytes >= neededBytes) {
+        const all = held.length === 1 ? (held[0] as Buffer) : Buffer.concat(held)
+        held = [all]
+        neededBytes = all.readUInt32BE(0)
+        if (neededBytes > PROVIDER_EVENT_BYTES) {
+          throw new ProviderError('server_error', `The provider sent an event over ${PROVIDER_EVENT_BYTES} bytes.`)
+        }
+        if (heldBytes < neededBytes) return
+        const message = decode(all.subarray(0, neededBytes))
+        held = [all.subarray(neededBytes)]
+        heldBytes -= neededBytes
+        neededBytes = LENGTH_BYTES
+        yield toEvent(message)
+      }
+    },
+    // Of a message that broke off nothing can be told, not even that its bytes are right.
+    end: () => [],
+  }
+}
+
+function decode(bytes: Buffer): Message {
+  try {
+    return codec.decode(bytes)
+  } catch (error) {
+    throw unreadableError('an event that is damaged', error)
+  }
+}
+
+function toEvent({ headers, body }: Message): SseEvent {
+  const header = (name: string) => {
+    const value = headers[name]?.value
+    return typeof value === 'string' ? value : undefined
+  }
+  const data = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  switch (header(':message-type')) {
+    case 'event':
+      return { name: header(':event-type'), data, cut: false }
+    case 'exception': {
+      const code = header(':exception-type') ?? ''
+      throw reportedError({ code, status: EXCEPTION_STATUS.get(code), message: data })
+    }
+    case 'error':
+      throw reportedError({ code: header(':error-code'), message: header(':error-message') })
+    default:
+      throw unreadableError('an event of an unknown kind')
+  }
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
+import { parseObject } from '../../json.ts'
+import { ProviderError } from '../../provider.ts'
+
+/** Marks the reasoning that came by Bedrock and goes back to no one else, not even to the maker of the model. */
+export const BEDROCK_ORIGIN = 'bedrock'
+
+export type BedrockMessage = { role: 'user' | 'assistant'; content: object[] }
+
+const IMAGE_FORMATS = new Map([
+  ['image/jpeg', 'jpeg'],
+  ['image/png', 'png'],
+  ['image/gif', 'gif'],
+  ['image/webp', 'webp'],
+])
+
+/**
+ * A conversation as turns that alternate: neighbours of one role become one message, the results of tools belong to the
+ * user. A message that says nothing is left out, because blank text is refused.
+ * @throws ProviderError `bad_request` for arguments of a tool call that are not a JSON object, and for images of a kind or
+ * in a place that Converse does not take.
+ */
+export function toBedrockMessages(messages: readonly Message[]): BedrockMessage[] {
+  const turns: BedrockMessage[] = []
+  for (const message of messages) {
+    const role = message.role === 'assistant' ? 'assistant' : 'user'
+    const blocks = toBlocks(message)
+    if (blocks.length === 0) continue
+    const last = turns.at(-1)
+    if (last?.role === role) last.content.push(...blocks)
+    else turns.push({ role, content: blocks })
+  }
+  return turns
+}
+
+function toBlocks(message: Message): object[] {
+  if (message.role === 'user') return toContent(message.content)
+  if (message.role === 'tool') {
+    const { toolCallId, content, isError } = message
+    const status = isError ? 'error' : 'success'
+    return [{ toolResult: { toolUseId: toToolUseId(toolCallId), content: toContent(content), status } }]
+  }
+  const { content, reasoning = [], toolCalls = [] } = message
+  if (typeof content !== 'string' && content.some(({ type }) => type === 'image')) {
+    throw badRequest('takes images from the user and from tools only, not in an answer')
+  }
+  return [...reasoning.flatMap(toReasoningContent), ...toContent(content), ...toolCalls.map(toToolUse)]
+}
+
+function toContent(content: Content): object[] {
+  const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  return parts.flatMap((part): object[] => {
+    if (part.type === 'text') return part.text.trim() === '' ? [] : [{ text: part.text }]
+    const format = IMAGE_FORMATS.get(part.mediaType)
+    if (format === undefined) throw badRequest('takes images as JPEG, PNG, GIF or WebP only')
+    return [{ image: { format, source: { bytes: part.data } } }]
+  })
+}
+
+/** Models that do not sign their reasoning do not want it back either. */
+function toReasoningContent({ origin, text, signature, data }: Reasoning): object[] {
+  if (origin !== BEDROCK_ORIGIN) return []
+  if (data !== undefined) return [{ reasoningContent: { redactedContent: data } }]
+  return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text, signature } } }]
+}
+
+function toToolUse({ id, name, arguments: text }: ToolCall): object {
+  return { toolUse: { toolUseId: toToolUseId(id), name, input: toInput(text) } }
+}
+
+function toInput(text: string): object {
+  const input = text.trim() === '' ? {} : parseObject(text)
+  if (!input) throw badRequest('takes tool calls only with a JSON object for arguments')
+  return input
+}
+
+/** Ids of other providers may be longer, or have characters that are refused here; their hash is just as unique. */
+const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
+
+/** Said before the call, so that nothing a caller asked for is left out in silence. */
+export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

@@ -1,0 +1,100 @@
+import type { Clock } from '../../../../shared/time.ts'
+import type { ProviderConfig } from '../../../config/config.ts'
+import { NO_TRAINING_HEADER } from '../../no-training.ts'
+import { openPool } from '../../pool.ts'
+import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
+import { governed, type UpstreamRequest } from '../stream/upstream.ts'
+import { bedrockBaseUrl } from './address.ts'
+import { embeddingFamily, toBedrockEmbeddings } from './embeddings.ts'
+import { type AwsCredentials, createSigner } from './signature.ts'
+import { bedrockFormat, toBedrockRequest } from './wire.ts'
+
+export type BedrockProvider = Provider & Required<Pick<Provider, 'embed'>>
+
+type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle'>
+
+export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
+  /** The AWS region, such as `eu-central-1`. */
+  region: string
+  /** Undefined: Amazon's own of the region. */
+  baseUrl?: string | undefined
+  /** Signs the calls where there is no API key. */
+  credentials?: AwsCredentials | undefined
+}
+
+/**
+ * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either, and InvokeModel of those
+ * that embed. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
+ */
+export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): BedrockProvider {
+  const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
+  const basePath = url.pathname.replace(/\/+$/, '')
+  const usualHeaders = requestHeaders(options, url.host)
+  const privateHeaders = { ...usualHeaders, [NO_TRAINING_HEADER]: 'true' }
+  // A configured authorization wins, as every configured header does.
+  const sign =
+    options.credentials && usualHeaders.authorization === undefined
+      ? createSigner(options.region, options.credentials)
+      : undefined
+  const pool = openPool(url)
+
+  function request(call: Asked, operation: string, body: string): UpstreamRequest | (() => Promise<UpstreamRequest>) {
+    const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`
+    const headers = call.noTraining ? privateHeaders : usualHeaders
+    const right = governed(call, body)
+    if (!sign) return { path, headers: Object.entries(headers).flat(), body, governed: right }
+    return async () => {
+      const signed = await sign({ url, path, headers, body }, clock.now())
+      return { path, headers: Object.entries(signed).flat(), body, governed: right }
+    }
+  }
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat: (call, signal) =>
+      readAnswer(
+        {
+          pool,
+          clock,
+          request: request(call, call.stream ? 'converse-stream' : 'converse', JSON.stringify(toBedrockRequest(call))),
+          format: bedrockFormat,
+          streamed: call.stream,
+          timeouts: call.timeouts,
+          onHead: call.onHead,
+        },
+        signal,
+      ),
+    async embed(call, signal) {
+      const family = embeddingFamily(call)
+      const made = request(call, 'invoke', JSON.stringify(family.toRequest(call)))
+      const asked = typeof made === 'function' ? await made() : made
+      const answer = await readJson(
+        { pool, clock, request: asked, attemptMs: call.attemptMs, onHead: call.onHead },
+        signal,
+      )
+      return toBedrockEmbeddings(answer, family, call.input.length)
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+/** Whatever is in the model's name, it stays one segment; an ARN is full of slashes and colons. */
+function segmentOf(model: string): string {
+  if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model of this name.')
+  return encodeURIComponent(model)
+}
+
+/** In lower case; what is configured wins over ours. An API key goes before credentials, as it does at AWS itself. */
+function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Readonly<Record<string, string>> {
+  return {
+    host,
+    'content-type': 'application/json',
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    'accept-encoding': 'identity',
+    'user-agent': 'aigw',
+    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+  }
+}

@@ -1,0 +1,92 @@
+import type { GenerationOptions, Tool, ToolChoice } from '../../conversation.ts'
+import type { ProviderCall } from '../../provider.ts'
+import { hasFixedTemperature } from '../anthropic/wire.ts'
+import type { AnswerFormat } from '../stream/assembly.ts'
+import { createEventDecoder, decodeBody } from './answer.ts'
+import { createEventStreamReader } from './event-stream.ts'
+import { type BedrockMessage, badRequest, toBedrockMessages } from './messages.ts'
+import { toModelFields } from './model-fields.ts'
+
+/** Answers of ConverseStream and Converse. */
+export const bedrockFormat: AnswerFormat = {
+  createEventReader: createEventStreamReader,
+  createEventDecoder,
+  decodeBody,
+}
+
+/**
+ * The body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent, for the API
+ * has no place for it.
+ * @throws ProviderError `bad_request` for what the API has no word for.
+ */
+export function toBedrockRequest(call: ProviderCall): object {
+  const { model, system, messages, temperature, temperatureIsDefault, maxTokens, options = {} } = call
+  refuseUnknown(options, temperature)
+  const turns = toBedrockMessages(messages)
+  const modelFields = toModelFields(call)
+  const schema = toSchema(options.responseFormat)
+  return {
+    messages: turns,
+    ...(system !== '' && { system: [{ text: system }] }),
+    inferenceConfig: {
+      maxTokens,
+      temperature: temperatureIsDefault && hasFixedTemperature(model) ? undefined : temperature,
+      topP: options.topP,
+      stopSequences: options.stop?.length ? options.stop : undefined,
+    },
+    ...toToolConfig(options, turns),
+    ...(schema && { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema: schema } } } }),
+    ...(modelFields && { additionalModelRequestFields: modelFields }),
+  }
+}
+
+/** Penalties of 0 and `logprobs: false` ask for nothing, and many clients send them always. */
+function refuseUnknown(options: GenerationOptions, temperature = 0): void {
+  const asked = {
+    frequency_penalty: Boolean(options.frequencyPenalty),
+    presence_penalty: Boolean(options.presencePenalty),
+    seed: options.seed !== undefined,
+    logprobs: options.logprobs === true,
+    top_logprobs: Boolean(options.topLogprobs),
+    'response_format json_object': options.responseFormat?.type === 'json_object',
+    'parallel_tool_calls false': options.parallelToolCalls === false && Boolean(options.tools?.length),
+    'temperature over 1': temperature > 1,
+  }
+  const unknown = Object.entries(asked).flatMap(([name, isAsked]) => (isAsked ? [name] : []))
+  if (unknown.length > 0) throw badRequest(`does not support ${unknown.join(', ')}`)
+}
+
+/** There is no choice `none`. Not to offer the tools is the same, but with calls in the conversation they have to stand. */
+function toToolConfig(
+  { tools = [], toolChoice = 'auto' }: GenerationOptions,
+  turns: readonly BedrockMessage[],
+): object {
+  if (tools.length === 0) {
+    if (toolChoice === 'auto' || toolChoice === 'none') return {}
+    throw badRequest('cannot call a tool without tools')
+  }
+  if (toolChoice === 'none') {
+    const isUsed = turns.some(({ content }) => content.some((block) => 'toolUse' in block || 'toolResult' in block))
+    if (isUsed) throw badRequest('does not support tool_choice none after calls of tools')
+    return {}
+  }
+  return { toolConfig: { tools: tools.map(toTool), toolChoice: toToolChoice(toolChoice) } }
+}
+
+function toTool({ name, description, parameters, strict }: Tool): object {
+  const inputSchema = { json: { type: 'object', ...parameters } }
+  return { toolSpec: { name, ...(description && { description }), inputSchema, ...(strict && { strict }) } }
+}
+
+/** `auto` goes without saying, and some models refuse to be told. */
+function toToolChoice(choice: Exclude<ToolChoice, 'none'>): object | undefined {
+  if (choice === 'auto') return undefined
+  return choice === 'required' ? { any: {} } : { tool: { name: choice.name } }
+}
+
+/** A schema is always kept to, so `strict` has no place of its own. */
+function toSchema(format: GenerationOptions['responseFormat']): object | undefined {
+  if (format?.type !== 'json_schema') return undefined
+  const { name, description, schema } = format
+  return { name, description, schema: JSON.stringify(schema) }
+}

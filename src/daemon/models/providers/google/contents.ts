@@ -1,0 +1,117 @@
+import { type Content, type Message, type ToolCall, textOf } from '../../conversation.ts'
+import { parseObject } from '../../json.ts'
+import { ProviderError } from '../../provider.ts'
+import { isSynthesised, ORIGIN, toSignature } from './signature.ts'
+
+type Part = Record<string, unknown>
+export type GoogleContent = { role: 'user' | 'model'; parts: Part[] }
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+type ToolMessage = Extract<Message, { role: 'tool' }>
+
+/** Google's documented stand-in for the signature of a call that no Gemini made, or whose signature the client lost. */
+const NO_SIGNATURE = 'skip_thought_signature_validator'
+
+/**
+ * The conversation as Gemini wants it: user and model in turn, with results of tools as the user's parts in the order of
+ * their calls. `signedCalls`: the model refuses a first call of a turn that has no signature (Gemini 3 and later).
+ * @throws ProviderError `bad_request` for a result without its call, arguments that are no object, or nothing to say.
+ */
+export function toContents(messages: readonly Message[], { signedCalls }: { signedCalls: boolean }): GoogleContent[] {
+  const contents: GoogleContent[] = []
+  let calls: readonly ToolCall[] = []
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at] as Message
+    if (message.role === 'tool') {
+      const results = toolRun(messages, at)
+      at += results.length - 1
+      append(contents, 'user', toResultParts(results, calls))
+    } else if (message.role === 'user') {
+      append(contents, 'user', toParts(message.content))
+    } else {
+      // Ids may come again in a later turn, so only the calls of the last turn count.
+      const earlier = messages[at - 1]?.role === 'assistant' ? calls : []
+      calls = [...earlier, ...(message.toolCalls ?? [])]
+      append(contents, 'model', toModelParts(message, signedCalls))
+    }
+  }
+  if (contents.length === 0) throw badRequest('The provider needs a message that says something.')
+  return contents
+}
+
+function append(contents: GoogleContent[], role: GoogleContent['role'], parts: Part[]): void {
+  const last = contents.at(-1)
+  if (last?.role === role) last.parts.push(...parts)
+  else if (parts.length > 0) contents.push({ role, parts })
+}
+
+/** Text and inline images; empty text is left out, which Google would refuse. */
+function toParts(content: Content): Part[] {
+  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
+  return parts.flatMap((part): Part[] => {
+    if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
+    return part.text === '' ? [] : [{ text: part.text }]
+  })
+}
+
+function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMessage, signedCalls: boolean): Part[] {
+  const own = reasoning.filter(({ origin }) => origin === ORIGIN)
+  const signatures = new Map<string, string>()
+  for (const { data } of own) {
+    if (data === undefined) continue
+    const { callId, signature } = toSignature(data)
+    signatures.set(callId, signature)
+  }
+
+  // Google forgoes unsigned thoughts of earlier turns: they are summaries.
+  const thoughts = own.flatMap(({ text, signature }) =>
+    signature === undefined ? [] : [{ text, thought: true, thoughtSignature: signature }],
+  )
+  const said = toParts(content)
+  const signature = signatures.get('')
+  if (signature !== undefined) {
+    const last = said.at(-1)
+    if (last) last.thoughtSignature = signature
+    else said.push({ text: '', thoughtSignature: signature })
+  }
+  const calls = toolCalls.map((call, index) => ({
+    functionCall: { ...callId(call.id), name: call.name, args: toArguments(call) },
+    thoughtSignature: signatures.get(call.id) ?? (signedCalls && index === 0 ? NO_SIGNATURE : undefined),
+  }))
+  return [...thoughts, ...said, ...calls]
+}
+
+/** The results that follow each other from `start` on. */
+function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
+  const run: ToolMessage[] = []
+  for (let message = messages[start]; message?.role === 'tool'; message = messages[start + run.length]) {
+    run.push(message)
+  }
+  return run
+}
+
+// Calls without ids are told apart by their order alone, so the results are put into it.
+function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall[]): Part[] {
+  const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
+  placed.sort((left, right) => left.place - right.place)
+  const responses = placed.map(({ result, place }) => toFunctionResponse(result, calls[place]))
+  const images = placed.flatMap(({ result }) => toParts(result.content).filter((part) => 'inlineData' in part))
+  return [...responses, ...images]
+}
+
+function toFunctionResponse({ content, isError }: ToolMessage, call: ToolCall | undefined): Part {
+  if (!call) throw badRequest('A tool result does not belong to a call of the turn before it.')
+  const text = textOf(content)
+  return {
+    functionResponse: { ...callId(call.id), name: call.name, response: isError ? { error: text } : { output: text } },
+  }
+}
+
+const callId = (id: string) => (isSynthesised(id) ? {} : { id })
+
+function toArguments({ name, arguments: text }: ToolCall): object {
+  const value = text.trim() === '' ? {} : parseObject(text)
+  if (!value) throw badRequest(`The arguments of a call of the tool "${name}" are not a JSON object.`)
+  return value
+}
+
+const badRequest = (message: string) => new ProviderError('bad_request', message)

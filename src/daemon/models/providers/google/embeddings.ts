@@ -1,0 +1,39 @@
+import { isObject, member, tokenCount } from '../../json.ts'
+import { type EmbedCall, type Embeddings, ProviderError } from '../../provider.ts'
+import { embeddedTokens, toVectors } from '../../vectors.ts'
+import { reportedError, unreadableError } from '../stream/failure.ts'
+
+/** The API takes no more in one batch. */
+const MAX_TEXTS = 100
+
+/**
+ * The body of `batchEmbedContents` (ai.google.dev/api/embeddings). The end user's name is not sent, for the API has no place
+ * for it.
+ * @param resource how the API calls the model
+ * @throws ProviderError `bad_request` for more texts than one batch may have
+ */
+export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: string): object {
+  if (input.length > MAX_TEXTS) {
+    throw new ProviderError(
+      'bad_request',
+      `The provider takes at most ${MAX_TEXTS} texts at once, not ${input.length}.`,
+    )
+  }
+  return {
+    requests: input.map((text) => ({
+      model: resource,
+      content: { parts: [{ text }] },
+      outputDimensionality: dimensions,
+    })),
+  }
+}
+
+/** The vectors of an answer, in the order of the texts. @throws ProviderError */
+export function toGoogleEmbeddings(body: unknown, count: number): Embeddings {
+  if (!isObject(body)) throw unreadableError('an answer that is not an object')
+  if (isObject(body.error)) throw reportedError(body.error)
+  const { embeddings } = body
+  const values = Array.isArray(embeddings) ? embeddings.map((embedding) => member(embedding, 'values')) : embeddings
+  const usage = embeddedTokens(tokenCount(member(body.usageMetadata, 'promptTokenCount')))
+  return { vectors: toVectors(values, count), usage }
+}

@@ -1,0 +1,28 @@
+import { isObject, type Json } from '../../json.ts'
+
+/** One token and its chance, as OpenAI shows it. */
+type Logprob = { token: string; logprob: number; bytes: number[] }
+
+/**
+ * Google's `logprobsResult` in OpenAI's shape, which is what callers who ask for logprobs know; undefined for none. Chosen
+ * tokens without their text or chance are left out.
+ */
+export function toLogprobs(result: unknown): { content: (Logprob & { top_logprobs: Logprob[] })[] } | undefined {
+  const { chosenCandidates, topCandidates } = object(result)
+  if (!Array.isArray(chosenCandidates)) return undefined
+  const tops = Array.isArray(topCandidates) ? topCandidates : []
+  const content = chosenCandidates.flatMap((chosen, index) => {
+    const { candidates } = object(tops[index])
+    const alternatives = Array.isArray(candidates) ? candidates.flatMap(toLogprob) : []
+    return toLogprob(chosen).map((logprob) => ({ ...logprob, top_logprobs: alternatives }))
+  })
+  return { content }
+}
+
+function toLogprob(candidate: unknown): Logprob[] {
+  const { token, logProbability } = object(candidate)
+  if (typeof token !== 'string' || typeof logProbability !== 'number') return []
+  return [{ token, logprob: logProbability, bytes: [...Buffer.from(token)] }]
+}
+
+const object = (value: unknown): Json => (isObject(value) ? value : {})

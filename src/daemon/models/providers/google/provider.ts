@@ -1,0 +1,87 @@
+import type { Clock } from '../../../../shared/time.ts'
+import type { EndpointConfig } from '../../../config/config.ts'
+import { withNoTraining } from '../../no-training.ts'
+import { openPool } from '../../pool.ts'
+import type { Provider } from '../../provider.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
+import { governed } from '../stream/upstream.ts'
+import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
+import { toGoogleRequest } from './request.ts'
+import { googleFormat } from './wire.ts'
+
+/** Where the Gemini API is, for a provider that is configured without `base_url`. */
+export const GOOGLE_BASE_URL = 'https://generativelanguage.googleapis.com'
+
+export type GoogleProvider = Provider & Required<Pick<Provider, 'embed'>>
+
+export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+
+/**
+ * The Gemini API: `generateContent`, `streamGenerateContent` and `batchEmbedContents` of a model. `/v1beta` is put after `baseUrl`, unless that
+ * already ends with a version. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
+ */
+export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): GoogleProvider {
+  const url = new URL(options.baseUrl)
+  const basePath = versioned(url.pathname.replace(/\/+$/, ''))
+  const usualHeaders = requestHeaders(options)
+  const privateHeaders = withNoTraining(usualHeaders)
+  const pool = openPool(url)
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat(call, signal) {
+      const body = JSON.stringify(toGoogleRequest(call))
+      return readAnswer(
+        {
+          pool,
+          clock,
+          request: {
+            path: `${basePath}/${resourceOf(call.model)}:${call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+            headers: call.noTraining ? privateHeaders : usualHeaders,
+            body,
+            governed: governed(call, body),
+          },
+          format: googleFormat,
+          streamed: call.stream,
+          timeouts: call.timeouts,
+          onHead: call.onHead,
+        },
+        signal,
+      )
+    },
+    async embed(call, signal) {
+      const resource = resourceOf(call.model)
+      const body = JSON.stringify(toEmbedRequest(call, resource))
+      const headers = call.noTraining ? privateHeaders : usualHeaders
+      const request = {
+        path: `${basePath}/${resource}:batchEmbedContents`,
+        headers,
+        body,
+        governed: governed(call, body),
+      }
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      return toGoogleEmbeddings(answer, call.input.length)
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
+
+/** A tuned model is named with its collection; any other name, whatever is in it, stays one segment below `models`. */
+const resourceOf = (model: string): string =>
+  /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
+
+/** Name and value in turn; what is configured wins over ours. */
+function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
+  const merged = new Map([
+    ['content-type', 'application/json'],
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    ['accept-encoding', 'identity'],
+    ['user-agent', 'aigw'],
+  ])
+  if (apiKey !== undefined) merged.set('x-goog-api-key', apiKey)
+  for (const [name, value] of Object.entries(headers)) merged.set(name.toLowerCase(), value)
+  return [...merged].flat()
+}

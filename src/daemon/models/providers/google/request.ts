@@ -1,0 +1,101 @@
+import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../conversation.ts'
+import { type ProviderCall, ProviderError } from '../../provider.ts'
+import { toContents } from './contents.ts'
+
+/** Older models count a budget of thinking tokens, and let calls of tools come without a signature. */
+const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
+
+/** Those that think unless told not to; the others do not think at all, or always. */
+const MAY_NOT_THINK = /gemini-2\.5-flash(?!-image)/
+
+const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])
+/** What Google's own OpenAI interface makes of the efforts. */
+const THINKING_BUDGETS = new Map([
+  ['none', 0],
+  ['minimal', 1024],
+  ['low', 1024],
+  ['medium', 8192],
+  ['high', 24_576],
+])
+
+/**
+ * The body of `generateContent` and `streamGenerateContent` for a call (ai.google.dev/api/generate-content). The end user's
+ * name is not sent, for the API has no place for it.
+ * @throws ProviderError `bad_request` for what the API cannot do.
+ */
+export function toGoogleRequest({
+  model,
+  system,
+  messages,
+  temperature,
+  maxTokens,
+  options = {},
+}: ProviderCall): object {
+  return {
+    ...(system !== '' && { systemInstruction: { parts: [{ text: system }] } }),
+    contents: toContents(messages, { signedCalls: !BEFORE_GEMINI_3.test(model) }),
+    ...toTools(options),
+    generationConfig: {
+      maxOutputTokens: maxTokens,
+      temperature,
+      topP: options.topP,
+      topK: options.topK,
+      stopSequences: options.stop,
+      seed: options.seed,
+      presencePenalty: options.presencePenalty,
+      frequencyPenalty: options.frequencyPenalty,
+      ...(options.responseFormat && toResponseFormat(options.responseFormat)),
+      ...(options.logprobs && { responseLogprobs: true, logprobs: options.topLogprobs }),
+      ...(options.reasoningEffort !== undefined && { thinkingConfig: toThinking(model, options.reasoningEffort) }),
+      ...(options.noReasoning && MAY_NOT_THINK.test(model) && { thinkingConfig: { thinkingBudget: 0 } }),
+    },
+  }
+}
+
+function toTools({ tools = [], toolChoice = 'auto', parallelToolCalls }: GenerationOptions): object {
+  if (tools.length === 0) {
+    if (toolChoice === 'auto' || toolChoice === 'none') return {}
+    throw new ProviderError('bad_request', 'A tool is asked for, but none is offered.')
+  }
+  if (parallelToolCalls === false) {
+    throw new ProviderError('bad_request', 'This provider cannot be kept from calling several tools at once.')
+  }
+  return {
+    tools: [{ functionDeclarations: tools.map(toDeclaration) }],
+    toolConfig: { functionCallingConfig: toCallingConfig(toolChoice, tools) },
+  }
+}
+
+const toDeclaration = ({ name, description, parameters }: Tool) => ({
+  name,
+  description,
+  parametersJsonSchema: parameters,
+})
+
+/** In the modes VALIDATED and ANY the calls keep to their schemas, which is what `strict` asks for. */
+function toCallingConfig(choice: ToolChoice, tools: readonly Tool[]): object {
+  if (typeof choice === 'object') return { mode: 'ANY', allowedFunctionNames: [choice.name] }
+  if (choice === 'required') return { mode: 'ANY' }
+  if (choice === 'none') return { mode: 'NONE' }
+  return { mode: tools.some(({ strict }) => strict) ? 'VALIDATED' : 'AUTO' }
+}
+
+function toResponseFormat(format: ResponseFormat): object {
+  if (format.type === 'text') return {}
+  if (format.type === 'json_object') return { responseMimeType: 'application/json' }
+  const { schema, description } = format
+  return {
+    responseMimeType: 'application/json',
+    responseJsonSchema: description === undefined ? schema : { description, ...schema },
+  }
+}
+
+function toThinking(model: string, effort: string): object {
+  if (BEFORE_GEMINI_3.test(model)) {
+    const thinkingBudget = THINKING_BUDGETS.get(effort)
+    if (thinkingBudget !== undefined) return { thinkingBudget, includeThoughts: thinkingBudget > 0 }
+  } else if (THINKING_LEVELS.has(effort)) {
+    return { thinkingLevel: effort, includeThoughts: true }
+  }
+  throw new ProviderError('bad_request', 'The model does not know this reasoning effort.')
+}

@@ -1,0 +1,182 @@
+import { isObject, type Json, member, tokenCount } from '../../json.ts'
+import { type ChatPart, ProviderError, type TokenUsage } from '../../provider.ts'
+import type { AnswerDraft, AnswerFormat } from '../stream/assembly.ts'
+import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
+import { END_MARK, isHeartbeat, parseEvent } from '../stream/event-json.ts'
+import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
+import type { SseEvent } from '../stream/sse.ts'
+import { toLogprobs } from './logprobs.ts'
+import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
+
+/**
+ * Answers of Gemini models. A stream has no end marker but that of some intermediaries: each event is a response of its own, and
+ * the last one that has a candidate gives the finish reason.
+ */
+export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
+
+/** What one answer has brought so far. */
+type Seen = { toolCalls: number; content: boolean }
+
+/**
+ * What finish reasons mean; those that stand for a failure (OTHER, MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL …) are
+ * not here, as little as those that nobody knows yet: the model may have been stopped half way. Some intermediaries
+ * write the numbers of the enumeration, of which these have the same meaning in all its versions.
+ */
+const OUTCOMES = new Map<string, Ending['outcome']>([
+  ['STOP', 'complete'],
+  ['1', 'complete'],
+  ['MAX_TOKENS', 'length'],
+  ['2', 'length'],
+  ['SAFETY', 'filtered'],
+  ['3', 'filtered'],
+  ['RECITATION', 'filtered'],
+  ['4', 'filtered'],
+  ['LANGUAGE', 'filtered'],
+  ['BLOCKLIST', 'filtered'],
+  ['PROHIBITED_CONTENT', 'filtered'],
+  ['SPII', 'filtered'],
+  ['MODEL_ARMOR', 'filtered'],
+  ['IMAGE_SAFETY', 'filtered'],
+  ['IMAGE_PROHIBITED_CONTENT', 'filtered'],
+  ['IMAGE_RECITATION', 'filtered'],
+])
+const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
+
+/** Steps of tools that run at Google; not part of what the model says. */
+const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
+/** A part with any other member may be what was asked for, a picture for one, so it is never passed over. */
+const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
+
+function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
+  const seen: Seen = { toolCalls: 0, content: false }
+
+  return function decode({ data, cut }, draft) {
+    const trimmed = data.trim()
+    if (trimmed === END_MARK) {
+      draft.done = true
+      return
+    }
+    if (isHeartbeat(trimmed)) return
+    const response = parseEvent(trimmed, cut)
+    if (response) decodeResponse(response, draft, seen)
+    // Nothing follows the last response, so what broke off here belonged to the answer.
+    else draft.ending = undefined
+  }
+}
+
+/** A response, or the list of them that a stream is without `alt=sse`. */
+function decodeBody(body: unknown): ChatPart[] {
+  const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
+  const seen: Seen = { toolCalls: 0, content: false }
+  for (const response of Array.isArray(body) ? body : [body]) {
+    if (!isObject(response)) throw unreadableError('an answer that is not an object')
+    decodeResponse(response, draft, seen)
+  }
+  if (!draft.ending) throw truncatedError()
+  return [...draft.parts, { type: 'end', ...draft.ending, usage: draft.usage }]
+}
+
+function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
+  if (response.error !== undefined && response.error !== null) throw reportedError(response.error)
+  const candidate = firstCandidate(response)
+  throwBlocked(response.promptFeedback, candidate)
+
+  if (candidate) {
+    const before = draft.parts.length
+    addContent(candidate, response.responseId, draft.parts, seen)
+    // Gemini 1 gives every response a finish reason; only what nothing follows is one.
+    if (draft.parts.length > before) {
+      draft.ending = undefined
+      seen.content = true
+    }
+    const ending = toEnding(candidate.finishReason)
+    if (ending) draft.ending = worseEnding(draft.ending, ending)
+  }
+
+  const usage = toTokenUsage(response.usageMetadata)
+  // Counts are cumulative, and without those of the output they cannot be the last of an answer that has some.
+  if (usage && (usage.outputTokens > 0 || !seen.content)) draft.usage = usage
+}
+
+function addContent({ content, logprobsResult }: Json, responseId: unknown, parts: ChatPart[], seen: Seen): void {
+  const received = member(content, 'parts')
+  if (received === undefined || received === null) return
+  if (!Array.isArray(received)) throw unreadableError('content of an unknown kind')
+  let logprobs = toLogprobs(logprobsResult)
+
+  for (const part of received) {
+    if (!isObject(part)) throw unreadableError('content of an unknown kind')
+    const others = Object.keys(part).filter((name) => part[name] !== null && !READ_MEMBERS.has(name))
+    if (others.some((name) => SERVER_STEPS.has(name))) continue
+    if (others.length > 0) throw unreadableError('content of an unknown kind')
+    const { text, functionCall } = part
+    const signature = typeof part.thoughtSignature === 'string' ? part.thoughtSignature : undefined
+    if (functionCall !== undefined && functionCall !== null) {
+      addToolCall(functionCall, signature, responseId, parts, seen)
+    } else if (part.thought === true) {
+      const signed = signature === undefined ? {} : { signature }
+      if (hasText(text) || signature !== undefined) {
+        parts.push({ type: 'reasoning', text: hasText(text) ? text : '', origin: ORIGIN, ...signed })
+      }
+    } else {
+      if (hasText(text)) {
+        parts.push(logprobs === undefined ? { type: 'text', text } : { type: 'text', text, logprobs })
+        logprobs = undefined
+      }
+      if (signature !== undefined) parts.push(signatureOf('', signature))
+    }
+  }
+}
+
+/** A call comes whole, its arguments as an object. The piecemeal form has to be asked for, which we never do. */
+function addToolCall(call: unknown, signature: string | undefined, responseId: unknown, parts: ChatPart[], seen: Seen) {
+  if (!isObject(call) || typeof call.name !== 'string' || call.name === '') {
+    throw unreadableError('a tool call without a name')
+  }
+  if (call.partialArgs !== undefined || call.willContinue === true) throw unreadableError('a tool call in pieces')
+  const index = seen.toolCalls++
+  const id = typeof call.id === 'string' && call.id !== '' ? call.id : synthesisedId(index, responseId)
+  if (signature !== undefined) parts.push(signatureOf(id, signature))
+  parts.push({ type: 'tool_call', index, id, name: call.name, arguments: JSON.stringify(call.args ?? {}) })
+}
+
+/** The prompt was refused; the reason is only for the log of the provider. Beside an answer one that is not specified is none. */
+function throwBlocked(feedback: unknown, candidate: Json | undefined): void {
+  const reason = member(feedback, 'blockReason')
+  const isBlocked = reason && !(candidate && reason === 'BLOCK_REASON_UNSPECIFIED')
+  if (!isBlocked && !member(feedback, 'blockReasonMessage')) return
+  throw new ProviderError('content_filter', 'The provider refused the prompt.')
+}
+
+function toEnding(finishReason: unknown): Ending | undefined {
+  if (finishReason === undefined || finishReason === null || NOT_FINISHED.has(String(finishReason))) return undefined
+  return endingOf(OUTCOMES, String(finishReason))
+}
+
+/** Tokens as we count them: thoughts beside the candidates, and what tools added beside the prompt. */
+function toTokenUsage(usage: unknown): TokenUsage | undefined {
+  if (!isObject(usage)) return undefined
+  const promptTokens = tokens(usage.promptTokenCount)
+  if (promptTokens === 0) return undefined
+  const reasoningTokens = tokens(usage.thoughtsTokenCount)
+  return {
+    inputTokens: promptTokens + tokens(usage.toolUsePromptTokenCount),
+    outputTokens: tokens(usage.candidatesTokenCount) + reasoningTokens,
+    cacheReadTokens: tokens(usage.cachedContentTokenCount),
+    cacheWriteTokens: 0,
+    reasoningTokens,
+    estimated: false,
+  }
+}
+
+/** The one candidate we asked for; undefined in responses that only carry usage or feedback. */
+function firstCandidate({ candidates }: Json): Json | undefined {
+  if (!Array.isArray(candidates)) return undefined
+  const ours = candidates.filter((candidate): candidate is Json => isObject(candidate) && (candidate.index ?? 0) === 0)
+  if (ours.length > 1) throw unreadableError('two answers at once')
+  return ours[0]
+}
+
+const hasText = (value: unknown): value is string => typeof value === 'string' && value !== ''
+
+const tokens = (value: unknown): number => tokenCount(value) ?? 0

@@ -1,0 +1,80 @@
+import { questionOf } from '../../../platform/text/question.ts'
+import { textOf } from '../../conversation.ts'
+import type { GroundingPassage, ProviderCall } from '../../provider.ts'
+import { bestStatements, type Quotation } from './best-statements.ts'
+import type { Statement } from './statements.ts'
+
+/** The whole answer to a call; the same call always gives the same answer. */
+export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding' | 'messages'>): string {
+  if (grounding === null) return WITHOUT_INDEX
+  const said = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
+  const alone = bestStatements(said.at(-1) ?? '', grounding.passages)
+  const { inContext } = questionOf(said)
+  // "And on Windows?" finds its answer with what it is about.
+  const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, grounding.passages)
+  return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding)
+}
+
+const WITHOUT_INDEX =
+  'I am `local/extract`, the model that is built into this gateway. I answer by quoting documents, and this request ' +
+  'retrieves none, so there is nothing I could quote.\n\n' +
+  'I can find the passages of an index that answer a question and quote them with their sources, without any network. ' +
+  'I cannot answer from general knowledge, write or translate.\n\n' +
+  'To get an answer, send the name of an index as `index`, or choose a model of another provider.'
+
+function quote(index: string, quotations: readonly Quotation[]): string {
+  const paragraphs = quotations.map(({ passage, statements }) => quoteOf(passage, statements))
+  const passages = quotations.map(({ passage }) => passage).sort((one, other) => one.number - other.number)
+  return [`The index "${index}" says:`, ...paragraphs, `Sources:\n${sourceLines(passages)}`].join('\n\n')
+}
+
+/** Sentences of one passage share a pair of quotation marks; items of a list and code keep their own lines. */
+function quoteOf({ number }: GroundingPassage, statements: Quotation['statements']): string {
+  const quoted = (text: string) => `"${text}" [${number}]`
+  const blocks: string[] = []
+  for (let at = 0; at < statements.length; ) {
+    const { kind } = statements[at] as Statement
+    let end = at + 1
+    while (statements[end]?.kind === kind) end++
+    const group = statements.slice(at, end)
+    const texts = group.map(({ text }) => text)
+    if (kind === 'code') blocks.push(...texts.map(fenced))
+    else if (kind === 'item')
+      blocks.push(texts.map((text) => (texts.length > 1 ? `- ${quoted(text)}` : quoted(text))).join('\n'))
+    else blocks.push(quoted(joined(group)))
+    at = end
+  }
+  return blocks.join('\n\n')
+}
+
+/** Marks what was left out between sentences. */
+function joined(sentences: readonly Statement[]): string {
+  let text = ''
+  let last: number | undefined
+  for (const sentence of sentences) {
+    if (last !== undefined) text += sentence.position === last + 1 ? ' ' : ' … '
+    text += sentence.text
+    last = sentence.position
+  }
+  return text
+}
+
+function fenced(code: string): string {
+  let fence = '```'
+  while (code.includes(fence)) fence += '`'
+  return `${fence}\n${code}\n${fence}`
+}
+
+function nothingFound({ index, passages }: NonNullable<ProviderCall['grounding']>): string {
+  const plain = `The index "${index}" holds no answer to this question.`
+  if (passages.length === 0) return plain
+  return `${plain} What comes closest is in:\n\n${sourceLines(passages.slice(0, 3))}`
+}
+
+const sourceLines = (passages: readonly GroundingPassage[]): string =>
+  passages
+    .map(
+      ({ number, source, headings }) =>
+        `[${number}] ${[source, headings?.split(' > ').at(-1)].filter(Boolean).join(', ')}`,
+    )
+    .join('\n')

@@ -1,0 +1,105 @@
+import { toCanonicalJson } from '../../../../shared/canonical-json.ts'
+import { type Clock, systemClock } from '../../../../shared/time.ts'
+import { countTokens } from '../../../platform/text/tokens.ts'
+import { textOf } from '../../conversation.ts'
+import { type ChatPart, type Entitle, type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
+import { governed, mayLeave, type UpstreamRequest } from '../stream/upstream.ts'
+import { answerTo } from './answer.ts'
+import { playScript, type Scripts } from './script.ts'
+
+const SCRIPT_PREFIX = 'script/'
+
+/**
+ * The built-in provider. Its model `extract` answers with the best sentences of the retrieved passages and their sources,
+ * without any network; see architecture §2. Its count of tokens is the one that is billed. Each configured script is a
+ * model `script/<name>`.
+ */
+export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock): Provider {
+  return {
+    name: 'local',
+    models: ['extract', ...Object.keys(scripts).map((name) => SCRIPT_PREFIX + name)],
+    chat(call, signal) {
+      const leave = call.entitle && mayLeave(toRequest(call, call.entitle))
+      const steps = scripts[call.model.slice(SCRIPT_PREFIX.length)]
+      const answer = () =>
+        steps && call.model.startsWith(SCRIPT_PREFIX) ? playScript(steps, call, clock, signal) : extract(call, signal)
+      return leave ? after(leave, answer) : answer()
+    },
+    async close() {},
+  }
+}
+
+/** Nothing leaves the process, so what stands for the bytes of the call is its canonical JSON. */
+function toRequest(call: ProviderCall, entitle: Entitle): Pick<UpstreamRequest, 'body' | 'governed'> {
+  const { model, system, messages, grounding, temperature, maxTokens, stream, options } = call
+  const asked = { model, system, messages, grounding, temperature, max_tokens: maxTokens, stream, options }
+  // Members that are undefined have no JSON, nor has half of a surrogate pair.
+  const body = toCanonicalJson(JSON.parse(JSON.stringify(asked, (_, value) => wellFormed(value))))
+  return { body, governed: governed({ model, entitle }, body) }
+}
+
+const wellFormed = (value: unknown): unknown =>
+  typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\u{fffd}') : value
+
+async function* after(
+  leave: Promise<void>,
+  answer: () => AsyncIterable<readonly ChatPart[]>,
+): AsyncGenerator<readonly ChatPart[]> {
+  await leave
+  yield* answer()
+}
+
+/** So many words leave together: few enough to be seen growing, enough not to cost a write each. */
+const WORDS_PER_BATCH = 8
+
+async function* extract(call: ProviderCall, signal: AbortSignal): AsyncGenerator<readonly ChatPart[]> {
+  stopIfAborted(signal)
+  const words = answerTo(call).match(/\s*\S+\s*$|\s*\S+/g) ?? []
+  const { kept, outputTokens } = cutAt(call.maxTokens, words)
+  const cut = kept.length < words.length
+  const end: ChatPart = {
+    type: 'end',
+    outcome: cut ? 'length' : 'complete',
+    nativeFinishReason: cut ? 'length' : 'stop',
+    usage: {
+      inputTokens: inputTokensOf(call),
+      outputTokens,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+      reasoningTokens: 0,
+      estimated: false,
+    },
+  }
+  const wordsPerBatch = call.stream ? WORDS_PER_BATCH : kept.length
+  for (let start = 0; start < kept.length; start += wordsPerBatch) {
+    stopIfAborted(signal)
+    const batch = kept.slice(start, start + wordsPerBatch)
+    const text: ChatPart[] = call.stream
+      ? batch.map((word) => ({ type: 'text', text: word }))
+      : [{ type: 'text', text: batch.join('') }]
+    yield start + wordsPerBatch >= kept.length ? [...text, end] : text
+  }
+}
+
+function stopIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new ProviderError('aborted', 'The request was aborted.', { cause: signal.reason })
+}
+
+/** Words are counted one by one, so that the sum never depends on where the answer was cut; the first is always kept. */
+function cutAt(
+  maxTokens: number | undefined,
+  words: readonly string[],
+): { kept: readonly string[]; outputTokens: number } {
+  let outputTokens = 0
+  for (const [at, word] of words.entries()) {
+    const tokens = countTokens(word)
+    if (at > 0 && maxTokens !== undefined && outputTokens + tokens > maxTokens)
+      return { kept: words.slice(0, at), outputTokens }
+    outputTokens += tokens
+  }
+  return { kept: words, outputTokens }
+}
+
+function inputTokensOf({ system, messages }: ProviderCall): number {
+  return messages.reduce((total, { content }) => total + countTokens(textOf(content)), countTokens(system))
+}

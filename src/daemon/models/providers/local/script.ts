@@ -1,0 +1,129 @@
+import type { Clock } from '../../../../shared/time.ts'
+import { type ChatPart, type FailureReason, type ProviderCall, ProviderError, type TokenUsage } from '../../provider.ts'
+import { abortedError, connectionError, truncatedError } from '../stream/failure.ts'
+import { watchSilence } from '../stream/silence.ts'
+
+export const SCRIPT_FINISHES = ['stop', 'tool_calls', 'length', 'content_filter'] as const
+export const SCRIPT_FAILURES = [
+  'timeout',
+  'rate_limit',
+  'server_error',
+  'connection_error',
+  'auth_failed',
+  'model_not_found',
+  'quota_exhausted',
+  'bad_request',
+  'context_length',
+  'content_filter',
+] as const satisfies readonly FailureReason[]
+
+/** One thing that a scripted model does. */
+export type ScriptStep =
+  /** Milliseconds of silence. */
+  | { wait: number }
+  | { text: string }
+  | { reasoning: string }
+  /** Told only to those who offered tools, as of any other model. */
+  | { tool_call: { name: string; arguments: string } }
+  /** Tokens, instead of our own count. */
+  | { usage: { input: number; output: number } }
+  | { finish: (typeof SCRIPT_FINISHES)[number] }
+  | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
+  /** The connection breaks. */
+  | { break: true }
+  /** Silence until a limit or the client ends it. */
+  | { stall: true }
+
+/** Scripts by name. */
+export type Scripts = Readonly<Record<string, readonly ScriptStep[]>>
+
+const OUTCOMES = { stop: 'complete', tool_calls: 'complete', length: 'length', content_filter: 'filtered' } as const
+
+/**
+ * Plays a script as `Provider.chat` promises it: within the time limits of the call, a step for each batch when streamed. A
+ * script that ends without `finish` is an answer that ended in the middle.
+ * @throws ProviderError
+ */
+export async function* playScript(
+  steps: readonly ScriptStep[],
+  { stream, timeouts, options }: ProviderCall,
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<readonly ChatPart[]> {
+  const silence = createSilence(clock, signal)
+  const watch = watchSilence(clock, timeouts, stream, silence.end)
+  const held: ChatPart[] = []
+  let usage: TokenUsage | undefined
+  let toolCalls = 0
+  try {
+    for (const step of steps) {
+      if (signal.aborted) throw abortedError(signal)
+      if ('wait' in step || 'stall' in step) {
+        watch.waiting()
+        await silence.last('wait' in step ? step.wait : undefined)
+        watch.heard()
+        continue
+      }
+      if ('fail' in step) {
+        const message = `The script fails with ${step.fail}.`
+        throw new ProviderError(step.fail, message, { retryAfterSeconds: step.retry_after })
+      }
+      if ('break' in step) throw connectionError(new Error('the script breaks'), held.length > 0)
+      if ('usage' in step) {
+        usage = toUsage(step.usage)
+        continue
+      }
+      if ('finish' in step) {
+        const { finish } = step
+        const end: ChatPart = { type: 'end', outcome: OUTCOMES[finish], nativeFinishReason: finish, usage }
+        yield stream ? [end] : [...held, end]
+        return
+      }
+      if ('tool_call' in step && !options?.tools?.length) continue
+      const part: ChatPart =
+        'tool_call' in step
+          ? { type: 'tool_call', index: toolCalls, id: `call_${toolCalls++}`, ...step.tool_call }
+          : 'text' in step
+            ? { type: 'text', text: step.text }
+            : { type: 'reasoning', text: step.reasoning }
+      held.push(part)
+      watch.committed()
+      if (stream) yield [part]
+    }
+    throw truncatedError()
+  } finally {
+    watch.stop()
+  }
+}
+
+/** Waits that end early, with an error, when a limit is reached or the caller leaves. */
+function createSilence(clock: Clock, signal: AbortSignal) {
+  let fail: (error: Error) => void = () => {}
+  return {
+    end: (error: Error) => fail(error),
+    /** For `ms`, or for ever. @throws ProviderError */
+    last(ms: number | undefined): Promise<void> {
+      return new Promise((resolve, reject) => {
+        const timer = ms === undefined ? undefined : clock.after(ms, () => settle(resolve))
+        const onAbort = () => fail(abortedError(signal))
+        function settle(done: () => void): void {
+          timer?.cancel()
+          signal.removeEventListener('abort', onAbort)
+          fail = () => {}
+          done()
+        }
+        fail = (error) => settle(() => reject(error))
+        signal.addEventListener('abort', onAbort, { once: true })
+      })
+    },
+  }
+}
+
+const toUsage = ({ input, output }: { input: number; output: number }): TokenUsage => ({
+  inputTokens: input,
+  outputTokens: output,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  estimated: false,
+})

@@ -1,0 +1,127 @@
+import { endsFence, fenceOf } from '../../../platform/text/code-fence.ts'
+import { sentenceEnds } from '../../../platform/text/sentences.ts'
+import type { GroundingPassage } from '../../provider.ts'
+
+/** Something a passage says: one sentence, one item of a list, or one block of code. */
+export type Statement = {
+  passage: GroundingPassage
+  text: string
+  kind: 'prose' | 'item' | 'code'
+  /** The names of the columns, for a row of a table. */
+  columns: string
+  /** Place among the statements of its passage, from 0. */
+  position: number
+  /** What it announces ("as follows:") comes right behind it. */
+  announces: boolean
+}
+
+const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
+const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
+/** Badges, pictures, tags and bare links: nothing that could answer anything. */
+const DECORATION = [/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /<[^>]{0,500}>/g]
+
+/** An item up to this length is quoted whole, a longer one by its sentences. */
+const ITEM_CHARS = 300
+
+/** The statements of a passage in order, in plain words: signs of lists, quotes, tables, links and bold are gone. */
+export function statementsOf(passage: GroundingPassage): Statement[] {
+  const statements: Statement[] = []
+  const add = (text: string, kind: Statement['kind'], columns = ''): void => {
+    statements.push({ passage, text, kind, columns, position: statements.length, announces: /[:：]$/.test(text) })
+  }
+  let prose: string[] = []
+  let kind: 'prose' | 'item' = 'prose'
+  let code: string[] | undefined
+  let fence = ''
+  let columns: string[] | undefined
+  let lastRow: { cells: string[]; statements: number } | undefined
+
+  function addRow(line: string): void {
+    const cells = cellsOf(line).map(withoutMarkup)
+    if (TABLE_RULE.test(line)) {
+      // The row above the rule names the columns; it says nothing itself.
+      if (lastRow) statements.length = lastRow.statements
+      columns = lastRow?.cells
+    } else {
+      lastRow = { cells, statements: statements.length }
+      if (saysSomething(line)) add(rowText(cells, columns), 'item', columns?.join(' '))
+    }
+  }
+  function endProse(): void {
+    const raw = prose.join(' ')
+    prose = []
+    if (!saysSomething(raw)) return
+    const text = withoutMarkup(raw)
+    if (kind === 'item' && text.length <= ITEM_CHARS) {
+      add(text, 'item')
+      return
+    }
+    let start = 0
+    for (const end of sentenceEnds(text, 0, text.length)) {
+      const sentence = text.slice(start, end).trim()
+      if (saysSomething(sentence)) add(sentence, kind)
+      start = end
+    }
+  }
+  function endCode(): void {
+    const text = code?.join('\n').trimEnd() ?? ''
+    code = undefined
+    if (text.trim() !== '') add(text, 'code')
+  }
+
+  for (const line of passage.text.split('\n')) {
+    // Within a list, code is indented.
+    const unindented = line.trimStart()
+    if (code !== undefined) {
+      if (endsFence(unindented, fence)) endCode()
+      else code.push(line)
+      continue
+    }
+    const mark = fenceOf(unindented)
+    const item = ITEM.exec(line)
+    const isRow = unindented.startsWith('|')
+    if (mark !== undefined || item !== null || line.trim() === '' || isRow) endProse()
+    if (!isRow) columns = lastRow = undefined
+    if (mark !== undefined) {
+      fence = mark
+      code = []
+    } else if (item !== null) {
+      kind = 'item'
+      prose.push(line.slice(item[0].length))
+    } else if (isRow) addRow(line)
+    else if (line.trim() !== '') {
+      if (prose.length === 0) kind = 'prose'
+      prose.push(line.replace(/^\s*>\s?/, ''))
+    }
+  }
+  endProse()
+  endCode()
+  return statements
+}
+
+function withoutMarkup(text: string): string {
+  return text
+    .replace(/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, '')
+    .replace(/\[([^\]]{1,300})\]\([^)]{0,500}\)/g, '$1')
+    .replaceAll('**', '')
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+function saysSomething(text: string): boolean {
+  const words = DECORATION.reduce((left, pattern) => left.replace(pattern, ''), text)
+  return /[\p{L}\p{N}]/u.test(words)
+}
+
+function cellsOf(line: string): string[] {
+  const cells = line
+    .trim()
+    .replace(/^\||\|$/g, '')
+    .split(/(?<!\\)\|/)
+  return cells.map((cell) => cell.trim().replaceAll('\\|', '|'))
+}
+
+function rowText(cells: readonly string[], columns: readonly string[] = []): string {
+  const named = cells.map((cell, at) => (columns[at] && at > 0 ? `${columns[at]}: ${cell}` : cell))
+  return named.filter((_, at) => cells[at] !== '').join(' · ')
+}

@@ -1,0 +1,45 @@
+import { isObject } from '../../json.ts'
+import type { EmbedCall, Embeddings } from '../../provider.ts'
+import { toVectors } from '../../vectors.ts'
+import { reportedError, unreadableError } from '../stream/failure.ts'
+import type { Profile } from './profiles.ts'
+import { toTokenUsage } from './usage.ts'
+
+/** The body of POST /embeddings. Base64 is a third of the digits of floats and far quicker to read. */
+export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCall, profile: Profile): object {
+  return {
+    model,
+    input,
+    encoding_format: 'base64',
+    [profile.dimensionsField]: dimensions,
+    user: profile.refusesUser ? undefined : user,
+  }
+}
+
+/**
+ * The vectors of an answer in the order of the texts, one for each; floats too, for servers that know no base64.
+ * @throws ProviderError when one is missing, twice there or of another length.
+ */
+export function toEmbeddings(body: unknown, count: number): Embeddings {
+  if (!isObject(body)) throw unreadableError('an answer that is not an object')
+  if (body.error !== undefined && body.error !== null) throw reportedError(body.error)
+  if (!Array.isArray(body.data) || body.data.length !== count) throw unreadableError('another number of vectors')
+  const vectors = new Map<unknown, unknown>()
+  body.data.forEach((entry, position) => {
+    if (!isObject(entry)) throw unreadableError('a vector of an unknown kind')
+    vectors.set(entry.index ?? position, decoded(entry.embedding))
+  })
+  const ordered = Array.from({ length: count }, (_, index) => vectors.get(index))
+  // An answer to texts counts nothing but them.
+  const usage = isObject(body.usage) ? toTokenUsage({ completion_tokens: 0, ...body.usage }) : undefined
+  return { vectors: toVectors(ordered, count), usage }
+}
+
+const decoded = (embedding: unknown): unknown =>
+  typeof embedding === 'string' ? floatsOf(Buffer.from(embedding, 'base64')) : embedding
+
+/** Little-endian, four bytes each. */
+function floatsOf(bytes: Buffer): number[] | undefined {
+  if (bytes.length % 4 !== 0) return undefined
+  return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4))
+}

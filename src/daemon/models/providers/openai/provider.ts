@@ -1,0 +1,119 @@
+import type { Clock } from '../../../../shared/time.ts'
+import type { EndpointConfig } from '../../../config/config.ts'
+import { withNoTraining } from '../../no-training.ts'
+import { openPool } from '../../pool.ts'
+import type { Provider } from '../../provider.ts'
+import { readAnswer, readJson } from '../stream/answer.ts'
+import { governed } from '../stream/upstream.ts'
+import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
+import { profilesOf } from './profiles.ts'
+import { toOpenAiRequest } from './request.ts'
+import { toReranked, toRerankRequest } from './rerank.ts'
+import { openAiFormat } from './wire.ts'
+
+export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>
+
+/**
+ * A server that speaks OpenAI's chat completions. `baseUrl` is taken as it is, `/chat/completions` is put after its
+ * path.
+ */
+export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock }): Provider {
+  const path = pathOf(options.baseUrl)
+  const key = options.apiKey === undefined ? undefined : (['authorization', `Bearer ${options.apiKey}`] as const)
+  return speakOpenAi(options, clock, { profileName: options.name, key, toPath: (_, operation) => path + operation })
+}
+
+/**
+ * A resource of Azure OpenAI, whose deployments are the models. With a dated `apiVersion` each deployment is asked at an
+ * address of its own; without, or when `baseUrl` ends so, at `/openai/v1`.
+ */
+export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }): Provider {
+  const { baseUrl, apiVersion = '', apiKey } = options
+  const path = pathOf(baseUrl)
+  const isDated = /^\d/.test(apiVersion) && !path.endsWith('/openai/v1')
+  const resource = path.replace(/\/openai(\/v1)?$/, '')
+  // The form without dates knows versions too, such as `preview`, but no dates.
+  const query = apiVersion !== '' && isDated === /^\d/.test(apiVersion) ? `?api-version=${apiVersion}` : ''
+  return speakOpenAi(options, clock, {
+    profileName: 'azure',
+    key: apiKey === undefined ? undefined : ['api-key', apiKey],
+    toPath: (model, operation) =>
+      isDated
+        ? `${resource}/openai/deployments/${encodeURIComponent(model)}${operation}${query}`
+        : `${resource}/openai/v1${operation}${query}`,
+  })
+}
+
+type Operation = '/chat/completions' | '/embeddings' | '/rerank'
+
+type Ways = {
+  profileName: string
+  /** The header that carries the key. */
+  key: readonly [name: string, value: string] | undefined
+  toPath(model: string, operation: Operation): string
+}
+
+function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, toPath }: Ways): Provider {
+  const profileOf = profilesOf(profileName, options.baseUrl)
+  const usualHeaders = requestHeaders(options.headers, key)
+  const privateHeaders = withNoTraining(usualHeaders)
+  const headersOf = ({ noTraining }: { noTraining?: boolean | undefined }) =>
+    noTraining ? privateHeaders : usualHeaders
+  const pool = openPool(options.baseUrl)
+
+  return {
+    name: options.name,
+    models: options.models,
+    chat(call, signal) {
+      const profile = profileOf(call.model)
+      const body = toOpenAiRequest(call, profile)
+      return readAnswer(
+        {
+          pool,
+          clock,
+          request: {
+            path: toPath(call.model, '/chat/completions'),
+            headers: headersOf(call),
+            body,
+            governed: governed(call, body),
+          },
+          format: openAiFormat(call, profile),
+          streamed: call.stream,
+          timeouts: call.timeouts,
+          onHead: call.onHead,
+        },
+        signal,
+      )
+    },
+    async embed(call, signal) {
+      const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
+      const path = toPath(call.model, '/embeddings')
+      const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      return toEmbeddings(answer, call.input.length)
+    },
+    async rerank(call, signal) {
+      const body = JSON.stringify(toRerankRequest(call))
+      const request = { path: toPath(call.model, '/rerank'), headers: headersOf(call), body }
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      return toReranked(answer, call.documents.length)
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')
+
+/** Name and value in turn; what is configured wins over ours. */
+function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
+  const merged = new Map([
+    ['content-type', 'application/json'],
+    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    ['accept-encoding', 'identity'],
+    ['user-agent', 'aigw'],
+  ])
+  if (key) merged.set(...key)
+  for (const [name, value] of Object.entries(configured)) merged.set(name.toLowerCase(), value)
+  return [...merged].flat()
+}

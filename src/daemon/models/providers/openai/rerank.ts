@@ -1,0 +1,28 @@
+import { isObject } from '../../json.ts'
+import type { RerankCall, Reranked } from '../../provider.ts'
+import { reportedError, unreadableError } from '../stream/failure.ts'
+
+/** The body of POST /rerank. OpenAI has no such route; this is how Cohere, Jina, vLLM and others spell theirs. */
+export const toRerankRequest = ({ model, query, documents, count }: RerankCall): object => ({
+  model,
+  query,
+  documents,
+  top_n: count,
+})
+
+/** @throws ProviderError when the answer names no document, one that was not sent, or one twice */
+export function toReranked(body: unknown, documents: number): Reranked {
+  if (!isObject(body)) throw unreadableError('an answer that is not an object')
+  if (body.error !== undefined && body.error !== null) throw reportedError(body.error)
+  if (!Array.isArray(body.results) || body.results.length === 0) throw unreadableError('an answer without results')
+  const scores = new Map<number, number>()
+  for (const result of body.results) {
+    const { index, relevance_score: score } = isObject(result) ? result : {}
+    const isPlace = typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < documents
+    if (!isPlace || scores.has(index) || typeof score !== 'number' || !Number.isFinite(score)) {
+      throw unreadableError('a result of an unknown kind')
+    }
+    scores.set(index, score)
+  }
+  return [...scores].map(([index, score]) => ({ index, score }))
+}

@@ -1,0 +1,150 @@
+import { isObject, type Json, parseObject } from '../../json.ts'
+import type { ChatPart } from '../../provider.ts'
+import { unreadableError } from '../stream/failure.ts'
+
+export type ToolCallReader = {
+  /**
+   * Takes `tool_calls` of a delta, or of a whole message, and adds the pieces they are to `parts`.
+   * @throws ProviderError for what is not a call of a function.
+   */
+  take(calls: unknown, whole: boolean, parts: ChatPart[]): void
+  /** Takes note that something else follows, or nothing: adds what has been held back. */
+  release(parts: ChatPart[]): void
+  /** The last arguments, where they are held back: they may be a placeholder, or all that there is. */
+  readonly held: ChatPart | undefined
+  /** Whether there was any call. */
+  readonly any: boolean
+  /** Whether one has come without a name, so that nobody can run it. */
+  readonly unnamed: boolean
+}
+
+/** `text` is what has come of the arguments, perhaps before the name. `name` is empty until it comes. */
+type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
+
+/** No arguments, or a placeholder of some servers until they come. Groq writes `null` for it. */
+const NO_ARGUMENTS = '{}'
+const PLACEHOLDER = /^\{\}(?=\{)/
+
+/**
+ * Puts the pieces of tool calls together as servers send them: by `index`, or by id and else in order where there is none; id and
+ * name once, or with every piece, or the name after the id; several calls under one index, each with an id of its own or, where
+ * there are no ids, each of them whole.
+ */
+export function createToolCallReader(): ToolCallReader {
+  const calls: Call[] = []
+  let latest: Map<number, Call> | undefined
+  /** The call whose arguments are held back: the latest one, while they may be a placeholder. */
+  let held: Call | undefined
+
+  function callOf(key: number | undefined, position: number, piece: Piece): Call {
+    const byId = key === undefined && piece.id !== undefined ? calls.find(({ id }) => id === piece.id) : undefined
+    const known = byId ?? latest?.get(key ?? position)
+    if (known && (byId || !isOther(known, piece, key === undefined))) return known
+    const call: Call = { index: calls.length, id: piece.id, hasOwnId: piece.id !== undefined, name: '', text: '' }
+    calls.push(call)
+    latest ??= new Map()
+    latest.set(key ?? position, call)
+    return call
+  }
+
+  function takeOne(received: unknown, key: number | undefined, position: number, parts: ChatPart[]): void {
+    const piece = toPiece(received)
+    const { id, name } = piece
+    const call = callOf(key, position, piece)
+    if (held !== call) release(parts)
+    const text = call.text === '' && piece.text === 'null' ? NO_ARGUMENTS : piece.text
+    // Some servers end with a repetition of all that they have sent.
+    if (text !== '' && text === call.text && parseObject(text)) return
+    call.id ??= id
+    call.hasOwnId ||= id !== undefined
+    const isUntold = call.name === '' || call.text === '' || call === held
+    call.text += text
+    if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
+    // The caller has the first half already.
+    if (call.name !== '' && name !== undefined && name !== call.name) {
+      throw unreadableError('the name of a tool in pieces')
+    }
+    if (call.name === '' && name === undefined) return
+    held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
+    // What is held back is an empty piece until then, for it is a sign of life that takes a finish reason back.
+    const told = held ? '' : isUntold ? call.text : text
+    if (name === undefined || call.name !== '') {
+      if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })
+      return
+    }
+    call.name = name
+    call.id ??= `call_${call.index}`
+    parts.push({ type: 'tool_call', index: call.index, id: call.id, name, arguments: told })
+  }
+
+  function heldPart(): ChatPart | undefined {
+    return held && { type: 'tool_call', index: held.index, arguments: held.text }
+  }
+
+  function release(parts: ChatPart[]): void {
+    const part = heldPart()
+    if (part) parts.push(part)
+    held = undefined
+  }
+
+  return {
+    release,
+    get held() {
+      return heldPart()
+    },
+    take(pieces, whole, parts) {
+      if (pieces === undefined || pieces === null) return
+      // One by itself is how Text Generation Inference had them for long.
+      const list = isObject(pieces) ? [pieces] : pieces
+      if (!Array.isArray(list)) throw unreadableError('tool calls of an unknown kind')
+      list.forEach((piece, position) => {
+        const index = isObject(piece) && !whole ? piece.index : undefined
+        takeOne(piece, typeof index === 'number' ? index : undefined, position, parts)
+      })
+    },
+    get any() {
+      return calls.length > 0
+    },
+    get unnamed() {
+      return calls.some(({ name }) => name === '')
+    },
+  }
+}
+
+type Piece = { id: string | undefined; name: string | undefined; text: string }
+
+/** @throws ProviderError for what is no piece of a call of a function. */
+function toPiece(piece: unknown): Piece {
+  if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
+    throw unreadableError('a tool call of an unknown kind')
+  }
+  // The first piece of some servers has nothing but an id, or null for the rest of it.
+  const called = piece.function ?? (isFilled(piece.id) || piece.function === null ? {} : undefined)
+  if (!isObject(called)) throw unreadableError('a tool call of an unknown kind')
+  return {
+    id: isFilled(piece.id) ? piece.id : undefined,
+    name: isFilled(called.name) ? called.name : undefined,
+    text: toText(called),
+  }
+}
+
+/**
+ * Whether a piece with a name begins another call than the known one of its place. Some servers give every piece a new id, so
+ * only together with a name does one tell. A name that differs tells by itself, unless an index and an id say that it is of
+ * the known call.
+ */
+function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
+  if (name === undefined) return false
+  if (id !== undefined) return known.hasOwnId && known.id !== id
+  if (known.name === '') return false
+  if (name !== known.name) return hasNoIndex || !known.hasOwnId
+  return text.startsWith('{') && parseObject(known.text) !== undefined
+}
+
+/** The arguments as the model wrote them; some servers have parsed them already. */
+function toText({ arguments: text }: Json): string {
+  if (typeof text === 'string') return text
+  return text === undefined || text === null ? '' : JSON.stringify(text)
+}
+
+const isFilled = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -1,0 +1,35 @@
+import { isObject, member, tokenCount as tokens } from '../../json.ts'
+import type { TokenUsage } from '../../provider.ts'
+
+/** Tokens as we count them, or undefined when the provider gave none. Zero for both is a placeholder of some servers. */
+export function toTokenUsage(usage: unknown): TokenUsage | undefined {
+  if (!isObject(usage)) return undefined
+  const inputTokens = tokens(usage.prompt_tokens) ?? restOf(usage.total_tokens, usage.completion_tokens)
+  const visibleTokens = tokens(usage.completion_tokens) ?? restOf(usage.total_tokens, usage.prompt_tokens)
+  if (inputTokens === undefined || visibleTokens === undefined || inputTokens + visibleTokens === 0) return undefined
+  const reasoningTokens =
+    tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
+  const details = usage.prompt_tokens_details
+  // xAI counts reasoning beside the completion instead of inside it, and only its total tells.
+  const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
+  return {
+    inputTokens,
+    outputTokens: isBeside ? visibleTokens + reasoningTokens : visibleTokens,
+    // DeepSeek, Moonshot and Mistral name the cached ones differently.
+    cacheReadTokens:
+      tokens(member(details, 'cached_tokens')) ??
+      tokens(usage.prompt_cache_hit_tokens) ??
+      tokens(usage.cached_tokens) ??
+      tokens(usage.num_cached_tokens) ??
+      0,
+    cacheWriteTokens: tokens(member(details, 'cache_write_tokens')) ?? 0,
+    reasoningTokens,
+    estimated: false,
+  }
+}
+
+/** What the total leaves for the side that is not told. Nothing is no count: it was a total of the other side alone. */
+function restOf(total: unknown, side: unknown): number | undefined {
+  const rest = (tokens(total) ?? 0) - (tokens(side) ?? Number.POSITIVE_INFINITY)
+  return rest > 0 ? rest : undefined
+}

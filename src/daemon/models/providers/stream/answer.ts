@@ -1,0 +1,271 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import {
+  PROVIDER_BODY_BYTES,
+  PROVIDER_ERROR_BODY_BYTES,
+  PROVIDER_STREAM_BYTES,
+  STREAM_END_GRACE_MS,
+} from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { ChatPart, OnHead, ProviderError } from '../../provider.ts'
+import { type AnswerAssembly, type AnswerFormat, assembleAnswer } from './assembly.ts'
+import { statusError, unreadableError } from './failure.ts'
+import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
+import { withWholeCalls } from './tool-arguments.ts'
+import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
+
+export type AnswerCall = {
+  pool: Dispatcher
+  clock: Clock
+  /** A function where it has to be made at the very start, such as one that is signed. */
+  request: UpstreamRequest | (() => Promise<UpstreamRequest>)
+  format: AnswerFormat
+  streamed: boolean
+  timeouts: Timeouts
+  onHead?: OnHead | undefined
+}
+
+/**
+ * Runs one provider call to its outcome, as `Provider.chat` promises it: nothing is yielded before the commit point,
+ * and the last part is `end`, or a ProviderError is thrown. The call starts with the first `next`; giving up the iteration
+ * closes the connection.
+ */
+export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]> {
+  return new AnswerReader(call, signal)
+}
+
+/**
+ * Runs one call whose answer is a JSON body, and gives that body.
+ * @throws ProviderError
+ */
+export async function readJson(
+  {
+    pool,
+    clock,
+    request,
+    attemptMs,
+    onHead,
+  }: Pick<AnswerCall, 'pool' | 'clock' | 'onHead'> & { request: UpstreamRequest; attemptMs: number },
+  signal: AbortSignal,
+): Promise<unknown> {
+  const leave = mayLeave(request)
+  if (leave) await leave
+  const upstream = openUpstream(pool, request, signal)
+  const limits = { attemptMs, firstTokenMs: attemptMs, stallMs: attemptMs }
+  const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
+  try {
+    const { status, headers } = await upstream.takeHead()
+    onHead?.({ status, requestId: requestIdOf(headers) })
+    if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal })
+    return await readJsonBody(upstream)
+  } finally {
+    watch.stop()
+    upstream.cancel(GIVEN_UP)
+  }
+}
+
+// An iterator by hand: a generator would add three turns of the microtask queue to every network read.
+class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
+  /** Until it has begun: its request is not wanted any more then, and may be large. */
+  #call: AnswerCall | undefined
+  readonly #clock: Clock
+  readonly #signal: AbortSignal
+  // Made once and not for each read: of thousands of quiet streams, what waits for the next bytes is what memory goes to.
+  readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
+  readonly #onFailure = (error: unknown) => this.#fail(error)
+  #upstream: Upstream | undefined
+  #watch: SilenceWatch | undefined
+  /** Of a streamed answer, from its head on. */
+  #assembly: AnswerAssembly | undefined
+  #streamedBytes = 0
+  #over = false
+
+  constructor(call: AnswerCall, signal: AbortSignal) {
+    this.#call = call
+    this.#clock = call.clock
+    this.#signal = signal
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  // No promise around that of the parts: each would add turns of the microtask queue to every network read.
+  next(): Promise<IteratorResult<readonly ChatPart[]>> {
+    if (this.#over) return Promise.resolve(NO_MORE)
+    if (this.#assembly) return this.#nextBytes().then(this.#onBytes, this.#onFailure)
+    const call = this.#call as AnswerCall
+    this.#call = undefined
+    return this.#start(call)
+  }
+
+  async return(): Promise<IteratorResult<readonly ChatPart[]>> {
+    this.#finish(false)
+    return NO_MORE
+  }
+
+  /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
+  async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
+    const { pool, clock, timeouts, streamed, format, onHead } = call
+    try {
+      const request = typeof call.request === 'function' ? await call.request() : call.request
+      const leave = mayLeave(request)
+      if (leave) await leave
+      if (this.#over) throw GIVEN_UP
+      const upstream = openUpstream(pool, request, this.#signal)
+      this.#upstream = upstream
+      this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
+      const { status, headers } = await upstream.takeHead()
+      onHead?.({ status, requestId: requestIdOf(headers) })
+      if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
+      const opening = streamed ? await readOpening(upstream) : undefined
+      // Some servers answer a streamed request with one JSON body, an error above all, whatever they call it.
+      if (!streamed || (opening && opensJson(opening))) {
+        const body = await readJsonBody(upstream, opening ?? undefined)
+        return this.#handOut(withWholeCalls(format.decodeBody(body), format))
+      }
+      this.#assembly = assembleAnswer(format)
+      return this.#take(opening ?? null) ?? (await this.#readOn())
+    } catch (error) {
+      this.#finish(false)
+      throw error
+    }
+  }
+
+  /** Waits for the next read of a stream; null at its end. */
+  #nextBytes(): Promise<Buffer | null> {
+    // The watch counts silence only, so a stream that never falls silent has no other bound.
+    if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
+    const state = this.#assembly?.state()
+    if (state === 'broken') return NOTHING
+    this.#watch?.waiting()
+    const bytes = (this.#upstream as Upstream).next()
+    if (state === 'open') return bytes
+    // Once the finish reason is here the answer is whole: any end of the connection is as good as a clean one.
+    return bytes.catch((error) => {
+      if (this.#signal.aborted) throw error
+      return null
+    })
+  }
+
+  /** What the bytes of one read complete, if that is anything. */
+  #take(bytes: Buffer | null): IteratorResult<readonly ChatPart[]> | undefined {
+    const assembly = this.#assembly as AnswerAssembly
+    const watch = this.#watch as SilenceWatch
+    watch.heard()
+    this.#streamedBytes += bytes?.length ?? 0
+    try {
+      const parts = assembly.take(bytes)
+      if (parts.length > 0) watch.committed()
+      if (assembly.state() === 'finishing') watch.finishing()
+      return parts.length > 0 ? this.#handOut(parts) : undefined
+    } catch (error) {
+      return this.#fail(error)
+    }
+  }
+
+  /** Reads until there are parts. */
+  async #readOn(): Promise<IteratorResult<readonly ChatPart[]>> {
+    for (;;) {
+      const bytes = await this.#nextBytes().catch(this.#onFailure)
+      const result = this.#take(bytes)
+      if (result) return result
+    }
+  }
+
+  #fail(error: unknown): never {
+    this.#finish(false)
+    throw error
+  }
+
+  #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
+    // The reader may stop at the part that ends the answer, so the call ends with it.
+    if (parts.at(-1)?.type === 'end') this.#finish(true)
+    return { done: false, value: parts }
+  }
+
+  #finish(complete: boolean): void {
+    if (this.#over) return
+    this.#over = true
+    this.#watch?.stop()
+    if (complete) this.#upstream?.release(this.#clock, STREAM_END_GRACE_MS)
+    else this.#upstream?.cancel(GIVEN_UP)
+  }
+}
+
+const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
+
+// One for all: an Error takes its stack when it is made, and this one is nobody's fault.
+const GIVEN_UP = new Error('the answer is not read further')
+
+const NOTHING: Promise<null> = Promise.resolve(null)
+
+/** Where OpenAI and most others, Anthropic, AWS and Azure tell the id that their support asks for. */
+const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id']
+/** It is logged, so nothing else may be in it. */
+const REQUEST_ID = /^[\w.:/+=-]{1,128}$/
+
+function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
+  for (const name of REQUEST_IDS) {
+    const value = headers[name]
+    if (typeof value === 'string' && REQUEST_ID.test(value)) return value
+  }
+  return undefined
+}
+
+async function toStatusError(
+  upstream: Upstream,
+  status: number,
+  headers: IncomingHttpHeaders,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<ProviderError> {
+  // The status is known, so a body that breaks off only costs us the provider's code.
+  const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
+    if (signal.aborted) throw error
+  })
+  return statusError(status, headers, body?.toString() ?? '', clock.now())
+}
+
+async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unknown> {
+  const bytes = await readBody(upstream, PROVIDER_BODY_BYTES, opening)
+  if (!bytes) throw tooLong(PROVIDER_BODY_BYTES)
+  try {
+    return JSON.parse(withoutMark(bytes).toString())
+  } catch (error) {
+    throw unreadableError('an answer that is not JSON', error)
+  }
+}
+
+/** RFC 8259 §8.1: nobody may send a byte order mark before JSON, and whoever reads may pass over it. */
+const withoutMark = (bytes: Buffer) => (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes)
+
+/** The whole body, or undefined when it is longer than `limit` bytes. */
+async function readBody(upstream: Upstream, limit: number, opening?: Buffer): Promise<Buffer | undefined> {
+  const pieces = opening ? [opening] : []
+  let length = opening?.length ?? 0
+  for (let piece = await upstream.next(); piece; piece = await upstream.next()) {
+    pieces.push(piece)
+    length += piece.length
+    if (length > limit) return undefined
+  }
+  return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\u{feff}')
+
+const tooLong = (limit: number) => unreadableError(`an answer over ${limit} bytes`)
+
+/** The first bytes that are more than blanks, which some servers send while they wait; null for a body without any. */
+async function readOpening(upstream: Upstream): Promise<Buffer | null> {
+  let bytes = await upstream.next()
+  while (bytes?.every((byte) => BLANKS.has(byte))) bytes = await upstream.next()
+  return bytes
+}
+
+const opensJson = (opening: Buffer) => {
+  const first = withoutMark(opening).find((byte) => !BLANKS.has(byte))
+  return first === 0x7b || first === 0x5b
+}
+
+/** Tab, line feed, carriage return and space, as in RFC 8259 §2. */
+const BLANKS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0d, 0x20])

@@ -1,0 +1,145 @@
+import type { ChatPart, TokenUsage } from '../../provider.ts'
+import { type Ending, worseEnding } from './ending.ts'
+import { truncatedError } from './failure.ts'
+import { createSseReader, type SseEvent } from './sse.ts'
+import { createCallCheck } from './tool-arguments.ts'
+
+/** What the events of a stream have told so far; a decoder writes it, the assembly decides by it. */
+export type AnswerDraft = {
+  /** Text and reasoning of the network read at hand, never empty ones. */
+  parts: ChatPart[]
+  /** The finish reason, once it has come. Without it no answer ends as an answer. */
+  ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
+  /** The latest counts; every event that has some sets others. */
+  usage: TokenUsage | undefined
+  /** The provider's end marker was seen. */
+  done: boolean
+  /** The last part of the answer, if nothing follows: what does may take its place. */
+  held?: ChatPart | undefined
+}
+
+/** Cuts the bytes of one stream, split anywhere, into its events. What it throws counts after the events before it. */
+export type EventReader = {
+  /** The events that these bytes complete. */
+  read(bytes: Buffer): Iterable<SseEvent>
+  /** The event that was under way when the stream ended, if it can be told. */
+  end(): Iterable<SseEvent>
+}
+
+/** One provider's words, turned into ours. Both decoders throw a ProviderError for what is not an answer. */
+export type AnswerFormat = {
+  /** Where a stream is not one of server-sent events: a reader for it. */
+  createEventReader?: () => EventReader
+  /** A finish reason may be followed by more of the answer, and nothing but the end of the body says that it is over. */
+  endsWithBody?: true
+  /** Calls of tools are left out, for nobody has offered any. */
+  hidesCalls?: boolean
+  /** A decoder for one stream; it is handed every event in order, until the draft is `done`. */
+  createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void
+  /** A whole, not streamed answer: its parts, the `end` last. */
+  decodeBody(body: unknown): ChatPart[]
+}
+
+export type AnswerAssembly = {
+  /**
+   * `finishing`: the finish reason has come, and only usage and the end marker may still follow, so that the answer is whole
+   * without them. `open` also while that cannot be told: where servers give every piece a finish reason, one that came with
+   * words, or before any, may be the last or not. `broken`: the next `take` throws, whatever it is given.
+   */
+  state(): 'open' | 'finishing' | 'broken' | 'ended'
+  /**
+   * Takes the bytes of one network read, or null for the end of the body, and returns the parts that they complete. What was
+   * said before a failure in the same bytes is returned first, so that it is never lost to how the network cut the stream.
+   * @throws ProviderError, `truncated` when the stream ended without a finish reason.
+   */
+  take(bytes: Buffer | null): ChatPart[]
+}
+
+/** Puts a streamed answer together: bytes in, split anywhere, parts out; the last one is `end`. */
+export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
+  const events: EventReader = format.createEventReader?.() ?? createSseReader()
+  const decode = format.createEventDecoder()
+  const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
+  let ended = false
+  /** Nothing was said since the latest counts. */
+  let isCounted = false
+  let toldUsage: TokenUsage | undefined
+  let hasSpoken = false
+  const calls = createCallCheck(format)
+  /** The worst since the last words. */
+  let ending: Ending | undefined
+  let isFinishing = false
+  let wasTakenBack = false
+  let failure: { reason: unknown } | undefined
+
+  function decodeAll(bytes: Buffer | null): void {
+    for (const event of bytes ? events.read(bytes) : events.end()) {
+      const { usage, ending: endingBefore } = draft
+      const before = draft.parts.length
+      decode(event, draft)
+      const hasWords = draft.parts.length > before
+      if (draft.usage !== usage) isCounted = true
+      else if (hasWords) isCounted = false
+      if (hasWords) noteWords(before)
+      if (draft.ending && draft.ending !== endingBefore) {
+        // What was unsure once stays so: a second reason by itself may be of another piece without words.
+        if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
+        ending = worseEnding(ending, draft.ending)
+        draft.ending = ending
+      }
+      if (draft.done) break
+    }
+    if (!draft.done && bytes !== null) return
+    if (!draft.ending) throw truncatedError()
+    if (draft.held) {
+      draft.parts.push(draft.held)
+      calls.add(draft.held)
+    }
+    calls.check(draft.ending)
+    if (!isCounted) tellUsage()
+    draft.parts.push({ type: 'end', ...draft.ending, usage: isCounted ? draft.usage : undefined })
+    ended = true
+  }
+
+  function noteWords(from: number): void {
+    hasSpoken = true
+    wasTakenBack ||= ending !== undefined
+    ending = undefined
+    isFinishing = false
+    for (let at = from; at < draft.parts.length; at++) calls.add(draft.parts[at] as ChatPart)
+  }
+
+  /** For the case that the answer breaks. Never the first part of a stream: counting is not yet speaking. */
+  function tellUsage(): void {
+    hasSpoken ||= draft.parts.length > 0
+    if (draft.usage === undefined || draft.usage === toldUsage || !hasSpoken) return
+    toldUsage = draft.usage
+    draft.parts.push({ type: 'usage', usage: draft.usage })
+  }
+
+  return {
+    state() {
+      if (failure) return 'broken'
+      if (ended) return 'ended'
+      return draft.ending && isFinishing ? 'finishing' : 'open'
+    },
+    take(bytes) {
+      if (failure) throw failure.reason
+      const parts: ChatPart[] = []
+      draft.parts = parts
+      try {
+        decodeAll(bytes)
+      } catch (reason) {
+        tellUsage()
+        if (parts.length === 0) throw reason
+        failure = { reason }
+      }
+      if (!ended) tellUsage()
+      // Not held until the next read: with thousands of quiet streams, what outlives a second is what memory goes to.
+      draft.parts = NO_PARTS
+      return parts
+    },
+  }
+}
+
+const NO_PARTS: ChatPart[] = []

@@ -1,0 +1,84 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { RETRY_AFTER_SECONDS } from '../../../../shared/spec-limits.ts'
+import { isObject } from '../../json.ts'
+
+/**
+ * Retry-After as seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7), as the durations and ISO dates that some send instead, or
+ * retry-after-ms; of several the longest. Rounded up, never negative.
+ */
+export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
+  const milliseconds = single(headers['retry-after-ms']) ?? single(headers['x-ms-retry-after-ms'])
+  if (milliseconds && NUMBER.test(milliseconds)) return wholeSeconds(Number(milliseconds) / 1000)
+  const value = single(headers['retry-after'])
+  if (!value) return undefined
+  const several = /^\d+(\s*,\s*\d+)+$/.test(value) ? value.split(',') : [value]
+  if (several.every((one) => NUMBER.test(one.trim()))) return wholeSeconds(Math.max(...several.map(Number)))
+  // The asctime form has no zone although it means UTC.
+  const date = Date.parse(/^[A-Za-z]{3},? .*\d$/.test(value) ? `${value} GMT` : value)
+  if (!/^[A-Za-z]{3}/.test(value)) return resetSeconds(value, nowMs)
+  return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
+}
+
+/**
+ * When the limit that was hit starts anew, by the headers that tell of limits: `x-ratelimit-reset[-<limit>]` and
+ * `ratelimit-reset` in seconds, as a duration such as "6m0s", or as a time, the `t` or `reset` of `ratelimit`, and `anthropic-ratelimit-<limit>-reset` as a
+ * date. The longest wait of the limits of which nothing remains; where none of them says so, the shortest of all.
+ */
+export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
+  const waits: number[] = []
+  const usedUp: number[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (!LIMIT_RESET.test(name)) continue
+    const seconds = resetSeconds(resetOf(name, single(value) ?? ''), nowMs)
+    if (seconds === undefined) continue
+    waits.push(seconds)
+    if (single(headers[name.replace('reset', 'remaining')]) === '0') usedUp.push(seconds)
+  }
+  if (usedUp.length > 0) return Math.max(...usedUp)
+  return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** Google's wait, in a RetryInfo among the details of an error (google/rpc/error_details.proto): seconds, as in "39.4s". */
+export function retryInfoSeconds(details: unknown): number | undefined {
+  if (!Array.isArray(details)) return undefined
+  for (const detail of details) {
+    if (!isObject(detail) || typeof detail.retryDelay !== 'string') continue
+    const seconds = /^(\d+(?:\.\d+)?)s$/.exec(detail.retryDelay)?.[1]
+    return seconds === undefined ? undefined : wholeSeconds(Number(seconds))
+  }
+  return undefined
+}
+
+const NUMBER = /^\d+(\.\d+)?$/
+const LIMIT_RESET = /^(ratelimit|x-rate-?limit-reset(-[\w-]+)?|ratelimit-reset|anthropic-ratelimit-[\w-]+-reset)$/
+const DURATION = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?$/
+/** A number this large is a time since 1970, in seconds or in milliseconds, and not a wait. */
+const LOWEST_TIME_SECONDS = 1_000_000_000
+const LOWEST_TIME_MS = 1_000_000_000_000
+
+function resetSeconds(value: string, nowMs: number): number | undefined {
+  if (value === '') return undefined
+  if (NUMBER.test(value)) {
+    const number = Number(value)
+    if (number >= LOWEST_TIME_MS) return wholeSeconds((number - nowMs) / 1000)
+    return wholeSeconds(number >= LOWEST_TIME_SECONDS ? number - nowMs / 1000 : number)
+  }
+  const units = DURATION.exec(value)
+  if (units) {
+    const [days, hours, minutes, seconds, ms] = units.slice(1).map((unit) => Number(unit ?? 0)) as Units
+    return wholeSeconds(((days * 24 + hours) * 60 + minutes) * 60 + seconds + ms / 1000)
+  }
+  const date = /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
+}
+
+/** Drops the window after a reset, as in `12;w=60`; of the one header that tells all of a limit, takes the reset out of it. */
+const resetOf = (name: string, value: string): string =>
+  (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
+
+type Units = [number, number, number, number, number]
+
+const wholeSeconds = (seconds: number) => Math.min(Math.max(0, Math.ceil(seconds)), RETRY_AFTER_SECONDS)
+
+/** A header that comes several times is a list (RFC 9110 §5.2). */
+const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value)?.trim()

@@ -1,0 +1,99 @@
+import { StringDecoder } from 'node:string_decoder'
+import { createParser } from 'eventsource-parser'
+import { PROVIDER_EVENT_BYTES } from '../../../../shared/spec-limits.ts'
+import { parseObject } from '../../json.ts'
+import type { ProviderError } from '../../provider.ts'
+import { eventsIn } from './event-json.ts'
+import { reportedError, unreadableError } from './failure.ts'
+
+/** `cut` marks a last event whose blank line never came, so its data may break off. */
+export type SseEvent = { name: string | undefined; data: string; cut: boolean }
+
+export type SseReader = {
+  /** The events that these bytes complete. */
+  read(bytes: Buffer): Iterable<SseEvent>
+  /** The event that was under way when the stream ended, if any. */
+  end(): Iterable<SseEvent>
+}
+
+/**
+ * Server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, also inside a character or a CRLF.
+ * Comments and fields other than data and event are dropped. What a ProviderError follows is given first: it is thrown when one
+ * event outgrows PROVIDER_EVENT_BYTES, for an error that is in no event, and for what else looks as if it belonged into one.
+ */
+export function createSseReader(): SseReader {
+  // StringDecoder costs half of a streaming TextDecoder, but leaves the byte order mark to us.
+  const decoder = new StringDecoder('utf8')
+  let atStart = true
+  let ending = false
+  let failure: ProviderError | undefined
+  /** Lines of an object that is in no event, while it is not whole. */
+  let bare = ''
+  /** Of the read at hand; not held longer, as it holds the text of the whole read. */
+  let events = NO_EVENTS
+  const parser = createParser({
+    maxBufferSize: PROVIDER_EVENT_BYTES,
+    onEvent({ event, data }) {
+      if (bare !== '') failBare()
+      if (failure) return
+      const received = { name: event, data, cut: ending }
+      if (!data.includes('\n')) events.push(received)
+      else for (const each of eventsIn(received)) events.push(each)
+    },
+    onError({ type, line = '' }) {
+      if (type === 'max-buffer-size-exceeded') failure ??= tooLong()
+      else if (bare === '' && line.trimEnd() !== '{') failure ??= lostLine(line)
+      else {
+        bare += line
+        // Inside of it, what is printed over several lines is indented.
+        if (line.startsWith('}')) failBare()
+      }
+    },
+  })
+
+  function failBare(): void {
+    failure ??= lostLine(bare)
+    bare = ''
+  }
+
+  function feed(text: string): Iterable<SseEvent> {
+    if (text === '') return NO_EVENTS
+    const withoutMark = atStart && text.startsWith('\u{feff}') ? text.slice(1) : text
+    atStart = false
+    const complete: SseEvent[] = []
+    events = complete
+    parser.feed(withoutMark)
+    if (ending && bare !== '') failBare()
+    events = NO_EVENTS
+    return failure ? thenFail(complete, failure) : complete
+  }
+
+  return {
+    read: (bytes) => feed(decoder.write(bytes)),
+    end() {
+      const rest = feed(decoder.end())
+      ending = true
+      return [...rest, ...feed('\n\n')]
+    },
+  }
+}
+
+const NO_EVENTS: SseEvent[] = []
+
+function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterable<SseEvent> {
+  yield* events
+  throw failure
+}
+
+const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
+
+/**
+ * The failure that a line without a known field stands for: an error as llama.cpp sends it, or as bare JSON, which Google's is
+ * over several lines, or what may have been words of the answer. Undefined for what can be passed over, as the standard asks for.
+ */
+function lostLine(line: string): ProviderError | undefined {
+  const trimmed = line.trim()
+  const json = parseObject(trimmed.replace(/^error:/, ''))
+  if (json && (trimmed.startsWith('error:') || json.error !== undefined)) return reportedError(json.error ?? json)
+  return /^([{[]|data)/.test(trimmed) ? unreadableError('a line that is no part of an event') : undefined
+}

@@ -1,0 +1,52 @@
+import { parseObject } from '../../json.ts'
+import { type ChatPart, ProviderError } from '../../provider.ts'
+import type { AnswerFormat } from './assembly.ts'
+import type { Ending } from './ending.ts'
+import { unreadableError } from './failure.ts'
+
+/** Reasons of OpenAI, before `tool_calls` too, of Anthropic and Amazon, and of Cohere. */
+export const TOOL_REASONS: ReadonlySet<string> = new Set(['tool_calls', 'function_call', 'tool_use', 'TOOL_CALL'])
+
+export type CallCheck = {
+  /** Takes each part of the answer in turn. */
+  add(part: ChatPart): void
+  /**
+   * @throws ProviderError for an end that speaks of a call where there was none, and for arguments that are no JSON object; not
+   * where the token limit or a filter has cut the answer.
+   */
+  check(ending: Ending): void
+}
+
+/** Tells whether the tool calls of an answer are all there and can be run. */
+export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hidesCalls'>): CallCheck {
+  let texts: string[] | undefined
+  return {
+    add(part) {
+      if (part.type !== 'tool_call') return
+      texts ??= []
+      texts[part.index] = (texts[part.index] ?? '') + part.arguments
+    },
+    check({ outcome, nativeFinishReason }) {
+      if (outcome !== 'complete') return
+      if (!texts && !hidesCalls && TOOL_REASONS.has(nativeFinishReason)) {
+        throw unreadableError('the end of a tool call without the call')
+      }
+      if (texts?.some((text) => text.trim() !== '' && !parseObject(text))) throw cutArguments()
+    },
+  }
+}
+
+/** Gives back the parts of a whole answer, checked. While nothing of it has been handed on, another model may still answer. */
+export function withWholeCalls(parts: ChatPart[], format: AnswerFormat): ChatPart[] {
+  const calls = createCallCheck(format)
+  for (const part of parts) {
+    if (part.type === 'end') calls.check(part)
+    else calls.add(part)
+  }
+  return parts
+}
+
+const cutArguments = () =>
+  new ProviderError('server_error', 'The provider sent arguments of a tool call that are no JSON object.', {
+    outcome: 'truncated',
+  })

@@ -1,0 +1,136 @@
+import { allowsModel } from '../../shared/allowlists.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { ProviderConfig } from '../config/config.ts'
+import type { Log } from '../platform/log.ts'
+import { providerOnDemand } from './on-demand.ts'
+import { type Place, placesOf } from './place.ts'
+import type { Provider } from './provider.ts'
+import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
+import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
+
+export type ProviderRegistry = {
+  /** The provider of `<provider>/<model>`, its own name of the model, and where a call goes; undefined when nobody offers it. */
+  find(modelId: string): { provider: Provider; model: string; place: Place } | undefined
+  /**
+   * What may be asked for by a key with this allowlist, or by any: model ids, and `<provider>/*` where any name goes. Where
+   * the list names models of such a provider one by one, these.
+   */
+  describe(allowedModels?: readonly string[]): string[]
+  close(): Promise<void>
+}
+
+/** Servers are looked for on this machine only; whether they pass a call on is not known. */
+const FOUND_PLACE: Place = { host: '127.0.0.1', region: undefined }
+
+const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
+
+/**
+ * The built-in providers and those of the configuration, by name; then, of other names, those that are `found` at the
+ * moment. They are not closed here.
+ * @throws Error when two share a name, or a `local` one is configured that is not built in.
+ */
+export function createProviderRegistry(
+  configs: readonly ProviderConfig[],
+  {
+    clock,
+    log,
+    builtIn,
+    found = NOTHING_FOUND,
+  }: { clock: Clock; log?: Log; builtIn: readonly Provider[]; found?: ReadonlyMap<string, Provider> },
+): ProviderRegistry {
+  const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
+  const places = new Map<string, (model: string) => Place>(builtIn.map(({ name }) => [name, () => 'here']))
+  for (const config of configs) {
+    if (config.kind === 'local' && providers.has(config.name)) continue
+    if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
+    providers.set(config.name, createProvider(config, clock))
+    places.set(config.name, placesOf(config))
+  }
+
+  const describe = (allowedModels: readonly string[] = []) =>
+    [...providers.values(), ...[...found.values()].filter(({ name }) => !providers.has(name))].flatMap((provider) =>
+      usableIds(provider, allowedModels),
+    )
+  log?.info({ models: describe() }, 'providers ready')
+
+  return {
+    describe,
+    find(modelId) {
+      const slash = modelId.indexOf('/')
+      const name = modelId.slice(0, Math.max(0, slash))
+      const provider = providers.get(name) ?? found.get(name)
+      const model = modelId.slice(slash + 1)
+      if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
+      return { provider, model, place: places.get(name)?.(model) ?? FOUND_PLACE }
+    },
+    async close() {
+      await Promise.all([...providers.values()].map((provider) => provider.close()))
+    },
+  }
+}
+
+const embedding = (provider: () => Promise<Required<Pick<Provider, 'embed'>>>): Pick<Provider, 'embed'> => ({
+  embed: async (call, signal) => (await provider()).embed(call, signal),
+})
+
+function createProvider(config: ProviderConfig, clock: Clock): Provider {
+  switch (config.kind) {
+    case 'local':
+      throw new Error(`provider "${config.name}": only "local" may be of kind local`)
+    case 'openai':
+      return openAiProvider(config, { clock })
+    case 'azure':
+      return azureProvider(config, { clock })
+    // The start of the daemon does not wait for what many installations never use.
+    case 'anthropic':
+      return providerOnDemand(
+        config,
+        async () => {
+          const { anthropicProvider } = await import('./providers/anthropic/provider.ts')
+          return anthropicProvider(config, { clock })
+        },
+        (provider) => ({
+          needsMaxTokens: true,
+          leastThinkingTokens,
+          countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
+        }),
+      )
+    case 'google':
+      return providerOnDemand(
+        config,
+        async () => {
+          const { googleProvider } = await import('./providers/google/provider.ts')
+          return googleProvider(config, { clock })
+        },
+        embedding,
+      )
+    case 'bedrock':
+      return providerOnDemand(
+        config,
+        async () => {
+          const { bedrockProvider } = await import('./providers/bedrock/provider.ts')
+          return bedrockProvider(config, { clock })
+        },
+        (provider) => ({ ...embedding(provider), leastThinkingTokens }),
+      )
+  }
+}
+
+/** The same registry with something else in the place of each provider. */
+export const withProviders = (
+  registry: ProviderRegistry,
+  replace: (provider: Provider) => Provider,
+): ProviderRegistry => ({
+  ...registry,
+  find(modelId) {
+    const found = registry.find(modelId)
+    return found && { ...found, provider: replace(found.provider) }
+  },
+})
+
+function usableIds({ name, models }: Provider, allowed: readonly string[]): string[] {
+  const any = `${name}/*`
+  if (models) return models.map((model) => `${name}/${model}`).filter((id) => allowsModel(allowed, id))
+  if (allowsModel(allowed, any)) return [any]
+  return [...new Set(allowed)].filter((id) => id.startsWith(`${name}/`))
+}

@@ -1,0 +1,32 @@
+import type { Embeddings, TokenUsage } from './provider.ts'
+import { unreadableError } from './providers/stream/failure.ts'
+
+/**
+ * The vectors of an answer in the order of its texts, one for each.
+ * @throws ProviderError when one is missing, is none, or is of another length
+ */
+export function toVectors(answered: unknown, count: number): Embeddings['vectors'] {
+  if (!Array.isArray(answered) || answered.length !== count) throw unreadableError('another number of vectors')
+  const vectors = answered.map(toVector)
+  if (vectors.some(({ length }) => length !== vectors[0]?.length))
+    throw unreadableError('vectors that do not fit together')
+  return vectors
+}
+
+function toVector(value: unknown): number[] {
+  const isVector = Array.isArray(value) && value.length > 0 && value.every((one) => Number.isFinite(one))
+  if (!isVector) throw unreadableError('a vector of an unknown kind')
+  return value
+}
+
+/** What texts cost that were turned into vectors; undefined when the provider has not counted them. */
+export const embeddedTokens = (inputTokens: number | undefined): TokenUsage | undefined =>
+  inputTokens === undefined ? undefined : { ...NOTHING_SAID, inputTokens }
+
+const NOTHING_SAID = {
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  estimated: false,
+}

@@ -1,0 +1,119 @@
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type Clock, isoTime, systemClock } from '../../../shared/time.ts'
+import { type SqliteConnection, sqlite3Driver } from './sqlite-driver.ts'
+
+/** Which daemon holds a data directory; `url` is null until it listens. */
+export type DataDirHolder = { pid: number; host: string; since: string; url: string | null }
+
+export type DataDirLock = {
+  /** Adds where the daemon listens to what a second one is told. */
+  describe(info: { url: string }): Promise<void>
+  release(): Promise<void>
+}
+
+/** Another daemon works in the data directory. `holder` is unknown when it has not yet said who it is. */
+export class DataDirInUseError extends Error {
+  override name = 'DataDirInUseError'
+  readonly holder: DataDirHolder | undefined
+
+  constructor(dataDir: string, holder: DataDirHolder | undefined) {
+    const who = holder && `process ${holder.pid} on ${holder.host}, since ${holder.since}`
+    const where = holder?.url ? `, listening on ${holder.url}` : ''
+    super(
+      `The data directory ${dataDir} is in use by another aigwd${who ? ` (${who}${where})` : ''}. ` +
+        'Stop that one, or give this one a directory of its own with --data-dir.',
+    )
+    this.holder = holder
+  }
+}
+
+/**
+ * Makes the data directory, readable by this user only, when it does not exist.
+ * @throws Error that names the directory and the reason.
+ */
+export async function makeDataDir(dataDir: string): Promise<void> {
+  try {
+    await makeWithParents(dataDir)
+  } catch (error) {
+    const code = codeOf(error)
+    const reason =
+      code === 'EEXIST' || code === 'ENOTDIR'
+        ? 'it, or a part of its path, is a file and not a directory'
+        : String(code ?? error)
+    throw new Error(`The data directory ${dataDir} cannot be made: ${reason}.`, { cause: error })
+  }
+}
+
+// Node's own recursive mkdir never returns where a file system answers ENOENT although the parent is there, as /proc does.
+async function makeWithParents(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { mode: 0o700 })
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST' && (await stat(directory)).isDirectory()) return
+    if (codeOf(error) !== 'ENOENT' || dirname(directory) === directory) throw error
+    await makeWithParents(dirname(directory))
+    await mkdir(directory, { mode: 0o700 })
+  }
+}
+
+const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
+
+/**
+ * Takes the data directory for this process, creating it when missing. The lock is the operating system's, on a file that
+ * SQLite holds exclusively, so it ends with the process, however that ends.
+ * @throws DataDirInUseError when another process, or another daemon of this one, has it.
+ */
+export async function lockDataDir(
+  dataDir: string,
+  { clock = systemClock }: { clock?: Clock } = {},
+): Promise<DataDirLock> {
+  await makeDataDir(dataDir)
+  // Not in the locked file: POSIX drops a process's lock as soon as the process closes any handle of that file.
+  const holderFile = join(dataDir, 'aigwd.holder.json')
+  const connection = await sqlite3Driver.open(join(dataDir, 'aigwd.lock'), 'write')
+  try {
+    await takeLock(connection)
+  } catch (error) {
+    await connection.close()
+    if (!(error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY')) throw error
+    throw new DataDirInUseError(dataDir, await readHolder(holderFile))
+  }
+  const holder: DataDirHolder = { pid: process.pid, host: hostname(), since: isoTime(clock.now()), url: null }
+  const lock: DataDirLock = {
+    async describe({ url }) {
+      await writeHolder(holderFile, { ...holder, url })
+    },
+    async release() {
+      await rm(holderFile, { force: true })
+      await connection.close()
+    },
+  }
+  try {
+    await writeHolder(holderFile, holder)
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+  return lock
+}
+
+function takeLock(connection: SqliteConnection): Promise<void> {
+  return connection.exec('pragma busy_timeout = 0; pragma journal_mode = delete; begin exclusive')
+}
+
+async function writeHolder(file: string, holder: DataDirHolder): Promise<void> {
+  // Renamed into place, so that nobody reads half of it.
+  await writeFile(`${file}.new`, `${JSON.stringify(holder)}\n`, { mode: 0o600 })
+  await rename(`${file}.new`, file)
+}
+
+async function readHolder(file: string): Promise<DataDirHolder | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as DataDirHolder
+  } catch {
+    // The holder is just starting or just leaving; the lock itself is what counts.
+    return undefined
+  }
+}

@@ -1,0 +1,39 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { excessOf, grantableBy, mayUse, type Rights } from '../../../shared/permissions.ts'
+import type { Caller } from './caller.ts'
+import type { Access, Method } from './route.ts'
+
+/** Whether the caller may call a route with this access. @throws INSUFFICIENT_PERMISSIONS */
+export function requireAccess(caller: Caller, access: Access, method: Method): void {
+  if (access === 'none' || access === 'key') return
+  if (access === 'operator') {
+    if (caller.isOperator) return
+    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This needs the operator key of this installation.')
+  }
+  const level = method === 'GET' ? 'reader' : 'admin'
+  if (mayUse(caller.rights, access, level)) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `This needs a key with administrator privileges: "${access}" at level "${level}".`,
+  )
+}
+
+/**
+ * Nobody hands out more than they have, nor touches who or what has more.
+ * @param subject whom or what the rights belong to, as a sentence begins: `The role "ops"`.
+ * @param hint the way out, a sentence.
+ * @throws INSUFFICIENT_PERMISSIONS naming everything that `granted` holds and `own` lacks.
+ */
+export function requireCovered(
+  own: Rights,
+  granted: Rights,
+  subject: string,
+  hint = 'Leave that out, or use a key that has it.',
+): void {
+  const beyond = excessOf(grantableBy(own), granted)
+  if (beyond.length === 0) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `${subject} allows more than your key does: ${beyond.join(', ')}. ${hint}`,
+  )
+}

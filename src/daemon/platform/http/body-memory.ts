@@ -1,0 +1,96 @@
+import { totalmem } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
+import { GatewayError } from '../../../shared/errors.ts'
+import {
+  BODY_COPIES,
+  BODY_MEMORY_BYTES,
+  FREE_BODY_BYTES,
+  MEMORY_RETRY_AFTER_SECONDS,
+} from '../../../shared/spec-limits.ts'
+
+/** What each body takes without being counted: a body of FREE_BODY_BYTES, whatever its text. */
+const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
+
+/**
+ * Bounds the memory that request bodies take in one daemon: their bytes and the copies made of them (BODY_COPIES). A body
+ * counts from its arrival until its request has ended. Small requests are not counted, so that they never wait for large
+ * ones; a body that is the only one always fits. Several of one tenant may take half, so that nobody can deny the others
+ * theirs.
+ */
+export class BodyMemory {
+  readonly #limitBytes: number
+  readonly #tenants = new Map<string, number>()
+  #heldBytes = 0
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  open(tenantId: string): BodyShare {
+    return new BodyShare(this, tenantId)
+  }
+
+  /** Changes a tenant's share from `countedBytes` by `bytes`. @throws OVERLOADED when all requests, or its own, would hold too much */
+  hold(tenantId: string, countedBytes: number, bytes: number): void {
+    const ofTenant = this.#tenants.get(tenantId) ?? 0
+    if (this.#heldBytes > countedBytes && this.#heldBytes + bytes > this.#limitBytes) throw full('')
+    if (ofTenant > countedBytes && ofTenant + bytes > this.#limitBytes / 2) throw full(' of this tenant')
+    this.#change(tenantId, bytes)
+  }
+
+  release(tenantId: string, bytes: number): void {
+    this.#change(tenantId, -bytes)
+  }
+
+  #change(tenantId: string, bytes: number): void {
+    this.#heldBytes += bytes
+    const ofTenant = (this.#tenants.get(tenantId) ?? 0) + bytes
+    if (ofTenant > 0) this.#tenants.set(tenantId, ofTenant)
+    else this.#tenants.delete(tenantId)
+  }
+}
+
+/** What one request holds. */
+export class BodyShare {
+  readonly #memory: BodyMemory
+  readonly #tenantId: string
+  #totalBytes = 0
+  #countedBytes = 0
+
+  constructor(memory: BodyMemory, tenantId: string) {
+    this.#memory = memory
+    this.#tenantId = tenantId
+  }
+
+  /** Holds so many bytes of memory more. @throws OVERLOADED when all requests, or those of the tenant, would hold too much */
+  hold(bytes: number): void {
+    this.#totalBytes += bytes
+    const more = this.#totalBytes - FREE_BYTES - this.#countedBytes
+    if (more <= 0) return
+    this.#memory.hold(this.#tenantId, this.#countedBytes, more)
+    this.#countedBytes += more
+  }
+
+  /** Gives everything back. May be called again. */
+  release(): void {
+    if (this.#countedBytes > 0) this.#memory.release(this.#tenantId, this.#countedBytes)
+    this.#totalBytes = 0
+    this.#countedBytes = 0
+  }
+}
+
+/** BODY_MEMORY_BYTES.default, or half of what the heap or the machine has when that is less. */
+export const defaultBodyMemory = (heapBytes = getHeapStatistics().heap_size_limit, machineBytes = machineMemory()) =>
+  Math.min(BODY_MEMORY_BYTES.default, Math.floor(heapBytes / 2), Math.floor(machineBytes / 2))
+
+/** A container may have less than the machine; without a limit, some systems say 0 and some a number beyond all memory. */
+const machineMemory = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+
+const full = (whose: string) =>
+  new GatewayError('OVERLOADED', `Too many large requests${whose} are in memory; try again in a moment.`, {
+    retryAfterSeconds: MEMORY_RETRY_AFTER_SECONDS,
+  })

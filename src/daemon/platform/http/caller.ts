@@ -1,0 +1,51 @@
+import { NO_RIGHTS, type Rights } from '../../../shared/permissions.ts'
+import type { UsageByModel } from '../../../shared/wire/billing.ts'
+import { DEFAULT_KEY_SETTINGS, type KeySettings } from '../../../shared/wire/keys.ts'
+import type { License } from '../../../shared/wire/users.ts'
+
+/** Whom a request speaks for: the key that was presented, the user who owns it, and their tenant. */
+export type Caller = {
+  tenantId: string
+  tenantName: string
+  keyId: string
+  keyName: string
+  /** ISO 8601; null for never. */
+  expiresAt: string | null
+  /** SHA-256 of the presented secret, hex: by it the key is looked up again. */
+  secretHash: string
+  userId: string
+  userName: string
+  userEmail: string
+  userRole: string
+  userLicense: License
+  /** Whether the owner may be billed in dollars, and how many of them a month. */
+  userUsageByModel: UsageByModel
+  /** What the key may do: never more than its owner (architecture §6). */
+  rights: Rights
+  /** May act for other users of the tenant: the section `user-management` is open to it at level `admin`. */
+  isAdmin: boolean
+  /** Only the operator key may manage tenants; it is exempt from the general limits. */
+  isOperator: boolean
+  /** Restrictions and limits of the key. */
+  settings: KeySettings
+}
+
+/** The caller of a route that is open to everyone. */
+export const NOBODY: Caller = Object.freeze({
+  tenantId: '',
+  tenantName: '',
+  keyId: '',
+  keyName: '',
+  expiresAt: null,
+  secretHash: '',
+  userId: '',
+  userName: '',
+  userEmail: '',
+  userRole: '',
+  userLicense: 'Essential',
+  userUsageByModel: { enabled: false, dollarLimit: null },
+  rights: NO_RIGHTS,
+  isAdmin: false,
+  isOperator: false,
+  settings: DEFAULT_KEY_SETTINGS,
+})

@@ -1,0 +1,289 @@
+import { hash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { z } from 'zod'
+import { GatewayError } from '../../../shared/errors.ts'
+import { DRAIN_ABORT_MS, LARGE_BODY_BYTES, RUNNING_REQUESTS } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { Log } from '../log.ts'
+import { requireAccess } from './access.ts'
+import type { Limiter } from './admission.ts'
+import {
+  checkAgainst,
+  DISCARD_BYTES,
+  discardBody,
+  parseBody,
+  parseQuery,
+  parsingBody,
+  readBody,
+  requireJson,
+} from './body.ts'
+import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
+import { type Caller, NOBODY } from './caller.ts'
+import { shuttingDown, toErrorReply } from './error-response.ts'
+import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
+import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
+import { RequestAborted } from './request-aborted.ts'
+import { checkRequestHead, type Target } from './request-head.ts'
+import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
+import type { Router } from './router.ts'
+import { Turns } from './turns.ts'
+
+export type EdgeOptions = {
+  router: Router
+  /** @throws UNAUTHORIZED */
+  authenticate(request: IncomingMessage): Caller | Promise<Caller>
+  limiter: Limiter
+  clock: Clock
+  log: Log
+  /** Requests that may run at once; RUNNING_REQUESTS unless given. */
+  runningMax?: number | undefined
+  /** What holds all request bodies; unless given, one of `defaultBodyMemory`. */
+  bodies?: BodyMemory
+}
+
+/** From a parsed request to its answer, in the order of architecture §8; and who is running, and whether we take more. */
+export class Edge {
+  draining = false
+  readonly #options: EdgeOptions
+  readonly #bodies: BodyMemory
+  readonly #largeBodies = new Turns()
+  readonly #running = new RunningExchanges()
+  readonly #connections = new WeakMap<Socket, AbortController>()
+  /** Connections with a request whose head was refused. Node may have parsed more requests out of the same bytes. */
+  readonly #ending = new WeakSet<Socket>()
+  readonly #shutdown = new AbortController()
+  #onIdle: (() => void) | undefined
+
+  constructor(options: EdgeOptions) {
+    this.#options = options
+    this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
+    // Every running request may listen; Node would take more than ten for a leak.
+    setMaxListeners(0, this.#shutdown.signal)
+  }
+
+  async handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    expects: 'nothing' | '100-continue' | 'something unknown',
+  ): Promise<void> {
+    if (this.#ending.has(request.socket)) return
+    const connection = this.#connectionOf(request.socket)
+    const exchange = new Exchange(request, response, connection, {
+      bodyHeldBack: expects !== 'nothing',
+      nowMs: this.#options.clock.now(),
+      shutdown: this.#shutdown.signal,
+    })
+    this.#running.add(exchange)
+    const { router } = this.#options
+    const method = request.method ?? ''
+    let requestedPath: string | undefined
+    let shape: ErrorShape | undefined
+    try {
+      const { path, search } = this.#checkHead(exchange)
+      requestedPath = path
+      const { route, params } = router.match(method, path)
+      shape = route.errors
+      if (expects === 'something unknown') throw unknownExpectation()
+      if (route.access !== 'none') this.#refuseWhenBusy()
+      exchange.params = params
+      exchange.endpoint = endpointOf(route)
+      exchange.access = route.access
+      const answer = await this.#run(route, search, exchange)
+      if (answer) await this.#send(exchange, answer)
+    } catch (error) {
+      // What is left of a refused body is thrown away as it comes.
+      exchange.bodyShare?.release()
+      await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
+    } finally {
+      exchange.bodyShare?.release()
+      this.#running.remove(exchange)
+      if (this.#running.count === 0) this.#onIdle?.()
+    }
+  }
+
+  #checkHead(exchange: Exchange): Target {
+    try {
+      return checkRequestHead(exchange.request)
+    } catch (error) {
+      exchange.isLast = true
+      this.#ending.add(exchange.request.socket)
+      throw error
+    }
+  }
+
+  /** Probes are answered whatever happens; everything else only while there is room. */
+  #refuseWhenBusy(): void {
+    if (this.draining) throw shuttingDown()
+    if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
+    throw new GatewayError('OVERLOADED', 'Too many requests are running; try again in a moment.', {
+      retryAfterSeconds: 1,
+    })
+  }
+
+  /**
+   * What is aborted when the client goes away. One for the connection: it carries one request after another, and a new
+   * AbortController for each would cost more than their authentication.
+   */
+  #connectionOf(socket: Socket): AbortController {
+    const known = this.#connections.get(socket)
+    if (known) return known
+    const connection = new AbortController()
+    this.#connections.set(socket, connection)
+    socket.once('close', () => connection.abort(new RequestAborted('client')))
+    return connection
+  }
+
+  async #run(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
+    if (route.access === 'none') return this.#handOver(route, search, exchange)
+    const { authenticate, limiter } = this.#options
+    exchange.caller = await authenticate(exchange.request)
+    const rated = route.rateOf ? { ...route, rate: route.rateOf(exchange.request) } : route
+    const admission = await limiter.admit(exchange.caller, rated)
+    exchange.admission = admission
+    if (admission.refusal) throw admission.refusal
+    let ending: 'answered' | 'thrown' = 'thrown'
+    try {
+      requireAccess(exchange.caller, route.access, route.method)
+      const answer = await this.#handOver(route, search, exchange)
+      ending = 'answered'
+      return answer
+    } finally {
+      // Whatever the answer is, the request counts, and that is durable before anyone can see the answer.
+      await admission.finish(ending)
+    }
+  }
+
+  async #handOver(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {
+    if (route.query) exchange.query = queryOf(route, route.query, search)
+    if (route.bodyLimit === 'unread') exchange.continueBody()
+    else if (route.body) await this.#readBody(route, route.bodyLimit, route.body, exchange)
+    return route.handle(exchange)
+  }
+
+  /** A function of its own, so that the bytes are gone when the handler runs, which a stream would hold for minutes. */
+  async #readBody(route: Route, limit: number, schema: z.ZodType, exchange: Exchange): Promise<void> {
+    const { request, signal, caller } = exchange
+    if (!route.bodyOptional) requireJson(request)
+    const bodyShare = this.#bodies.open(caller.tenantId)
+    exchange.bodyShare = bodyShare
+    const proceed = () => exchange.continueBody()
+    const raw = await readBody(request, limit, this.#options.clock, signal, bodyShare, proceed)
+    if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
+    else {
+      if (route.bodyOptional) requireJson(request)
+      // Most bodies are small, and every step of a generator costs them more than it is worth.
+      exchange.body =
+        raw.length > LARGE_BODY_BYTES
+          ? await this.#largeBodies.run(parsingBody(raw, schema, bodyShare, route.jsonDepth), signal)
+          : parseBody(raw, schema, bodyShare, route.jsonDepth)
+    }
+    if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
+  }
+
+  async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {
+    const { request, response, bodyHeldBack, admission, isLast } = exchange
+    if (response.headersSent || response.destroyed) return
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const sent: Record<string, string | number> = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': exchange.requestId,
+    }
+    // A refusal may be quicker than the rest of the packet that holds its request.
+    if (!request.complete) await new Promise(setImmediate)
+    if (!request.complete || this.draining || isLast) sent.connection = 'close'
+    if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
+    if (admission !== undefined) Object.assign(sent, admission.headers)
+    if (headers !== undefined) Object.assign(sent, headers)
+    response.writeHead(status, sent)
+    if (request.complete || bodyHeldBack || this.draining) {
+      response.end(text)
+      return
+    }
+    // The answer leaves at once, the connection stays for a moment: closing it on unread bytes would reset it, and the
+    // client might never see the answer.
+    response.write(text)
+    const kind = exchange.caller === NOBODY ? 'unknown' : 'known'
+    await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
+    response.end()
+  }
+
+  async #fail(exchange: Exchange, error: unknown, shape: ErrorShape): Promise<void> {
+    const { requestId, request, response } = exchange
+    if (error instanceof RequestAborted && error.by === 'client') {
+      response.destroy()
+      return
+    }
+    const answer = toErrorReply(error, shape, exchange, (bug) => {
+      const facts = { error: bug, request_id: requestId, route: `${request.method} ${request.url}` }
+      this.#options.log.error(facts, 'a request failed unexpectedly')
+    })
+    if (!response.headersSent) await this.#send(exchange, answer)
+    // A stream that broke for a reason its handler did not foresee: cut without [DONE], it does not look complete.
+    else if (!response.writableEnded) response.destroy()
+  }
+
+  /** Bytes that are no HTTP request, headers that are too large or too slow, a body that never ends. */
+  onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const running = this.#runningOn(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable || running?.response.headersSent === true) socket.destroy()
+    else if (running?.request.complete) this.#closeAfter(running, socket)
+    else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now())
+  }
+
+  /** A good request was followed by garbage: it still gets its answer, and then the connection ends. */
+  #closeAfter({ response }: Exchange, socket: Socket): void {
+    response.shouldKeepAlive = false
+    response.once('finish', () => socket.destroySoon())
+  }
+
+  /**
+   * Nothing moved on this connection for SOCKET_QUIET_MS. That is right while an upstream thinks; a client that does not
+   * read its answer, does not send its upload or just stays is let go.
+   */
+  onQuietSocket(socket: Socket): void {
+    const running = this.#runningOn(socket)
+    const isOurTurn = running?.request.complete === true && socket.writableLength === 0
+    if (!isOurTurn) socket.destroy()
+  }
+
+  #runningOn(socket: Socket): Exchange | undefined {
+    return this.#running.find(({ request }) => request.socket === socket)
+  }
+
+  /** Resolves when no request is left, or DRAIN_ABORT_MS after those left at `timeoutMs` were aborted. */
+  drain(timeoutMs: number): Promise<void> {
+    const { clock } = this.#options
+    this.draining = true
+    if (this.#running.count === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const abort = clock.after(timeoutMs, () => {
+        const reason = new RequestAborted('shutdown')
+        for (const exchange of this.#running.all()) exchange.abort(reason)
+        this.#shutdown.abort(reason)
+      })
+      const giveUp = clock.after(timeoutMs + DRAIN_ABORT_MS, done)
+      function done(): void {
+        abort.cancel()
+        giveUp.cancel()
+        resolve()
+      }
+      this.#onIdle = done
+    })
+  }
+}
+
+/** @throws VALIDATION_ERROR, which names its parameter in its message only where the contract has no label for each. */
+function queryOf({ unnamedParameters }: Route, schema: z.ZodType, search: string): unknown {
+  try {
+    return parseQuery(search, schema)
+  } catch (error) {
+    if (unnamedParameters !== true || !(error instanceof GatewayError)) throw error
+    throw new GatewayError(error.code, error.message, { cause: error })
+  }
+}
+
+const unknownExpectation = () =>
+  new GatewayError('EXPECTATION_FAILED', 'The only expectation this server meets is "Expect: 100-continue".')

@@ -1,0 +1,141 @@
+import { ERRORS, GatewayError } from '../../../shared/errors.ts'
+import type { MessagesError } from '../../../shared/wire/messages.ts'
+import type { OpenAiError } from '../../../shared/wire/openai.ts'
+import { RequestAborted } from './request-aborted.ts'
+import type { ErrorShape, Reply } from './route.ts'
+
+/** What a request is called, and its evidence when there is some. */
+export type RequestIds = { requestId: string; bundleId?: string | undefined }
+
+/**
+ * Turns an error into the body the route documents (spec: Errors). The one place where that happens; the same error and ids
+ * give the same bytes.
+ * @param error a GatewayError, or RequestAborted by a shutdown; anything else is a bug, is handed to `onBug` and answered as
+ * a bare 500.
+ */
+export function toErrorReply(
+  error: unknown,
+  shape: ErrorShape,
+  ids: RequestIds,
+  onBug: (error: unknown) => void,
+): Reply {
+  let known: GatewayError
+  if (error instanceof GatewayError) known = error
+  else if (error instanceof RequestAborted) known = shuttingDown()
+  else {
+    onBug(error)
+    known = new GatewayError('INTERNAL_ERROR', 'The gateway failed to handle this request. The details are in its log.')
+  }
+  const { status, shape: ownShape = shape }: { status: number; shape?: ErrorShape } = ERRORS[known.code]
+  return { status, body: BODIES[ownShape](known, ids), headers: errorHeaders(known, status) }
+}
+
+export const shuttingDown = () =>
+  new GatewayError('OVERLOADED', 'The gateway is shutting down; try again in a moment.', { retryAfterSeconds: 2 })
+
+const BODIES: Record<ErrorShape, (error: GatewayError, ids: RequestIds) => object> = {
+  flat: flatBody,
+  structured: structuredBody,
+  openai: openAiBody,
+  anthropic: anthropicBody,
+}
+
+function errorHeaders(error: GatewayError, status: number): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
+  if (error.allow !== undefined) headers.allow = error.allow
+  if (status === 401) headers['www-authenticate'] = 'Bearer'
+  return headers
+}
+
+function structuredBody(error: GatewayError, { requestId }: RequestIds): object {
+  const { code, message, details, retryAfterSeconds } = error
+  return {
+    success: false,
+    error: {
+      code,
+      message,
+      ...(details && { details: { field: details.field, value: shownValue(details.value) } }),
+      ...(retryAfterSeconds !== undefined && { retryAfter: retryAfterSeconds }),
+    },
+    request_id: requestId,
+  }
+}
+
+function flatBody(error: GatewayError, { requestId, bundleId }: RequestIds): object {
+  return {
+    success: false,
+    error: flatLabel(error),
+    message: error.message,
+    request_id: requestId,
+    ...(bundleId !== undefined && { bundle_id: bundleId }),
+    ...error.extra,
+  }
+}
+
+/** What is decided before a request is handled, or would be the same on every surface, is flat here too (named-endpoints §5). */
+const FLAT_STATUSES: readonly number[] = [401, 403, 429]
+
+function openAiBody(error: GatewayError, ids: RequestIds): object {
+  const { status } = ERRORS[error.code]
+  const isExhausted = error.code === 'ALL_MODELS_FAILED' || error.code === 'ALL_MODELS_RATE_LIMITED'
+  if (FLAT_STATUSES.includes(status) && !isExhausted) return flatBody(error, ids)
+  const code = OPENAI_CODES.get(error.code) ?? OPENAI_CODES.get(error.extra?.reason) ?? null
+  return {
+    error: { message: error.message, type: openAiErrorType(status), code },
+    ...(error.extra && { request_id: ids.requestId, ...error.extra }),
+  } satisfies OpenAiError
+}
+
+/** What clients of OpenAI look for, by our code or by why a provider refused the request. */
+const OPENAI_CODES = new Map<unknown, string>([
+  ['ALL_MODELS_FAILED', 'all_models_failed'],
+  ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
+  ['MODEL_NOT_FOUND', 'model_not_found'],
+  ['context_length', 'context_length_exceeded'],
+  ['content_filter', 'content_filter'],
+])
+
+function openAiErrorType(status: number): string {
+  if (status === 429) return 'rate_limit_error'
+  return status < 500 ? 'invalid_request_error' : 'server_error'
+}
+
+function anthropicBody(error: GatewayError, { requestId }: RequestIds): object {
+  const type = ANTHROPIC_TYPES.get(ERRORS[error.code].status)
+  return {
+    type: 'error',
+    error: {
+      type: type ?? (ERRORS[error.code].status < 500 ? 'invalid_request_error' : 'api_error'),
+      message: error.message,
+      // Anthropic's client looks for it, and then sends the whole conversation again.
+      ...(error.code === 'THREAD_NOT_FOUND' && { details: { error_code: 'thread_not_found' } }),
+    },
+    request_id: requestId,
+    ...error.extra,
+  } satisfies MessagesError
+}
+
+const ANTHROPIC_TYPES = new Map<number, string>([
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [408, 'timeout_error'],
+  [413, 'request_too_large'],
+  [429, 'rate_limit_error'],
+  [503, 'overloaded_error'],
+])
+
+/** What a flat body says in `error`. */
+export function flatLabel({ code, details }: GatewayError): string {
+  const topField = details?.field.split('.', 1)[0]
+  return code === 'VALIDATION_ERROR' && topField ? `Invalid ${topField}` : ERRORS[code].label
+}
+
+/** What was sent is shown back, but never more of it than a person would read. */
+function shownValue(value: unknown): unknown {
+  if (value === undefined) return null
+  if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}…` : value
+  if (typeof value !== 'object' || value === null) return value
+  return Array.isArray(value) ? `[array of ${value.length}]` : '[object]'
+}

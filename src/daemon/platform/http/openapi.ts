@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
+import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
+import { IdempotencyKey } from '../../../shared/wire/common.ts'
+import type { ResponseDoc, Route } from './route.ts'
+
+/** The OpenAPI 3.1 description of these routes, from the same schemas that check the requests. */
+export function openApiDocument(routes: readonly Route[]): object {
+  const paths: ZodOpenApiPathsObject = {}
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) }
+  }
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'aigw',
+      version: INTERFACE_VERSION,
+      description: 'Multi-tenant AI gateway: chat with retrieval and failover, access management, webhooks, evidence.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'sk-<64 hex>' } } },
+    paths,
+  })
+}
+
+const IDEMPOTENCY_HEADER = z.object({
+  'Idempotency-Key': IdempotencyKey.optional().meta({
+    description: 'A repeat with the same key gets the first answer and is not billed again',
+  }),
+})
+
+function operation(route: Route): ZodOpenApiOperationObject {
+  const params = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    tags: route.tags,
+    ...(route.access !== 'none' && { security: [{ apiKey: [] }] }),
+    ...((params.length > 0 || route.query || route.takesIdempotencyKey) && {
+      requestParams: {
+        ...(params.length > 0 && { path: z.object(Object.fromEntries(params.map((name) => [name, z.string()]))) }),
+        ...(route.query instanceof z.ZodObject && { query: route.query }),
+        ...(route.takesIdempotencyKey && { header: IDEMPOTENCY_HEADER }),
+      },
+    }),
+    ...(route.body && {
+      requestBody: { required: !route.bodyOptional, content: { [bodyType(route)]: { schema: route.body } } },
+    }),
+    responses: Object.fromEntries(Object.entries(route.responses).map(([status, doc]) => [status, response(doc)])),
+  }
+}
+
+const bodyType = (route: Route) => (route.bodyLimit === 'unread' ? 'multipart/form-data' : 'application/json')
+
+function operationId({ method, path }: Route): string {
+  const words = path.replace(/^\/api\/external/, '').match(/[A-Za-z0-9]+/g) ?? []
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}
+
+function response({ description, schema, stream, text }: ResponseDoc) {
+  if (!schema && !text) return { description }
+  return {
+    description,
+    content: {
+      ...(text && { [text]: { schema: { type: 'string' as const } } }),
+      ...(schema && { 'application/json': { schema } }),
+      ...(stream && { 'text/event-stream': { schema: stream } }),
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { GatewayError } from '../../../shared/errors.ts'
+import { newRequestId } from '../../../shared/ids.ts'
+import { HEADER_BYTES } from '../../../shared/spec-limits.ts'
+import { toErrorReply } from './error-response.ts'
+
+/** Answers on a connection for which Node has no response object, and closes it. */
+export function refuseOnSocket(socket: Duplex, error: GatewayError, nowMs: number): void {
+  const requestId = newRequestId(nowMs)
+  const { status, body } = toErrorReply(error, 'flat', { requestId }, () => {})
+  const text = JSON.stringify(body)
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(text)}`,
+    `x-request-id: ${requestId}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy())
+}
+
+/** What Node's parser complains of, as the error a client sees. */
+export function connectionFault(error: NodeJS.ErrnoException): GatewayError {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new GatewayError('HEADERS_TOO_LARGE', `The headers may have at most ${HEADER_BYTES} bytes.`)
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new GatewayError('REQUEST_TIMEOUT', 'The request did not arrive in time; send it again.')
+    default:
+      return new GatewayError('INVALID_HTTP', 'This is not a well-formed HTTP/1.1 request.')
+  }
+}

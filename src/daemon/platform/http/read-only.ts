@@ -1,0 +1,27 @@
+import { isDeepStrictEqual } from 'node:util'
+import { invalidField } from '../../../shared/errors.ts'
+
+/** Read-only members that change by themselves, so that an answer of a moment ago may have other values. */
+const MOVING: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
+
+/**
+ * What the body of a PUT changes: the body without the members in `readOnly`, which it may repeat as GET shows them. Null
+ * stands for "not sent".
+ * @param shown the resource as GET shows it now
+ * @throws VALIDATION_ERROR for another value of a read-only member
+ */
+export function changesIn<Body extends object, Name extends string & keyof Body>(
+  body: Body,
+  readOnly: readonly Name[],
+  shown: Record<Name, unknown>,
+): Omit<Body, Name> {
+  const changes = { ...body }
+  for (const name of readOnly) {
+    const given: unknown = body[name] ?? undefined
+    if (given !== undefined && !MOVING.has(name) && !isDeepStrictEqual(given, shown[name])) {
+      throw invalidField(name, `${name} is read-only. Leave it out, or send it as GET shows it.`, given)
+    }
+    delete changes[name]
+  }
+  return changes
+}

@@ -1,0 +1,64 @@
+import type { IncomingMessage } from 'node:http'
+import { GatewayError } from '../../../shared/errors.ts'
+import { HEADER_COUNT } from '../../../shared/spec-limits.ts'
+
+/** A second one of these would let two programs read two different requests out of the same bytes. */
+const ONCE = new Set(['host', 'authorization', 'content-length', 'content-type', 'idempotency-key'])
+const ONCE_LENGTHS = new Set([...ONCE].map((name) => name.length))
+
+export type Target = { path: string; search: string }
+
+/**
+ * Checks what is known before the body (architecture §8) and splits the target.
+ * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. Where such a request ends is not
+ * certain, so no more of its connection may be read.
+ */
+export function checkRequestHead(request: IncomingMessage): Target {
+  checkHeaders(request)
+  return splitTarget(request.url ?? '')
+}
+
+function checkHeaders(request: IncomingMessage): void {
+  const raw = request.rawHeaders
+  if (raw.length / 2 > HEADER_COUNT) {
+    throw new GatewayError('HEADERS_TOO_LARGE', `A request may have at most ${HEADER_COUNT} headers.`)
+  }
+  const seen: string[] = []
+  for (let at = 0; at < raw.length; at += 2) {
+    const rawName = raw[at] as string
+    if (!ONCE_LENGTHS.has(rawName.length)) continue
+    const name = rawName.toLowerCase()
+    if (!ONCE.has(name)) continue
+    if (seen.includes(name)) throw new GatewayError('INVALID_HTTP', `The header "${name}" was sent more than once.`)
+    seen.push(name)
+  }
+  checkTransferCoding(request)
+  if (request.httpVersionMinor === 1 && request.headers.host === undefined) {
+    throw new GatewayError('INVALID_HTTP', 'The Host header is missing.')
+  }
+}
+
+/**
+ * Node decodes `chunked` when it comes last, whatever stands before it. A proxy in front may find another end of the body, and
+ * the bytes in between would become a request of somebody else (RFC 9112 §6.1).
+ */
+function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): void {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined) return
+  if (httpVersionMinor === 0) {
+    throw new GatewayError('INVALID_HTTP', 'HTTP/1.0 has no chunked bodies; send a Content-Length.')
+  }
+  if (coding.trim().toLowerCase() === 'chunked') return
+  const message = 'The only Transfer-Encoding that this server decodes is "chunked"; send the body without any other.'
+  throw new GatewayError('TRANSFER_CODING_UNSUPPORTED', message)
+}
+
+function splitTarget(target: string): Target {
+  if (!target.startsWith('/') || target.startsWith('//')) {
+    throw new GatewayError('INVALID_HTTP', 'The request target must be a path that starts with a single "/".')
+  }
+  const question = target.indexOf('?')
+  return question < 0
+    ? { path: target, search: '' }
+    : { path: target.slice(0, question), search: target.slice(question + 1) }
+}

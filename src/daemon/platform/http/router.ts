@@ -1,0 +1,114 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import type { ErrorShape, Route } from './route.ts'
+
+export type Match = { route: Route; params: Record<string, string> }
+
+export type Router = {
+  /** @throws NOT_FOUND, METHOD_NOT_ALLOWED, or INVALID_HTTP for a path that cannot be decoded. */
+  match(method: string, path: string): Match
+  /** The error shape of whatever `match` throws for this path: that of the route which the path fits, or lies under in `/v1`. */
+  shapeOf(method: string, path: string): ErrorShape
+}
+
+type Pattern = { segments: string[]; takesRest: boolean; byMethod: Map<string, Route> }
+
+/** Many clients put `/v1` right after the host, whatever base they are given. */
+const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
+
+/** The segment of a long path under which the clients of other APIs have their routes. */
+const CLIENTS = { at: 3, name: 'v1' } as const
+
+const NO_PARAMS: Record<string, string> = Object.freeze({})
+
+/** Builds the route table. @throws Error when two routes claim the same method and path. */
+export function createRouter(routes: readonly Route[]): Router {
+  const fixed = new Map<string, Map<string, Route>>()
+  const patterns: Pattern[] = []
+  for (const route of routes) add(fixed, patterns, route)
+
+  return {
+    match(method, requested) {
+      const path = toLongPath(requested)
+      const exact = fixed.get(path)
+      if (exact) return { route: pick(exact, method, path), params: NO_PARAMS }
+      const segments = path.split('/')
+      const pattern = patterns.find((one) => fits(one, segments))
+      if (!pattern) {
+        throw new GatewayError('NOT_FOUND', `There is nothing at ${path}. GET /openapi.json lists every route.`)
+      }
+      return { params: paramsOf(pattern, segments), route: pick(pattern.byMethod, method, path) }
+    },
+    shapeOf(method, requested) {
+      const path = toLongPath(requested)
+      const segments = path.split('/')
+      const byMethod = fixed.get(path) ?? patterns.find((one) => fits(one, segments))?.byMethod
+      const route =
+        byMethod?.get(lookupMethod(method)) ?? byMethod?.values().next().value ?? routeAbove(fixed, segments)
+      return route?.errors ?? (path.startsWith('/api/admin/') ? 'structured' : 'flat')
+    },
+  }
+}
+
+/** Whoever asks under `/v1` for what is not there is a client of the route above it, and reads errors in its words. */
+function routeAbove(fixed: Map<string, Map<string, Route>>, segments: string[]): Route | undefined {
+  if (segments[CLIENTS.at] !== CLIENTS.name) return undefined
+  for (let end = segments.length - 1; end > CLIENTS.at; end--) {
+    const above = fixed.get(segments.slice(0, end).join('/'))
+    if (above) return above.values().next().value
+  }
+  return undefined
+}
+
+function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route: Route): void {
+  let byMethod: Map<string, Route>
+  if (!route.path.includes('{')) {
+    byMethod = fixed.get(route.path) ?? new Map()
+    fixed.set(route.path, byMethod)
+  } else {
+    const segments = route.path.split('/')
+    let pattern = patterns.find((known) => known.segments.join('/') === route.path)
+    if (!pattern) {
+      pattern = { segments, takesRest: route.takesRest === true, byMethod: new Map() }
+      patterns.push(pattern)
+    }
+    byMethod = pattern.byMethod
+  }
+  if (byMethod.has(route.method)) throw new Error(`two routes claim ${route.method} ${route.path}`)
+  byMethod.set(route.method, route)
+}
+
+/** HEAD is answered like GET, without the body. */
+const lookupMethod = (method: string): string => (method === 'HEAD' ? 'GET' : method)
+
+function pick(byMethod: Map<string, Route>, method: string, path: string): Route {
+  const found = byMethod.get(lookupMethod(method))
+  if (found) return found
+  const allowed = [...byMethod.keys()].join(', ')
+  throw new GatewayError('METHOD_NOT_ALLOWED', `${path} takes ${allowed}, not ${method}.`, { allow: allowed })
+}
+
+const isParameter = (segment: string): boolean => segment.startsWith('{')
+
+const fits = ({ segments: expected, takesRest }: Pattern, segments: string[]): boolean =>
+  (takesRest ? expected.length <= segments.length : expected.length === segments.length) &&
+  expected.every((segment, at) => (isParameter(segment) ? segments[at] !== '' : segments[at] === segment))
+
+function paramsOf({ segments: expected, takesRest }: Pattern, segments: string[]): Record<string, string> {
+  const params: Record<string, string> = {}
+  for (const [at, segment] of expected.entries()) {
+    if (!isParameter(segment)) continue
+    const isRest = takesRest && at === expected.length - 1
+    params[segment.slice(1, -1)] = decodeSegment(isRest ? segments.slice(at).join('/') : (segments[at] as string))
+  }
+  return params
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    const decoded = decodeURIComponent(segment)
+    if (!decoded.includes('\0')) return decoded
+  } catch {
+    // A broken escape and a NUL get the same answer.
+  }
+  throw new GatewayError('INVALID_HTTP', 'The path holds a percent-escape that stands for no character.')
+}

@@ -1,0 +1,102 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { GatewayError } from '../../../shared/errors.ts'
+import {
+  CONNECTIONS_CHECK_MS,
+  HEADER_BYTES,
+  HEADERS_TIMEOUT_MS,
+  KEEP_ALIVE_TIMEOUT_MS,
+  SOCKET_QUIET_MS,
+  UPLOAD_TIMEOUT_MS,
+} from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import { Edge, type EdgeOptions } from './edge.ts'
+import { refuseOnSocket } from './raw-refusal.ts'
+import type { Route } from './route.ts'
+import { createRouter } from './router.ts'
+
+/** Limits of the edge, times in milliseconds; tests shorten them. */
+export type ConnectionLimits = {
+  runningMax: number
+  headersTimeoutMs: number
+  keepAliveTimeoutMs: number
+  quietMs: number
+  checkEveryMs: number
+}
+
+export type HttpServerOptions = Omit<EdgeOptions, 'router' | 'runningMax'> & {
+  routes: readonly Route[]
+  listen: { host: string; port: number }
+  limits?: Partial<ConnectionLimits>
+}
+
+export type HttpServer = {
+  /** The bound address, for example `http://127.0.0.1:8787`. */
+  url: string
+  isDraining(): boolean
+  /**
+   * Refuses new work with 503, waits up to `timeoutMs` for what runs, then aborts the rest (streams get an error frame)
+   * and gives it a moment to end.
+   */
+  drain(timeoutMs: number): Promise<void>
+  /** Closes the listener and every connection. */
+  close(): Promise<void>
+}
+
+/** Listens; resolves when connections are accepted. @throws the error of `listen` (EADDRINUSE, EACCES …). */
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { clock, limits = {} } = options
+  const edge = new Edge({ ...options, runningMax: limits.runningMax, router: createRouter(options.routes) })
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES,
+      headersTimeout: limits.headersTimeoutMs ?? HEADERS_TIMEOUT_MS,
+      // The backstop for uploads; other bodies have REQUEST_TIMEOUT_MS, kept by readBody.
+      requestTimeout: UPLOAD_TIMEOUT_MS,
+      keepAliveTimeout: limits.keepAliveTimeoutMs ?? KEEP_ALIVE_TIMEOUT_MS,
+      // Node looks for late connections this seldom; its default of 30 s would let the limits above fire far too late.
+      connectionsCheckingInterval: limits.checkEveryMs ?? CONNECTIONS_CHECK_MS,
+      requireHostHeader: false,
+    },
+    (request, response) => void edge.handle(request, response, 'nothing'),
+  )
+  // Counted by checkRequestHead; Node would drop the headers above its own limit without a word.
+  server.maxHeadersCount = 0
+  server.setTimeout(limits.quietMs ?? SOCKET_QUIET_MS, (socket) => edge.onQuietSocket(socket))
+  server.on('checkContinue', (request, response) => void edge.handle(request, response, '100-continue'))
+  server.on('checkExpectation', (request, response) => void edge.handle(request, response, 'something unknown'))
+  server.on('connect', (_request, socket) => refuseOnSocket(socket, noTunnel(), clock.now()))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => edge.onClientError(error, socket as Socket))
+  await listen(server, options.listen)
+  const { address, family, port } = server.address() as AddressInfo
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    isDraining: () => edge.draining,
+    drain: (timeoutMs) => edge.drain(timeoutMs),
+    close: () => close(server, clock),
+  }
+}
+
+function listen(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, backlog: 4096 }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** Answers that are on their way may still be flushed; what is left after a second is cut. */
+function close(server: Server, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = clock.after(1000, () => server.closeAllConnections())
+    server.close(() => {
+      cut.cancel()
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}
+
+const noTunnel = () => new GatewayError('METHOD_NOT_ALLOWED', 'This is not a proxy: CONNECT is not offered.')

@@ -1,0 +1,65 @@
+import type { ServerResponse } from 'node:http'
+import { STREAM_BUFFER_BYTES } from '../../../shared/spec-limits.ts'
+
+/** A running text/event-stream answer. */
+export type EventStream = {
+  /** Sends whole frames at once. False when the client is so slow that the caller must await `drained` before more. */
+  write(frames: string): boolean
+  /** Resolves when the client has read enough, or is gone. @throws the signal's reason when it is aborted first. */
+  drained(signal: AbortSignal): Promise<void>
+  /** Sends the last frames and ends the answer. */
+  end(frames: string): void
+}
+
+/** One event of a stream (WHATWG HTML, 9.2): `data: <json>` and a blank line. */
+export const sseFrame = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
+
+/** The terminator of a complete answer. An answer that broke never gets one. */
+export const SSE_DONE = 'data: [DONE]\n\n'
+
+/** Sends the head of a 200 text/event-stream answer. */
+export function openEventStream(response: ServerResponse, headers: Record<string, string>): EventStream {
+  response.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    // A proxy such as nginx would otherwise hold the frames back until its buffer is full.
+    'x-accel-buffering': 'no',
+    ...headers,
+  })
+  // Node writes a chunk of HTTP/1.1 as four pieces, which are gathered and joined again for each; as one string of our own
+  // it is a single write (measured: a seventh of the instructions of a chunk). Clients of HTTP/1.0 get no chunks.
+  const isChunked = response.chunkedEncoding
+  response.chunkedEncoding = false
+  return {
+    write(frames) {
+      if (response.destroyed) return true
+      response.write(isChunked ? toHttpChunk(frames) : frames)
+      return response.writableLength <= STREAM_BUFFER_BYTES
+    },
+    async drained(signal) {
+      if (!response.writableNeedDrain || response.destroyed) return
+      await new Promise<void>((resolve, reject) => {
+        const done = () => {
+          response.off('drain', done).off('close', done)
+          signal.removeEventListener('abort', aborted)
+          resolve()
+        }
+        const aborted = () => {
+          response.off('drain', done).off('close', done)
+          reject(signal.reason)
+        }
+        response.on('drain', done).on('close', done)
+        signal.addEventListener('abort', aborted, { once: true })
+      })
+    },
+    end(frames) {
+      response.end(isChunked ? `${toHttpChunk(frames)}${LAST_HTTP_CHUNK}` : frames)
+    },
+  }
+}
+
+/** RFC 9112 §7.1. An empty one would be the last. */
+const toHttpChunk = (text: string): string =>
+  text === '' ? '' : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+
+const LAST_HTTP_CHUNK = '0\r\n\r\n'

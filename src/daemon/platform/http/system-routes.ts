@@ -1,0 +1,85 @@
+import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import { HealthResponse, LivezResponse, ReadyzResponse } from '../../../shared/wire/system.ts'
+import { type Route, reply, route } from './route.ts'
+
+export type SystemDeps = {
+  clock: Clock
+  /** Whether the store answers, and whether its schema is this binary's. */
+  checkStore(): Promise<{ store: boolean; migrations: boolean }>
+  isDraining(): boolean
+  /** Every route of the daemon, for /openapi.json. */
+  allRoutes(): readonly Route[]
+}
+
+/** Probes and the description of the interface: open to everyone, and answered while draining too. */
+export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: SystemDeps): Route[] {
+  let description: Promise<string> | undefined
+  return [
+    route({
+      method: 'GET',
+      path: '/api/external/health',
+      access: 'none',
+      errors: 'flat',
+      summary: 'Whether the service is healthy',
+      tags: ['System'],
+      responses: {
+        200: { description: 'Healthy', schema: HealthResponse },
+        503: { description: 'The store does not answer, or the daemon is shutting down', schema: HealthResponse },
+      },
+      async handle() {
+        const { store, migrations } = await checkStore()
+        const healthy = store && migrations && !isDraining()
+        return reply(healthy ? 200 : 503, {
+          success: healthy,
+          status: healthy ? 'healthy' : 'unhealthy',
+          timestamp: isoTime(clock.now()),
+          version: INTERFACE_VERSION,
+        })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/livez',
+      access: 'none',
+      errors: 'flat',
+      summary: 'Liveness: the event loop turns',
+      tags: ['System'],
+      responses: { 200: { description: 'Alive', schema: LivezResponse } },
+      handle: async () => reply(200, { status: 'ok' }),
+    }),
+    route({
+      method: 'GET',
+      path: '/readyz',
+      access: 'none',
+      errors: 'flat',
+      summary: 'Readiness: the store answers, its migrations are done, and new work is taken',
+      tags: ['System'],
+      responses: {
+        200: { description: 'Ready', schema: ReadyzResponse },
+        503: { description: 'Not ready; `checks` says why', schema: ReadyzResponse },
+      },
+      async handle() {
+        const checks = { ...(await checkStore()), accepting: !isDraining() }
+        const ready = Object.values(checks).every(Boolean)
+        return reply(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', checks })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/openapi.json',
+      access: 'none',
+      errors: 'flat',
+      summary: 'This description, OpenAPI 3.1',
+      tags: ['System'],
+      responses: { 200: { description: 'The OpenAPI document' } },
+      async handle() {
+        // Loaded on first use: most daemons are never asked, and the generator is not small.
+        description ??= import('./openapi.ts').then(({ openApiDocument }) =>
+          JSON.stringify(openApiDocument(allRoutes())),
+        )
+        return reply(200, await description)
+      },
+    }),
+  ]
+}

@@ -1,0 +1,110 @@
+import type { Writable } from 'node:stream'
+import pino from 'pino'
+import { isoTime } from '../../shared/time.ts'
+
+/** What the slices log through: an object with the facts, and a message that names the event. */
+export type Log = {
+  debug(facts: object, message: string): void
+  info(facts: object, message: string): void
+  warn(facts: object, message: string): void
+  error(facts: object, message: string): void
+}
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+/** The daemon's own log. */
+export type DaemonLog = Log & {
+  fatal(facts: object, message: string): void
+  /** Resolves when every line so far is written or its reader is gone; with a reader that stands still, never. */
+  flush(): Promise<void>
+}
+
+/** Lines wait for a slow reader up to this many characters; what comes then is counted and dropped. */
+const BACKLOG_CHARS = 4_194_304
+
+// Secrets are looked for in the finished line, so that no depth of nesting and no error text can carry one past.
+// Only whole names count: `apiKeyId` and `secret_hash` are worth reading.
+const SECRET_MEMBER =
+  /"([\w-]*(?:authorization|api[_-]?key|bootstrap[_-]?key|password|secret|cookie))":("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\])/gi
+const API_KEY = /\bsk-[\w-]{16,}/g
+const SIGNING_SECRET = /\bwhsec_[\w+/=-]{8,}/g
+const BEARER = /\b(bearer\s+)[^\s"\\]+/gi
+const URL_PASSWORD = /(:\/\/[^\s:@/"]*:)[^\s@/"]+@/g
+
+/** Takes every secret out of one line of JSON; the line stays JSON. */
+export function withoutSecrets(line: string): string {
+  return line
+    .replace(SECRET_MEMBER, '"$1":"[secret]"')
+    .replace(API_KEY, 'sk-[secret]')
+    .replace(SIGNING_SECRET, 'whsec_[secret]')
+    .replace(BEARER, '$1[secret]')
+    .replace(URL_PASSWORD, '$1[secret]@')
+}
+
+/**
+ * JSON lines on `out`, one for each event and in order: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`. Secrets are
+ * left out. Neither a reader that is slow nor one that went away makes a request wait or costs more than the lines.
+ */
+export function createLog(level: LogLevel, out: Writable = process.stdout): DaemonLog {
+  const lines = createLineWriter(out)
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: pino.stdSerializers.errWithCause },
+      hooks: { streamWrite: withoutSecrets },
+    },
+    lines,
+  )
+  return {
+    debug: (facts, message) => logger.debug(facts, message),
+    info: (facts, message) => logger.info(facts, message),
+    warn: (facts, message) => logger.warn(facts, message),
+    error: (facts, message) => logger.error(facts, message),
+    fatal: (facts, message) => logger.fatal(facts, message),
+    flush: lines.flush,
+  }
+}
+
+// A stream, and not file writes on libuv's threads: a thread that is stuck in a pipe nobody reads cannot be given up, so
+// it would keep the process from ending, and the store from one of its threads.
+function createLineWriter(out: Writable): { write(line: string): void; flush(): Promise<void> } {
+  let turn = ''
+  let dropped = 0
+  out.on('error', () => {})
+
+  /** All lines of one turn of the event loop are one write. */
+  function send(): void {
+    const text = turn
+    turn = ''
+    try {
+      if (text !== '') out.write(text)
+    } catch {
+      // A file on a full disk throws here. The lines are lost, the service is not.
+    }
+  }
+
+  return {
+    write(line) {
+      if (out.writableLength + turn.length + line.length > BACKLOG_CHARS) {
+        dropped++
+        return
+      }
+      if (turn === '') setImmediate(send)
+      if (dropped > 0) turn += droppedLine(dropped)
+      dropped = 0
+      turn += line
+    },
+    flush() {
+      send()
+      return new Promise((resolve) => {
+        out.write('', () => resolve())
+      })
+    },
+  }
+}
+
+const droppedLine = (dropped: number): string =>
+  `${JSON.stringify({ level: 'warn', time: isoTime(Date.now()), dropped, msg: 'the reader of this log was too slow for some lines' })}\n`

@@ -1,0 +1,37 @@
+import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
+import { newCommitId } from '../../../shared/ids.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { insertRows } from '../../platform/db/insert-rows.ts'
+import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { lockTenant } from '../../platform/db/tenant-lock.ts'
+import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
+import type { EntryDraft } from './entry-draft.ts'
+import type { SigningKeys } from './signing-keys.ts'
+
+/**
+ * Appends the entries of one change to the logs of their tenants, with one signature, in the change's own transaction.
+ * The lock of `lockedTenantId` is held already; those of others are taken, and all are held until the transaction ends.
+ */
+export async function appendChanges(
+  tx: Db,
+  drafts: readonly EntryDraft[],
+  { keys, clock, lockedTenantId }: { keys: Pick<SigningKeys, 'currentIn'>; clock: Clock; lockedTenantId: string },
+): Promise<void> {
+  const heads = new Map<string, ChainHead>()
+  for (const tenantId of new Set(drafts.map((draft) => draft.tenantId).sort())) {
+    if (tenantId !== lockedTenantId) await lockTenant(tx, tenantId)
+    heads.set(tenantId, await findHead(tx, tenantId, CHANGES_CHAIN))
+  }
+  const nowMs = clock.now()
+  const commitId = newCommitId(nowMs)
+  const entries: EvidenceEntryRow[] = []
+  for (const draft of drafts) {
+    const head = heads.get(draft.tenantId) as ChainHead
+    const entry = linkEntry(head, { chain: CHANGES_CHAIN, commitId, leafIndex: entries.length }, draft)
+    heads.set(draft.tenantId, { size: head.size + 1, hash: entry.entry_hash })
+    entries.push(entry)
+  }
+  await insertRows(tx, 'evidence_entries', entries)
+  await insertRows(tx, 'evidence_commits', [signCommit(commitId, entries, await keys.currentIn(tx), nowMs)])
+}

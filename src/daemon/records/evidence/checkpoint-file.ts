@@ -1,0 +1,182 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { logId } from '../../../shared/evidence/entry.ts'
+import { Frontier } from '../../../shared/evidence/frontier.ts'
+import type { PublishedKey } from '../../../shared/evidence/keys.ts'
+import { HASH_BYTES } from '../../../shared/evidence/merkle.ts'
+import { type Checkpoint, NoteError, parseCheckpoint, verifyNote } from '../../../shared/evidence/note.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
+import type { Log } from '../../platform/log.ts'
+import { readHashes } from './proofs.ts'
+import { createRests } from './rests.ts'
+import type { SecondPlaces } from './second-places.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
+
+/** A checkpoint of the file that the store does not agree with. */
+export type LostHistory = { origin: string; size: number; problem: string }
+
+export type FileComparison = {
+  /** Of each chain the first that differs. */
+  lost: LostHistory[]
+  /** The last checkpoint of each chain that the file does not know yet. */
+  unpublished: EvidenceCheckpointRow[]
+}
+
+const ENTRIES_PER_READ = 1_000
+
+/** The comparison of the store with its file when a daemon starts, beside the requests: it takes some 3 s for 1,000,000 entries. */
+export type StartComparison = {
+  /** Whether the store has lost what was published, or could not be compared; known when the comparison is over. */
+  hasLost(): Promise<boolean>
+  /** Stops it. */
+  close(): Promise<void>
+}
+
+export type StartComparisonDeps = {
+  db: Db
+  /** Undefined: there is nothing to compare with. */
+  file: string | undefined
+  keys: Pick<SigningKeys, 'published'>
+  places: SecondPlaces
+  log: Pick<Log, 'error'>
+}
+
+/** Compares, logs what is lost, and publishes what the file has missed. */
+export function startComparison({ db, file, keys, places, log }: StartComparisonDeps): StartComparison {
+  const stop = new AbortController()
+
+  async function compare(path: string): Promise<boolean> {
+    try {
+      const { lost, unpublished } = await compareWithFile(db, path, await keys.published(), stop.signal)
+      if (lost.length > 0) log.error({ file, lostHistory: lost }, 'the store has not what its checkpoints say')
+      for (const checkpoint of unpublished) await places.publish(checkpoint)
+      return lost.length > 0
+    } catch (error) {
+      if (!stop.signal.aborted) log.error({ error, file }, 'the store could not be compared with its checkpoints')
+      return true
+    }
+  }
+
+  const result = file === undefined ? Promise.resolve(false) : compare(file)
+  return {
+    hasLost: () => result,
+    async close() {
+      stop.abort()
+      await result
+    },
+  }
+}
+
+/**
+ * Compares all checkpoints of each chain in a file with the store: one that has fewer entries than were published, or others,
+ * is an old database that was put back, or one that was changed. Reads every hash up to the last of them, and trusts nothing
+ * that the store has computed. A file that is not there yet says nothing.
+ * @throws what the file and the store throw, and the reason of the signal
+ */
+export async function compareWithFile(
+  db: Db,
+  path: string,
+  keys: readonly PublishedKey[],
+  signal?: AbortSignal,
+): Promise<FileComparison> {
+  const noted = await readNotes(path)
+  const lost: LostHistory[] = []
+  const unpublished: EvidenceCheckpointRow[] = []
+  for (const chain of await measureChains(db)) {
+    const id = logId(chain.tenant_id, chain.chain)
+    const checkpoints = (noted.get(id) ?? []).map(({ checkpoint }) => checkpoint).sort((a, b) => a.size - b.size)
+    noted.delete(id)
+    const first = await firstLost(db, chain, checkpoints, signal)
+    if (first) lost.push(first)
+    if (chain.checkpointed <= (checkpoints.at(-1)?.size ?? 0)) continue
+    const last = await findCheckpoint(db, chain.tenant_id, chain.chain, chain.checkpointed)
+    if (last && isSignedByUs(last.note, keys)) unpublished.push(last)
+  }
+  for (const notes of noted.values()) {
+    // A chain of another gateway that writes to the same file is none of ours.
+    const ours = notes.find(({ note }) => isSignedByUs(note, keys))
+    if (ours) lost.push({ ...placeOf(ours.checkpoint), problem: 'the store has no such log' })
+  }
+  return { lost, unpublished }
+}
+
+/** @param checkpoints the smallest first */
+async function firstLost(
+  db: Db,
+  { tenant_id, chain, size }: MeasuredChain,
+  checkpoints: readonly Checkpoint[],
+  signal: AbortSignal | undefined,
+): Promise<LostHistory | undefined> {
+  const tree = new Frontier()
+  const rest = createRests()
+  for (const checkpoint of checkpoints) {
+    const lost = (problem: string) => ({ ...placeOf(checkpoint), problem })
+    if (checkpoint.size > size) return lost(`the store has only ${size} entries of it`)
+    while (tree.size < checkpoint.size) {
+      const [from, to] = [tree.size, Math.min(checkpoint.size, tree.size + ENTRIES_PER_READ)]
+      const hashes = await readHashes(db, tenant_id, chain, { from, to })
+      if (hashes.length !== (to - from) * HASH_BYTES) {
+        return lost(`the store lacks some of its entries ${from} to ${to - 1}`)
+      }
+      tree.append(hashes)
+      await rest()
+      signal?.throwIfAborted()
+    }
+    if (tree.root().toString('base64') !== checkpoint.root) return lost('the store has other entries')
+  }
+  return undefined
+}
+
+const placeOf = ({ origin, size }: Checkpoint) => ({ origin, size })
+
+function isSignedByUs(note: string, keys: readonly PublishedKey[]): boolean {
+  try {
+    verifyNote(note, keys)
+    return true
+  } catch (error) {
+    if (error instanceof NoteError) return false
+    throw error
+  }
+}
+
+type Noted = { checkpoint: Checkpoint; note: string }
+
+/** By log id. What is no note, such as the half of one that a crash has left, is passed over. */
+async function readNotes(path: string): Promise<Map<string, Noted[]>> {
+  const noted = new Map<string, Noted[]>()
+  let lines: string[] = []
+  for await (const line of linesOf(path)) {
+    // Three lines, an empty one and the signature; wherever they begin, so that half a note costs no other.
+    lines = [...lines.slice(-4), line]
+    const note = `${lines.join('\n')}\n`
+    const checkpoint = lines[3] === '' && line !== '' ? toCheckpoint(note) : undefined
+    const id = checkpoint?.origin.split('/').at(-1)
+    if (!checkpoint || id === undefined) continue
+    const ofLog = noted.get(id)
+    if (ofLog) ofLog.push({ checkpoint, note })
+    else noted.set(id, [{ checkpoint, note }])
+  }
+  return noted
+}
+
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const stream = createReadStream(path, 'utf8')
+  try {
+    yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+  } finally {
+    stream.destroy()
+  }
+}
+
+function toCheckpoint(note: string): Checkpoint | undefined {
+  try {
+    return parseCheckpoint(note).checkpoint
+  } catch (error) {
+    if (error instanceof NoteError) return undefined
+    throw error
+  }
+}

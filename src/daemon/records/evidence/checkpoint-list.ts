@@ -1,0 +1,30 @@
+import type { ShownCheckpoint } from '../../../shared/wire/evidence.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
+
+/** Checkpoints of a chain that cover more than `from` entries, in order. */
+export const listCheckpointsFrom = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  { from, limit }: { from: number; limit: number },
+): Promise<EvidenceCheckpointRow[]> =>
+  db
+    .selectFrom('evidence_checkpoints')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('tree_size', '>', from)
+    .orderBy('tree_size')
+    .limit(limit)
+    .execute()
+
+/** Whoever reads it knows whose it is. */
+export const toShownCheckpoint = ({
+  chain,
+  tree_size,
+  root,
+  kid,
+  note,
+  created_at,
+}: Omit<EvidenceCheckpointRow, 'tenant_id'>): ShownCheckpoint => ({ chain, tree_size, root, kid, note, created_at })

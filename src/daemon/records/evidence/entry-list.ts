@@ -1,0 +1,169 @@
+import { type Expression, type ExpressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import { type Page, pageOf } from '../../platform/db/list-page.ts'
+import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
+
+/** Which entries a list of logs shows. Dates are ISO 8601 in UTC with milliseconds, both ends included. */
+export type EntryFilter = {
+  startDate?: string | undefined
+  endDate?: string | undefined
+  types?: readonly string[] | undefined
+  severity?: string | undefined
+  userId?: string | undefined
+  keyId?: string | undefined
+  result?: string | undefined
+  /** Every result but this one. */
+  notResult?: string | undefined
+  complianceCategory?: string | undefined
+  operation?: string | undefined
+  /** Served or asked for. */
+  model?: string | undefined
+  requestId?: string | undefined
+  id?: string | undefined
+  /** Of HTTP, both ends included. */
+  status?: { min: number; max: number } | undefined
+  search?: string | undefined
+  searchIn?: readonly SearchedPart[] | undefined
+}
+
+/** Where a search looks; `actor` is the ids of user and key. */
+export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
+
+const MEMBERS: Record<SearchedPart, readonly string[]> = {
+  // That of a request is made of these (entry-payload.ts).
+  description: ['description', 'requested_model', 'error'],
+  operation: ['operation'],
+  endpoint: ['endpoint'],
+  type: ['type'],
+  actor: ['user_id', 'key_id'],
+}
+
+const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint']
+
+export type EntryPage = Page & { sortOrder: 'asc' | 'desc' }
+export type EntryCount = { type: string | null; severity: string | null; count: number }
+
+/**
+ * One page of the entries of a tenant that match, by age, with how many there are in all. Whatever is asked of a payload
+ * leaves out entries whose payload was expunged.
+ * @param total how many match, where that is known: then they are not counted, and none is looked for behind the last
+ */
+export const listEntries = (
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  { sortOrder, ...page }: EntryPage,
+  total?: number,
+): Promise<{ rows: EvidenceEntryRow[]; total: number }> =>
+  pageOf(matching(db, tenantId, filter).select('id'), {
+    ...page,
+    sortKeys: ['created_at', 'id'],
+    sortOrder,
+    isSearch: false,
+    total,
+    find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
+  })
+
+/** The same, with how many entries of each type and severity match; both are null for those that were expunged. */
+export async function listAndCountEntries(
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  page: EntryPage,
+): Promise<{ rows: EvidenceEntryRow[]; total: number; counts: EntryCount[] }> {
+  const counts = await countEntries(db, tenantId, filter)
+  const total = counts.reduce((sum, { count }) => sum + count, 0)
+  return { ...(await listEntries(db, tenantId, filter, page, total)), counts }
+}
+
+/** The first entries of one chain that match, by their places from `from` on and before `size`. */
+export const listChainEntries = (
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  { chain, from, size, limit }: { chain: string; from: number; size: number; limit: number },
+): Promise<EvidenceEntryRow[]> =>
+  matching(db, tenantId, filter)
+    .selectAll()
+    .where('chain', '=', chain)
+    .where('seq', '>=', from)
+    .where('seq', '<', size)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+
+function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
+  const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
+  const said = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
+  // Grouped at once, SQLite would look into each payload a second time.
+  return db
+    .with(
+      (name) => name('said').materialized(),
+      () => said,
+    )
+    .selectFrom('said')
+    .select(['type', 'severity', sql<number>`count(*)`.as('count')])
+    .groupBy(['type', 'severity'])
+    .execute()
+}
+
+/**
+ * Most entries are of requests, and these have ids of their own: so their type is known without a look into their payload,
+ * which costs most of what a list does.
+ */
+const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
+const REQUEST_TYPE = 'api_access'
+
+type Builder = ExpressionBuilder<Tables, 'evidence_entries'>
+
+function matching(db: Db, tenantId: string, filter: EntryFilter) {
+  let found = db.selectFrom('evidence_entries').where('tenant_id', '=', tenantId)
+  if (filter.startDate !== undefined) found = found.where('created_at', '>=', filter.startDate)
+  if (filter.endDate !== undefined) found = found.where('created_at', '<=', filter.endDate)
+  if (filter.id !== undefined) found = found.where('id', '=', filter.id)
+  const { types } = filter
+  if (types !== undefined) {
+    const isNamed = (eb: Builder) => eb(member(db, 'type'), 'in', types)
+    found = found.where((eb) =>
+      types.includes(REQUEST_TYPE) ? eb.or([isRequest, isNamed(eb)]) : eb.and([eb.not(isRequest), isNamed(eb)]),
+    )
+  }
+  const equal = {
+    severity: filter.severity,
+    user_id: filter.userId,
+    key_id: filter.keyId,
+    result: filter.result,
+    compliance_category: filter.complianceCategory,
+    operation: filter.operation,
+    request_id: filter.requestId,
+  }
+  for (const [name, value] of Object.entries(equal)) {
+    if (value !== undefined) found = found.where(member(db, name), '=', value)
+  }
+  if (filter.notResult !== undefined) found = found.where(member(db, 'result'), '<>', filter.notResult)
+  const { model, status, search } = filter
+  if (model !== undefined) {
+    found = found.where(({ or, eb }) =>
+      or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]),
+    )
+  }
+  if (status !== undefined) {
+    found = found.where(({ between }) => between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
+  }
+  if (search !== undefined) {
+    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => MEMBERS[part])
+    found = found.where(({ or }) => or(parts.map((part) => holds(member(db, part), search))))
+  }
+  return found
+}
+
+/** A member of the payload, as text. The names are ours. */
+const member = (db: Db, name: string): RawBuilder<string | null> =>
+  sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
+
+/** Whether a text holds another, whatever the case of its letters; `%` and `_` mean themselves. */
+function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
+  const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`
+}

@@ -1,0 +1,115 @@
+import { sql } from 'kysely'
+import { HASH_PATTERN } from '../../../shared/evidence/entry.ts'
+import { Frontier } from '../../../shared/evidence/frontier.ts'
+import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
+import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
+import type { Db } from '../../platform/db/database.ts'
+
+/** A stored node is the root of 2^8 nodes of the level below it, and one of level 0 a leaf. */
+export const BITS_PER_LEVEL = 8
+const CHILDREN = 2 ** BITS_PER_LEVEL
+const HASH_CHARS = 2 * HASH_BYTES
+
+/** The path of RFC 6962 from the entry at `index` to the root of the first `size`. @throws RangeError when there are fewer */
+export const proveInclusion = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  index: number,
+  size: number,
+): Promise<Buffer[]> => inclusionProof(index, size, subtreeReader(db, tenantId, chain))
+
+/** The path of RFC 6962 from the first `from` entries to the first `to`. @throws RangeError when there are fewer */
+export const proveConsistency = (
+  db: Db,
+  tenantId: string,
+  chain: string,
+  from: number,
+  to: number,
+): Promise<Buffer[]> => consistencyProof(from, to, subtreeReader(db, tenantId, chain))
+
+/** The root over the first `size` entries of a chain. @throws RangeError when there are fewer */
+export const rootOfChain = (db: Db, tenantId: string, chain: string, size: number): Promise<Buffer> =>
+  rootOfSize(size, subtreeReader(db, tenantId, chain))
+
+/** The tree over the first `size` entries, to go on from. @throws RangeError when there are fewer */
+export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {
+  const read = subtreeReader(db, tenantId, chain)
+  const roots: Buffer[] = []
+  let from = 0
+  for (let level = Math.floor(Math.log2(Math.max(size, 1))); level >= 0; level--) {
+    const leaves = 2 ** level
+    if (size - from < leaves) continue
+    roots.push(await read(level, from / leaves))
+    from += leaves
+  }
+  return new Frontier(size, roots)
+}
+
+/** Reads at most 256 rows for each subtree, where nodes are stored already. */
+function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
+  /** Roots of subtrees, one behind the other. */
+  async function nodes(level: number, from: number, count: number): Promise<Buffer> {
+    if (level === 0) return leaves(from, count)
+    const rows = await db
+      .selectFrom('evidence_nodes')
+      .select(['node_index', 'hash'])
+      .where('tenant_id', '=', tenantId)
+      .where('chain', '=', chain)
+      .where('level', '=', level)
+      .where('node_index', '>=', from)
+      .where('node_index', '<', from + count)
+      .execute()
+    // What is no hash any more is reckoned from what it stood for.
+    const whole = rows.filter(({ hash }) => HASH_PATTERN.test(hash))
+    const stored = new Map(whole.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
+    const found: Buffer[] = []
+    for (let index = from; index < from + count; index++) {
+      found.push(stored.get(index) ?? treeRoot(await nodes(level - 1, index * CHILDREN, CHILDREN)))
+    }
+    return Buffer.concat(found)
+  }
+
+  async function leaves(from: number, count: number): Promise<Buffer> {
+    const hashes = await readHashes(db, tenantId, chain, { from, to: from + count })
+    if (hashes.length !== count * HASH_BYTES) {
+      throw new RangeError(`the chain has no entries ${from} to ${from + count - 1}`)
+    }
+    return hashes
+  }
+
+  return async (level, index) => {
+    const storedLevel = Math.floor(level / BITS_PER_LEVEL)
+    const count = 2 ** (level - storedLevel * BITS_PER_LEVEL)
+    return treeRoot(await nodes(storedLevel, index * count, count))
+  }
+}
+
+/** The hashes of the entries from `from` to before `to`, 32 bytes each; fewer at the end of the chain, none where one is none. */
+export async function readHashes(
+  db: Db,
+  tenantId: string,
+  chain: string,
+  { from, to }: { from: number; to: number },
+): Promise<Buffer> {
+  // Rows in order, because an order of the aggregate itself makes SQLite sort them once more.
+  const ordered = db
+    .selectFrom('evidence_entries')
+    .select('entry_hash')
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('seq', '>=', from)
+    .where('seq', '<', to)
+    .orderBy('seq')
+    .as('ordered')
+  // One text: a row for each hash would cost several times what is done with it.
+  const { joined, odd } = await db
+    .selectFrom(ordered)
+    .select(sql<string | null>`string_agg(entry_hash, '')`.as('joined'))
+    .select(sql<number>`count(*) filter (where octet_length(entry_hash) <> ${HASH_CHARS})`.as('odd'))
+    .executeTakeFirstOrThrow()
+  const hex = joined ?? ''
+  const bytes = Buffer.from(hex, 'hex')
+  // There and back tells what is no hex in lower case, at a tenth of what a pattern costs.
+  return odd === 0 && bytes.toString('hex') === hex ? bytes : bytes.subarray(0, 0)
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage } from 'node:http'
+import type { z } from 'zod'
+import { ERRORS, GatewayError } from '../../../shared/errors.ts'
+import { type PublishedKey, toKeySet } from '../../../shared/evidence/keys.ts'
+import { KEY_SET_MAX_AGE_SECONDS, PUBLIC_PROOF_RATE } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import { FlatError } from '../../../shared/wire/common.ts'
+import { KeySetResponse, type PublicProof, PublicProofResponse } from '../../../shared/wire/evidence.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { FreshCache } from '../../platform/db/fresh-cache.ts'
+import { createAddressRate } from '../../platform/http/address-rate.ts'
+import { clientAddress, createAddressList } from '../../platform/http/client-address.ts'
+import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
+import { PAGE_HEADERS, problemPage, proofPage } from './proof-page.ts'
+import { findPublicProof } from './public-proof.ts'
+import { requireBundleId } from './receipt-routes.ts'
+import type { SigningKeys } from './signing-keys.ts'
+
+export type PublicRouteDeps = {
+  db: Db
+  clock: Clock
+  keys: Pick<SigningKeys, 'published'>
+  /** What is published as it is, or was a moment ago: whoever reads it may be anyone, and need not ask the store. */
+  keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
+  /** Addresses and blocks of proxies whose X-Forwarded-For is believed; none by default. */
+  trustedProxies?: readonly string[] | undefined
+}
+
+/** What is open to everyone: the proof that a request is on record, and the keys to check it with (named-endpoints §12). */
+export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies = [] }: PublicRouteDeps): Route[] {
+  const rate = createAddressRate({ clock, ...PUBLIC_PROOF_RATE })
+  const proxies = createAddressList(trustedProxies)
+  let running = 0
+
+  /** @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and what refuses strangers who ask too much: RATE_LIMIT_EXCEEDED, OVERLOADED */
+  async function prove(request: IncomingMessage, bundleId: string): Promise<PublicProof> {
+    requireBundleId(bundleId)
+    const waitSeconds = rate.refuses(clientAddress(request, proxies))
+    if (waitSeconds !== undefined) throw tooOften(waitSeconds)
+    if (running >= PUBLIC_PROOF_RATE.atOnce) throw tooMany()
+    running += 1
+    try {
+      const proof = await findPublicProof(db, await keys.published(), bundleId)
+      if (!proof) throw new GatewayError('RECEIPT_NOT_FOUND', 'No request with this bundle id is on record.')
+      return proof
+    } finally {
+      running -= 1
+    }
+  }
+
+  const common: Pick<Route, 'method' | 'access' | 'errors' | 'tags'> = {
+    method: 'GET',
+    access: 'none',
+    errors: 'flat',
+    tags: ['Public evidence'],
+  }
+  const asPage: ResponseDoc = { description: 'The same as a page', text: 'text/html' }
+
+  return [
+    route({
+      ...common,
+      path: '/api/public/verify/{bundleId}',
+      summary: 'Proof that a request is on record, without a word of it',
+      responses: {
+        200: { description: 'Hashes, places and times', schema: PublicProofResponse },
+        404: { description: 'No request with this bundle id is on record', schema: FlatError },
+        429: { description: 'Too many requests from this address', schema: FlatError },
+        503: { description: 'Too many requests from everywhere', schema: FlatError },
+      },
+      async handle({ request, params: { bundleId = '' } }) {
+        const proof = await prove(request, bundleId)
+        return reply(200, { success: true, ...proof } satisfies z.input<typeof PublicProofResponse>, NOT_KEPT)
+      },
+    }),
+    route({
+      ...common,
+      path: '/verify/{bundleId}',
+      summary: 'The same proof, for people',
+      responses: { 200: asPage, 400: { ...asPage, schema: FlatError }, 404: asPage, 429: asPage, 503: asPage },
+      async handle({ request, params: { bundleId = '' } }) {
+        try {
+          return reply(200, proofPage(await prove(request, bundleId)), { ...PAGE_HEADERS, ...NOT_KEPT })
+        } catch (error) {
+          if (!(error instanceof GatewayError)) throw error
+          const { retryAfterSeconds } = error
+          return reply(ERRORS[error.code].status, problemPage(error.message), {
+            ...PAGE_HEADERS,
+            ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+          })
+        }
+      },
+    }),
+    route({
+      ...common,
+      path: '/.well-known/aigw-keys.json',
+      summary: 'The public keys that evidence is and was signed with',
+      responses: {
+        200: { description: 'Active and retired keys (RFC 7517)', schema: KeySetResponse },
+        429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
+      },
+      async handle({ request }) {
+        // Whoever met a kid that they do not know asks so: another daemon may have rotated the key just now.
+        const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
+        const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
+        if (waitSeconds !== undefined) throw tooOften(waitSeconds)
+        return reply(200, toKeySet(isAnew ? await keys.published() : await keySet.of('')), {
+          'cache-control': `public, max-age=${KEY_SET_MAX_AGE_SECONDS}`,
+        })
+      },
+    }),
+  ]
+}
+
+/** A proof grows: what is pending now is anchored soon. */
+const NOT_KEPT = { 'cache-control': 'no-store' }
+
+const tooOften = (retryAfterSeconds: number) =>
+  new GatewayError('RATE_LIMIT_EXCEEDED', `An address may ask ${PUBLIC_PROOF_RATE.perMinute} times a minute.`, {
+    retryAfterSeconds,
+  })
+
+const tooMany = () =>
+  new GatewayError('OVERLOADED', 'Too many proofs are asked for; try again in a moment.', { retryAfterSeconds: 1 })

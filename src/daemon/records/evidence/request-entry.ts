@@ -1,0 +1,229 @@
+import { toCanonicalJson } from '../../../shared/canonical-json.ts'
+import type { ErrorCode } from '../../../shared/errors.ts'
+import { isoTime } from '../../../shared/time.ts'
+import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
+import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
+import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import type { AppliedPolicy } from '../../safety/policies/resolve.ts'
+import type { Entitlement } from './entitlement.ts'
+import type { EntryDraft } from './entry-draft.ts'
+
+/** What may look at a request, as receipts name it: the kinds of incidents. */
+export type Inspector = GuardIncident['kind']
+
+/** What is known of a governed request; the stages fill it in as they find it out. */
+export type RequestFacts = {
+  bundleId: string
+  requestId: string
+  /** Method and path pattern of the route. */
+  endpoint: string
+  operation: 'chat.completion' | 'embedding' | 'token.count'
+  tenantId: string
+  keyId: string
+  userId: string
+  /** Whom it is billed to. */
+  payerId: string
+  startedAtMs: number
+  requestSha256: string
+  /** Callers choose these two, and entries of refusals are kept for ever: they are only told as far as they are known here. */
+  requestedModel: string | null
+  index: string | null
+  streamed: boolean
+  /** Undefined until it is known. */
+  policy: AppliedPolicy | undefined
+  /** Which of them have had a look, or are going to. */
+  inspectors: Record<Inspector, boolean>
+  incidents: GuardIncident[]
+  documentsRetrieved: number
+  attempts: readonly FailoverAttempt[]
+  /** Those of the attempts, at the same places. */
+  entitlements: (Entitlement | undefined)[]
+  /** What the providers of the attempts said first, likewise; undefined where there was no HTTP answer. */
+  heads: readonly (ProviderHead | undefined)[]
+}
+
+/** What a model has answered, for better or worse. */
+export type Answered = {
+  outcome: Outcome
+  model: string
+  usage: TokenUsage
+  cost: { mode: string; nanos: number; points: number }
+  firstTokenMs: number
+}
+
+/** The error of a request whose client did not wait for its end. */
+export const CLIENT_LEFT = 'CLIENT_LEFT'
+
+/** How it ended. */
+export type RequestEnd = {
+  atMs: number
+  latencyMs: number
+  result: 'success' | 'denied' | 'failure'
+  /** HTTP; 499 when the client left before there was anything to send. */
+  status: number
+  /** What refused it or went wrong, in a word; undefined for a good answer. */
+  error: ErrorCode | typeof CLIENT_LEFT | 'SHUTDOWN' | undefined
+  /** Of all that was handed to the connection as the body; null when nothing was. */
+  responseSha256: string | null
+  /** Undefined when no model began to answer. */
+  answered: Answered | undefined
+}
+
+/**
+ * The entry that a governed request leaves, which is its receipt (docs/evidence.md, Receipts). It holds ids, names of models,
+ * policies, indexes and rules, counts, hashes and times; nothing that was said.
+ *
+ * Every request pays for this, so its canonical JSON (RFC 8785) is written straight away, members in their order, and what
+ * can be told from the rest is left out: two of them fit into a page of SQLite, so that a request costs half of one.
+ */
+export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {
+  const { policy } = facts
+  const { answered } = end
+  const denied = end.result === 'denied'
+  const issuedAt = isoTime(end.atMs)
+  const payload =
+    `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",` +
+    `"compliance_category":"${denied ? 'security' : 'data_protection'}","cost":${costOf(answered)},` +
+    `"documents_retrieved":${facts.documentsRetrieved},"endpoint":"${facts.endpoint}",` +
+    `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${toTextOrNull(facts.index)},"inspection":${inspectionOf(facts)},` +
+    `"issued_at":"${issuedAt}","key_id":"${facts.keyId}","kind":"request","metadata":${metadataOf(facts, end)},` +
+    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${toTextOrNull(answered?.model ?? null)},` +
+    `"operation":"${facts.operation}","outcome":"${denied ? 'denied' : 'allowed'}","policy":${policyOf(policy)},` +
+    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${toTextOrNull(facts.requestedModel)},` +
+    `"response_sha256":${toHash(end.responseSha256)},"result":"${end.result}","severity":"${severityOf(end)}","status":${end.status},` +
+    `"times":{"first_token_ms":${answered?.firstTokenMs ?? null},"latency_ms":${end.latencyMs},` +
+    `"started_at":"${isoTime(facts.startedAtMs)}"},"type":"api_access","usage":${usageOf(answered)},` +
+    `"user_id":"${facts.userId}","version":1}`
+  return { id: facts.bundleId, tenantId: facts.tenantId, createdAtMs: end.atMs, payload }
+}
+
+function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
+  let all = ''
+  for (let at = 0; at < attempts.length; at++) {
+    const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
+    // A model serves with 200 only, so that is not worth its bytes.
+    const head = status === 'served' ? undefined : heads[at]
+    all +=
+      `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
+      `${headOf(head)}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
+  }
+  return all
+}
+
+/** Provider ids are made of characters that need no escapes (providers/stream/answer.ts). */
+function headOf(head: ProviderHead | undefined): string {
+  if (!head) return ''
+  const requestId = head.requestId === undefined ? '' : `"provider_request_id":"${head.requestId}",`
+  return `${requestId}"provider_status":${head.status},`
+}
+
+function entitlementOf(entitlement: Entitlement | undefined): string {
+  if (!entitlement) return 'null'
+  const { bodySha256, exp, iat, jti, model, policyHash, sub, verdict } = entitlement
+  return (
+    `{"body_sha256":"${bodySha256}","exp":${exp},"iat":${iat},"jti":"${jti}","model":${toText(model)},` +
+    `"policy_hash":"${policyHash}","sub":"${sub}","verdict":"${verdict}"}`
+  )
+}
+
+const policyOf = (policy: AppliedPolicy | undefined): string =>
+  policy ? `{"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'
+
+const costOf = (answered: Answered | undefined): string =>
+  answered ? `{"mode":"${answered.cost.mode}","nanos":${answered.cost.nanos},"points":${answered.cost.points}}` : 'null'
+
+function usageOf(answered: Answered | undefined): string {
+  if (!answered) return 'null'
+  const { cacheReadTokens, cacheWriteTokens, estimated, inputTokens, outputTokens, reasoningTokens } = answered.usage
+  const read = cacheReadTokens === 0 ? '' : `"cache_read_tokens":${cacheReadTokens},`
+  const written = cacheWriteTokens === 0 ? '' : `"cache_write_tokens":${cacheWriteTokens},`
+  const reasoned = reasoningTokens === 0 ? '' : `,"reasoning_tokens":${reasoningTokens}`
+  return (
+    `{${read}${written}"estimated":${estimated},` +
+    `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}}`
+  )
+}
+
+function metadataOf({ streamed, payerId, userId }: RequestFacts, { answered }: RequestEnd): string {
+  const payer = payerId === userId ? '' : `"payer_id":"${payerId}",`
+  return `{"ending":${answered ? `"${answered.outcome}"` : 'null'},${payer}"streamed":${streamed}}`
+}
+
+const severityOf = ({ result, error }: RequestEnd): string => {
+  if (result === 'success' || error === CLIENT_LEFT) return 'info'
+  return result === 'denied' ? 'warning' : 'error'
+}
+
+const INSPECTORS = ['canary', 'dlp', 'pii', 'policy', 'prompt_shield'] as const satisfies readonly Inspector[]
+
+/** What each of them has found, in counts, and the most that was done about it. */
+function inspectionOf({ inspectors, incidents }: RequestFacts): string {
+  if (incidents.length === 0) return foundNothing(inspectors)
+  const verdicts = INSPECTORS.map((inspector) => {
+    const own = incidents.filter(({ kind }) => kind === inspector)
+    return [inspector, own.length > 0 ? foundBy(own) : { verdict: inspectors[inspector] ? 'clean' : 'not_run' }]
+  })
+  return toCanonicalJson(Object.fromEntries(verdicts))
+}
+
+/** By which of them have looked, one bit for each: nearly all requests have one of a few of these. */
+const nothingFound = new Map<number, string>()
+
+function foundNothing(inspectors: RequestFacts['inspectors']): string {
+  const { canary, dlp, pii, policy, prompt_shield } = inspectors
+  const bits = +canary | (+dlp << 1) | (+pii << 2) | (+policy << 3) | (+prompt_shield << 4)
+  const known = nothingFound.get(bits)
+  if (known !== undefined) return known
+  const verdicts = INSPECTORS.map((inspector) => [inspector, { verdict: inspectors[inspector] ? 'clean' : 'not_run' }])
+  const json = toCanonicalJson(Object.fromEntries(verdicts))
+  nothingFound.set(bits, json)
+  return json
+}
+
+function foundBy(incidents: readonly GuardIncident[]): object {
+  const rules: Record<string, number> = Object.create(null)
+  let hits = 0
+  for (const incident of incidents) {
+    const { rule, count } = ruleOf(incident)
+    hits += count
+    rules[rule] = (rules[rule] ?? 0) + count
+  }
+  return { hits, rules, verdict: verdictOf(incidents) }
+}
+
+function ruleOf(incident: GuardIncident): { rule: string; count: number } {
+  if (incident.kind === 'prompt_shield') return { rule: incident.shieldPolicy, count: 1 }
+  if (incident.kind === 'canary') return { rule: incident.canaryId, count: 1 }
+  return { rule: incident.ruleId, count: Object.values(incident.types).reduce((sum, count) => sum + count, 0) }
+}
+
+function verdictOf(incidents: readonly GuardIncident[]): 'logged' | 'changed' | 'blocked' {
+  const done = incidents.filter(({ enforced, action }) => enforced && action !== 'log' && action !== 'flag')
+  if (done.some(({ action }) => action === 'block')) return 'blocked'
+  return done.length > 0 ? 'changed' : 'logged'
+}
+
+const toTextOrNull = (text: string | null): string => (text === null ? 'null' : toText(text))
+
+const toHash = (hash: string | null): string => (hash === null ? 'null' : `"${hash}"`)
+
+const SHOWN_CHARS = 300
+/** Half of a pair has no UTF-8, and stores look into payloads as JSON, in which some of them refuse control characters. */
+const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
+
+const NAMES_KEPT = 1_000
+/** Names as JSON: most requests name what others have named before. */
+const known = new Map<string, string>()
+
+/** A name as JSON. Callers choose some of them, so they may hold anything. */
+function toText(name: string): string {
+  const found = known.get(name)
+  if (found !== undefined) return found
+  const text = name.slice(0, SHOWN_CHARS)
+  const json = JSON.stringify(text.replace(UNFIT, '\u{fffd}'))
+  // One that is longer would keep all that a caller has sent.
+  if (text !== name) return json
+  if (known.size >= NAMES_KEPT) known.clear()
+  known.set(name, json)
+  return json
+}

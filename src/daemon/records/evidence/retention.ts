@@ -1,0 +1,52 @@
+import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
+import { EVIDENCE_EXPUNGE_ROWS } from '../../../shared/spec-limits.ts'
+import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { payloadOf } from './entry-payload.ts'
+
+/** What is kept for as long as the log is. */
+const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])
+
+/** Expunges what requests left that are older than is kept: their payloads go, their hashes stay, so the chains hold. */
+export type Retention = { run(): Promise<void> }
+
+/** @param days how long payloads are kept; 0: for ever */
+export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
+  /** By tenant, the last entry that was looked at. What is kept stays, so it is passed over once in the life of a daemon. */
+  const seen = new Map<string, { created_at: string; id: string }>()
+
+  async function expungePart(tenantId: string, before: string): Promise<number> {
+    const after = seen.get(tenantId) ?? { created_at: '', id: '' }
+    const rows = await db
+      .selectFrom('evidence_entries')
+      .select(['id', 'created_at', 'chain', 'payload'])
+      .where('tenant_id', '=', tenantId)
+      .where('created_at', '<', before)
+      .where(({ eb, refTuple, tuple }) => eb(refTuple('created_at', 'id'), '>', tuple(after.created_at, after.id)))
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(EVIDENCE_EXPUNGE_ROWS)
+      .execute()
+    const ids: string[] = []
+    for (const { id, chain, payload } of rows) {
+      // One that was changed so that nobody can read it stays, for those who are to find out what happened.
+      const category = payloadOf({ payload })?.compliance_category
+      if (chain !== CHANGES_CHAIN && category !== undefined && !KEPT_CATEGORIES.has(category)) ids.push(id)
+    }
+    if (ids.length > 0) await db.updateTable('evidence_entries').set({ payload: null }).where('id', 'in', ids).execute()
+    const last = rows.at(-1)
+    if (last !== undefined) seen.set(tenantId, { created_at: last.created_at, id: last.id })
+    return rows.length
+  }
+
+  return {
+    async run() {
+      if (days === 0) return
+      const before = isoTime(clock.now() - days * DAY_MS)
+      for (const { id } of await db.selectFrom('tenants').select('id').execute()) {
+        // A part at a time, so that nobody waits for the whole.
+        while ((await expungePart(id, before)) === EVIDENCE_EXPUNGE_ROWS);
+      }
+    },
+  }
+}

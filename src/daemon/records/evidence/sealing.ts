@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { newCommitId } from '../../../shared/ids.ts'
+import { EVIDENCE_CHECKPOINT, EVIDENCE_HEADS } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import type { TableRows } from '../../platform/db/insert-rows.ts'
+import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
+import type { EntryDraft } from './entry-draft.ts'
+import type { Signer, SigningKeys } from './signing-keys.ts'
+
+/** Entries in their chains and the commit that signs them, until they are in the store or are not. */
+export type Sealed = {
+  inserts: readonly TableRows[]
+  /** They are in the store: the chains go on from them. */
+  stored(): void
+}
+
+/**
+ * Puts the entries of requests into the chains of this daemon, one for each tenant. What was sealed is to be `stored` before
+ * more is sealed, or else the heads are to be forgotten: whoever uses it writes one transaction at a time.
+ */
+export type Sealer = {
+  /** At once, unless a head or the key has to be read. @throws what the store throws */
+  seal(drafts: readonly EntryDraft[]): Sealed | Promise<Sealed>
+  /** Reads the heads again: a commit failed, or may have. */
+  forgetHeads(): void
+  /** Goes on in new chains: somebody else writes to those of this daemon. */
+  leaveChains(): void
+}
+
+export type SealerDeps = {
+  db: Db
+  clock: Clock
+  keys: Pick<SigningKeys, 'current'>
+  /** Of the daemon: 12 hex characters. */
+  daemonId: string
+  /** Called when a chain has grown by as much as one checkpoint covers (EVIDENCE_CHECKPOINT). */
+  onGrowth?(): void
+}
+
+const OF_ALL = ['chain', 'commit_id'] as const
+/** Of a crowd that is small, or of a gateway that is one tenant's. */
+const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
+
+export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {
+  let chain = `requests-${daemonId}`
+  const heads = new LRUCache<string, ChainHead>({ max: EVIDENCE_HEADS })
+
+  function sealNow(drafts: readonly EntryDraft[], signer: Signer, known: Map<string, ChainHead>): Sealed {
+    const nowMs = clock.now()
+    const commitId = newCommitId(nowMs)
+    const entries: EvidenceEntryRow[] = []
+    let grew = false
+    for (const draft of drafts) {
+      const head = known.get(draft.tenantId)
+      if (head === undefined) throw new Error('an entry was to be sealed without the head of its chain')
+      const entry = linkEntry(head, { chain, commitId, leafIndex: entries.length }, draft)
+      entries.push(entry)
+      known.set(draft.tenantId, { size: head.size + 1, hash: entry.entry_hash })
+      if ((head.size + 1) % EVIDENCE_CHECKPOINT.entries === 0) grew = true
+    }
+    return {
+      inserts: [
+        { table: 'evidence_entries', rows: entries, common: known.size === 1 ? OF_ONE_TENANT : OF_ALL },
+        { table: 'evidence_commits', rows: [signCommit(commitId, entries, signer, nowMs)] },
+      ],
+      stored() {
+        for (const [tenantId, head] of known) heads.set(tenantId, head)
+        if (grew) onGrowth?.()
+      },
+    }
+  }
+
+  async function readAndSeal(
+    drafts: readonly EntryDraft[],
+    signer: Signer | Promise<Signer>,
+    known: Map<string, ChainHead>,
+  ): Promise<Sealed> {
+    for (const { tenantId } of drafts) {
+      if (!known.has(tenantId)) known.set(tenantId, await findHead(db, tenantId, chain))
+    }
+    return sealNow(drafts, await signer, known)
+  }
+
+  return {
+    seal(drafts) {
+      const known = new Map<string, ChainHead>()
+      let isComplete = true
+      for (const { tenantId } of drafts) {
+        const head = heads.get(tenantId)
+        if (head) known.set(tenantId, head)
+        else isComplete = false
+      }
+      const signer = keys.current()
+      if (signer instanceof Promise) {
+        // Whoever awaits it learns why; until then it must not count as unheard.
+        signer.catch(() => {})
+        return readAndSeal(drafts, signer, known)
+      }
+      return isComplete ? sealNow(drafts, signer, known) : readAndSeal(drafts, signer, known)
+    },
+    forgetHeads: () => heads.clear(),
+    leaveChains() {
+      chain = `requests-${daemonId}-${randomBytes(2).toString('hex')}`
+      heads.clear()
+    },
+  }
+}
+
+/** Whether a write was refused because its place in a chain was taken: somebody else writes to the same chain. */
+export const isPlaceTaken = (db: Db, error: unknown): boolean =>
+  /evidence_entries.*seq/.test(engineOf(db).uniqueKeyOf(error) ?? '')

@@ -1,0 +1,22 @@
+import { logId } from '../../../shared/evidence/entry.ts'
+import type { PublishedKey } from '../../../shared/evidence/keys.ts'
+import { type Checkpoint, NoteError, verifyNote } from '../../../shared/evidence/note.ts'
+import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
+
+/**
+ * What was signed of a stored checkpoint, if that is what its row says, of its chain and with the key that it names.
+ * @throws NoteError
+ */
+export function signedCheckpoint(
+  { tenant_id, chain, tree_size, root, kid, note }: EvidenceCheckpointRow,
+  keys: readonly PublishedKey[],
+): Checkpoint {
+  const checkpoint = verifyNote(
+    note,
+    keys.filter((key) => key.kid === kid),
+  )
+  if (!checkpoint.origin.endsWith(`/logs/${logId(tenant_id, chain)}`)) throw new NoteError('its note is of another log')
+  const isOfRow = checkpoint.size === tree_size && checkpoint.root === Buffer.from(root, 'hex').toString('base64')
+  if (!isOfRow) throw new NoteError('its note says something else than its row')
+  return checkpoint
+}

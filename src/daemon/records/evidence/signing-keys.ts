@@ -1,0 +1,196 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { sql } from 'kysely'
+import { commitText } from '../../../shared/evidence/commit.ts'
+import { keyIdOf, type PublishedKey } from '../../../shared/evidence/keys.ts'
+import { EVIDENCE_KEY_CACHE_MS } from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { engineOf } from '../../platform/db/engine.ts'
+import type { EvidenceKeyRow } from '../../platform/db/tables.ts'
+import type { Log } from '../../platform/log.ts'
+import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../../platform/secrets/seal.ts'
+
+/** The key that signs now. */
+export type Signer = {
+  kid: string
+  name: string
+  /** 32 bytes */
+  publicKey: Buffer
+  /** Ed25519 over the text's UTF-8: 64 bytes. */
+  sign(text: string): Buffer
+}
+
+/** The keys that sign evidence: one at a time, and those before it, which stay published. */
+export type SigningKeys = {
+  /** The key in force now or EVIDENCE_KEY_CACHE_MS ago; at once when it was looked up since. @throws what the store throws */
+  current(): Signer | Promise<Signer>
+  /** The same within a transaction: asks through it, if it has to ask at all. */
+  currentIn(tx: Db): Signer | Promise<Signer>
+  /** All keys there have been, the newest first. */
+  published(): Promise<PublishedKey[]>
+  /** Retires the key in force, whose private half is forgotten, and makes the next. Call `forget` after the commit. */
+  rotate(tx: Db): Promise<PublishedKey>
+  /** Looks the key up again next time. */
+  forget(): void
+}
+
+export type SigningKeyOptions = {
+  masterKey: MasterKey
+  /** Of keys that are made from now on; undefined: as the last one, or a random one. */
+  name: string | undefined
+  clock: Clock
+  log?: Pick<Log, 'error'>
+}
+
+/** Opens the keys of this store, and makes the first. @throws SealBrokenError */
+export async function openSigningKeys(
+  db: Db,
+  { masterKey, name, clock, log }: SigningKeyOptions,
+): Promise<SigningKeys> {
+  const isShared = engineOf(db).name === 'postgres'
+  let known: { signer: Signer; loadedAtMs: number } | undefined
+
+  // Nobody else rotates the keys of a file.
+  const isFresh = (loadedAtMs: number) => !isShared || clock.monotonic() - loadedAtMs < EVIDENCE_KEY_CACHE_MS
+  const freshSigner = () => (known !== undefined && isFresh(known.loadedAtMs) ? known.signer : undefined)
+
+  async function load(from: Db): Promise<Signer> {
+    const row = await findCurrent(from)
+    if (row === undefined) throw new Error('the store has no key that signs evidence')
+    return toSigner(masterKey, row)
+  }
+
+  async function loadAndKeep(): Promise<Signer> {
+    const loadedAtMs = clock.monotonic()
+    const signer = await load(db)
+    known = { signer, loadedAtMs }
+    return signer
+  }
+
+  async function insertKey(tx: Db, keyName: string): Promise<EvidenceKeyRow> {
+    const row = newKey(masterKey, keyName, isoTime(clock.now()))
+    await tx.insertInto('evidence_keys').values(row).execute()
+    return row
+  }
+
+  await db.transaction().execute(async (tx) => {
+    await lockKeys(tx)
+    const isFirst = !(await hasKeys(tx))
+    const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
+    // Fails now, and not with the first request, if the master key is another one.
+    const signer = toSigner(masterKey, row)
+    if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
+  })
+  const unsigned = await countUnsigned(db)
+  if (unsigned > 0) log?.error({ unsigned }, 'commits of evidence have no signature: somebody has written to the store')
+
+  return {
+    current: () => freshSigner() ?? loadAndKeep(),
+    // Not kept: what a transaction reads may be its own, and be taken back.
+    currentIn: (tx) => freshSigner() ?? load(tx),
+    async published() {
+      const rows = await db
+        .selectFrom('evidence_keys')
+        .selectAll()
+        .orderBy('created_at', 'desc')
+        .orderBy('kid')
+        .execute()
+      return rows.map(toPublished)
+    },
+    async rotate(tx) {
+      await lockKeys(tx)
+      const former = await findCurrent(tx)
+      await tx
+        .updateTable('evidence_keys')
+        .set({ retired_at: isoTime(clock.now()), sealed_private_key: null })
+        .where('retired_at', 'is', null)
+        .execute()
+      return toPublished(await insertKey(tx, name ?? former?.name ?? `aigw-${randomBytes(6).toString('hex')}`))
+    },
+    forget() {
+      known = undefined
+    },
+  }
+}
+
+/** One daemon at a time; on SQLite every transaction of ours is alone already. */
+async function lockKeys(tx: Db): Promise<void> {
+  if (engineOf(tx).name === 'postgres') await sql`lock table evidence_keys in exclusive mode`.execute(tx)
+}
+
+const findCurrent = (db: Db): Promise<EvidenceKeyRow | undefined> =>
+  db.selectFrom('evidence_keys').selectAll().where('retired_at', 'is', null).executeTakeFirst()
+
+const hasKeys = async (db: Db): Promise<boolean> =>
+  (await db.selectFrom('evidence_keys').select('kid').limit(1).executeTakeFirst()) !== undefined
+
+async function countUnsigned(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('evidence_commits')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('signature', '=', '')
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+/**
+ * Signs the entries that a migration has taken over. Only the first key of a store does: whatever has no signature later is
+ * not of ours, and to sign it would make a forgery genuine.
+ */
+async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
+  const commits = await tx
+    .selectFrom('evidence_commits')
+    .select(['id', 'tree_size', 'root'])
+    .where('signature', '=', '')
+    .execute()
+  for (const { id, tree_size, root } of commits) {
+    const signature = signer.sign(commitText({ id, signer: signer.name, tree_size, root })).toString('base64')
+    const signed = { kid: signer.kid, signer: signer.name, signature, created_at: isoTime(clock.now()) }
+    await tx.updateTable('evidence_commits').set(signed).where('id', '=', id).execute()
+  }
+}
+
+function newKey(masterKey: MasterKey, name: string, createdAt: string): EvidenceKeyRow {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const publicKey = publicBytes(privateKey)
+  const kid = keyIdOf(publicKey)
+  const secret = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64')
+  return {
+    kid,
+    name,
+    public_key: publicKey.toString('base64'),
+    sealed_private_key: sealSecret(masterKey, placeOf(kid), secret),
+    created_at: createdAt,
+    retired_at: null,
+  }
+}
+
+function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_key }: EvidenceKeyRow): Signer {
+  const secret = openSecret(masterKey, placeOf(kid), sealed_private_key ?? '')
+  const privateKey = createPrivateKey({ key: Buffer.from(secret, 'base64'), format: 'der', type: 'pkcs8' })
+  return {
+    kid,
+    name,
+    publicKey: Buffer.from(public_key, 'base64'),
+    sign: (text) => sign(null, Buffer.from(text), privateKey),
+  }
+}
+
+const placeOf = (kid: string): SealedPlace => ({
+  purpose: 'evidence-signing',
+  table: 'evidence_keys',
+  row: kid,
+  tenant: '',
+})
+
+/** The 32 bytes of the public half: the end of its DER form (RFC 8410). */
+const publicBytes = (privateKey: KeyObject): Buffer =>
+  createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
+
+const toPublished = ({ kid, name, public_key, created_at, retired_at }: EvidenceKeyRow): PublishedKey => ({
+  kid,
+  name,
+  publicKey: Buffer.from(public_key, 'base64'),
+  createdAt: created_at,
+  retiredAt: retired_at,
+})

@@ -1,0 +1,201 @@
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { type ExportedChain, exportOrigin, exportRoot } from '../../../shared/evidence/export-root.ts'
+import type { PublishedKey } from '../../../shared/evidence/keys.ts'
+import { checkpointText, signedNote } from '../../../shared/evidence/note.ts'
+import { EVIDENCE_EXPORT_MS, SIGN_EXPORT_BODY_BYTES } from '../../../shared/spec-limits.ts'
+import { isoTime } from '../../../shared/time.ts'
+import { StructuredError } from '../../../shared/wire/common.ts'
+import {
+  CheckpointsResponse,
+  MakeCheckpointsRequest,
+  RotateSigningKeyResponse,
+  SignExportRequest,
+  SignExportResponse,
+} from '../../../shared/wire/evidence.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { FreshCache } from '../../platform/db/fresh-cache.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import { type ChangeDeps, change } from '../audit/change.ts'
+import { toShownCheckpoint } from './checkpoint-list.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import { rootOfChain } from './proofs.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import { listChains, measureChains, readChain } from './store.ts'
+
+export type SigningRouteDeps = ChangeDeps & {
+  signingKeys: SigningKeys
+  checkpoints: Pick<Checkpoints, 'make'>
+  /** The keys as this daemon publishes them. */
+  keySet: Pick<FreshCache<PublishedKey[]>, 'forget'>
+}
+
+/** What signs on demand, and the change of the key that does. Each leaves an entry in the log itself. */
+export function signingRoutes(deps: SigningRouteDeps): Route[] {
+  const { db, signingKeys, checkpoints, keySet } = deps
+  const common: Pick<Route, 'method' | 'errors' | 'tags'> = {
+    method: 'POST',
+    errors: 'structured',
+    tags: ['Transparency'],
+  }
+  return [
+    route({
+      ...common,
+      access: 'smltp-security',
+      path: '/api/external/transparency/checkpoints',
+      summary: 'Make and publish checkpoints of the log now',
+      body: MakeCheckpointsRequest,
+      responses: {
+        200: {
+          description: 'Those that were made; of a chain that has not grown, the last',
+          schema: CheckpointsResponse,
+        },
+        404: { description: 'No chain of this tenant has this name', schema: StructuredError },
+        409: {
+          description: 'A chain is not what its last checkpoint says, and gets none; the others have theirs',
+          schema: StructuredError,
+        },
+      },
+      async handle(context) {
+        const { tenantId } = context.caller
+        const { chain } = context.body
+        const chains = (await measureChains(db, tenantId)).map((measured) => measured.chain)
+        const asked = chains.filter((name) => chain === undefined || name === chain)
+        if (chain !== undefined && asked.length === 0) {
+          throw new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
+        }
+        await change(deps, context, ({ record }) =>
+          record({
+            type: 'evidence_management',
+            operation: 'checkpoint',
+            resourceType: 'evidence_log',
+            resourceId: tenantId,
+            description: `asked for checkpoints of ${chain === undefined ? 'all chains' : `the chain "${chain}"`}`,
+          }),
+        )
+        const made = await checkpoints.make(tenantId, chain)
+        const refused = asked.filter((name) => !made.some((checkpoint) => checkpoint.chain === name))
+        if (refused.length > 0) throw damaged(refused)
+        return reply(200, { checkpoints: made.map(toShownCheckpoint) } satisfies z.input<typeof CheckpointsResponse>)
+      },
+    }),
+    route({
+      ...common,
+      access: 'smltp-security',
+      path: '/api/external/transparency/exports/sign',
+      summary: 'Sign the manifest of an export, if it holds the whole log of the tenant',
+      body: SignExportRequest,
+      bodyLimit: SIGN_EXPORT_BODY_BYTES,
+      responses: {
+        200: { description: 'The signature', schema: SignExportResponse },
+        409: { description: 'The log holds something else, or more', schema: StructuredError },
+      },
+      async handle(context) {
+        const { chains, manifest_sha256: manifest, row_count: rowCount } = context.body
+        const rows = chains.reduce((sum, { size }) => sum + size, 0)
+        if (rows !== rowCount) throw invalidField('row_count', `The chains have ${rows} rows together.`, rowCount)
+        const { tenantId } = context.caller
+        for (const exported of chains) await requireHeld(db, tenantId, exported)
+        await requireWhole(db, tenantId, chains, deps.clock.now())
+        await change(deps, context, ({ record }) =>
+          record({
+            type: 'evidence_management',
+            operation: 'export',
+            resourceType: 'evidence_export',
+            resourceId: manifest,
+            description: `exported the log, ${rows} entries`,
+            metadata: { chains: chains.length, rows },
+          }),
+        )
+        const signer = await signingKeys.current()
+        const origin = exportOrigin(signer.name, manifest)
+        const text = checkpointText({ origin, size: rows, root: exportRoot(chains).toString('base64') })
+        const signature = signer.sign(text)
+        return reply(200, {
+          kid: signer.kid,
+          name: signer.name,
+          origin,
+          note: signedNote(text, signer.name, signer.publicKey, signature),
+          signature: signature.toString('base64'),
+        } satisfies z.input<typeof SignExportResponse>)
+      },
+    }),
+    route({
+      ...common,
+      access: 'operator',
+      path: '/api/external/transparency/keys/rotate',
+      summary: 'Retire the key that signs evidence, and make the next; what it signed stays verifiable',
+      responses: { 200: { description: 'The new key', schema: RotateSigningKeyResponse } },
+      async handle(context) {
+        try {
+          const key = await change(deps, context, async ({ tx, record }) => {
+            const made = await signingKeys.rotate(tx)
+            await record({
+              type: 'evidence_management',
+              operation: 'rotate',
+              resourceType: 'signing_key',
+              resourceId: made.kid,
+              description: `rotated the key that signs evidence; the new one is ${made.kid}`,
+            })
+            return made
+          })
+          return reply(200, {
+            success: true,
+            message: 'Signing key rotated',
+            key: { kid: key.kid, name: key.name, created_at: key.createdAt },
+          } satisfies z.input<typeof RotateSigningKeyResponse>)
+        } finally {
+          // Also after a failure: a commit whose answer was lost may have happened.
+          signingKeys.forget()
+          keySet.forget()
+        }
+      },
+    }),
+  ]
+}
+
+const damaged = (chains: readonly string[]) =>
+  new GatewayError(
+    'EVIDENCE_MISMATCH',
+    `The store has lost or changed what was signed of ${chains.join(', ')}: see GET /transparency/chain-integrity.`,
+  )
+
+/** @throws EVIDENCE_MISMATCH unless the first entries of the chain are those that were exported */
+async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }: ExportedChain): Promise<void> {
+  const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
+  const isHead = last?.seq === size - 1 && last.entry_hash === head
+  if (isHead && (await rootIn(db, tenantId, chain, size)) === root) return
+  throw new GatewayError('EVIDENCE_MISMATCH', `The chain "${chain}" of this tenant does not begin with these entries.`)
+}
+
+/** The root of the first entries of a chain, hex; undefined when some of them are missing in the store. */
+async function rootIn(db: Db, tenantId: string, chain: string, size: number): Promise<string | undefined> {
+  try {
+    return (await rootOfChain(db, tenantId, chain, size)).toString('hex')
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+/**
+ * A signed export must not leave out what it does not please someone to show. What was written while it was made cannot be
+ * in it, so that it may lack the entries of the last EVIDENCE_EXPORT_MS.
+ * @throws EVIDENCE_MISMATCH naming the chain of which it lacks older ones, or of which the store lacks what it has signed
+ */
+async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
+  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
+  const startedAt = isoTime(nowMs - EVIDENCE_EXPORT_MS)
+  for (const { chain, size, checkpoint } of await listChains(db, tenantId)) {
+    if (checkpoint && checkpoint.tree_size > size) {
+      const message = `The store has ${size} entries of the chain "${chain}", and a checkpoint of ${checkpoint.tree_size}.`
+      throw new GatewayError('EVIDENCE_MISMATCH', message)
+    }
+    const [leftOut] = await readChain(db, tenantId, chain, { from: sizes.get(chain) ?? 0, limit: 1 })
+    if (!leftOut || leftOut.created_at > startedAt) continue
+    throw new GatewayError(
+      'EVIDENCE_MISMATCH',
+      `The export lacks entries of the chain "${chain}" from ${leftOut.seq} on, which were there an hour ago.`,
+    )
+  }
+}

@@ -1,0 +1,117 @@
+import { ChainCheck, type ChainReport } from '../../../shared/evidence/chain-check.ts'
+import type { CommitRow } from '../../../shared/evidence/commit.ts'
+import type { PublishedKey } from '../../../shared/evidence/keys.ts'
+import { type Checkpoint, NoteError } from '../../../shared/evidence/note.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { findHead } from './chains.ts'
+import { createRests } from './rests.ts'
+import { signedCheckpoint } from './signed-checkpoint.ts'
+import { findCommits, measureChains, readChain } from './store.ts'
+
+/** What the walk over one chain has found. */
+export type CheckedChain = ChainReport & { chain: string }
+
+/** Rows in memory at a time. */
+const ROWS = 500
+
+/**
+ * Walks every chain of a tenant: each link, each commit with its signature, each checkpoint. What is appended to a chain
+ * after its walk began is not looked at. Memory does not grow with the chains, but for the root of each checkpoint.
+ * @param keys those that are published
+ * @param newerKeys those that are published now: asked for when something is signed with another, which may have been made
+ * meanwhile
+ */
+export async function verifyTenant(
+  db: Db,
+  tenantId: string,
+  keys: readonly PublishedKey[],
+  newerKeys?: () => Promise<readonly PublishedKey[]>,
+): Promise<CheckedChain[]> {
+  const ring = createKeyRing(keys, newerKeys)
+  const checked: CheckedChain[] = []
+  for (const { chain } of await measureChains(db, tenantId)) {
+    checked.push({ chain, ...(await verifyChain(db, { tenantId, chain, ring })) })
+  }
+  return checked
+}
+
+type KeyRing = {
+  /** The same list all the time, with more in it later. */
+  keys: readonly PublishedKey[]
+  /** Looks up again what is published, unless it has all of these. */
+  require(kids: readonly string[]): Promise<void>
+}
+
+function createKeyRing(
+  given: readonly PublishedKey[],
+  newerKeys: (() => Promise<readonly PublishedKey[]>) | undefined,
+): KeyRing {
+  const keys = [...given]
+  const has = (kid: string) => keys.some((key) => key.kid === kid)
+  return {
+    keys,
+    async require(kids) {
+      if (newerKeys && !kids.every(has)) keys.push(...(await newerKeys()).filter(({ kid }) => !has(kid)))
+    },
+  }
+}
+
+type Walk = { tenantId: string; chain: string; ring: KeyRing }
+
+async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<ChainReport> {
+  // Before the size: one that is made meanwhile would cover entries that the walk does not come to.
+  const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
+  const { size } = await findHead(db, tenantId, chain)
+  const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })
+  const rest = createRests()
+  let commit: CommitRow | undefined
+  for (let from = 0; from < size; from += ROWS) {
+    const rows = await readChain(db, tenantId, chain, { from, limit: Math.min(ROWS, size - from) })
+    const missing = new Set(rows.map(({ commit_id }) => commit_id).filter((id) => id !== commit?.id))
+    const commits = new Map((await findCommits(db, [...missing])).map((found) => [found.id, found]))
+    await ring.require([...commits.values()].map(({ kid }) => kid))
+    for (const row of rows) {
+      if (row.commit_id !== commit?.id) commit = commits.get(row.commit_id)
+      await check.add(row, commit)
+      await rest()
+    }
+  }
+  const report = await check.finish()
+  const firstBad = report.firstBad ?? broken
+  return firstBad ? { ...report, ok: false, firstBad } : report
+}
+
+/** Checkpoints that are signed, and the first that is not. */
+async function readCheckpoints(
+  db: Db,
+  { tenantId, chain, ring }: Walk,
+): Promise<{ checkpoints: Checkpoint[]; broken: ChainReport['firstBad'] }> {
+  const checkpoints: Checkpoint[] = []
+  const rest = createRests()
+  let broken: ChainReport['firstBad']
+  let from = 0
+  for (;;) {
+    const rows = await db
+      .selectFrom('evidence_checkpoints')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('chain', '=', chain)
+      .where('tree_size', '>', from)
+      .orderBy('tree_size')
+      .limit(ROWS)
+      .execute()
+    await ring.require(rows.map(({ kid }) => kid))
+    for (const row of rows) {
+      const { tree_size } = row
+      from = tree_size
+      try {
+        checkpoints.push(signedCheckpoint(row, ring.keys))
+      } catch (error) {
+        if (!(error instanceof NoteError)) throw error
+        broken ??= { seq: tree_size, problem: `the checkpoint of ${tree_size} entries is broken: ${error.message}` }
+      }
+      await rest()
+    }
+    if (rows.length < ROWS) return { checkpoints, broken }
+  }
+}

@@ -1,0 +1,174 @@
+import { sql } from 'kysely'
+import { payloadHash } from '../../../shared/evidence/entry.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { TableRows } from '../../platform/db/insert-rows.ts'
+import { insertEach, insertTogether } from '../../platform/db/insert-together.ts'
+import {
+  deleteReservations,
+  type ReservedRequest,
+  spendCounterName,
+  toSpendInsert,
+} from '../../platform/db/spend-counters.ts'
+import type {
+  IdempotencyResultRow,
+  IncidentRow,
+  OutboxEventRow,
+  RateCounterRow,
+  SpendCounterRow,
+  Tables,
+  UsageRecordRow,
+} from '../../platform/db/tables.ts'
+import type { EntryDraft } from '../evidence/entry-draft.ts'
+
+/** What one request leaves behind, all of it or nothing. A new kind that is written once is one line here and in TABLES. */
+export type LedgerRecords = {
+  usage?: UsageRecordRow
+  idempotency?: IdempotencyResultRow
+  /** What is told to webhooks. */
+  events?: readonly OutboxEventRow[]
+  /** What is proved of it: becomes entries of its tenant's hash chain. */
+  evidence?: readonly EntryDraft[]
+  /** What guards have found. */
+  incidents?: readonly IncidentRow[]
+  /**
+   * Counters that the request has raised. They hold totals, so they are stored as they are when the commit begins, and one
+   * that many requests share is stored once.
+   */
+  counters?: readonly RateCounterRow[]
+  /** What is added to spend counters. Only beside a usage record, which no second write of the same request gets past. */
+  spend?: readonly SpendCounterRow[]
+  /** The request whose reservations end with the commit. */
+  reserved?: ReservedRequest
+  /** The claim on an Idempotency-Key under which the request ran, by its request id. It ends with the commit. */
+  claim?: string
+}
+
+/** Another daemon has taken over the Idempotency-Key, so nothing of this request may be stored. */
+export class ClaimLostError extends Error {
+  override name = 'ClaimLostError'
+}
+
+/** Where each kind is kept. Every one of these tables has a key that a second write of the same record violates. */
+const TABLES = {
+  usage: 'usage_records',
+  idempotency: 'idempotency_results',
+  events: 'outbox_events',
+  incidents: 'incidents',
+} as const satisfies {
+  [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved' | 'evidence'>]-?: keyof Tables
+}
+const KINDS = Object.keys(TABLES) as (keyof typeof TABLES)[]
+
+/**
+ * Writes the records of several requests, durably and all or nothing: one statement per kind. Their evidence is written as it
+ * was sealed: `sealed`.
+ * @throws ClaimLostError
+ */
+export async function writeRecords(
+  db: Db,
+  batch: readonly LedgerRecords[],
+  sealed: readonly TableRows[] = [],
+): Promise<void> {
+  const inserts = toInserts(batch)
+  inserts.push(...sealed)
+  const claims = batch.flatMap(({ claim }) => claim ?? [])
+  const reserved = batch.flatMap((records) => records.reserved ?? [])
+  if (claims.length === 0 && reserved.length === 0) return insertTogether(db, inserts)
+  await db.transaction().execute(async (tx) => {
+    if (claims.length > 0) await endClaims(tx, claims)
+    await insertEach(tx, inserts)
+    await deleteReservations(tx, reserved)
+  })
+}
+
+/** One insert for each kind that there is something of. */
+function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
+  const inserts: TableRows[] = []
+  for (const kind of KINDS) {
+    const rows: Row[] = []
+    for (const records of batch) addRows(records, kind, rows)
+    if (rows.length > 0) inserts.push({ table: TABLES[kind], rows } as TableRows)
+  }
+  const counters = new Set<RateCounterRow>()
+  for (const records of batch) for (const counter of records.counters ?? []) counters.add(counter)
+  if (counters.size > 0) inserts.push(toCounterInsert([...counters]))
+  const spend = sumOf(batch)
+  if (spend.length > 0) inserts.push(toSpendInsert(spend))
+  return inserts
+}
+
+/** One row for each counter, so that a crowd of one account costs one. */
+function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
+  const sums = new Map<string, SpendCounterRow>()
+  for (const { spend = [] } of batch) {
+    for (const row of spend) {
+      const name = spendCounterName(row)
+      const sum = sums.get(name)
+      if (sum) {
+        sum.nanos = Math.min(Number.MAX_SAFE_INTEGER, sum.nanos + row.nanos)
+        sum.points += row.points
+      } else sums.set(name, { ...row })
+    }
+  }
+  return [...sums.values()]
+}
+
+/** Makes room for the answers, if every claim is still held. The locks last until the commit, so it stays that way. */
+async function endClaims(tx: Db, requestIds: readonly string[]): Promise<void> {
+  const { numDeletedRows } = await tx
+    .deleteFrom('idempotency_results')
+    .where('request_id', 'in', requestIds)
+    .where('lease_until', 'is not', null)
+    .executeTakeFirstOrThrow()
+  const lost = requestIds.length - Number(numDeletedRows)
+  if (lost > 0) throw new ClaimLostError(`${lost} of ${requestIds.length} claims were taken over by another daemon`)
+}
+
+type Row = Tables[(typeof TABLES)[keyof typeof TABLES]]
+
+function addRows(records: LedgerRecords, kind: keyof typeof TABLES, rows: Row[]): void {
+  const found: Row | readonly Row[] | undefined = records[kind]
+  if (found === undefined) return
+  if (isList(found)) rows.push(...found)
+  else rows.push(found)
+}
+
+const isList = (found: Row | readonly Row[]): found is readonly Row[] => Array.isArray(found)
+
+/** Stores counters as they are now; which ones exist already does not matter. */
+export async function saveCounters(db: Db, rows: readonly RateCounterRow[]): Promise<void> {
+  await insertEach(db, [toCounterInsert(rows)])
+}
+
+const toCounterInsert = (rows: readonly RateCounterRow[]): TableRows<'rate_counters'> => ({
+  table: 'rate_counters',
+  rows,
+  onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] },
+})
+
+/** Whether exactly these records are in the database. Counters do not count: writing them again does no harm. */
+export async function isStored(db: Db, records: LedgerRecords): Promise<boolean> {
+  for (const kind of KINDS) {
+    const rows: Row[] = []
+    addRows(records, kind, rows)
+    for (const row of rows) {
+      const equalities = Object.entries(row).map(
+        ([column, value]) => sql`${sql.ref(column)} is not distinct from ${value}`,
+      )
+      const query = sql`select 1 from ${sql.table(TABLES[kind])} where ${sql.join(equalities, sql` and `)}`
+      if ((await query.execute(db)).rows.length === 0) return false
+    }
+  }
+  for (const { id, tenantId, payload } of records.evidence ?? []) {
+    // Its place in the chain may be another one by now.
+    const found = await db
+      .selectFrom('evidence_entries')
+      .select('id')
+      .where('id', '=', id)
+      .where('tenant_id', '=', tenantId)
+      .where('payload_hash', '=', payloadHash(payload))
+      .executeTakeFirst()
+    if (found === undefined) return false
+  }
+  return true
+}

@@ -1,0 +1,71 @@
+import { type ActivityLog, EXPUNGED } from '../../../shared/wire/logs.ts'
+import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { descriptionOf, type LoggedPayload, payloadOf, resourceOf } from '../evidence/entry-payload.ts'
+
+/** What is shown of a user beside what they did. */
+export type UserName = { id: string; name: string; email: string }
+
+/** One entry as the logs show it (named-endpoints §14). Users come by their ids, as they are called today. */
+export function toLogEntry(
+  entry: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>,
+  users: ReadonlyMap<string, UserName>,
+): ActivityLog {
+  const { id, created_at: timestamp } = entry
+  const payload = payloadOf(entry)
+  if (!payload) return { id, timestamp, ...GONE }
+  return {
+    id,
+    timestamp,
+    type: payload.type,
+    severity: payload.severity,
+    description: descriptionOf(payload),
+    user: users.get(payload.user_id ?? '') ?? null,
+    metadata: {
+      ...payload.metadata,
+      endpoint: payload.endpoint,
+      operation: payload.operation,
+      apiKeyId: payload.key_id,
+      requestId: payload.request_id,
+      ...(payload.kind === 'request' && factsOfRequest(payload)),
+    },
+    complianceCategory: payload.compliance_category,
+    outcome: payload.result,
+    ...resourceOf(payload),
+  }
+}
+
+const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...payload }: LoggedPayload) => ({
+  bundleId: bundle_id,
+  mode: payload.mode,
+  status: payload.status,
+  model: payload.model,
+  requestedModel: requested_model,
+  ...(payload.error !== undefined && { error: payload.error }),
+  index: payload.index,
+  policy: payload.policy,
+  attempts: attempts.map(({ model, status, reason, provider_status, provider_request_id, latency_ms }) => ({
+    model,
+    status,
+    ...(reason !== undefined && { reason }),
+    ...(provider_status !== undefined && { providerStatus: provider_status }),
+    ...(provider_request_id !== undefined && { providerRequestId: provider_request_id }),
+    latencyMs: latency_ms,
+  })),
+  usage: payload.usage,
+  cost: payload.cost,
+  inspection: payload.inspection,
+  latencyMs: times?.latency_ms,
+})
+
+/** Hashes are all that is left of an entry whose content was expunged. */
+const GONE = {
+  type: EXPUNGED,
+  severity: null,
+  description: 'The content of this entry was expunged',
+  user: null,
+  metadata: {},
+  complianceCategory: null,
+  outcome: null,
+  resourceType: null,
+  resourceId: null,
+} as const

@@ -1,0 +1,88 @@
+import { DAY_MS, isoTime } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { type EntryFilter, listChainEntries } from '../evidence/entry-list.ts'
+import { measureChains, readChain } from '../evidence/store.ts'
+
+/**
+ * How far somebody has read the log of a tenant: how many entries of each chain. What stands in a chain stays there, and what
+ * comes is behind it; times tell neither, since a commit may take long and clocks differ.
+ */
+type Position = {
+  atMs: number
+  /** Without the chains that had been quiet for QUIET_MS at that time, which may be many. */
+  sizes: ReadonlyMap<string, number>
+}
+
+/** An entry of a chain that was quiet for so long, and that is younger, is new. */
+const QUIET_MS = DAY_MS
+
+/** As callers keep it, and give it back (wire/logs.ts: LOG_POSITION). */
+const toText = ({ atMs, sizes }: Position): string =>
+  [isoTime(atMs), ...[...sizes].map(([chain, size]) => `${chain}:${size}`)].join()
+
+function parsePosition(text: string): Position {
+  const [time = '', ...parts] = text.split(',')
+  const sizes = parts.map((part): [string, number] => {
+    const at = part.lastIndexOf(':')
+    return [part.slice(0, at), Number(part.slice(at + 1))]
+  })
+  return { atMs: Date.parse(time), sizes: new Map(sizes) }
+}
+
+/** The position behind everything that is in the log of a tenant. */
+export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise<string> {
+  const sizes = new Map<string, number>()
+  for (const { chain, size } of await measureChains(db, tenantId)) {
+    if (!(await isQuiet(db, { tenantId, chain, size }, nowMs))) sizes.set(chain, size)
+  }
+  return toText({ atMs: nowMs, sizes })
+}
+
+/**
+ * The first `limit` entries that match and came into the log of a tenant after a position, the oldest first, and the
+ * position behind them. Fewer than `limit` are all.
+ */
+export async function entriesAfter(
+  db: Db,
+  { tenantId, filter, after, limit }: { tenantId: string; filter: EntryFilter; after: string; limit: number },
+): Promise<{ rows: EvidenceEntryRow[]; position: string }> {
+  const { atMs, sizes } = parsePosition(after)
+  const read = new Map(sizes)
+  const rows: EvidenceEntryRow[] = []
+  for (const { chain, size } of await measureChains(db, tenantId)) {
+    const known = sizes.get(chain)
+    if (known === undefined && (await isQuiet(db, { tenantId, chain, size }, atMs))) continue
+    const from = known ?? 0
+    const since = known === undefined ? laterOf(filter.startDate, isoTime(atMs - QUIET_MS)) : filter.startDate
+    const left = limit - rows.length
+    const found = await listChainEntries(
+      db,
+      tenantId,
+      { ...filter, startDate: since },
+      { chain, from, size, limit: left },
+    )
+    rows.push(...found)
+    const last = found.at(-1)
+    if (last === undefined || found.length < left) {
+      read.set(chain, size)
+      continue
+    }
+    read.set(chain, last.seq + 1)
+    break
+  }
+  rows.sort(byTime)
+  return { rows, position: toText({ atMs, sizes: read }) }
+}
+
+type End = { tenantId: string; chain: string; size: number }
+
+async function isQuiet(db: Db, { tenantId, chain, size }: End, atMs: number): Promise<boolean> {
+  const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
+  return last === undefined || Date.parse(last.created_at) < atMs - QUIET_MS
+}
+
+const laterOf = (one: string | undefined, other: string): string => (one !== undefined && one > other ? one : other)
+
+const byTime = (one: EvidenceEntryRow, other: EvidenceEntryRow): number =>
+  one.created_at < other.created_at ? -1 : one.created_at > other.created_at ? 1 : 0

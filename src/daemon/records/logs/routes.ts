@@ -1,0 +1,134 @@
+import type { z } from 'zod'
+import type { Clock } from '../../../shared/time.ts'
+import {
+  type ActivityLog,
+  AUDIT_TYPES,
+  EXPUNGED,
+  ListActivityLogsQuery,
+  ListActivityLogsResponse,
+  ListAuditLogsResponse,
+  ListLogsQuery,
+} from '../../../shared/wire/logs.ts'
+import { findUserNames } from '../../identity/users/store.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { toPagination } from '../../platform/db/list-page.ts'
+import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import { type EntryFilter, listAndCountEntries, listEntries } from '../evidence/entry-list.ts'
+import { payloadOf } from '../evidence/entry-payload.ts'
+import { windowOf } from '../evidence/log-window.ts'
+import { toLogEntry } from './log-entry.ts'
+import { endOfLog, entriesAfter } from './position.ts'
+
+/** The logs of a tenant (named-endpoints §14): what is in its evidence, as people read it. */
+export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
+  const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
+    method: 'GET',
+    access: 'smltp-security',
+    rate: 'read',
+    errors: 'structured',
+    tags: ['Logs'],
+  }
+  return [
+    route({
+      ...common,
+      path: '/api/external/audit-logs',
+      summary: 'What guards, policies and keys decided, and who changed them; newest first',
+      query: ListLogsQuery,
+      responses: { 200: { description: 'One page', schema: ListAuditLogsResponse } },
+      async handle({ caller: { tenantId }, query }) {
+        const { shown, filter } = windowOf(query, clock.now())
+        const types = AUDIT_TYPES.filter((type) => query.type === undefined || type === query.type)
+        const { rows, total } =
+          types.length === 0
+            ? { rows: [], total: 0 }
+            : await listEntries(
+                db,
+                tenantId,
+                { ...toFilter(query), ...filter, types, searchIn: ['description', 'operation'] },
+                query,
+              )
+        const logs = (await toLogs(db, tenantId, rows)).map(({ resourceType, resourceId, ...log }) => log)
+        return reply(200, {
+          success: true,
+          data: { logs, pagination: toPagination(query, total), dateRange: shown },
+        } satisfies z.input<typeof ListAuditLogsResponse>)
+      },
+    }),
+    route({
+      ...common,
+      path: '/api/external/activity-logs',
+      // Followed by asking again and again, which must not use up what the key may do in a day.
+      rate: 'unmetered',
+      summary: 'Everything that was done, newest first; or, after a position, what is new',
+      query: ListActivityLogsQuery,
+      responses: { 200: { description: 'One page', schema: ListActivityLogsResponse } },
+      async handle({ caller: { tenantId }, query }) {
+        const window = windowOf(query, clock.now())
+        const filter = {
+          ...toFilter(query),
+          ...window.filter,
+          ...(query.type !== undefined && { types: [query.type] }),
+        }
+        const { rows, total, counts, position } =
+          query.after === undefined
+            ? { ...(await listAndCountEntries(db, tenantId, filter, query)), position: undefined }
+            : await newEntries(db, tenantId, filter, { after: query.after, limit: query.limit, nowMs: clock.now() })
+        const countBy = (member: 'type' | 'severity') => {
+          const sums: Record<string, number> = {}
+          for (const { [member]: name, count } of counts) sums[name ?? EXPUNGED] = (sums[name ?? EXPUNGED] ?? 0) + count
+          return sums
+        }
+        const logs = await toLogs(db, tenantId, rows)
+        const summary = {
+          dateRange: window.shown,
+          totalLogs: total,
+          severityBreakdown: countBy('severity'),
+          typeBreakdown: countBy('type'),
+        }
+        return reply(200, {
+          success: true,
+          data: { logs, pagination: toPagination(query, total), summary, ...(position !== undefined && { position }) },
+        } satisfies z.input<typeof ListActivityLogsResponse>)
+      },
+    }),
+  ]
+}
+
+/** What came after a position, as a page of a list; of `now` nothing but the position. */
+async function newEntries(
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  { after, limit, nowMs }: { after: string; limit: number; nowMs: number },
+) {
+  const { rows, position } =
+    after === 'now'
+      ? { rows: [], position: await endOfLog(db, tenantId, nowMs) }
+      : await entriesAfter(db, { tenantId, filter, after, limit })
+  const counts = rows.map((row) => {
+    const { type = null, severity = null } = payloadOf(row) ?? {}
+    return { type, severity, count: 1 }
+  })
+  return { rows, total: rows.length, counts, position }
+}
+
+const toFilter = (query: ListLogsQuery): EntryFilter => ({
+  severity: query.severity,
+  userId: query.userId,
+  keyId: query.apiKeyId,
+  result: query.outcome,
+  complianceCategory: query.complianceCategory,
+  operation: query.operation,
+  model: query.model,
+  status: query.status,
+  requestId: query.requestId,
+  id: query.bundleId,
+  search: query.search,
+})
+
+async function toLogs(db: Db, tenantId: string, rows: readonly EvidenceEntryRow[]): Promise<ActivityLog[]> {
+  const userIds = new Set(rows.flatMap((row) => payloadOf(row)?.user_id ?? []))
+  const users = await findUserNames(db, tenantId, [...userIds])
+  return rows.map((row) => toLogEntry(row, users))
+}

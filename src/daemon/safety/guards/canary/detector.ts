@@ -1,0 +1,316 @@
+import { codeUnitsOf } from '../../../platform/text/code-units.ts'
+import { type Finding, remembering } from '../detection.ts'
+import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from './letters.ts'
+import type { Canary } from './marker.ts'
+import { createSeeds, mayHoldSeed, type Seeds, type Sighting, Sightings, Track } from './track.ts'
+
+/** `subject` is the id of the canary. */
+export type CanaryFinding = Finding & { subject: string }
+
+export type CanaryDetector = {
+  find(text: string): CanaryFinding[]
+  openFrom(text: string): number
+  /** A word of a canary has been spelled where it is open. */
+  readonly holdsOnlyValues: true
+}
+
+export const CANARY = 'CANARY'
+
+/**
+ * Finds these canaries, or a good part of one, in whatever way a model may write them: in other case, spaced, punctuated,
+ * with look-alike letters, backwards, shifted in the alphabet, with other words between, percent-encoded, as hex or base64.
+ * Keeps the law of detectors (detection.ts). Of what is found the first word may be missing, for until then it could be
+ * anything and is not held back.
+ */
+export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
+  const seeds = createSeeds(canaries)
+  const read = remembering((text) => readText(text, seeds))
+  return {
+    find: (text) => read(text).findings,
+    openFrom: (text) => read(text).openFrom,
+    holdsOnlyValues: true,
+  }
+}
+
+type Reading = { findings: CanaryFinding[]; openFrom: number }
+
+function readText(text: string, seeds: Seeds): Reading {
+  const units = codeUnitsOf(text)
+  const { length } = text
+  const sightings = new Sightings()
+  const openFrom = Math.min(
+    mayHoldSeed(units, length, seeds) ? readPlain(units, length, new PlainReader(seeds, sightings)) : length,
+    readBase64(units, length, () => new Base64Reader(seeds, sightings)),
+    readHex(units, length, () => new HexReader(seeds, sightings)),
+  )
+  return { findings: toFindings(sightings.all(), seeds.canaries), openFrom }
+}
+
+/** Where the plain reading of a text is open. */
+function readPlain(units: Uint16Array, length: number, plain: PlainReader): number {
+  for (let at = 0; at < length; at++) plain.read(units[at] as number, at)
+  return plain.openFrom(length)
+}
+
+/**
+ * Where the reading of a text is open as far as it is base64. What is no word but may be an encoding is rare: only such
+ * stretches are read.
+ */
+function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
+  let reader: Base64Reader | undefined
+  for (let at = nextRow(units, 0, length, IN_BASE64); at < length; at = nextRow(units, at, length, IN_BASE64)) {
+    reader ??= createReader()
+    do {
+      reader.read(units[at] as number, at)
+      at++
+    } while (reader.isReading && at < length)
+  }
+  return reader?.openFrom(length) ?? length
+}
+
+/** The same for hex: digits, with nothing but what may stand between them. */
+function readHex(units: Uint16Array, length: number, createReader: () => HexReader): number {
+  let reader: HexReader | undefined
+  for (let at = nextRow(units, 0, length, IN_HEX); at < length; at = nextRow(units, at, length, IN_HEX)) {
+    let digits = 0
+    let end = at
+    for (; end < length && (kindOf(units[end] as number) & IN_HEX) !== 0; end++) {
+      if ((kindOf(units[end] as number) & HEX) !== 0) digits++
+    }
+    if (digits >= ENCODED_CHARS) {
+      reader ??= createReader()
+      for (let next = at; next < Math.min(length, end + 1); next++) reader.read(units[next] as number, next)
+    }
+    at = end
+  }
+  return reader?.openFrom(length) ?? length
+}
+
+/** Where the next row of ENCODED_CHARS characters of a kind, or more, begins; `length` when there is none. */
+function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
+  for (let begin = from; begin + ENCODED_CHARS <= length; ) {
+    // From its end, so that most characters of most texts are not looked at.
+    let at = begin + ENCODED_CHARS - 1
+    while (at >= begin && (kindOf(units[at] as number) & kind) !== 0) at--
+    if (at < begin) return begin
+    begin = at + 1
+  }
+  return length
+}
+
+/** One reading may see the same canary as another; each is told once. */
+function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
+  const findings: CanaryFinding[] = []
+  for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
+    const last = findings.at(-1)
+    if (last && start < last.end) last.end = Math.max(last.end, end)
+    else findings.push({ start, end, type: CANARY, confidence: 1, subject: canaries[canary]?.id ?? '' })
+  }
+  return findings
+}
+
+const PERCENT = 0x25
+
+/** The text as it stands; single characters may be percent-encoded (RFC 3986 §2.1). */
+class PlainReader {
+  readonly #track: Track
+  #high = 0
+  /** Digits of a percent-encoding that are still to come. */
+  #escapedLeft = 0
+  #escaped = 0
+  #isAfterLetter = false
+
+  constructor(seeds: Seeds, sightings: Sightings) {
+    this.#track = new Track(seeds, sightings)
+  }
+
+  openFrom(length: number): number {
+    return this.#track.openFrom(length)
+  }
+
+  read(code: number, at: number): void {
+    if (this.#escapedLeft > 0) {
+      const value = hexValueOf(code)
+      if (value >= 0) {
+        this.#escaped = this.#escaped * 16 + value
+        this.#escapedLeft--
+        // Where it ends is where it stands: until then nothing of it is held back.
+        if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
+        return
+      }
+      this.#escapedLeft = 0
+    }
+    if (code === PERCENT) {
+      this.#escapedLeft = 2
+      this.#escaped = 0
+      return
+    }
+    if (isHighSurrogate(code)) {
+      this.#high = code
+      return
+    }
+    const point = isLowSurrogate(code) && this.#high > 0 ? codePointOf(this.#high, code) : code
+    this.#high = 0
+    const letter = letterOf(point)
+    // "1. first" is a number and a word, "v3lm0r" is one word.
+    this.#add(letter < 0 && this.#isAfterLetter ? letterOfSign(code) : letter, at)
+  }
+
+  #add(letter: number, at: number): void {
+    this.#isAfterLetter = letter >= 0
+    if (letter >= 0) this.#track.add(letter, at)
+  }
+}
+
+/** Below so many characters something is taken for a word, not for an encoding. */
+const ENCODED_CHARS = 16
+
+/** Letters as pairs of hex digits, with what people and programs put between them: `76 65`, `0x76,0x65`, `\x76\x65`. */
+class HexReader {
+  readonly #tracks: readonly [Track, Track]
+  /** Of the nibbles before those that are decoded: the value and how many there are since the last prefix. */
+  readonly #early = new Uint16Array(ENCODED_CHARS)
+  #count = 0
+  #before = 0
+  /** Nibbles since the last `x`, after which a pair begins. */
+  #row = 0
+
+  constructor(seeds: Seeds, sightings: Sightings) {
+    this.#tracks = [new Track(seeds, sightings), new Track(seeds, sightings)]
+  }
+
+  /** Has begun, and not come to its end. */
+  get isReading(): boolean {
+    return this.#count > 0
+  }
+
+  read(code: number, at: number): void {
+    const value = hexValueOf(code)
+    if (value < 0) {
+      this.#readOther(code)
+      return
+    }
+    this.#count++
+    if (this.#count < ENCODED_CHARS) {
+      this.#early[this.#count - 1] = (this.#row << 4) | value
+      this.#row++
+      return
+    }
+    if (this.#count === ENCODED_CHARS) {
+      for (const early of this.#early.subarray(0, ENCODED_CHARS - 1)) this.#decode(early & 0xf, early >> 4, at)
+    }
+    this.#decode(value, this.#row, at)
+    this.#row++
+  }
+
+  openFrom(length: number): number {
+    return this.#count < ENCODED_CHARS ? length : Math.min(...this.#tracks.map((track) => track.openFrom(length)))
+  }
+
+  #readOther(code: number): void {
+    if (this.#count === 0) return
+    if (isIn(HEX_PREFIXES, code)) this.#row = 0
+    else if (!isIn(HEX_SEPARATORS, code)) {
+      this.#count = 0
+      this.#row = 0
+      for (const track of this.#tracks) track.cut()
+    }
+  }
+
+  #decode(value: number, row: number, at: number): void {
+    if (row > 0) {
+      const letter = letterOf(((this.#before << 4) | value) & 0x7f)
+      if (letter >= 0) (this.#tracks[row & 1] as Track).add(letter, at)
+    }
+    this.#before = value
+  }
+}
+
+/** By character code, for ASCII. */
+const charactersOf = (characters: string): Uint8Array => {
+  const set = new Uint8Array(128)
+  for (const character of characters) set[character.charCodeAt(0)] = 1
+  return set
+}
+const isIn = (set: Uint8Array, code: number): boolean => code < 128 && set[code] === 1
+
+const HEX_SEPARATORS = charactersOf(' \t\r\n,;:-_%\\&#"\'')
+const HEX_PREFIXES = charactersOf('xXuU')
+const LINE_ENDS = charactersOf('\r\n')
+
+const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+const NOT_BASE64 = 255
+/** RFC 4648 §§4 and 5: both alphabets. */
+const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = { '-': '+', _: '/' }[String.fromCharCode(code)] ?? String.fromCharCode(code)
+  const value = BASE64.indexOf(character)
+  return value < 0 ? NOT_BASE64 : value
+})
+const [IN_BASE64, HEX, IN_HEX] = [1, 2, 4]
+/** What a character may be part of, by its code, for ASCII: base64, a digit of hex, hex with what may stand between. */
+const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const isBase64 = BASE64_VALUE[code] !== NOT_BASE64
+  const isHex = hexValueOf(code) >= 0
+  const isInHex = isHex || isIn(HEX_SEPARATORS, code) || isIn(HEX_PREFIXES, code)
+  return (isBase64 ? IN_BASE64 : 0) | (isHex ? HEX : 0) | (isInHex ? IN_HEX : 0)
+})
+const kindOf = (code: number): number => (code < 128 ? (KINDS[code] as number) : 0)
+const PHASES = [0, 1, 2, 3] as const
+
+/** base64, whatever stands before it in the same run, also in lines. */
+class Base64Reader {
+  readonly #tracks: readonly Track[]
+  readonly #early = new Uint8Array(ENCODED_CHARS)
+  #count = 0
+  #before = 0
+
+  constructor(seeds: Seeds, sightings: Sightings) {
+    this.#tracks = PHASES.map(() => new Track(seeds, sightings))
+  }
+
+  /** Has begun, and not come to its end. */
+  get isReading(): boolean {
+    return this.#count > 0
+  }
+
+  read(code: number, at: number): void {
+    const value = code < 128 ? (BASE64_VALUE[code] as number) : NOT_BASE64
+    if (value === NOT_BASE64) {
+      if (!(this.#count >= ENCODED_CHARS && isIn(LINE_ENDS, code))) this.#end()
+      return
+    }
+    this.#count++
+    if (this.#count < ENCODED_CHARS) {
+      this.#early[this.#count - 1] = value
+      return
+    }
+    if (this.#count === ENCODED_CHARS) {
+      for (let early = 0; early < ENCODED_CHARS - 1; early++) this.#decode(this.#early[early] as number, early, at)
+    }
+    this.#decode(value, this.#count - 1, at)
+  }
+
+  openFrom(length: number): number {
+    return this.#count < ENCODED_CHARS ? length : Math.min(...this.#tracks.map((track) => track.openFrom(length)))
+  }
+
+  #end(): void {
+    if (this.#count >= ENCODED_CHARS) for (const track of this.#tracks) track.cut()
+    this.#count = 0
+  }
+
+  /** Two characters in a row hold a whole byte in three of four places, and where a group begins is not known. */
+  #decode(value: number, index: number, at: number): void {
+    const bits = (this.#before << 6) | value
+    this.#before = value
+    if (index === 0) return
+    for (const phase of PHASES) {
+      const place = (index - phase) & 3
+      if (place === 0) continue
+      const byte = (bits >> (6 - 2 * place)) & 0xff
+      // Other bytes are parts of characters, or of something that is no text.
+      const letter = byte < 0x80 ? letterOf(byte) : -1
+      if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at)
+    }
+  }
+}

@@ -1,0 +1,255 @@
+import { codeUnitsOf } from '../../../platform/text/code-units.ts'
+import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
+import { ALPHANUMERIC, endOf, has, RUN } from './characters.ts'
+import {
+  bareValueAt,
+  NamingWords,
+  namedRandom,
+  programPasswordAt,
+  QUOTED_CHARS,
+  quotedIsOpen,
+  quotedValueAt,
+} from './keyed-values.ts'
+import { mayBeHead, openKeyFrom, privateKeyAt } from './private-keys.ts'
+import { RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
+import { createListedSecrets } from './secretlint.ts'
+import { openTokenFrom, TOKEN_CHARS, tokenAt } from './token-formats.ts'
+import { shapesIn } from './token-shapes.ts'
+import { beforeFinding } from './word-search.ts'
+
+/** `https://name:password@host`: the password. */
+const URL_PASSWORD = /:\/\/[^\s:@/]{0,100}:([^@/\s]{1,200})@[\w[%]/
+const TEMPLATE = /[${<%*]|^(?:x+|pass|passwd|pwd|p)$/i
+
+const [HYPHEN, COLON, EQUALS, GREATER, CAPITAL_P] = [45, 58, 61, 62, 80]
+const QUOTES = ['"', "'", '`'] as const
+const isQuote = (code: number): boolean => code === 34 || code === 39 || code === 96
+
+/**
+ * Secrets: tokens of documented formats, private keys, passwords in addresses, and values that their names or the words
+ * beside them make secret. One pass over the text: what is looked at closely are runs without blanks that are long enough,
+ * quotes and equals signs behind a name.
+ */
+export function createSecretsDetector(): Detector {
+  const listed = createListedSecrets()
+  const find = remembering((text) => {
+    const scan = new SecretScan(text)
+    scan.run()
+    const own = withoutOverlap(scan.findings)
+    return withoutOverlap([...own, ...apartFrom(own, listed(text, scan.longRuns))])
+  })
+  return {
+    find,
+    openFrom(text) {
+      const open = openFrom(text, Math.max(0, text.length - DETECTION_HOLD_CHARS))
+      return open === text.length ? open : beforeFinding(open, text, find)
+    },
+    begunFrom(text) {
+      const from = Math.max(0, text.length - DETECTION_HOLD_CHARS)
+      const run = lastRunFrom(text, from)
+      return openKeyFrom(text, from, openQuoteFrom(text, from, begunInRun(text, run)))
+    },
+  }
+}
+
+const [BETWEEN, INSIDE, MARK, QUOTE] = [0, 1, 2, 3]
+/** What a character is to a run; the marks are what a short run is looked at for. */
+const KIND = Uint8Array.from(RUN, (isInside, code) =>
+  code === EQUALS || code === COLON || code === HYPHEN ? MARK : isQuote(code) ? QUOTE : isInside ? INSIDE : BETWEEN,
+)
+
+class SecretScan {
+  readonly findings: Finding[] = []
+  /** Runs that may hold a token: [start, end, start, end, …]. */
+  readonly longRuns: number[] = []
+  readonly #text: string
+  readonly #words: NamingWords
+  /** What lies before belongs to a finding. */
+  #from = 0
+
+  constructor(text: string) {
+    this.#text = text
+    this.#words = new NamingWords(text)
+  }
+
+  run(): void {
+    const length = this.#text.length
+    const units = codeUnitsOf(this.#text)
+    let start = 0
+    let isMarked = false
+    for (let at = 0; at < length; at += 1) {
+      const code = units[at] as number
+      const kind = code < 128 ? KIND[code] : BETWEEN
+      if (kind === INSIDE) continue
+      if (kind === MARK) {
+        isMarked = true
+        continue
+      }
+      if (isMarked || at - start >= RANDOM_CHARS) this.#readRun(start, at)
+      if (kind === QUOTE && at >= this.#from) this.#readQuote(at)
+      if (this.#from > at + 1) at = this.#from - 1
+      start = at + 1
+      isMarked = false
+    }
+    if (isMarked || length - start >= RANDOM_CHARS) this.#readRun(start, length)
+  }
+
+  #readQuote(at: number): void {
+    const before = at === 0 ? Number.NaN : this.#text.charCodeAt(at - 1)
+    if (has(ALPHANUMERIC, before)) return
+    const value = quotedValueAt(this.#text, at)
+    if (value) this.#add(value.start, value.end, value.type, 0.8)
+  }
+
+  #readRun(start: number, runEnd: number): void {
+    const text = this.#text
+    const end = Math.min(runEnd, start + TOKEN_CHARS)
+    const isLong = end - start >= RANDOM_CHARS
+    let digits = 0
+    let changes = 0
+    let last = 0
+    let boundary = true
+    for (let at = start; at < end; at += 1) {
+      const code = text.charCodeAt(at)
+      const isAlphanumeric = has(ALPHANUMERIC, code)
+      if (at < this.#from) {
+        boundary = !isAlphanumeric
+        continue
+      }
+      if (isAlphanumeric) {
+        const kind = code <= 57 ? 1 : code <= 90 ? 2 : 3
+        if (kind === 1) digits += 1
+        if (kind !== last && last !== 0) changes += 1
+        last = kind
+        if (boundary && isLong) {
+          const token = end - at > 1 ? tokenAt(text, at) : undefined
+          if (token) this.#add(at, token.end, token.type, 0.99)
+        }
+        if (code === CAPITAL_P && boundary && mayBeHead(text, at)) this.#readKey(at)
+      } else if (code === EQUALS || code === COLON) {
+        this.#readAssignment(at, end)
+      } else if (
+        code === HYPHEN &&
+        text.charCodeAt(at + 1) === HYPHEN &&
+        (at === 0 || text.charCodeAt(at - 1) !== HYPHEN)
+      ) {
+        this.#readKey(at)
+      }
+      boundary = !isAlphanumeric
+    }
+    if (!isLong) return
+    const run = text.slice(start, end)
+    this.#readAddress(run, start)
+    // Nothing that a machine drew is this long and without a digit.
+    if (digits === 0) return
+    this.longRuns.push(start, end)
+    for (const shape of shapesIn(run)) this.#add(start + shape.start, start + shape.end, shape.type, 0.95)
+    // A number or a name alone does not look random, and the words beside it are dear to look for.
+    if (start >= this.#from && digits >= RANDOM_DIGITS && changes >= RANDOM_CHANGES) {
+      const value = namedRandom(text, this.#words, start, end)
+      if (value) this.#add(value.start, value.end, value.type, 0.7)
+    }
+  }
+
+  #readKey(at: number): void {
+    const key = privateKeyAt(this.#text, at)
+    if (key) this.#add(at, key.end, 'private-key', 0.99)
+  }
+
+  /** `name=value`, `name: value`; one in quotes is found at its quotes. */
+  #readAssignment(at: number, end: number): void {
+    const text = this.#text
+    let start = at + 1
+    if (start >= end) start = endOfBlanks(text, start)
+    else if (assignsOn(text.charCodeAt(start))) return
+    if (!has(RUN, text.charCodeAt(start))) return
+    const valueEnd = endOf(RUN, text, start, Math.min(text.length, start + VALUE_CHARS))
+    const value =
+      bareValueAt(text, start, valueEnd) ?? (start === at + 1 ? programPasswordAt(text, at, valueEnd) : undefined)
+    if (value) this.#add(value.start, value.end, value.type, 0.7)
+  }
+
+  #readAddress(run: string, start: number): void {
+    if (!run.includes('://') || !run.includes('@')) return
+    const match = URL_PASSWORD.exec(run)
+    const password = match?.[1]
+    if (match === null || password === undefined || TEMPLATE.test(password)) return
+    const from = start + match.index + match[0].lastIndexOf(`:${password}@`) + 1
+    this.#add(from, from + password.length, 'address-password', 0.9)
+  }
+
+  #add(start: number, end: number, type: string, confidence: number): void {
+    this.findings.push({ start, end, type, confidence })
+    this.#from = Math.max(this.#from, end)
+  }
+}
+
+const VALUE_CHARS = 512
+/** `==`, `=>` and `::` assign nothing. */
+const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
+/** What a machine drew has so many digits, where only the words beside it make it a secret. */
+const RANDOM_DIGITS = 3
+
+function endOfBlanks(text: string, at: number): number {
+  let end = at
+  while (end < at + 8 && (text[end] === ' ' || text[end] === '\t')) end += 1
+  return end
+}
+
+/** Those of `others` that no finding of `own` overlaps; `own` is in order and apart. */
+function apartFrom(own: readonly Finding[], others: Finding[]): Finding[] {
+  let next = 0
+  return byStart(others).filter(({ start, end }) => {
+    while (next < own.length && (own[next]?.end ?? 0) <= start) next += 1
+    return (own[next]?.start ?? end) >= end
+  })
+}
+
+const byStart = (findings: Finding[]): Finding[] =>
+  findings.sort((one, other) => one.start - other.start || other.end - one.end)
+
+/** In order; those that overlap become one, which is called as the surer one of them. */
+function withoutOverlap(findings: Finding[]): Finding[] {
+  const kept: Finding[] = []
+  for (const finding of byStart(findings)) {
+    const last = kept.at(-1)
+    if (last === undefined || finding.start >= last.end) kept.push(finding)
+    else {
+      const { type, confidence } = finding.confidence > last.confidence ? finding : last
+      kept[kept.length - 1] = { start: last.start, end: Math.max(last.end, finding.end), type, confidence }
+    }
+  }
+  return kept
+}
+
+/** Where a value in quotes or a key begins that is not at its end, or the last run, which may go on. */
+const openFrom = (text: string, from: number): number =>
+  openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
+
+function lastRunFrom(text: string, from: number): number {
+  let run = text.length
+  while (run > from && has(RUN, text.charCodeAt(run - 1))) run -= 1
+  return run
+}
+
+/** Where the first value in quotes begins that is not at its end; `limit` when none does before it. */
+function openQuoteFrom(text: string, from: number, limit: number): number {
+  let open = limit
+  for (const quote of QUOTES) {
+    let at = text.indexOf(quote, Math.max(from, text.length - QUOTED_CHARS - 1))
+    while (at >= 0 && at < open && !quotedIsOpen(text, at)) at = text.indexOf(quote, at + 1)
+    if (at >= 0 && at < open) open = at + 1
+  }
+  return open
+}
+
+/** A name and a password in an address of which the host is still to come. */
+const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
+const URL_CREDENTIALS_CHARS = 310
+
+/** Where in the last run, which begins at `run`, a value has begun; `text.length` when none has. Only prefixes tell. */
+function begunInRun(text: string, run: number): number {
+  const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))
+  const begun = credentials ? text.length - credentials[0].length : text.length
+  return Math.min(begun, openTokenFrom(text, Math.max(run, text.length - TOKEN_CHARS)))
+}

@@ -1,0 +1,332 @@
+import { codeUnitsOf } from '../../../platform/text/code-units.ts'
+import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
+
+const CODES = 65_536
+const ROOT = 0
+
+/** Small letters for every UTF-16 code unit that has one of the same length; a text keeps its offsets. */
+const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
+  const small = String.fromCharCode(code).toLowerCase()
+  return small.length === 1 ? small.charCodeAt(0) : code
+})
+
+const AS_IT_IS = Uint16Array.from({ length: CODES }, (_, code) => code)
+
+const NO_CHARACTERS = new Uint8Array(CODES)
+const PLAIN_WORD_CHARACTERS = Uint8Array.from({ length: CODES }, (_, code) => (isPlainWord(code) ? 1 : 0))
+
+const WORD_CHARACTER = /[\p{L}\p{N}_]/u
+/** Scripts that put no blanks between words. */
+const WITHOUT_BLANKS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
+
+function isPlainWord(code: number): boolean {
+  return code < 128 && /\w/.test(String.fromCharCode(code))
+}
+
+export type WordSearchOptions = { type: string; caseSensitive?: boolean; wholeWords?: boolean; confidence?: number }
+
+const [UNKNOWN, BETWEEN_WORDS, IN_WORD, WORD_BY_ITSELF] = [0, 1, 2, 3]
+/** What a code unit is to words, filled in as they come. */
+const KINDS = new Uint8Array(CODES)
+
+function kindOf(code: number): number {
+  const known = KINDS[code] ?? UNKNOWN
+  if (known !== UNKNOWN) return known
+  const char = String.fromCharCode(code)
+  const kind = WITHOUT_BLANKS.test(char) ? WORD_BY_ITSELF : WORD_CHARACTER.test(char) ? IN_WORD : BETWEEN_WORDS
+  KINDS[code] = kind
+  return kind
+}
+
+/** Whether a word of its own begins or ends between these characters. */
+const isEdge = (outside: number, inside: number): boolean =>
+  kindOf(inside) !== IN_WORD || kindOf(outside) === BETWEEN_WORDS
+
+/**
+ * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the text, not on how many words there
+ * are. Of words that overlap the one that begins first is found, of those that begin together the longest.
+ */
+export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
+  const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
+  const folded = caseSensitive ? AS_IT_IS : SMALL
+  const trie = createTrie(words, folded)
+  const backwards = createTrie(words.map(reversed), folded)
+  const [longWords, shortWords] = [words.filter(isLong), words.filter((word) => !isLong(word))]
+  const longEnding = longWords.length > 0 ? createEndings(longWords, folded, wholeWords) : undefined
+  const shortEnding = shortWords.length > 0 ? createEndings(shortWords, folded, wholeWords) : undefined
+  const shortHint = hintOf(shortWords, folded)
+
+  // From the end, so that what is reached at a character are the words that begin with it, the longest first. From the
+  // beginning it would be those that end with it, and the longest of these may be the one that overlaps another.
+  const find = remembering((text) => {
+    const found: Finding[] = []
+    const units = codeUnitsOf(text)
+    let node = ROOT
+    let long = longEnding ? text.length : NOWHERE
+    let short = shortEnding && shortHint.test(text) ? text.length : NOWHERE
+    for (let at = text.length - 1; at >= 0; at -= 1) {
+      // Most characters of most texts are passed here.
+      if (node === ROOT) {
+        if (longEnding && long > at) long = longEnding(units, at, text.length)
+        if (shortEnding && short > at) short = shortEnding(units, at, text.length)
+        at = Math.max(long, short)
+        if (at < 0) break
+      }
+      const own = units[at] as number
+      const code = folded[own] as number
+      if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
+      node = backwards.next(node, code)
+      // What goes before the end of another word is none.
+      if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
+        node = ROOT
+        continue
+      }
+      let word = backwards.wordAt(node)
+      if (word === ROOT || (wholeWords && !begins(text, at, own))) continue
+      while (wholeWords && word !== ROOT && !ends(text, at + backwards.depthOf(word))) {
+        word = backwards.shorterWordAt(word)
+      }
+      if (word !== ROOT) found.push({ start: at, end: at + backwards.depthOf(word), type, confidence })
+    }
+    return apart(found.reverse())
+  })
+
+  return {
+    find,
+    holdsOnlyValues: true,
+    openFrom(text) {
+      const from = Math.max(0, text.length - trie.longest)
+      let node = ROOT
+      for (let at = from; at < text.length; at += 1) {
+        node = trie.next(node, folded[text.charCodeAt(at)] as number)
+      }
+      const open = text.length - trie.depthOf(node)
+      return open === text.length ? open : beforeFinding(open, text, find)
+    },
+  }
+}
+
+const PAIR_BITS = 12
+/** A place for two code units; several pairs share one. */
+const pairIndex = (before: number, last: number): number => (Math.imul(before, 67) ^ last) & ((1 << PAIR_BITS) - 1)
+
+/** By pairIndex: 0 where no word ends with these two code units. */
+function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
+  const endings = new Uint8Array(1 << PAIR_BITS)
+  for (const word of words) {
+    const [last = 0, before] = foldedOf(word, folded).slice(-2).toReversed()
+    if (before !== undefined) endings[pairIndex(before, last)] = 1
+    // Before a word of one character anything may stand.
+    else for (let any = 0; any < CODES; any += 1) endings[pairIndex(any, last)] = 1
+  }
+  return endings
+}
+
+/** Of words that are as long as this or longer, most characters of a text need not be looked at. */
+const LONG_CHARS = 5
+const isLong = (word: string): boolean => word.length >= LONG_CHARS
+
+const BEYOND_LATIN = /[\u0600-\u1fff\u2c00-\uffff]/
+const ANYTHING = /[\s\S]/
+
+/** What is in every text that holds one of these words: looked for first, for most texts hold nothing of other scripts. */
+function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
+  const own = new Set(words.flatMap((word) => foldedOf(word, folded)))
+  for (let code = 0; code < CODES; code += 1) {
+    if (own.has(folded[code] as number) && !BEYOND_LATIN.test(String.fromCharCode(code))) return ANYTHING
+  }
+  return BEYOND_LATIN
+}
+
+const NOWHERE = -1
+
+/**
+ * The last place up to `at` where one of the words may end, by a few of its characters and the next one; 0 when there is none
+ * behind the first character.
+ */
+type Endings = (units: Uint16Array, at: number, length: number) => number
+
+/**
+ * As Wu and Manber (1994): of where the shortest word would stand it looks at the first two characters, and goes on as far as no
+ * word has these two.
+ */
+function createEndings(words: readonly string[], folded: Uint16Array, wholeWords: boolean): Endings {
+  const mayEnd = endingsOf(words, folded)
+  /** 1 for what only ends a word of ours where nothing of the kind follows. */
+  const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
+  const shortest = Math.min(...words.map(({ length }) => length))
+  const chars = Math.max(2, shortest)
+  /** By pairIndex: so many places further left a word may end, or more, where these two code units stand. */
+  const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
+  for (const word of words) {
+    const ending = foldedOf(word, folded).slice(-chars)
+    for (let at = 0; at + 1 < ending.length; at += 1) {
+      const pair = pairIndex(ending[at] as number, ending[at + 1] as number)
+      steps[pair] = Math.min(steps[pair] as number, at)
+    }
+  }
+
+  return (units, at, length) => {
+    // What is asked for again and again is held here: what a closure holds is looked up each time.
+    const small = folded
+    const stepOf = steps
+    const ahead = chars - 1
+    for (let end = at; end >= ahead; ) {
+      const first = small[units[end - ahead] as number] as number
+      const second = small[units[end - ahead + 1] as number] as number
+      const step = stepOf[pairIndex(first, second)] as number
+      if (step > 0) {
+        end -= step
+        continue
+      }
+      const before = units[end - 1] as number
+      const last = units[end] as number
+      const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
+      const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
+      // Reckoned and not asked, for how words end is anybody's guess.
+      if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
+      end -= 1
+    }
+    return 0
+  }
+}
+const MOST_STEPS = 255
+
+const foldedOf = (word: string, folded: Uint16Array): number[] =>
+  word.split('').map((char) => folded[char.charCodeAt(0)] as number)
+
+const reversed = (word: string): string => word.split('').reverse().join('')
+
+/** Whether a word of its own begins with this character. */
+const begins = (text: string, start: number, code: number): boolean =>
+  start === 0 || isEdge(text.charCodeAt(start - 1), code)
+
+/** Whether a word of its own ends before `end`, with the character `code`. */
+const ends = (text: string, end: number, code = text.charCodeAt(end - 1)): boolean =>
+  end === text.length || isEdge(text.charCodeAt(end), code)
+
+/** Of those that overlap the first; they come in the order in which they begin. */
+function apart(found: readonly Finding[]): Finding[] {
+  const kept: Finding[] = []
+  let free = 0
+  for (const finding of found) {
+    if (finding.start < free) continue
+    kept.push(finding)
+    free = finding.end
+  }
+  return kept
+}
+
+/** `open`, or where the finding begins that reaches over it. */
+export const beforeFinding = (open: number, text: string, find: (text: string) => Finding[]): number =>
+  beforeOneOf(open, find(text.slice(heldFrom(open))))
+
+/** No finding that reaches over `open` begins before this. */
+export const heldFrom = (open: number): number => Math.max(0, open - DETECTION_HOLD_CHARS)
+
+/** As `beforeFinding`. @param findings in the text from `heldFrom(open)` on */
+export function beforeOneOf(open: number, findings: readonly Finding[]): number {
+  const from = heldFrom(open)
+  for (const { start, end } of findings.toReversed()) {
+    if (start + from < open && end + from > open) return start + from
+  }
+  return open
+}
+
+/** Where each node goes on with which code unit: a hash table in plain numbers, for it is asked for most of a text. */
+class Edges {
+  readonly #nodes: Int32Array
+  readonly #codes: Uint16Array
+  readonly #children: Int32Array
+  readonly #mask: number
+
+  constructor(most: number) {
+    const size = 2 ** Math.ceil(Math.log2(2 * most + 2))
+    this.#nodes = new Int32Array(size)
+    this.#codes = new Uint16Array(size)
+    this.#children = new Int32Array(size)
+    this.#mask = size - 1
+  }
+
+  /** ROOT when there is none, for it is nobody's child. */
+  childOf(node: number, code: number): number {
+    return this.#children[this.#slotOf(node, code)] as number
+  }
+
+  add(node: number, code: number, child: number): void {
+    const slot = this.#slotOf(node, code)
+    this.#nodes[slot] = node
+    this.#codes[slot] = code
+    this.#children[slot] = child
+  }
+
+  /** Where this edge is, or would be. */
+  #slotOf(node: number, code: number): number {
+    let slot = (Math.imul(node, 0x9e3779b1) ^ Math.imul(code, 0x85ebca6b)) >>> 7
+    for (;;) {
+      slot &= this.#mask
+      if (this.#children[slot] === ROOT || (this.#nodes[slot] === node && this.#codes[slot] === code)) return slot
+      slot += 1
+    }
+  }
+}
+
+type Trie = {
+  longest: number
+  next(node: number, code: number): number
+  depthOf(node: number): number
+  /** The longest word that ends in this node, as the node it ends in; ROOT when there is none. */
+  wordAt(node: number): number
+  shorterWordAt(node: number): number
+}
+
+function createTrie(words: readonly string[], folded: Uint16Array): Trie {
+  const edges = new Edges(words.reduce((chars, word) => chars + word.length, 0))
+  const depths = [0]
+  const isWord = [false]
+  const parents: { node: number; code: number }[] = [{ node: ROOT, code: 0 }]
+  for (const word of words) {
+    let node = ROOT
+    for (const code of foldedOf(word, folded)) {
+      let child = edges.childOf(node, code)
+      if (child === ROOT) {
+        child = depths.length
+        edges.add(node, code, child)
+        depths.push((depths[node] ?? 0) + 1)
+        isWord.push(false)
+        parents.push({ node, code })
+      }
+      node = child
+    }
+    isWord[node] = true
+  }
+
+  // Where a node goes on when the text does not: the longest proper suffix of it that a word begins with.
+  const fallbacks = new Int32Array(depths.length)
+  const shorterWords = new Int32Array(depths.length)
+  const longestWords = Int32Array.from(isWord, (ends, node) => (ends ? node : ROOT))
+  const next = (from: number, code: number): number => {
+    let node = from
+    for (;;) {
+      const child = edges.childOf(node, code)
+      if (child !== ROOT || node === ROOT) return child
+      node = fallbacks[node] ?? ROOT
+    }
+  }
+  const byDepth = depths.map((_, node) => node).sort((one, other) => (depths[one] ?? 0) - (depths[other] ?? 0))
+  for (const node of byDepth) {
+    const { node: parent = ROOT, code = 0 } = parents[node] ?? {}
+    if (parent === ROOT) continue
+    const fallback = next(fallbacks[parent] ?? ROOT, code)
+    fallbacks[node] = fallback
+    shorterWords[node] = longestWords[fallback] ?? ROOT
+    if (!isWord[node]) longestWords[node] = shorterWords[node]
+  }
+  return {
+    longest: Math.max(1, ...words.map(({ length }) => length)),
+    next,
+    depthOf: (node) => depths[node] ?? 0,
+    wordAt: (node) => longestWords[node] ?? ROOT,
+    shorterWordAt: (node) => shorterWords[node] ?? ROOT,
+  }
+}

@@ -1,0 +1,56 @@
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../../../shared/time.ts'
+import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { FreshCache } from '../../platform/db/fresh-cache.ts'
+import type { Log } from '../../platform/log.ts'
+import type { MasterKey } from '../../platform/secrets/seal.ts'
+import type { AppliedPolicy } from '../policies/resolve.ts'
+import { createJudge } from '../prompt-shield/judge.ts'
+import { createShieldScanner, type ShieldScanner } from '../prompt-shield/scanner.ts'
+import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
+import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
+
+/** Everything that looks at text, for all who let text in or out. */
+export type Guards = {
+  /** What holds under a policy in a tenant: the rules of both. */
+  rulesFor(tenantId: string, policy: AppliedPolicy): RulesInForce | Promise<RulesInForce>
+  /** The tenant's own rules; whoever changes them says so here. */
+  tenantRules: Pick<TenantRules, 'forget'>
+  shieldPolicies: FreshCache<readonly ShieldPolicy[]>
+  scanner: ShieldScanner
+  /** Tool results that the shield has reported, by a hash: conversations bring them again with every turn. */
+  reportedResults: LRUCache<string, true>
+  pseudonymKey: KeyObject
+  canaryKey: KeyObject
+}
+
+export type GuardsDeps = {
+  db: Db
+  clock: Clock
+  log: Log
+  masterKey: MasterKey
+  shieldPolicies: FreshCache<readonly ShieldPolicy[]>
+  providers: ProviderRegistry
+}
+
+const REPORTED_RESULTS = 10_000
+
+export function createGuards({ db, clock, log, masterKey, shieldPolicies, providers }: GuardsDeps): Guards {
+  const tenantRules = createTenantRules({ db, clock })
+  const rulesInForce = createRulesInForce()
+  return {
+    rulesFor(tenantId, policy) {
+      const own = tenantRules.of(tenantId)
+      return own instanceof Promise ? own.then((rules) => rulesInForce(policy, rules)) : rulesInForce(policy, own)
+    },
+    tenantRules,
+    shieldPolicies,
+    scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }) }),
+    reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
+    pseudonymKey: masterKey.keyFor('pseudonyms'),
+    canaryKey: masterKey.keyFor('canaries'),
+  }
+}

@@ -1,0 +1,85 @@
+import { LRUCache } from 'lru-cache'
+import { DEFAULT_DLP_DETECTORS, DLP_DETECTOR_NAMES } from '../../../shared/dlp-detectors.ts'
+import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
+import type { PolicyDocument } from '../../../shared/wire/policies.ts'
+import type { AppliedPolicy } from '../policies/resolve.ts'
+import { type CleanTexts, createCleanTexts } from './clean-texts.ts'
+import type { Detector } from './detection.ts'
+import { createDlpDetector, DLP_DETECTORS } from './dlp/detector.ts'
+import { createPiiDetector } from './pii/detector.ts'
+import { type ArmedRules, armRules, type PlannedRule } from './plan.ts'
+import { compileRules } from './rules/compile.ts'
+import type { OwnRules } from './rules/tenant-rules.ts'
+
+/** The rules that hold for a request, one way and the other. */
+export type RulesInForce = {
+  input: ArmedRules
+  output: ArmedRules
+  sources: RuleSources
+  /** What these rules found nothing in. */
+  cleanTexts: CleanTexts
+}
+
+/** What rules are made of: data, of which another thread makes the same rules. */
+export type RuleSources = {
+  policy: { canonical: string; name: string; document: Pick<PolicyDocument, 'mode' | 'dlp' | 'pii'> }
+  own: readonly GuardRule[]
+}
+
+const POLICIES_CACHED = 1_000
+
+/** Puts together what a policy and a tenant ask for. Detectors are made once for each policy that says the same. */
+export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => RulesInForce {
+  const ofPolicies = new LRUCache<string, readonly PlannedRule[]>({ max: POLICIES_CACHED })
+  const ofTenants = new WeakMap<OwnRules, Map<string, RulesInForce>>()
+  const cleanTextsOf = createCleanTexts()
+
+  return (policy, own) => {
+    // By name too: it is what incidents call the rule.
+    const key = `${policy.hash} ${policy.canonical}`
+    const inForce = ofTenants.get(own) ?? new Map<string, RulesInForce>()
+    ofTenants.set(own, inForce)
+    const known = inForce.get(key)
+    if (known) return known
+    const ofPolicy = ofPolicies.get(key) ?? rulesOf(policy)
+    ofPolicies.set(key, ofPolicy)
+    const all = [...ofPolicy, ...own.planned]
+    const sources = { policy: toSource(policy), own: own.documents }
+    const [input, output] = [armRules(all, 'input'), armRules(all, 'output')]
+    const rules = { input, output, sources, cleanTexts: cleanTextsOf() }
+    inForce.set(key, rules)
+    return rules
+  }
+}
+
+/** The rules that sources make for one way, in the order that the hits of `RulesInForce` count in. */
+export const armSources = ({ policy, own }: RuleSources, direction: 'input' | 'output'): ArmedRules =>
+  armRules([...rulesOf(policy), ...compileRules(own)], direction)
+
+const toSource = ({ canonical, name, document: { mode, dlp, pii } }: AppliedPolicy): RuleSources['policy'] => ({
+  canonical,
+  name,
+  document: { mode, dlp, pii },
+})
+
+function rulesOf({ canonical, name, document }: RuleSources['policy']): PlannedRule[] {
+  const { pii, dlp, mode } = document
+  const common = { ruleId: `policy:${canonical}`, ruleName: name, enforced: mode === 'enforce' }
+  const rules: PlannedRule[] = []
+  if (dlp.enabled) {
+    const detector = createDlpDetector(dlpDetectors(dlp.rules))
+    const { action, direction } = dlp
+    rules.push({ ...common, kind: 'dlp', category: 'secrets', severity: 'high', detector, action, direction })
+  }
+  if (pii.enabled) {
+    const detector = createPiiDetector(pii.entities === 'default' ? {} : { entities: pii.entities })
+    const { action, direction } = pii
+    rules.push({ ...common, kind: 'pii', category: 'personal_data', severity: 'medium', detector, action, direction })
+  }
+  return rules
+}
+
+function dlpDetectors(rules: PolicyDocument['dlp']['rules']): Detector[] {
+  const names = rules === 'default' ? DEFAULT_DLP_DETECTORS : rules === 'all' ? DLP_DETECTOR_NAMES : rules
+  return names.map((name) => DLP_DETECTORS[name]())
+}

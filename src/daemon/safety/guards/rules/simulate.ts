@@ -1,0 +1,30 @@
+import type { z } from 'zod'
+import type { GuardRuleDocument, SimulateGuardRulesResponse } from '../../../../shared/wire/guard-rules.ts'
+import { createPacer, paced } from '../pacer.ts'
+import { type ArmedDetector, finding } from '../redaction.ts'
+import { createRuleDetector } from './compile.ts'
+
+type Results = z.input<typeof SimulateGuardRulesResponse>['results']
+
+/** What rules find in some texts, whether they are on or off. Together they may take as much as for a request. */
+export async function simulate(
+  rules: readonly (GuardRuleDocument & { id: string | null })[],
+  samples: readonly string[],
+): Promise<Results> {
+  const pacer = createPacer()
+  const detectors = rules.map((rule) => {
+    const detector = createRuleDetector(rule, rule.id ?? 'rule')
+    return { rule, armed: [{ guard: '', detector, actionOf: () => rule.action }] satisfies ArmedDetector[] }
+  })
+  const results: Results = []
+  for (const [sample, text] of samples.entries()) {
+    const findings: Results[number]['findings'] = []
+    for (const { rule, armed } of detectors) {
+      for (const { start, end, type, confidence, action } of await paced(finding(text, armed, pacer), pacer)) {
+        findings.push({ ruleId: rule.id, start, end, type, confidence, action })
+      }
+    }
+    results.push({ sample, findings: findings.sort((one, other) => one.start - other.start) })
+  }
+  return results
+}

@@ -1,0 +1,37 @@
+import { LRUCache } from 'lru-cache'
+import { GUARD_RULE_CACHE_MS } from '../../../../shared/spec-limits.ts'
+import type { Clock } from '../../../../shared/time.ts'
+import type { GuardRule } from '../../../../shared/wire/guard-rules.ts'
+import type { Db } from '../../../platform/db/database.ts'
+import { createFreshCache, type FreshCache } from '../../../platform/db/fresh-cache.ts'
+import type { PlannedRule } from '../plan.ts'
+import { compileRules } from './compile.ts'
+import { findGuardRules } from './store.ts'
+
+/** The rules of a tenant: what they say, and what those that are on became. */
+export type OwnRules = { documents: readonly GuardRule[]; planned: readonly PlannedRule[] }
+
+export type TenantRules = FreshCache<OwnRules>
+
+const TENANTS_COMPILED = 1_000
+
+/**
+ * The rules of each tenant, compiled: at most GUARD_RULE_CACHE_MS old, and the same object as long as they say the same, so
+ * that whoever prepares something for them does it once.
+ */
+export function createTenantRules({ db, clock }: { db: Db; clock: Clock }): TenantRules {
+  const compiled = new LRUCache<string, { said: string; rules: OwnRules }>({ max: TENANTS_COMPILED })
+  return createFreshCache({
+    clock,
+    maxAgeMs: GUARD_RULE_CACHE_MS,
+    async load(tenantId) {
+      const documents = await findGuardRules(db, tenantId)
+      const said = JSON.stringify(documents)
+      const known = compiled.get(tenantId)
+      if (known?.said === said) return known.rules
+      const rules = { documents, planned: compileRules(documents) }
+      compiled.set(tenantId, { said, rules })
+      return rules
+    },
+  })
+}

@@ -1,0 +1,125 @@
+import { SHIELD_CATEGORIES, type ShieldCategory, type ShieldLayer } from '../../../../shared/wire/shield.ts'
+import type { Encoding } from './decoders.ts'
+import type { PhraseHit } from './phrases.ts'
+import type { Reading, Window } from './reading.ts'
+import { segmentsOf } from './segments.ts'
+
+/** One thing that speaks for an attack. `matched` is a piece of the text itself: whoever stores evidence leaves it out. */
+export type Evidence = {
+  layer: ShieldLayer
+  pattern: string
+  category: ShieldCategory
+  /** 0 to 1. */
+  confidence: number
+  matched: string
+}
+
+/** Who wrote a text: instructions are at home in what a user says, and strangers in what was fetched. */
+export type TextSource = 'user' | 'retrieved' | 'tool'
+
+const MATCHED_CHARS = 80
+/** Enough to have so many characters after spaces were joined, or nearly. */
+const READ_CHARS = 4 * MATCHED_CHARS
+
+/** Signs that are no words of any language. */
+const MARKS: readonly { id: string; category: ShieldCategory; confidence: number; pattern: RegExp }[] = [
+  {
+    id: 'chat-template-token',
+    category: 'prompt_injection',
+    confidence: 0.7,
+    pattern:
+      /<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id|end_of_turn)\|>|<<\/?SYS>>|\[\/INST\]|<(?:start|end)_of_turn>/i,
+  },
+  {
+    id: 'image-that-sends-data',
+    category: 'data_extraction',
+    confidence: 0.6,
+    pattern: /!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?&][^)\s=]{1,40}=/i,
+  },
+  {
+    id: 'end-of-prompt-marker',
+    category: 'prompt_injection',
+    confidence: 0.6,
+    pattern:
+      /(?:^|\n)[ \t=#*-]{0,12}(?:end of (?:system )?(?:prompt|instructions|context)|new instructions?|system override)[ \t=#*:-]{0,12}(?:\n|$)/i,
+  },
+]
+
+/** What the regex layer finds: phrases, in words of any language, and marks. */
+export function phraseEvidence({ words, spelled }: Reading, hits: readonly PhraseHit[]): Evidence[] {
+  return hits.map(({ phrase, first, last }) => ({
+    layer: 'regex',
+    pattern: phrase.id,
+    category: phrase.category,
+    confidence: phrase.confidence,
+    matched: short(spelled.slice(words.starts[first], words.starts[last]! + words.words[last]!.length)),
+  }))
+}
+
+export function markEvidence({ spelled }: Reading): Evidence[] {
+  return MARKS.flatMap(({ id, category, confidence, pattern }) => {
+    const matched = pattern.exec(spelled)?.[0]
+    return matched === undefined
+      ? []
+      : [{ layer: 'regex', pattern: id, category, confidence, matched: short(matched.trim()) } as const]
+  })
+}
+
+/** What was done to the letters so that a reader sees another text than a model does. */
+export function letterEvidence({ clean }: Reading): Evidence[] {
+  const found: Evidence[] = []
+  const add = (pattern: string, confidence: number, matched: string) =>
+    found.push({ layer: 'heuristic', pattern, category: 'obfuscation', confidence, matched })
+  if (clean.tags !== '') add('hidden-tags', 0.8, short(clean.tags))
+  if (clean.invisible >= 4) add('invisible-characters', 0.35, `${clean.invisible} characters`)
+  if (clean.lookalikes >= 2) add('lookalike-letters', 0.5, `${clean.lookalikes} words`)
+  return found
+}
+
+/** A hidden text that wants something is evidence by being hidden. */
+export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
+  layer: 'heuristic',
+  pattern: `hidden-by-${encoding}`,
+  category: 'obfuscation',
+  confidence: 0.5,
+  matched: short(text),
+})
+
+/** Requests to the assistant in what should be data. */
+export function dataEvidence(reading: Reading, window: Window, source: TextSource): Evidence[] {
+  if (source === 'user') return []
+  const { words, spelled } = reading
+  const request = segmentsOf(words, window).find((segment) => segment.commands && segment.addressed)
+  if (request === undefined) return []
+  const matched = short(spelled.slice(words.starts[request.from], words.starts[request.to] ?? spelled.length))
+  return [{ layer: 'heuristic', pattern: 'request-in-data', category: 'indirect_injection', confidence: 0.45, matched }]
+}
+
+const short = (text: string): string => {
+  const line = text.slice(0, READ_CHARS).replace(/\s+/g, ' ')
+  if (line.length <= MATCHED_CHARS) return line
+  return `${line.slice(0, MATCHED_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`
+}
+
+/** 0 to 100: how sure pieces of evidence are together, when each may be wrong by itself. */
+export function riskOf(evidence: readonly Evidence[]): number {
+  const doubt = strongest(evidence, 4).reduce((rest, { confidence }) => rest * (1 - confidence), 1)
+  return 100 * (1 - doubt)
+}
+
+export const strongest = (evidence: readonly Evidence[], count: number): Evidence[] =>
+  [...evidence].sort((one, other) => other.confidence - one.confidence).slice(0, count)
+
+/** The category that most evidence speaks for. How a text is hidden decides only when nothing tells what it wants. */
+export function categoryOf(evidence: readonly Evidence[]): ShieldCategory | null {
+  const sums = new Map<ShieldCategory, number>()
+  for (const { category, confidence } of evidence) {
+    const weight = category === 'obfuscation' ? confidence / 4 : confidence
+    sums.set(category, (sums.get(category) ?? 0) + weight)
+  }
+  let best: ShieldCategory | null = null
+  for (const category of Object.keys(SHIELD_CATEGORIES) as ShieldCategory[]) {
+    if (sums.has(category) && (best === null || sums.get(category)! > sums.get(best)!)) best = category
+  }
+  return best
+}

@@ -1,0 +1,180 @@
+import type { ShieldVerdict } from '../../../../shared/wire/shield.ts'
+import { characterBorder } from '../../../platform/text/words.ts'
+import { decodeAll } from './decoders.ts'
+import { cleanLetters } from './letters.ts'
+import { type Phrase, phraseFinder } from './phrases.ts'
+import { readText } from './reading.ts'
+import type { ShieldOptions } from './scan.ts'
+import { type CategoryLimits, isWorse, strictestVerdict, thresholdsOf } from './verdict.ts'
+
+export type OutputDetection = {
+  type: 'system_prompt_leak' | 'role_drift'
+  category: 'prompt_leaking' | 'role_hijack'
+  /** 0 to 1. */
+  confidence: number
+}
+
+/** `detections`: the worst first. */
+export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections: OutputDetection[] }
+
+/** So many letters and digits in a row, whatever stands between them, are no coincidence. */
+const PIECE_CHARS = 24
+const LEAST_SNIPPET_CHARS = 10
+/** A leak: this share of a snippet, or so many of its letters and digits in one go. */
+const LEAST_SHARE = 0.3
+const LONG_RUN_CHARS = 80
+
+/** How a model speaks that was talked out of its role. */
+const findDrift = phraseFinder([
+  drift('i-am-unbound', [['ME'], ['UNBOUND']], 4),
+  drift('mode-is-on', [['UNBOUND'], ['MODE']], 3),
+  drift('no-rules-for-me', [['ME'], ['NEG', 'FREE'], ['RULES', 'LIMITS', 'WARN']], 5),
+])
+
+function drift(id: string, steps: Phrase['steps'], within: number): Phrase {
+  return { id, category: 'role_hijack', confidence: 0.55, steps, within }
+}
+
+/** Looks in an answer that comes in pieces. */
+export type OutputWatch = {
+  /** @returns what is found in all that has been said until now */
+  add(text: string): OutputScan
+}
+
+/** An answer is looked at in pieces of so many characters, each with the end of the one before. */
+export const OUTPUT_PIECE_CHARS = 4_096
+const OVERLAP_CHARS = 1_024
+
+/** What must not be said, prepared for looking it up. */
+export type Snippets = readonly Snippet[]
+
+type Snippet = {
+  /** The number of each piece. */
+  pieces: ReadonlyMap<string, number>
+  /** How often each piece stands in the snippet. */
+  weights: readonly number[]
+  total: number
+  pieceChars: number
+  /** Pieces begin so far from each other. */
+  stride: number
+}
+
+/** Of very long snippets not every piece is kept, so that no system prompt costs more than this. */
+const PIECES = 8_192
+
+export function prepareSnippets(texts: readonly string[]): Snippets {
+  const letters = texts.map(lettersOf).filter(({ length }) => length >= LEAST_SNIPPET_CHARS)
+  const stride = Math.max(1, Math.ceil(letters.reduce((sum, { length }) => sum + length, 0) / PIECES))
+  return letters.map((snippet) => prepare(snippet, stride))
+}
+
+function prepare(snippet: string, stride: number): Snippet {
+  const pieceChars = Math.min(PIECE_CHARS, snippet.length)
+  const pieces = new Map<string, number>()
+  const weights: number[] = []
+  let total = 0
+  for (let at = 0; at + pieceChars <= snippet.length; at += stride) {
+    const piece = snippet.slice(at, at + pieceChars)
+    const number = pieces.get(piece) ?? weights.length
+    pieces.set(piece, number)
+    weights[number] = (weights[number] ?? 0) + 1
+    total++
+  }
+  return { pieces, weights, total, pieceChars, stride }
+}
+
+/**
+ * Looks in a model's answer for what the system prompt says (the snippets, in any case and spacing, also encoded) and for
+ * a role it should not have taken. Time linear in the length of both. What was put in other words is not found.
+ */
+export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
+  const leaks = snippets.map((snippet) => watchLeak(snippet))
+  const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
+  const limits = withQuotingAllowed(options.categories)
+  let before = ''
+  let leaked = 0
+  let drift = 0
+
+  function look(text: string): void {
+    const clean = cleanLetters(text).text
+    const readings = new Set([text, clean, ...decodeAll(clean).map((decoded) => decoded.text)].map(lettersOf))
+    for (const reading of readings) for (const leakIn of leaks) leaked = Math.max(leaked, leakIn(reading))
+    const { words } = readText(text)
+    const [drifted] = findDrift(words, 0, words.words.length)
+    drift = Math.max(drift, drifted?.phrase.confidence ?? 0)
+  }
+
+  function found(): OutputScan {
+    const detections: OutputDetection[] = []
+    if (leaked > 0) detections.push({ type: 'system_prompt_leak', category: 'prompt_leaking', confidence: leaked })
+    if (drift > 0) detections.push({ type: 'role_drift', category: 'role_hijack', confidence: drift })
+    // Each by its own score: a quotation that is certain does not make the rest of the answer worse.
+    const judged = detections.map((detection) => {
+      const riskScore = Math.round(detection.confidence * 100)
+      const { verdict } = strictestVerdict(riskScore, [detection.category], thresholds, limits)
+      return { riskScore, verdict, detection }
+    })
+    judged.sort((one, other) => (isWorse(one, other) ? -1 : 1))
+    return {
+      riskScore: Math.max(0, ...judged.map(({ riskScore }) => riskScore)),
+      verdict: judged[0]?.verdict ?? 'ALLOW',
+      detections: judged.map(({ detection }) => detection),
+    }
+  }
+
+  return {
+    add(text) {
+      for (const piece of piecesOf(text)) {
+        look(before + piece)
+        before = (before + piece).slice(-OVERLAP_CHARS)
+      }
+      return found()
+    },
+  }
+}
+
+/**
+ * A correct answer may quote a rule or a fact of its system prompt, so a quotation is flagged and never blocked. A text that
+ * must not leave is what canaries are for.
+ */
+const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
+  ...categories,
+  prompt_leaking: categories.prompt_leaking === 'BLOCK' ? 'FLAG' : (categories.prompt_leaking ?? 'FLAG'),
+})
+
+/** A text in pieces of which each is looked at in about a millisecond. */
+export function* piecesOf(text: string): Generator<string> {
+  for (let from = 0; from < text.length; ) {
+    const to = Math.max(from + 1, characterBorder(text, from + OUTPUT_PIECE_CHARS))
+    yield text.slice(from, to)
+    from = to
+  }
+}
+
+const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')
+
+/**
+ * How sure it is that what was read until now repeats the snippet: 0, or 0.8 for a part of it to 1 for all of it. Of parts
+ * that stand in several readings each counts once.
+ */
+function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
+  const seen = new Uint8Array(weights.length)
+  let count = 0
+  let longest = 0
+  return (text) => {
+    let begin = 0
+    let last = Number.NEGATIVE_INFINITY
+    for (let at = 0; at + pieceChars <= text.length; at++) {
+      const piece = pieces.get(text.slice(at, at + pieceChars))
+      if (piece === undefined) continue
+      if (at - last > stride) begin = at
+      last = at
+      longest = Math.max(longest, at - begin + pieceChars)
+      if (seen[piece] === 0) count += weights[piece]!
+      seen[piece] = 1
+    }
+    const share = count / total
+    const isLeak = share >= LEAST_SHARE || longest >= LONG_RUN_CHARS
+    return isLeak ? Math.round((0.8 + 0.2 * share) * 100) / 100 : 0
+  }
+}

@@ -1,0 +1,235 @@
+import type { ShieldCategory } from '../../../../shared/wire/shield.ts'
+import type { Concept } from './lexicon.ts'
+import { CONCEPTS, type Words } from './words.ts'
+
+/** A way to say something, in words of any language: one concept of each step, each near the one before. */
+export type Phrase = {
+  id: string
+  category: ShieldCategory
+  /** How sure the phrase alone makes an attack, 0 to 1. */
+  confidence: number
+  steps: readonly (readonly Concept[])[]
+  /** At most so many words from one step to the next; in any order: from the first to the last. */
+  within: number
+  anyOrder?: true
+}
+
+/** Where a phrase was found: numbers of its first and last word. */
+export type PhraseHit = { phrase: Phrase; first: number; last: number }
+
+const phrase = (
+  category: ShieldCategory,
+  id: string,
+  confidence: number,
+  within: number,
+  steps: Phrase['steps'],
+  order?: 'anyOrder',
+): Phrase => ({ id, category, confidence, within, steps, ...(order ? { anyOrder: true } : {}) })
+
+export const PHRASES: readonly Phrase[] = [
+  phrase(
+    'prompt_injection',
+    'override-earlier-instructions',
+    0.95,
+    9,
+    [['OVERRIDE'], ['PRIOR'], ['INSTR', 'RULES']],
+    'anyOrder',
+  ),
+  phrase(
+    'prompt_injection',
+    'override-all-instructions',
+    0.85,
+    6,
+    [['OVERRIDE'], ['ALL'], ['INSTR', 'RULES', 'LIMITS']],
+    'anyOrder',
+  ),
+  phrase(
+    'prompt_injection',
+    'override-your-instructions',
+    0.85,
+    6,
+    [['OVERRIDE'], ['YOU'], ['INSTR', 'RULES', 'LIMITS']],
+    'anyOrder',
+  ),
+  phrase(
+    'prompt_injection',
+    'override-earlier-context',
+    0.75,
+    8,
+    [['OVERRIDE'], ['PRIOR', 'ALL'], ['CONTEXT', 'TASK']],
+    'anyOrder',
+  ),
+  phrase('prompt_injection', 'override-everything-before', 0.8, 4, [['OVERRIDE'], ['ALL', 'ANYTHING'], ['PRIOR']]),
+  phrase('prompt_injection', 'override-the-above', 0.6, 3, [['OVERRIDE'], ['PRIOR']]),
+  phrase('prompt_injection', 'override-then-new', 0.7, 12, [
+    ['OVERRIDE'],
+    ['NEW'],
+    ['INSTR', 'TASK', 'SHOW', 'RESPOND'],
+  ]),
+  phrase('prompt_injection', 'override-and-say', 0.5, 10, [
+    ['OVERRIDE'],
+    ['INSTR', 'RULES', 'CONTEXT', 'TASK', 'PRIOR'],
+    ['SHOW', 'RESPOND', 'REVEAL'],
+  ]),
+  phrase('prompt_injection', 'do-not-follow-rules', 0.6, 5, [
+    ['NEG'],
+    ['COMPLY', 'FREE'],
+    ['INSTR', 'RULES', 'LIMITS', 'WARN'],
+  ]),
+  phrase('prompt_injection', 'new-instructions-for-you', 0.55, 6, [
+    ['NEW'],
+    ['INSTR', 'TASK'],
+    ['YOU', 'OVERRIDE', 'SHOW'],
+  ]),
+  phrase('prompt_injection', 'answer-only-with', 0.2, 6, [
+    ['RESPOND', 'SHOW'],
+    ['COMPLY', 'NEG'],
+    ['RESPOND', 'SHOW'],
+  ]),
+  phrase('prompt_leaking', 'reveal-your-prompt', 0.9, 7, [
+    ['REVEAL', 'SHOW'],
+    ['YOU', 'SYSTEM', 'PRIOR'],
+    ['INSTR', 'RULES'],
+  ]),
+  phrase(
+    'prompt_leaking',
+    'reveal-system-prompt',
+    0.85,
+    8,
+    [['REVEAL', 'SHOW'], ['SYSTEM'], ['INSTR', 'CONTEXT']],
+    'anyOrder',
+  ),
+  phrase(
+    'prompt_leaking',
+    'what-are-your-instructions',
+    0.7,
+    5,
+    [['YOU'], ['INSTR', 'RULES'], ['SHOW', 'REVEAL', 'PRIOR', 'ALL']],
+    'anyOrder',
+  ),
+  phrase('prompt_leaking', 'repeat-the-above', 0.6, 6, [['SHOW', 'REVEAL'], ['ALL', 'ANYTHING', 'CONTEXT'], ['PRIOR']]),
+  phrase('data_extraction', 'reveal-the-secret', 0.75, 6, [['REVEAL'], ['SECRET']], 'anyOrder'),
+  phrase(
+    'data_extraction',
+    'tell-me-the-secret',
+    0.7,
+    7,
+    [['SHOW', 'REVEAL', 'ME'], ['YOU', 'ME', 'REVEAL'], ['SECRET']],
+    'anyOrder',
+  ),
+  phrase('data_extraction', 'your-secret', 0.55, 3, [['YOU'], ['SECRET']]),
+  phrase('data_extraction', 'encode-the-secret', 0.7, 8, [['SECRET'], ['ENCODE']], 'anyOrder'),
+  phrase('data_extraction', 'authority-wants-secret', 0.75, 12, [['AUTHORITY', 'SYSTEM'], ['SECRET']], 'anyOrder'),
+  phrase('data_extraction', 'send-personal-data', 0.45, 14, [['DEVICE', 'SHOW'], ['PERSONALDATA'], ['SEND']]),
+  phrase('jailbreak', 'unbound-assistant', 0.85, 8, [['UNBOUND'], ['AI', 'CHARACTER', 'MODE', 'RESPOND']], 'anyOrder'),
+  phrase('jailbreak', 'no-limits', 0.7, 5, [
+    ['NEG', 'FREE', 'OVERRIDE'],
+    ['LIMITS', 'WARN'],
+    ['LIMITS', 'WARN', 'RULES'],
+  ]),
+  phrase('jailbreak', 'never-refuse', 0.7, 4, [['NEG', 'COMPLY'], ['REFUSE']]),
+  phrase('jailbreak', 'not-bound-by-rules', 0.8, 6, [
+    ['NEG', 'FREE'],
+    ['FREE', 'COMPLY'],
+    ['RULES', 'LIMITS', 'WARN', 'INSTR'],
+  ]),
+  phrase('jailbreak', 'do-anything', 0.7, 4, [
+    ['NEG', 'COMPLY', 'RESPOND'],
+    ['ANYTHING'],
+    ['NEG', 'WARN', 'RULES', 'LIMITS', 'ME'],
+  ]),
+  phrase('jailbreak', 'no-warnings', 0.5, 5, [['NEG'], ['WARN'], ['WARN', 'RESPOND', 'LIMITS']]),
+  phrase('jailbreak', 'fiction-about-harm', 0.3, 12, [['HYPOTH', 'PERSONA', 'CHARACTER'], ['HARM'], ['HARM']]),
+  phrase('jailbreak', 'stay-in-character', 0.6, 10, [['PRESSURE'], ['CHARACTER', 'RESPOND', 'MODE', 'REFUSE']]),
+  phrase('role_hijack', 'from-now-on-you-are', 0.65, 8, [['FROMNOW'], ['YOU', 'RESPOND', 'PERSONA', 'AI', 'COMPLY']]),
+  phrase('role_hijack', 'pretend-to-be-model', 0.65, 6, [
+    ['PERSONA'],
+    ['AI'],
+    ['NEG', 'UNBOUND', 'FREE', 'MODE', 'NEW', 'HARM'],
+  ]),
+  phrase('role_hijack', 'pretend-rules-away', 0.7, 8, [
+    ['PERSONA'],
+    ['NEG', 'OVERRIDE'],
+    ['RULES', 'LIMITS', 'INSTR', 'WARN'],
+  ]),
+  phrase('role_hijack', 'system-mode', 0.6, 4, [['SYSTEM', 'AUTHORITY', 'OVERRIDE'], ['MODE']], 'anyOrder'),
+  phrase('role_hijack', 'i-am-your-developer', 0.6, 4, [['ME'], ['YOU'], ['SYSTEM', 'AUTHORITY']]),
+  phrase('indirect_injection', 'insert-into-answer', 0.55, 7, [['INSERT'], ['YOU'], ['RESPOND', 'CODE']]),
+  phrase('indirect_injection', 'urgent-override', 0.9, 8, [['URGENT'], ['OVERRIDE'], ['INSTR', 'PRIOR', 'TASK']]),
+  phrase('indirect_injection', 'insert-code', 0.45, 8, [['INSERT'], ['CODE'], ['YOU', 'RESPOND']]),
+  phrase('indirect_injection', 'brand-in-answer', 0.5, 8, [['YOU'], ['RESPOND'], ['BRAND']]),
+  phrase(
+    'obfuscation',
+    'answer-encoded',
+    0.55,
+    5,
+    [['RESPOND', 'SHOW'], ['ENCODE'], ['YOU', 'ME', 'SECRET', 'ENCODE']],
+    'anyOrder',
+  ),
+  phrase('obfuscation', 'decode-and-follow', 0.7, 8, [['ENCODE'], ['COMPLY', 'DEVICE', 'INSTR']]),
+]
+
+type Place = { phrase: number; step: number }
+
+/** Finds every phrase that a range of words holds, each once. One look at every word: time linear in their number. */
+export type PhraseFinder = (read: Words, from: number, to: number) => PhraseHit[]
+
+export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
+  /** Which steps of which phrases each concept can take; the last step first, so one word takes one step of an order. */
+  const placesOf: readonly (readonly Place[])[] = CONCEPTS.map((concept) =>
+    phrases.flatMap(({ steps }, phrase) =>
+      steps.flatMap((step, at) => (step.includes(concept) ? [{ phrase, step: at }] : [])).reverse(),
+    ),
+  )
+  return ({ concepts }, from, to) => {
+    const hits: PhraseHit[] = []
+    /** For each phrase and step: the word that took it last, and where that match began. */
+    const taken = new Map<number, { word: number; first: number }[]>()
+    const found = new Set<number>()
+    for (let word = from; word < to; word++) {
+      for (const concept of concepts[word]!) {
+        for (const { phrase: number, step } of placesOf[concept]!) {
+          if (found.has(number)) continue
+          const phrase = phrases[number]!
+          const places = taken.get(number) ?? phrase.steps.map(() => ({ word: -1, first: -1 }))
+          taken.set(number, places)
+          const first = takeStep(phrase, places, step, word)
+          if (first === undefined) continue
+          hits.push({ phrase, first, last: word })
+          found.add(number)
+        }
+      }
+    }
+    return hits
+  }
+}
+
+/** Notes that a word takes a step; the first word of the phrase when that completes it. */
+function takeStep(
+  { within, anyOrder, steps }: Phrase,
+  places: { word: number; first: number }[],
+  step: number,
+  word: number,
+): number | undefined {
+  const here = places[step]!
+  if (anyOrder) {
+    here.word = word
+    return isComplete(places, word - within) ? Math.min(...places.map((place) => place.word)) : undefined
+  }
+  const before = places[step - 1]
+  if (before !== undefined && (before.word < 0 || before.word === word || word - before.word > within)) return undefined
+  here.word = word
+  here.first = before?.first ?? word
+  return step === steps.length - 1 ? here.first : undefined
+}
+
+/** Whether every step was taken, by words of their own, since `earliest`. */
+function isComplete(places: readonly { word: number }[], earliest: number): boolean {
+  return places.every(
+    ({ word }, at) =>
+      word >= Math.max(0, earliest) && places.every((other, index) => index === at || other.word !== word),
+  )
+}
+
+/** Finds the phrases of attacks. */
+export const findPhrases: PhraseFinder = phraseFinder(PHRASES)

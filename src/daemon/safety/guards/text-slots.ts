@@ -1,0 +1,207 @@
+import type {
+  Content,
+  ContentPart,
+  GenerationOptions,
+  Message,
+  ResponseFormat,
+  Tool,
+} from '../../models/conversation.ts'
+
+/** All that a request says to a model, whichever surface it came by. */
+export type Spoken = {
+  system: string
+  messages: Message[]
+  options: GenerationOptions | undefined
+}
+
+/** One text of a request, as whoever looks for something in it must know it. */
+export type Slot = {
+  /** Who says it. `definition`: what describes tools and the form of the answer. */
+  from: 'system' | 'user' | 'assistant' | 'tool' | 'definition'
+  /** JSON text has values that are spelled with escapes, and stays JSON when it is changed. */
+  format: 'text' | 'json'
+  text: string
+}
+
+/**
+ * Goes through every text of a request, in the order of the conversation, and puts in its place what `rewrite` makes of it.
+ * The one place that knows where a request holds text: what guards see and what they may change are the same by
+ * construction. Ids and names are no text (`mapNames`). What nothing is changed in is given back as it is.
+ */
+export function mapTexts<S extends Spoken>(spoken: S, rewrite: (slot: Slot) => string): S {
+  const system = mapText(spoken.system, 'system', rewrite)
+  const messages = mapAll(spoken.messages, (message) => mapMessage(message, rewrite))
+  const options = spoken.options && mapOptions(spoken.options, rewrite)
+  const isSame = system === spoken.system && messages === spoken.messages && options === spoken.options
+  return isSame ? spoken : { ...spoken, system, messages, options }
+}
+
+/** The texts that `mapTexts` goes through. */
+export function slotsOf(spoken: Spoken): Slot[] {
+  const slots: Slot[] = []
+  mapTexts(spoken, (slot) => {
+    slots.push(slot)
+    return slot.text
+  })
+  return slots
+}
+
+/**
+ * Goes through the texts that stand next to each other in one message, which a model reads as one, and puts in their place
+ * what `rewrite` makes of them: as many texts, of which those that became empty are left out.
+ */
+export function mapNeighbours<S extends Spoken>(
+  spoken: S,
+  rewrite: (texts: readonly string[]) => readonly string[],
+): S {
+  const messages = mapAll(spoken.messages, (message) => {
+    const { content } = message
+    return typeof content === 'string' || content.length < 2
+      ? message
+      : withValue(message, 'content', mapRuns(content, rewrite))
+  })
+  return messages === spoken.messages ? spoken : { ...spoken, messages }
+}
+
+function mapRuns(
+  parts: readonly ContentPart[],
+  rewrite: (texts: readonly string[]) => readonly string[],
+): readonly ContentPart[] {
+  const mapped: ContentPart[] = []
+  let isSame = true
+  for (let from = 0; from < parts.length; ) {
+    const texts: string[] = []
+    for (let part = parts[from]; part?.type === 'text'; part = parts[from + texts.length]) texts.push(part.text)
+    const run = parts.slice(from, from + Math.max(1, texts.length))
+    from += run.length
+    const rewritten = texts.length < 2 ? texts : rewrite(texts)
+    if (rewritten.every((text, at) => text === texts[at])) mapped.push(...run)
+    else {
+      isSame = false
+      mapped.push(...rewritten.filter((text) => text !== '').map((text) => ({ type: 'text' as const, text })))
+    }
+  }
+  return isSame ? parts : mapped
+}
+
+/** What a request calls by some name: a call of a tool, a tool or a form of the answer, the end user. */
+export type Name = { of: 'call' | 'definition' | 'user'; text: string }
+
+/**
+ * Goes through every id and name of a request and puts in its place what `rewrite` makes of it; an end user without a name
+ * is left out.
+ */
+export function mapNames<S extends Spoken>(spoken: S, rewrite: (name: Name) => string): S {
+  const id = (text: string) => rewrite({ of: 'call', text })
+  const name = (text: string) => rewrite({ of: 'definition', text })
+  const messages = mapAll(spoken.messages, (message) => {
+    if (message.role === 'tool') return withValue(message, 'toolCallId', id(message.toolCallId))
+    if (message.role !== 'assistant' || !message.toolCalls) return message
+    const toolCalls = mapAll(message.toolCalls, (call) =>
+      withValue(withValue(call, 'id', id(call.id)), 'name', name(call.name)),
+    )
+    return withValue(message, 'toolCalls', toolCalls)
+  })
+  const options = spoken.options && mapOptionNames(spoken.options, name, rewrite)
+  const isSame = messages === spoken.messages && options === spoken.options
+  return isSame ? spoken : { ...spoken, messages, options }
+}
+
+function mapOptionNames(
+  options: GenerationOptions,
+  nameOf: (text: string) => string,
+  rewrite: (name: Name) => string,
+): GenerationOptions {
+  const { tools, toolChoice, responseFormat, user } = options
+  const named = <T extends { name: string }>(one: T): T => withValue(one, 'name', nameOf(one.name))
+  const changed = {
+    tools: tools && mapAll(tools, named),
+    toolChoice: typeof toolChoice === 'object' ? named(toolChoice) : toolChoice,
+    responseFormat: responseFormat?.type === 'json_schema' ? named(responseFormat) : responseFormat,
+    user: user && (rewrite({ of: 'user', text: user }) || undefined),
+  }
+  const isSame =
+    changed.tools === tools &&
+    changed.toolChoice === toolChoice &&
+    changed.responseFormat === responseFormat &&
+    changed.user === user
+  return isSame ? options : { ...options, ...changed }
+}
+
+type Rewrite = (slot: Slot) => string
+
+const mapText = (text: string, from: Slot['from'], rewrite: Rewrite): string =>
+  text === '' ? text : rewrite({ from, format: 'text', text })
+
+const mapJson = (text: string, from: Slot['from'], rewrite: Rewrite): string =>
+  text === '' ? text : rewrite({ from, format: 'json', text })
+
+function mapMessage(message: Message, rewrite: Rewrite): Message {
+  const content = mapContent(message.content, message.role, rewrite)
+  if (message.role !== 'assistant') return content === message.content ? message : { ...message, content }
+  const { toolCalls, reasoning } = message
+  const newCalls =
+    toolCalls &&
+    mapAll(toolCalls, (call) => withValue(call, 'arguments', mapJson(call.arguments, 'assistant', rewrite)))
+  const newReasoning =
+    reasoning &&
+    mapAll(reasoning, (step) => {
+      const text = mapText(step.text, 'assistant', rewrite)
+      // A signature is over the words it came with.
+      return text === step.text ? step : { origin: step.origin, text }
+    })
+  if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
+  return { ...message, content, toolCalls: newCalls, reasoning: newReasoning }
+}
+
+function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Content {
+  if (typeof content === 'string') return mapText(content, from, rewrite)
+  return mapAll(content, (part) =>
+    part.type === 'text' ? withValue(part, 'text', mapText(part.text, from, rewrite)) : part,
+  )
+}
+
+function mapOptions(options: GenerationOptions, rewrite: Rewrite): GenerationOptions {
+  const tools = options.tools && mapAll(options.tools, (tool) => mapTool(tool, rewrite))
+  const stop = options.stop && mapAll(options.stop, (text) => mapText(text, 'definition', rewrite))
+  const responseFormat = options.responseFormat && mapFormat(options.responseFormat, rewrite)
+  const isSame = tools === options.tools && stop === options.stop && responseFormat === options.responseFormat
+  return isSame ? options : { ...options, tools, stop, responseFormat }
+}
+
+function mapTool(tool: Tool, rewrite: Rewrite): Tool {
+  const description = tool.description && mapText(tool.description, 'definition', rewrite)
+  const parameters = tool.parameters && mapObject(tool.parameters, rewrite)
+  const isSame = description === tool.description && parameters === tool.parameters
+  return isSame ? tool : { ...tool, description, parameters }
+}
+
+function mapFormat(format: ResponseFormat, rewrite: Rewrite): ResponseFormat {
+  if (format.type !== 'json_schema') return format
+  const description = format.description && mapText(format.description, 'definition', rewrite)
+  const schema = mapObject(format.schema, rewrite)
+  const isSame = description === format.description && schema === format.schema
+  return isSame ? format : { ...format, description, schema }
+}
+
+function mapObject(value: object, rewrite: Rewrite): object {
+  const json = JSON.stringify(value)
+  const mapped = mapJson(json, 'definition', rewrite)
+  return mapped === json ? value : JSON.parse(mapped)
+}
+
+/** The list itself when nothing in it changes. */
+function mapAll<T, List extends readonly T[]>(list: List & readonly T[], map: (item: T) => T): List | T[] {
+  let changed: T[] | undefined
+  for (const [at, item] of list.entries()) {
+    const mapped = map(item)
+    if (mapped !== item) {
+      changed ??= [...list]
+      changed[at] = mapped
+    }
+  }
+  return changed ?? list
+}
+
+const withValue = <T extends object, K extends keyof T>(object: T, key: K, value: T[K]): T =>
+  object[key] === value ? object : { ...object, [key]: value }

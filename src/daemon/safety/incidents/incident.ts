@@ -1,0 +1,173 @@
+import { newId } from '../../../shared/ids.ts'
+import { isoTime } from '../../../shared/time.ts'
+import type { GuardDirection, IncidentAction, Severity } from '../../../shared/wire/incidents.ts'
+import type { IncidentRow, OutboxEventRow } from '../../platform/db/tables.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { attackBlocked, attackDetected, canaryLeaked, dlpIncident, piiIncident } from '../../records/events/events.ts'
+import type { LedgerRecords } from '../../records/ledger/ledger.ts'
+
+/** Whose request it was in which something was found. */
+export type IncidentOrigin = {
+  caller: Pick<Caller, 'tenantId' | 'keyId' | 'userId'>
+  requestId: string
+  /** The route's path. */
+  endpoint: string
+  /** `trx-…`, as the refusal names it when there is one. */
+  traceId: string
+  /** Canonical name of the SMLTP policy. */
+  policy: string
+  conversationId?: string | undefined
+  /** Null while no model has been asked. */
+  model: string | null
+}
+
+type Common = {
+  direction: GuardDirection
+  severity: Severity
+  category: string
+  /** What rule or policy prescribe. */
+  action: IncidentAction
+  /** False where they only watch, so that nothing was done. */
+  enforced: boolean
+}
+
+type Rule = {
+  ruleId: string
+  ruleName: string
+  /** How often each type was found. */
+  types: Readonly<Record<string, number>>
+}
+
+/** A rule that matched. */
+export type RuleIncident = Common & Rule & { kind: 'dlp' | 'pii' | 'policy' }
+
+/** What a guard has found in one request; what was found itself is in none of it. */
+export type GuardIncident =
+  | RuleIncident
+  | (Common & { kind: 'canary'; canaryId: string; action: 'log' | 'remove' | 'block' })
+  | (Common & {
+      kind: 'prompt_shield'
+      shieldPolicy: string
+      shieldMode: 'blocking' | 'monitor'
+      /** 0 to 100 */
+      riskScore: number
+      /** 0 to 1 */
+      confidence: number
+    })
+
+/** What the incidents of a request leave behind, beside all else that it does: a row each, and an event for most. */
+export function addIncidents(
+  records: LedgerRecords,
+  incidents: readonly GuardIncident[],
+  origin: IncidentOrigin,
+  nowMs: number,
+): LedgerRecords {
+  if (incidents.length === 0) return records
+  const rows = incidents.map((incident) => toRow(incident, origin, nowMs))
+  const events = incidents.flatMap((incident, at) => toEvent(incident, rows[at] as IncidentRow, origin) ?? [])
+  return {
+    ...records,
+    incidents: [...(records.incidents ?? []), ...rows],
+    ...(events.length > 0 && { events: [...(records.events ?? []), ...events] }),
+  }
+}
+
+function toRow(incident: GuardIncident, origin: IncidentOrigin, nowMs: number): IncidentRow {
+  const { types, ruleId, ruleName } = ruleOf(incident)
+  return {
+    id: newId(nowMs),
+    tenant_id: origin.caller.tenantId,
+    created_at: isoTime(nowMs),
+    request_id: origin.requestId,
+    trace_id: origin.traceId,
+    api_key_id: origin.caller.keyId,
+    user_id: origin.caller.userId,
+    endpoint: origin.endpoint,
+    model: origin.model,
+    kind: incident.kind,
+    rule_id: ruleId,
+    rule_name: ruleName,
+    category: incident.category,
+    types: JSON.stringify(types),
+    match_count: countOf(types),
+    severity: incident.severity,
+    direction: incident.direction,
+    action: incident.action,
+    enforced: incident.enforced ? 1 : 0,
+    risk_score: incident.kind === 'prompt_shield' ? incident.riskScore : null,
+    policy: origin.policy,
+  }
+}
+
+function ruleOf(incident: GuardIncident): Rule {
+  switch (incident.kind) {
+    case 'prompt_shield':
+      return { ruleId: incident.shieldPolicy, ruleName: incident.shieldPolicy, types: { [incident.category]: 1 } }
+    case 'canary':
+      return { ruleId: incident.canaryId, ruleName: 'Canary token', types: { CANARY: 1 } }
+    default:
+      return incident
+  }
+}
+
+const countOf = (types: Rule['types']) => Object.values(types).reduce((sum, count) => sum + count, 0)
+
+/** What webhooks are told (spec: Events, Catalog). Of an attack that is only logged, and of models a policy forbids, nobody is. */
+function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrigin): OutboxEventRow | undefined {
+  const { tenantId, keyId: apiKeyId, userId } = origin.caller
+  const at = { tenantId, createdAt: row.created_at }
+  const whose = { requestId: origin.requestId, userId, apiKeyId }
+  const { direction, severity, category, action, enforced } = incident
+  switch (incident.kind) {
+    case 'prompt_shield': {
+      if (action === 'log') return undefined
+      const { riskScore, confidence, shieldMode, shieldPolicy: policy } = incident
+      const finding = {
+        traceId: origin.traceId,
+        riskScore,
+        verdict: action === 'block' ? ('BLOCK' as const) : ('FLAG' as const),
+        attackCategory: category,
+        confidence,
+        severity,
+        shieldMode,
+        policy,
+        direction,
+        enforced,
+        ...whose,
+        ...(isOpaque(origin.conversationId) && { conversationId: origin.conversationId }),
+        ...(origin.model !== null && { model: origin.model }),
+      }
+      return action === 'block' && enforced ? attackBlocked(at, finding, row.id) : attackDetected(at, finding, row.id)
+    }
+    case 'canary':
+      return canaryLeaked(at, {
+        canaryId: incident.canaryId,
+        traceId: origin.traceId,
+        riskScore: CERTAIN,
+        verdict: incident.action === 'log' ? 'FLAG' : 'BLOCK',
+        action: incident.action === 'remove' ? 'redact' : incident.action,
+        enforced,
+        model: origin.model ?? '',
+        ...whose,
+      })
+    case 'dlp': {
+      const { ruleId, ruleName } = incident
+      const facts = { ruleId, ruleName, category, severity, direction, action, enforced, matchCount: row.match_count }
+      return dlpIncident(at, { incidentId: row.id, ...facts, ...whose })
+    }
+    case 'pii': {
+      const facts = { entityTypes: Object.keys(incident.types), count: row.match_count, direction, action, enforced }
+      return piiIncident(at, { incidentId: row.id, ...facts, redactionMode: action, ...whose })
+    }
+    case 'policy':
+      return undefined
+  }
+}
+
+/** Callers may call a conversation anything, also by somebody's name: ids of ours and UUIDs say nothing. */
+const OPAQUE_ID = /^(conv-[\da-f]{24}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12})$/i
+
+const isOpaque = (id: string | undefined): id is string => id !== undefined && OPAQUE_ID.test(id)
+
+/** Nobody says a canary by chance. */
+const CERTAIN = 100

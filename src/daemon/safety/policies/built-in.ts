@@ -1,0 +1,72 @@
+import type { PiiEntity } from '../../../shared/pii-entities.ts'
+import { toPolicyId } from '../../../shared/policy-id.ts'
+import { PolicyDocument, type PolicyDocumentInput } from '../../../shared/wire/policies.ts'
+import { type NamedPolicy, policyHash } from './named-policy.ts'
+
+/** The policy of a request for which nobody chose one (named-endpoints §13). */
+export const SYSTEM_DEFAULT = 'internal'
+
+/** What counts as an identifier under the HIPAA privacy rule (45 CFR 164.514(b)(2)), as far as it can be told in a text. */
+const HEALTH_IDENTIFIERS: PiiEntity[] = [
+  ...(['PERSON', 'ADDRESS', 'LOCATION', 'DATE', 'DATE_OF_BIRTH', 'AGE', 'PHONE', 'EMAIL', 'URL'] as const),
+  ...(['IP_ADDRESS', 'MAC_ADDRESS', 'US_SSN', 'US_ITIN', 'NATIONAL_ID', 'PASSPORT', 'DRIVER_LICENSE'] as const),
+  ...(['CREDIT_CARD', 'IBAN'] as const),
+]
+
+/** What identifies a person by itself: numbers of every kind, and how to reach them (GDPR, article 4 (1)). */
+const PERSONAL_IDENTIFIERS: PiiEntity[] = [
+  ...(['PERSON', 'ADDRESS', 'DATE_OF_BIRTH', 'PHONE', 'EMAIL', 'IP_ADDRESS', 'MAC_ADDRESS', 'PASSPORT'] as const),
+  ...(['DRIVER_LICENSE', 'NATIONAL_ID', 'CREDIT_CARD', 'IBAN', 'CRYPTO_WALLET', 'US_SSN', 'US_ITIN'] as const),
+  ...(['UK_NINO', 'UK_NHS', 'ES_DNI', 'ES_NIE', 'FR_NIR', 'DE_STEUER_ID', 'IT_CODICE_FISCALE'] as const),
+  ...(['BR_CPF', 'IN_AADHAAR', 'IN_PAN'] as const),
+]
+
+/** The policies that every tenant has and nobody can change. The first four go from the least strict to the strictest. */
+export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
+  builtIn('Public', 'For what anyone may read: nothing is looked for.', {}),
+  builtIn('Internal', 'The default: personal data and secrets are noticed and recorded, and nothing is changed.', {
+    pii: { enabled: true, action: 'log' },
+    dlp: { enabled: true, action: 'log' },
+  }),
+  builtIn('Internal Strict', 'Personal data and secrets are masked, and every prompt is shielded.', {
+    pii: { enabled: true, action: 'mask' },
+    dlp: { enabled: true, action: 'mask' },
+    promptShield: { required: true, minSensitivity: 'balanced' },
+  }),
+  builtIn('Confidential', 'Personal data is replaced by pseudonyms, secrets and leaks of instructions are blocked.', {
+    pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
+    dlp: { enabled: true, action: 'block' },
+    promptShield: { required: true, minSensitivity: 'strict' },
+    canary: { enabled: true, action: 'block' },
+    retentionDays: 30,
+  }),
+  builtIn('HIPAA', 'Identifiers of patients are replaced by pseudonyms before any model sees them.', {
+    pii: { enabled: true, entities: HEALTH_IDENTIFIERS, action: 'tokenize' },
+    dlp: { enabled: true, action: 'mask' },
+    promptShield: { required: true, minSensitivity: 'balanced' },
+  }),
+  builtIn('GDPR', 'Personal data is replaced by pseudonyms and stays with providers in Europe.', {
+    // Both prefixes: Amazon calls its European regions eu-…, Google europe-….
+    residency: { allowedRegions: ['eu', 'europe'], onUnknown: 'deny' },
+    pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
+    dlp: { enabled: true, action: 'mask' },
+    promptShield: { required: true, minSensitivity: 'balanced' },
+    retentionDays: 30,
+  }),
+  builtIn('PCI DSS', 'Card and account numbers are masked but for the last four digits.', {
+    pii: { enabled: true, entities: ['CREDIT_CARD', 'IBAN'], action: 'mask' },
+    dlp: { enabled: true, action: 'mask' },
+    promptShield: { required: true, minSensitivity: 'balanced' },
+  }),
+]
+
+const BY_ID: ReadonlyMap<string, NamedPolicy> = new Map(BUILT_IN_POLICIES.map((policy) => [policy.id, policy]))
+
+export const findBuiltIn = (id: string): NamedPolicy | undefined => BY_ID.get(id)
+
+function builtIn(name: string, description: string, input: PolicyDocumentInput): NamedPolicy {
+  const document = PolicyDocument.parse(input)
+  const id = toPolicyId(name)
+  const times = { createdAt: null, updatedAt: null }
+  return { id, name, description, type: 'built-in', document, hash: policyHash(document), ...times }
+}

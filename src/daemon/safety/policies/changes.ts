@@ -1,0 +1,209 @@
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { toPolicyId } from '../../../shared/policy-id.ts'
+import { CUSTOM_POLICIES } from '../../../shared/spec-limits.ts'
+import { isoTime } from '../../../shared/time.ts'
+import type { CreatePolicyRequest, PolicyDocument, UpdatePolicyRequest } from '../../../shared/wire/policies.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
+import { BUILT_IN_SHIELD_POLICIES } from '../prompt-shield/built-in.ts'
+import { findShieldPolicy } from '../prompt-shield/store.ts'
+import { findBuiltIn, SYSTEM_DEFAULT } from './built-in.ts'
+import type { PolicyCatalogue } from './catalogue.ts'
+import { type NamedPolicy, policyHash } from './named-policy.ts'
+import {
+  deletePolicy,
+  findActivation,
+  findKeysNaming,
+  findPolicyIds,
+  findPolicyRow,
+  insertPolicy,
+  nameExists,
+  type PolicyRow,
+  setActivation,
+  toNamedPolicy,
+  updatePolicy,
+} from './store.ts'
+
+export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
+
+/** A policy, and whether it is the active one of its tenant. */
+export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
+
+/** Keys that an error names; further ones are counted. */
+const KEYS_NAMED = 5
+
+/** @throws VALIDATION_ERROR when the tenant has CUSTOM_POLICIES or not the shield policy of the document, POLICY_NAME_EXISTS */
+export function createPolicy(
+  deps: PolicyChangeDeps,
+  actor: Actor,
+  { name, description, policy: document, setAsActive = false }: z.output<typeof CreatePolicyRequest>,
+): Promise<ShownPolicy> {
+  const id = toPolicyId(name)
+  if (findBuiltIn(id)) throw nameExists({ id, name })
+  return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
+    const now = isoTime(deps.clock.now())
+    if ((await findPolicyIds(tx, tenantId)).length >= CUSTOM_POLICIES) {
+      throw new GatewayError(
+        'VALIDATION_ERROR',
+        `A tenant may have at most ${CUSTOM_POLICIES} policies of its own; delete one that is not needed any more.`,
+      )
+    }
+    await requireShieldPolicy(tx, tenantId, document)
+    const times = { created_at: now, updated_at: now }
+    const row = { tenant_id: tenantId, id, name, description, document: JSON.stringify(document), ...times }
+    await insertPolicy(tx, row)
+    if (setAsActive) await setActivation(tx, tenantId, { policy_id: id, activated_at: now })
+    await record({ ...activityOn(row, 'create'), metadata: { ...factsOf(row), setAsActive, document } })
+    return { policy: toNamedPolicy(row), isActive: setAsActive }
+  })
+}
+
+/**
+ * Changes what the request names.
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, VALIDATION_ERROR for a shield policy that is not there
+ */
+export function changePolicy(
+  deps: PolicyChangeDeps,
+  actor: Actor,
+  nameOrId: string,
+  { description, policy: document }: z.output<typeof UpdatePolicyRequest>,
+): Promise<ShownPolicy> {
+  return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
+    const before = await getOwnPolicy(tx, tenantId, nameOrId)
+    if (document !== undefined) await requireShieldPolicy(tx, tenantId, document)
+    const after = {
+      ...before,
+      ...(description !== undefined && { description }),
+      ...(document !== undefined && { document: JSON.stringify(document) }),
+      updated_at: isoTime(deps.clock.now()),
+    }
+    await updatePolicy(tx, after)
+    // Members that were not sent are undefined, and so not in the entry's JSON.
+    await record({ ...activityOn(after, 'update'), metadata: { ...factsOf(after), description, document } })
+    return { policy: toNamedPolicy(after), isActive: (await activePolicyId(tx, tenantId)) === after.id }
+  })
+}
+
+/**
+ * Deletes a policy that nothing leads to.
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active one and for one that
+ * keys name
+ */
+export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<void> {
+  return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
+    const row = await getOwnPolicy(tx, tenantId, nameOrId)
+    if ((await activePolicyId(tx, tenantId)) === row.id) {
+      throw new GatewayError(
+        'POLICY_IN_USE',
+        `"${row.id}" is the active policy of this tenant; activate another one first, such as "${SYSTEM_DEFAULT}".`,
+      )
+    }
+    const keys = await findKeysNaming(tx, tenantId, row.id)
+    if (keys.length > 0) {
+      const named = keys.slice(0, KEYS_NAMED).map((name) => `"${name}"`)
+      const more = keys.length > KEYS_NAMED ? ` and ${keys.length - KEYS_NAMED} more` : ''
+      throw new GatewayError(
+        'POLICY_IN_USE',
+        `Keys name the policy "${row.id}": ${named.join(', ')}${more}; take it out of their allowedSMLTPPolicies and ` +
+          'defaultSMLTPPolicy first.',
+      )
+    }
+    await deletePolicy(tx, tenantId, row.id)
+    await record({ ...activityOn(row, 'delete'), metadata: factsOf(row) })
+  })
+}
+
+/** From now on it governs what names no policy, by a key without a default. @throws POLICY_NOT_FOUND */
+export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<ShownPolicy> {
+  return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
+    const policy = await getPolicy(tx, tenantId, nameOrId)
+    const before = await activePolicyId(tx, tenantId)
+    await setActivation(tx, tenantId, { policy_id: policy.id, activated_at: isoTime(deps.clock.now()) })
+    await record({
+      ...activityOn(policy, 'activate'),
+      metadata: {
+        policyId: policy.id,
+        policyName: policy.name,
+        policyHash: policy.hash,
+        before,
+      },
+    })
+    return { policy, isActive: true }
+  })
+}
+
+/** The active policy of a tenant, or the default of the system. */
+export const activePolicyId = async (db: Db, tenantId: string): Promise<string> =>
+  (await findActivation(db, tenantId))?.policy_id ?? SYSTEM_DEFAULT
+
+/** The policy of this name or id, built in or the tenant's own. @throws POLICY_NOT_FOUND */
+export async function getPolicy(db: Db, tenantId: string, nameOrId: string): Promise<NamedPolicy> {
+  const id = toPolicyId(nameOrId)
+  return findBuiltIn(id) ?? toNamedPolicy(await getRow(db, tenantId, id))
+}
+
+/** One that can be changed. @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy */
+async function getOwnPolicy(tx: Db, tenantId: string, nameOrId: string): Promise<PolicyRow> {
+  const id = toPolicyId(nameOrId)
+  if (findBuiltIn(id)) {
+    throw new GatewayError(
+      'INSUFFICIENT_PERMISSIONS',
+      `"${id}" is a built-in policy, which nobody can change or delete; create one of your own instead.`,
+    )
+  }
+  return getRow(tx, tenantId, id)
+}
+
+async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> {
+  const row = await findPolicyRow(db, tenantId, id)
+  if (row) return row
+  throw new GatewayError(
+    'POLICY_NOT_FOUND',
+    'There is no such policy; GET /api/external/smltp-policies/all lists them.',
+  )
+}
+
+/** A name that was mistyped is told when it is written; one that goes later refuses requests. @throws VALIDATION_ERROR */
+async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: PolicyDocument): Promise<void> {
+  const { policyId } = promptShield
+  if (policyId === null) return
+  const id = toPolicyId(policyId)
+  if (BUILT_IN_SHIELD_POLICIES.some((policy) => policy.id === id) || (await findShieldPolicy(tx, tenantId, id))) return
+  throw invalidField(
+    'policy.promptShield.policyId',
+    `There is no prompt shield policy "${policyId}"; GET /api/admin/prompt-shield-policies lists them.`,
+    policyId,
+  )
+}
+
+/** `change` for policies: afterwards this daemon looks them up again, also after a failure whose commit may have happened. */
+async function changePolicies<T>(
+  deps: PolicyChangeDeps,
+  actor: Actor,
+  run: (change: Change) => Promise<T>,
+): Promise<T> {
+  try {
+    return await change(deps, actor, run)
+  } finally {
+    deps.policies.forget(actor.caller.tenantId)
+  }
+}
+
+/** What an audit entry says of a policy (named-endpoints §13). */
+const factsOf = ({ id, name, document }: PolicyRow) => ({
+  policyId: id,
+  policyName: name,
+  policyHash: policyHash(JSON.parse(document)),
+})
+
+const activityOn = (
+  { id, name }: Pick<NamedPolicy, 'id' | 'name'>,
+  operation: 'create' | 'update' | 'delete' | 'activate',
+): Pick<Activity, 'type' | 'operation' | 'resourceType' | 'resourceId' | 'description'> => ({
+  type: 'smltp_policy_management',
+  operation,
+  resourceType: 'smltp_policy',
+  resourceId: id,
+  description: `${operation}d policy "${name}"`,
+})

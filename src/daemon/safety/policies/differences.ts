@@ -1,0 +1,17 @@
+import { toCanonicalJson } from '../../../shared/canonical-json.ts'
+import type { PolicyDifference, PolicyDocument } from '../../../shared/wire/policies.ts'
+
+/** Every field in which two documents differ, in the order of the document; lists are compared as wholes. */
+export const differencesOf = (from: PolicyDocument, to: PolicyDocument): PolicyDifference[] => differences(from, to, '')
+
+function differences(from: object, to: object, prefix: string): PolicyDifference[] {
+  return Object.entries(from).flatMap(([name, before]) => {
+    const path = prefix + name
+    const after: unknown = Reflect.get(to, name)
+    if (isSection(before) && isSection(after)) return differences(before, after, `${path}.`)
+    return toCanonicalJson(before) === toCanonicalJson(after) ? [] : [{ path, from: before, to: after }]
+  })
+}
+
+const isSection = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

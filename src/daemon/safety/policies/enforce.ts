@@ -1,0 +1,70 @@
+import { GatewayError, type GatewayErrorOptions } from '../../../shared/errors.ts'
+import { newTraceId } from '../../../shared/ids.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { Ledger, LedgerRecords } from '../../records/ledger/ledger.ts'
+import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
+import type { AppliedPolicy } from './resolve.ts'
+import { type Destination, type MayAsk, type Violation, violationsOf } from './restrictions.ts'
+
+/** Whose request it is, and which; `endpoint` is the path of its route. */
+type Asked = { caller: Caller; requestId: string; endpoint: string }
+
+/**
+ * Holds the whole chain against the policy, before any model of it is asked. What the policy has against a model is recorded
+ * as an incident, with the evidence of the refusal; in monitor mode at once, and that is all.
+ * @throws INSUFFICIENT_PERMISSIONS naming model and policy
+ */
+export async function enforcePolicy(
+  { canonical, document }: AppliedPolicy,
+  chain: readonly Destination[],
+  asked: Asked,
+  { ledger, clock }: { ledger: Ledger; clock: Clock },
+  evidence: { incidents: GuardIncident[]; withRefusal: LedgerRecords },
+): Promise<void> {
+  const violations = violationsOf(document, chain)
+  const [first] = violations
+  if (first === undefined) return
+  const enforced = document.mode === 'enforce'
+  const traceId = newTraceId()
+  const origin = { ...asked, traceId, policy: canonical }
+  const records = violations.reduce<LedgerRecords>((all, violation) => {
+    const incident = toIncident(violation, enforced)
+    evidence.incidents.push(incident)
+    return addIncidents(all, [incident], { ...origin, model: violation.modelId }, clock.now())
+  }, {})
+  if (!enforced) return ledger.commit(records)
+  evidence.withRefusal = records
+  throw notAllowed(canonical, first, { extra: { trace_id: traceId } })
+}
+
+/** The same question without a trace of its being asked. @throws INSUFFICIENT_PERMISSIONS naming model and policy */
+export function requireAllowed({ canonical, document }: AppliedPolicy, chain: readonly Destination[]): void {
+  const [first] = violationsOf(document, chain)
+  if (first && document.mode === 'enforce') throw notAllowed(canonical, first)
+}
+
+/** Whether the gateway may ask this model on its own account: a judge, a reranker. A policy that only watches forbids none. */
+export const mayAskUnder =
+  ({ document }: Pick<AppliedPolicy, 'document'>): MayAsk =>
+  (destination) =>
+    document.mode !== 'enforce' || violationsOf(document, [destination]).length === 0
+
+const notAllowed = (policy: string, { modelId, reason }: Violation, options: GatewayErrorOptions = {}): GatewayError =>
+  new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `The policy "${policy}" does not allow the model "${modelId}": ${reason}.`,
+    options,
+  )
+
+const toIncident = ({ rule }: Violation, enforced: boolean): GuardIncident => ({
+  kind: 'policy',
+  ruleId: rule,
+  ruleName: rule,
+  types: { [rule]: 1 },
+  category: 'model_not_allowed',
+  severity: 'medium',
+  direction: 'input',
+  action: 'block',
+  enforced,
+})

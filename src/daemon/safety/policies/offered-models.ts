@@ -1,0 +1,45 @@
+import { allowsModel } from '../../../shared/allowlists.ts'
+import type { KeySettings } from '../../../shared/wire/keys.ts'
+import type { PolicyDocument } from '../../../shared/wire/policies.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { TenantPolicies } from './catalogue.ts'
+import { findDefaultPolicy } from './resolve.ts'
+import { violationsOf } from './restrictions.ts'
+
+type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
+
+/**
+ * What a key may ask for when it names no policy, as `describe` of the registry has it: the models that the key may use,
+ * without those that its default policy refuses (named-endpoints §4).
+ */
+export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: TenantPolicies): string[] {
+  const usable = registry.describe(settings.allowedModels)
+  const document = enforcedDefault(settings, policies)
+  // Where the key may use any model of a provider and the policy allows some, these are what there is to name.
+  const named = document ? registry.describe(document.allowedModels) : []
+  return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
+}
+
+/** Whether this is one of them, or a model that goes by `<provider>/*` among them. */
+export const offersModel = (
+  modelId: string,
+  registry: ProviderRegistry,
+  settings: Restricted,
+  policies: TenantPolicies,
+): boolean => mayAskFor(modelId, registry, settings, enforcedDefault(settings, policies))
+
+function mayAskFor(
+  modelId: string,
+  registry: ProviderRegistry,
+  { allowedModels }: Restricted,
+  document: PolicyDocument | undefined,
+): boolean {
+  const found = registry.find(modelId)
+  if (!found || !allowsModel(allowedModels, modelId)) return false
+  return document === undefined || violationsOf(document, [{ modelId, place: found.place }]).length === 0
+}
+
+function enforcedDefault(settings: Restricted, policies: TenantPolicies): PolicyDocument | undefined {
+  const document = findDefaultPolicy(settings, policies)?.document
+  return document?.mode === 'monitor' ? undefined : document
+}

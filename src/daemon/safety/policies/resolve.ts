@@ -1,0 +1,90 @@
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import type { KeySettings } from '../../../shared/wire/keys.ts'
+import { SYSTEM_DEFAULT } from './built-in.ts'
+import type { TenantPolicies } from './catalogue.ts'
+import type { NamedPolicy } from './named-policy.ts'
+
+export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system_default'
+
+/** The policy that governs a request, as chat metadata reports it (spec: `metadata.smltp_policy_*`). */
+export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
+  /** Its id, however the caller spelled it. */
+  canonical: string
+  source: PolicySource
+}
+
+/**
+ * Request → policy: what it names, else the key's default, else what is active in the tenant, else `internal`; and the key
+ * must be allowed to use it (spec, Authentication; named-endpoints §10, §13; docs/decisions/0016).
+ * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for one the key may not use,
+ * POLICY_UNAVAILABLE for one that is gone.
+ */
+export function resolvePolicy(
+  requested: string | undefined,
+  settings: Pick<KeySettings, 'defaultSMLTPPolicy' | 'allowedSMLTPPolicies'>,
+  policies: TenantPolicies,
+): AppliedPolicy {
+  const { allowedSMLTPPolicies: allowed, defaultSMLTPPolicy } = settings
+  const { nameOrId, source } = choose(requested, defaultSMLTPPolicy, policies.activeId)
+  const found = policies.find(nameOrId)
+  if (!found) {
+    if (source === 'request') {
+      throw invalidField('smltp_policy', `There is no policy "${nameOrId.slice(0, 100)}".`, nameOrId)
+    }
+    throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; name one in \`smltp_policy\`.`)
+  }
+  const { id, name, document, hash } = found
+  if (!mayGoUnder(allowed, id, source)) throw notAllowed(allowed, id, source)
+  return { canonical: id, name, document, hash, source }
+}
+
+/** The policy of requests that name none; undefined when it is gone. */
+export const findDefaultPolicy = (
+  { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
+  policies: TenantPolicies,
+): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
+
+/**
+ * The policy of what cannot name one, such as the training of an index: the same, whether the key may name it or not.
+ * @throws POLICY_UNAVAILABLE when it is gone
+ */
+export function getDefaultPolicy(
+  { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
+  policies: TenantPolicies,
+): AppliedPolicy {
+  const { nameOrId, source } = choose(undefined, defaultSMLTPPolicy, policies.activeId)
+  const found = policies.find(nameOrId)
+  if (!found) throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; give the key another.`)
+  const { id, name, document, hash } = found
+  return { canonical: id, name, document, hash, source }
+}
+
+function choose(
+  requested: string | undefined,
+  keyDefault: string | null,
+  active: string | undefined,
+): { nameOrId: string; source: PolicySource } {
+  if (requested !== undefined) return { nameOrId: requested, source: 'request' }
+  if (keyDefault !== null) return { nameOrId: keyDefault, source: 'key_default' }
+  if (active !== undefined) return { nameOrId: active, source: 'tenant_active' }
+  return { nameOrId: SYSTEM_DEFAULT, source: 'system_default' }
+}
+
+/**
+ * The active policy takes the place of the system's default, so a key that may go under that one goes under this one. A key
+ * that was limited to others is not let out of them by an activation.
+ */
+function mayGoUnder(allowed: readonly string[], id: string, source: PolicySource): boolean {
+  if (allowed.length === 0 || allowed.includes(id)) return true
+  return source === 'tenant_active' && allowed.includes(SYSTEM_DEFAULT)
+}
+
+function notAllowed(allowed: readonly string[], id: string, source: PolicySource): GatewayError {
+  const choices = `Name one that it may use in \`smltp_policy\`: ${allowed.join(', ')}.`
+  return new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    source === 'request'
+      ? `This key may not use the policy "${id}". ${choices}`
+      : `The request names no policy, and this key may not use the default, "${id}". ${choices}`,
+  )
+}

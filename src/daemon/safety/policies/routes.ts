@@ -1,0 +1,227 @@
+import type { z } from 'zod'
+import { DoneResponse, StructuredError } from '../../../shared/wire/common.ts'
+import {
+  ActivePolicyResponse,
+  CreatePolicyRequest,
+  DiffPoliciesRequest,
+  DiffPoliciesResponse,
+  DiscoverPoliciesResponse,
+  ListPoliciesResponse,
+  type Policy,
+  PolicyResponse,
+  type PolicySummary,
+  ShowPolicyResponse,
+  UpdatePolicyRequest,
+} from '../../../shared/wire/policies.ts'
+import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
+import { BUILT_IN_POLICIES, SYSTEM_DEFAULT } from './built-in.ts'
+import {
+  activatePolicy,
+  activePolicyId,
+  changePolicy,
+  createPolicy,
+  getPolicy,
+  type PolicyChangeDeps,
+  removePolicy,
+  type ShownPolicy,
+} from './changes.ts'
+import { differencesOf } from './differences.ts'
+import { type NamedPolicy, policyHash } from './named-policy.ts'
+import { findActivation, listPolicies, tenantCreatedAt } from './store.ts'
+
+const refused = (description: string): ResponseDoc => ({ description, schema: StructuredError })
+
+const unknown = refused('No policy of this tenant has this name or id')
+const notAllowed = refused('Not an administrator, or the policy is built in')
+
+/** The routes of SMLTP policies (named-endpoints §4, §13). A policy is named by its id or its name, in any case. */
+export function policyRoutes(deps: PolicyChangeDeps): Route[] {
+  const { db, policies } = deps
+  const administration: Pick<Route, 'access' | 'errors' | 'tags'> = {
+    access: 'smltp-security',
+    errors: 'structured',
+    tags: ['Policies'],
+  }
+  const changed = (message: string, shown: ShownPolicy) =>
+    ({ success: true, message, policy: toPolicy(shown) }) satisfies z.input<typeof PolicyResponse>
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/external/smltp-policies',
+      access: 'key',
+      errors: 'flat',
+      summary: 'Policies this key may request',
+      tags: ['Discovery'],
+      responses: { 200: { description: 'What chat takes as `smltp_policy`', schema: DiscoverPoliciesResponse } },
+      async handle({ caller: { tenantId, settings } }) {
+        const { allowedSMLTPPolicies: allowed } = settings
+        const { all } = await policies.of(tenantId)
+        const usable = allowed.length === 0 ? all : all.filter(({ id }) => allowed.includes(id))
+        return reply(200, {
+          success: true,
+          policies: usable.map(({ id, name, description }) => ({ id, name, description })),
+          restrictions: { allowed_policies: allowed.length === 0 ? 'all' : allowed },
+        } satisfies z.input<typeof DiscoverPoliciesResponse>)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'GET',
+      path: '/api/external/smltp-policies/all',
+      rate: 'read',
+      summary: 'List all policies, built-in and custom',
+      responses: { 200: { description: 'All of them', schema: ListPoliciesResponse } },
+      async handle({ caller: { tenantId } }) {
+        const [active, custom] = await Promise.all([activePolicyId(db, tenantId), listPolicies(db, tenantId)])
+        const summariesOf = (list: readonly NamedPolicy[]) =>
+          list.map((policy) => toSummary({ policy, isActive: policy.id === active }))
+        return reply(200, {
+          success: true,
+          data: {
+            builtInPolicies: summariesOf(BUILT_IN_POLICIES),
+            customPolicies: summariesOf(custom),
+            activePolicyTemplate: active,
+            summary: {
+              totalPolicies: BUILT_IN_POLICIES.length + custom.length,
+              builtInCount: BUILT_IN_POLICIES.length,
+              customCount: custom.length,
+            },
+          },
+        } satisfies z.input<typeof ListPoliciesResponse>)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'GET',
+      path: '/api/external/smltp-policies/active',
+      rate: 'read',
+      summary: 'Show the active policy, which governs what names none',
+      responses: { 200: { description: 'The one policy that is active', schema: ActivePolicyResponse } },
+      async handle({ caller: { tenantId } }) {
+        const activation = await findActivation(db, tenantId)
+        const policy = await getPolicy(db, tenantId, activation?.policy_id ?? SYSTEM_DEFAULT)
+        const since = activation?.activated_at ?? (await tenantCreatedAt(db, tenantId))
+        const lastUpdated = policy.updatedAt !== null && policy.updatedAt > since ? policy.updatedAt : since
+        return reply(200, {
+          success: true,
+          data: { template: policy.id, policy: policy.document, policyHash: policy.hash, lastUpdated },
+        } satisfies z.input<typeof ActivePolicyResponse>)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'POST',
+      path: '/api/external/smltp-policies',
+      rate: 'write',
+      summary: 'Create a policy of the tenant',
+      body: CreatePolicyRequest,
+      responses: {
+        201: { description: 'The new policy', schema: PolicyResponse },
+        409: refused('The name, or the id that it makes, exists'),
+      },
+      async handle(context) {
+        return reply(201, changed('Policy created', await createPolicy(deps, context, context.body)))
+      },
+    }),
+    route({
+      ...administration,
+      method: 'POST',
+      path: '/api/external/smltp-policies/diff',
+      summary: 'Compare two policies, or documents that are policies nowhere; nothing is stored',
+      body: DiffPoliciesRequest,
+      responses: { 200: { description: 'The fields that differ', schema: DiffPoliciesResponse }, 404: unknown },
+      async handle({ caller: { tenantId }, body }) {
+        const sideOf = async (given: typeof body.from) => {
+          if (typeof given !== 'string') return { id: null, document: given, policyHash: policyHash(given) }
+          const { id, document, hash } = await getPolicy(db, tenantId, given)
+          return { id, document, policyHash: hash }
+        }
+        const [{ document: before, ...from }, { document: after, ...to }] = await Promise.all([
+          sideOf(body.from),
+          sideOf(body.to),
+        ])
+        const differences = differencesOf(before, after)
+        const equal = differences.length === 0
+        return reply(200, {
+          success: true,
+          data: { from, to, equal, differences },
+        } satisfies z.input<typeof DiffPoliciesResponse>)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'GET',
+      path: '/api/external/smltp-policies/{policyId}',
+      rate: 'read',
+      summary: 'Show a policy with its document',
+      responses: { 200: { description: 'The policy', schema: ShowPolicyResponse }, 404: unknown },
+      async handle({ caller: { tenantId }, params }) {
+        const policy = await getPolicy(db, tenantId, params.policyId ?? '')
+        const isActive = policy.id === (await activePolicyId(db, tenantId))
+        return reply(200, { success: true, policy: toPolicy({ policy, isActive }) } satisfies z.input<
+          typeof ShowPolicyResponse
+        >)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'PUT',
+      path: '/api/external/smltp-policies/{policyId}',
+      rate: 'write',
+      summary: 'Change a policy of the tenant; requests are held to it at once',
+      body: UpdatePolicyRequest,
+      responses: {
+        403: notAllowed,
+        200: { description: 'The policy as it is now', schema: PolicyResponse },
+        404: unknown,
+      },
+      async handle(context) {
+        const { params, body } = context
+        return reply(200, changed('Policy updated', await changePolicy(deps, context, params.policyId ?? '', body)))
+      },
+    }),
+    route({
+      ...administration,
+      method: 'DELETE',
+      path: '/api/external/smltp-policies/{policyId}',
+      rate: 'write',
+      summary: 'Delete a policy of the tenant that is not active and that no key names',
+      responses: {
+        403: notAllowed,
+        200: { description: 'The policy is gone', schema: DoneResponse },
+        404: unknown,
+        409: refused('It is active, or keys name it'),
+      },
+      async handle(context) {
+        await removePolicy(deps, context, context.params.policyId ?? '')
+        return reply(200, { success: true, message: 'Policy deleted' } satisfies z.input<typeof DoneResponse>)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'POST',
+      path: '/api/external/smltp-policies/{policyId}/activate',
+      rate: 'write',
+      summary: 'Make a policy, built-in or custom, the active one of the tenant',
+      responses: { 200: { description: 'The policy, which is active now', schema: PolicyResponse }, 404: unknown },
+      async handle(context) {
+        const shown = await activatePolicy(deps, context, context.params.policyId ?? '')
+        return reply(200, changed('Policy activated', shown))
+      },
+    }),
+  ]
+}
+
+const toSummary = ({ policy, isActive }: ShownPolicy): PolicySummary => ({
+  id: policy.id,
+  name: policy.name,
+  description: policy.description,
+  type: policy.type,
+  isActive,
+  policyHash: policy.hash,
+  ...(policy.createdAt !== null && { createdAt: policy.createdAt }),
+  ...(policy.updatedAt !== null && { updatedAt: policy.updatedAt }),
+})
+
+const toPolicy = (shown: ShownPolicy): Policy => ({ ...toSummary(shown), policy: shown.policy.document })

@@ -1,0 +1,105 @@
+import { GatewayError } from '../../../shared/errors.ts'
+import { KeySettings } from '../../../shared/wire/keys.ts'
+import { PolicyDocument } from '../../../shared/wire/policies.ts'
+import type { Db } from '../../platform/db/database.ts'
+import { contains } from '../../platform/db/list-page.ts'
+import type { Tables } from '../../platform/db/tables.ts'
+import { type NamedPolicy, policyHash } from './named-policy.ts'
+
+export type PolicyRow = Tables['smltp_policies']
+type Activation = Pick<Tables['smltp_active_policies'], 'policy_id' | 'activated_at'>
+
+export const findPolicyRow = (db: Db, tenantId: string, id: string): Promise<PolicyRow | undefined> =>
+  db.selectFrom('smltp_policies').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
+
+/** All policies of a tenant's own, in the order of their ids. */
+export async function listPolicies(db: Db, tenantId: string): Promise<NamedPolicy[]> {
+  const rows = await db
+    .selectFrom('smltp_policies')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .orderBy('id')
+    .execute()
+  return rows.map(toNamedPolicy)
+}
+
+export function toNamedPolicy(row: PolicyRow): NamedPolicy {
+  const document = PolicyDocument.parse(JSON.parse(row.document))
+  const { id, name, description, created_at: createdAt, updated_at: updatedAt } = row
+  return { id, name, description, type: 'custom', document, hash: policyHash(document), createdAt, updatedAt }
+}
+
+/** Ids of all policies of a tenant's own. */
+export async function findPolicyIds(db: Db, tenantId: string): Promise<string[]> {
+  const rows = await db.selectFrom('smltp_policies').select('id').where('tenant_id', '=', tenantId).execute()
+  return rows.map(({ id }) => id)
+}
+
+/** The primary key decides, so of two administrators at once only one succeeds. @throws POLICY_NAME_EXISTS */
+export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto('smltp_policies')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['tenant_id', 'id']).doNothing())
+    .executeTakeFirstOrThrow()
+  if (numInsertedOrUpdatedRows === 0n) throw nameExists(row)
+}
+
+export const nameExists = ({ id, name }: Pick<PolicyRow, 'id' | 'name'>) =>
+  new GatewayError('POLICY_NAME_EXISTS', `A policy with the id "${id}" exists already; choose another name.`, {
+    details: { field: 'name', value: name },
+  })
+
+export async function updatePolicy(tx: Db, { tenant_id, id, ...columns }: PolicyRow): Promise<void> {
+  await tx.updateTable('smltp_policies').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
+}
+
+export async function deletePolicy(tx: Db, tenantId: string, id: string): Promise<void> {
+  await tx.deleteFrom('smltp_policies').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
+}
+
+/** What is active in a tenant, and since when; undefined while it has chosen nothing. */
+export const findActivation = (db: Db, tenantId: string): Promise<Activation | undefined> =>
+  db
+    .selectFrom('smltp_active_policies')
+    .select(['policy_id', 'activated_at'])
+    .where('tenant_id', '=', tenantId)
+    .executeTakeFirst()
+
+export async function setActivation(tx: Db, tenantId: string, activation: Activation): Promise<void> {
+  await tx
+    .insertInto('smltp_active_policies')
+    .values({ tenant_id: tenantId, ...activation })
+    .onConflict((conflict) => conflict.column('tenant_id').doUpdateSet(activation))
+    .execute()
+}
+
+const NamedByKey = KeySettings.pick({ allowedSMLTPPolicies: true, defaultSMLTPPolicy: true })
+
+/** The names of the keys, but revoked ones, that allow this policy by name or have it as their default. */
+export async function findKeysNaming(db: Db, tenantId: string, policyId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select(['name', 'settings'])
+    .where('tenant_id', '=', tenantId)
+    .where('revoked_at', 'is', null)
+    .where(contains('settings', JSON.stringify(policyId)))
+    .orderBy('created_at')
+    .execute()
+  return rows
+    .filter(({ settings }) => {
+      const { allowedSMLTPPolicies, defaultSMLTPPolicy } = NamedByKey.parse(JSON.parse(settings))
+      return defaultSMLTPPolicy === policyId || allowedSMLTPPolicies.includes(policyId)
+    })
+    .map(({ name }) => name)
+}
+
+/** When a tenant was made, ISO 8601. */
+export async function tenantCreatedAt(db: Db, tenantId: string): Promise<string> {
+  const { created_at } = await db
+    .selectFrom('tenants')
+    .select('created_at')
+    .where('id', '=', tenantId)
+    .executeTakeFirstOrThrow()
+  return created_at
+}

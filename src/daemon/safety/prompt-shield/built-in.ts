@@ -1,0 +1,16 @@
+import { type ShieldPolicy, ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
+
+const builtIn = (id: ShieldPolicyDocument['sensitivity'], description: string): ShieldPolicy => ({
+  id,
+  name: id,
+  description,
+  type: 'built-in',
+  policy: ShieldPolicyDocument.parse({ sensitivity: id }),
+})
+
+/** One for each sensitivity, so that a key which names no policy has one too. Nobody can change them. */
+export const BUILT_IN_SHIELD_POLICIES: readonly ShieldPolicy[] = [
+  builtIn('strict', 'For what everybody may write to; some harmless prompts are refused'),
+  builtIn('balanced', 'For everyday use'),
+  builtIn('permissive', 'For tests and for people one knows; only clear attacks are refused'),
+]

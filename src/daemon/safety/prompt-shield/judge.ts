@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import {
+  SHIELD_JUDGE_MS,
+  SHIELD_JUDGE_PAUSE_MS,
+  SHIELD_JUDGE_TOKENS,
+  SHIELD_JUDGES_AT_ONCE,
+} from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Log } from '../../platform/log.ts'
+import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/shield/judge.ts'
+import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
+import type { MayAsk } from '../policies/restrictions.ts'
+
+/** On whose account a judge is asked. */
+export type JudgeTerms = {
+  tenantId: string
+  /** Whether the policy of the request lets a model see what it holds. */
+  mayAsk: MayAsk
+  /** Ends the call when nobody waits for it any more. */
+  signal: AbortSignal
+}
+
+/** Asks a model about a text that the other layers are not sure of (the layer `llm`); undefined without a judgement. */
+export type Judge = (
+  scan: ShieldScan,
+  options: ShieldOptions,
+  model: string,
+  terms: JudgeTerms,
+) => Promise<ShieldScan | undefined>
+
+/** What one tenant has of one model. */
+type Calls = { running: number; restsUntilMs: number }
+
+const REMEMBERED = 10_000
+
+/**
+ * A judge whose models are those of the gateway. One that may not be asked, does not answer in time or not as it was asked to
+ * changes nothing: what the other layers said stands. One that fails is left alone for SHIELD_JUDGE_PAUSE_MS, by the tenant
+ * whose text it was, and the log says so.
+ */
+export function createJudge({
+  providers,
+  clock,
+  log,
+}: {
+  providers: ProviderRegistry
+  clock: Clock
+  log: Pick<Log, 'warn'>
+}): Judge {
+  const known = new LRUCache<string, Calls>({ max: REMEMBERED })
+
+  return async (scan, options, model, terms) => {
+    if (!isUnsure(scan, options)) return scan
+    const key = `${terms.tenantId} ${model}`
+    const calls = known.get(key) ?? { running: 0, restsUntilMs: Number.NEGATIVE_INFINITY }
+    known.set(key, calls)
+    if (calls.running >= SHIELD_JUDGES_AT_ONCE || clock.monotonic() < calls.restsUntilMs) return undefined
+    calls.running++
+    try {
+      return await ask(scan, options, model, terms, providers)
+    } catch (error) {
+      if (!terms.signal.aborted) {
+        calls.restsUntilMs = clock.monotonic() + SHIELD_JUDGE_PAUSE_MS
+        log.warn({ model, error }, 'the judge of the prompt shield did not answer')
+      }
+      return undefined
+    } finally {
+      calls.running--
+    }
+  }
+}
+
+async function ask(
+  scan: ShieldScan,
+  options: ShieldOptions,
+  modelId: string,
+  { mayAsk, signal }: JudgeTerms,
+  providers: ProviderRegistry,
+): Promise<ShieldScan | undefined> {
+  const found = providers.find(modelId)
+  if (!found) throw new Error(`the judge "${modelId}" is not offered here`)
+  if (!mayAsk({ modelId, place: found.place })) return undefined
+  const { system, user, isWhole } = judgePrompt(scan.suspects, randomUUID())
+  const call = {
+    model: found.model,
+    system,
+    messages: [{ role: 'user', content: user } as const],
+    grounding: null,
+    temperature: 0,
+    temperatureIsDefault: true,
+    maxTokens: SHIELD_JUDGE_TOKENS,
+    stream: false,
+    // Whatever the policy of the request: it did not ask for a judge.
+    noTraining: true,
+    timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
+  }
+  let answer = ''
+  for await (const parts of found.provider.chat(call, signal)) {
+    for (const part of parts) if (part.type === 'text') answer += part.text
+  }
+  const judgement = readJudgement(answer)
+  if (!judgement) throw new Error('the judge did not answer as it was asked to')
+  return withJudgement(scan, judgement, isWhole, options)
+}

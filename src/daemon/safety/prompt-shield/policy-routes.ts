@@ -1,0 +1,179 @@
+import type { z } from 'zod'
+import { GatewayError } from '../../../shared/errors.ts'
+import { toPolicyId } from '../../../shared/policy-id.ts'
+import { isoTime } from '../../../shared/time.ts'
+import { DoneResponse, StructuredError } from '../../../shared/wire/common.ts'
+import {
+  CreateShieldPolicyRequest,
+  ListShieldPoliciesResponse,
+  type ShieldPolicy,
+  ShieldPolicyResponse,
+  ShowShieldPolicyResponse,
+  UpdateShieldPolicyRequest,
+} from '../../../shared/wire/shield.ts'
+import type { Db } from '../../platform/db/database.ts'
+import type { FreshCache } from '../../platform/db/fresh-cache.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import { type ChangeDeps, change } from '../../records/audit/change.ts'
+import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
+import {
+  deleteShieldPolicy,
+  findShieldPolicies,
+  findShieldPolicy,
+  insertShieldPolicy,
+  nameExists,
+  updateShieldPolicy,
+} from './store.ts'
+
+const NOT_FOUND = { description: 'There is no such prompt shield policy', schema: StructuredError }
+const BUILT_IN = { description: 'Not an administrator, or a built-in policy', schema: StructuredError }
+const BASE = '/api/admin/prompt-shield-policies'
+
+/** The management of prompt shield policies (named-endpoints §20, where the object is ours). */
+export function shieldPolicyRoutes(
+  deps: ChangeDeps & { shieldPolicies: Pick<FreshCache<readonly ShieldPolicy[]>, 'forget'> },
+): Route[] {
+  const { db, clock, shieldPolicies } = deps
+  const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
+    access: 'smltp-security',
+    errors: 'structured',
+    tags: ['Prompt shield'],
+  }
+  return [
+    route({
+      ...common,
+      method: 'GET',
+      path: BASE,
+      summary: 'List prompt shield policies',
+      responses: {
+        200: { description: 'The built-in ones, then those of the tenant by name', schema: ListShieldPoliciesResponse },
+      },
+      async handle({ caller }) {
+        const policies = [...BUILT_IN_SHIELD_POLICIES, ...(await findShieldPolicies(db, caller.tenantId))]
+        return reply(200, { success: true, policies } satisfies z.input<typeof ListShieldPoliciesResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'POST',
+      path: BASE,
+      summary: 'Create a prompt shield policy',
+      body: CreateShieldPolicyRequest,
+      responses: {
+        201: { description: 'The policy; keys can be given it at once', schema: ShieldPolicyResponse },
+        409: { description: 'The name exists', schema: StructuredError },
+      },
+      async handle(context) {
+        const { caller, body } = context
+        const now = isoTime(clock.now())
+        const id = toPolicyId(body.name)
+        if (builtInOf(id)) throw nameExists(body.name)
+        const policy = await change(deps, context, async ({ tx, record }) => {
+          await insertShieldPolicy(tx, {
+            tenant_id: caller.tenantId,
+            id,
+            name: body.name,
+            description: body.description,
+            document: JSON.stringify(body.policy),
+            created_at: now,
+            updated_at: now,
+          })
+          await record({ ...activityOn({ id, name: body.name }, 'create'), metadata: { policy: body.policy } })
+          return getShieldPolicy(tx, caller.tenantId, id)
+        })
+        shieldPolicies.forget(caller.tenantId)
+        const message = 'Prompt shield policy created'
+        return reply(201, { success: true, message, policy } satisfies z.input<typeof ShieldPolicyResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'GET',
+      path: `${BASE}/{policyId}`,
+      summary: 'Show a prompt shield policy',
+      responses: { 200: { description: 'The policy', schema: ShowShieldPolicyResponse }, 404: NOT_FOUND },
+      async handle({ caller, params }) {
+        const policy = await getShieldPolicy(db, caller.tenantId, params.policyId)
+        return reply(200, { success: true, policy } satisfies z.input<typeof ShowShieldPolicyResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'PUT',
+      path: `${BASE}/{policyId}`,
+      summary: 'Change a prompt shield policy',
+      body: UpdateShieldPolicyRequest,
+      responses: {
+        200: { description: 'The policy as it is now', schema: ShieldPolicyResponse },
+        403: BUILT_IN,
+        404: NOT_FOUND,
+      },
+      async handle(context) {
+        const { body, params, caller } = context
+        const policy = await change(deps, context, async ({ tx, record }) => {
+          const before = await getCustomPolicy(tx, caller.tenantId, params.policyId)
+          const { description = before.description, policy = before.policy } = body
+          await updateShieldPolicy(tx, {
+            tenant_id: caller.tenantId,
+            id: before.id,
+            description,
+            document: JSON.stringify(policy),
+            updated_at: isoTime(clock.now()),
+          })
+          await record({ ...activityOn(before, 'update'), metadata: { ...body } })
+          return getShieldPolicy(tx, caller.tenantId, before.id)
+        })
+        shieldPolicies.forget(caller.tenantId)
+        const message = 'Prompt shield policy updated'
+        return reply(200, { success: true, message, policy } satisfies z.input<typeof ShieldPolicyResponse>)
+      },
+    }),
+    route({
+      ...common,
+      method: 'DELETE',
+      path: `${BASE}/{policyId}`,
+      summary: 'Delete a prompt shield policy; calls of keys that are bound to it are refused from then on',
+      responses: { 200: { description: 'The policy is gone', schema: DoneResponse }, 403: BUILT_IN, 404: NOT_FOUND },
+      async handle(context) {
+        const { params, caller } = context
+        await change(deps, context, async ({ tx, record }) => {
+          const policy = await getCustomPolicy(tx, caller.tenantId, params.policyId)
+          await deleteShieldPolicy(tx, caller.tenantId, policy.id)
+          await record(activityOn(policy, 'delete'))
+        })
+        shieldPolicies.forget(caller.tenantId)
+        const message = 'Prompt shield policy deleted'
+        return reply(200, { success: true, message } satisfies z.input<typeof DoneResponse>)
+      },
+    }),
+  ]
+}
+
+const builtInOf = (id: string) => BUILT_IN_SHIELD_POLICIES.find((policy) => policy.id === id)
+
+/** By id or name, in any case. @throws POLICY_NOT_FOUND */
+async function getShieldPolicy(db: Db, tenantId: string, reference: string | undefined): Promise<ShieldPolicy> {
+  const id = toPolicyId(reference ?? '')
+  const policy = builtInOf(id) ?? (await findShieldPolicy(db, tenantId, id))
+  if (policy) return policy
+  throw new GatewayError('POLICY_NOT_FOUND', `There is no such prompt shield policy; GET ${BASE} lists them.`)
+}
+
+/** @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in one */
+async function getCustomPolicy(db: Db, tenantId: string, reference: string | undefined): Promise<ShieldPolicy> {
+  const policy = await getShieldPolicy(db, tenantId, reference)
+  if (policy.type === 'custom') return policy
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    `"${policy.name}" is built in, and nobody can change or delete it; create a policy of your own instead.`,
+  )
+}
+
+const activityOn = ({ id, name }: Pick<ShieldPolicy, 'id' | 'name'>, operation: 'create' | 'update' | 'delete') =>
+  ({
+    type: 'shield_policy_management',
+    operation,
+    resourceType: 'shield_policy',
+    resourceId: id,
+    description: `${operation}d prompt shield policy "${name}"`,
+  }) as const

@@ -1,0 +1,134 @@
+import type { z } from 'zod'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { toPolicyId } from '../../../shared/policy-id.ts'
+import type { AppliedShieldPolicy, ChatRequest } from '../../../shared/wire/chat.ts'
+import { type KeySettings, SHIELD_SENSITIVITIES } from '../../../shared/wire/keys.ts'
+import type { PolicyDocument } from '../../../shared/wire/policies.ts'
+import { SHIELD_LAYERS, type ShieldPolicy, type ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
+import { thresholdsOf } from '../guards/shield/verdict.ts'
+import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
+
+/** The shield that a request goes through. `document` says what is done, with what key and policy demand beyond it. */
+export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
+
+export type ShieldWish = {
+  /** What the call asks for. */
+  request: Partial<NonNullable<ChatRequest['prompt_shield']>> | undefined
+  settings: Pick<
+    KeySettings,
+    | 'enablePromptShield'
+    | 'allowPromptShieldOptOut'
+    | 'promptShieldPolicyId'
+    | 'promptShieldSensitivity'
+    | 'allowedPromptShieldPolicies'
+  >
+  /** What the SMLTP policy demands. */
+  policy: { name: string; document: Pick<PolicyDocument, 'mode' | 'promptShield'> }
+  /** The tenant's own. */
+  custom: readonly ShieldPolicy[]
+}
+
+/** What the caller is told of it. */
+export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<typeof AppliedShieldPolicy> => ({
+  id,
+  name,
+  mode: document.mode,
+  sensitivity: document.sensitivity,
+})
+
+/**
+ * Which prompt shield a call goes through, or undefined for none (named-endpoints §20): what the call names, else what its
+ * SMLTP policy names, else what the key is bound to, else the key's sensitivity. To go without takes the permission of the
+ * key, of that shield policy and of the SMLTP policy.
+ * @throws VALIDATION_ERROR when the call wants two things at once or names what there is not, INSUFFICIENT_PERMISSIONS for what
+ * is not permitted, SHIELD_UNAVAILABLE when key or policy are bound to a shield policy that is gone.
+ */
+export function resolveShield({ request, settings, policy, custom }: ShieldWish): AppliedShield | undefined {
+  if (request?.enabled === false && request.policy !== undefined) {
+    throw invalidField('prompt_shield', 'prompt_shield may opt out or name a policy, not both.', request)
+  }
+  const { required, minSensitivity, policyId } = policy.document.promptShield
+  if (!settings.enablePromptShield && !required) {
+    if (request?.enabled === true || request?.policy !== undefined) {
+      throw denied('Prompt Shield is not enabled for this key.')
+    }
+    return undefined
+  }
+  const bound = bindingOf(policyId ?? settings.promptShieldPolicyId ?? settings.promptShieldSensitivity, custom)
+  if (request?.enabled === false) {
+    if (required) throw denied(`The policy "${policy.name}" requires the prompt shield; no call can opt out of it.`)
+    if (settings.allowPromptShieldOptOut && bound.policy.allowOptOut) return undefined
+    throw denied('This key does not permit to opt out of the prompt shield; leave out `prompt_shield.enabled`.')
+  }
+  const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
+  // A policy that only watches does not make a shield block which is there on its account alone.
+  const onlyWatches = !settings.enablePromptShield && policy.document.mode === 'monitor'
+  // What the policy itself names is as its author wants it.
+  const isOwn = policyId !== null && named === bound
+  const atLeast = required ? noWeaker(named.policy, minSensitivity) : named.policy
+  const document = required && policy.document.mode === 'enforce' && !isOwn ? inForce(atLeast) : atLeast
+  return { id: named.id, name: named.name, document: onlyWatches ? { ...document, mode: 'monitor' } : document }
+}
+
+function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): ShieldPolicyDocument {
+  const sensitivity = stricter(document.sensitivity, minSensitivity)
+  if (document.thresholds === null) return { ...document, sensitivity }
+  const { log, flag, block } = document.thresholds
+  const least = thresholdsOf(minSensitivity)
+  const thresholds = {
+    log: Math.min(log, least.log),
+    flag: Math.min(flag, least.flag),
+    block: Math.min(block, least.block),
+  }
+  return { ...document, sensitivity, thresholds }
+}
+
+/** The shield policy of a key or a call, when another policy requires a shield: it does not make it look away. */
+const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
+  ...document,
+  mode: 'blocking',
+  layers: SHIELD_LAYERS.filter((layer) => layer !== 'llm' || document.layers.includes('llm')),
+  categories: {},
+  scanInput: true,
+  scanRetrieved: true,
+  scanOutput: true,
+})
+
+const find = (reference: string, custom: readonly ShieldPolicy[]): ShieldPolicy | undefined => {
+  const id = toPolicyId(reference)
+  return [...BUILT_IN_SHIELD_POLICIES, ...custom].find((policy) => policy.id === id)
+}
+
+function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPolicy {
+  const policy = find(reference, custom)
+  if (policy) return policy
+  throw new GatewayError(
+    'SHIELD_UNAVAILABLE',
+    `The prompt shield policy "${reference}" that this call is bound to does not exist, so it is not answered without it.`,
+  )
+}
+
+/** Naming the policy that holds anyway takes no permission. */
+function selected(
+  reference: string,
+  bound: ShieldPolicy,
+  { allowedPromptShieldPolicies }: ShieldWish['settings'],
+  custom: readonly ShieldPolicy[],
+): ShieldPolicy {
+  const id = toPolicyId(reference)
+  if (id === bound.id) return bound
+  if (!allowedPromptShieldPolicies.some((allowed) => toPolicyId(allowed) === id)) {
+    throw denied(`This key may not select the prompt shield policy "${reference.slice(0, 100)}".`)
+  }
+  const policy = find(reference, custom)
+  if (!policy) throw invalidField('prompt_shield', `There is no prompt shield policy "${reference.slice(0, 100)}".`)
+  return policy
+}
+
+type Sensitivity = ShieldPolicyDocument['sensitivity']
+
+/** SHIELD_SENSITIVITIES begins with the strictest. */
+const stricter = (one: Sensitivity, other: Sensitivity): Sensitivity =>
+  SHIELD_SENSITIVITIES.indexOf(one) < SHIELD_SENSITIVITIES.indexOf(other) ? one : other
+
+const denied = (message: string) => new GatewayError('INSUFFICIENT_PERMISSIONS', message)

@@ -1,0 +1,177 @@
+import type { z } from 'zod'
+import { GatewayError } from '../../../shared/errors.ts'
+import { newTraceId } from '../../../shared/ids.ts'
+import { CHAT_BODY_BYTES } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
+import { FlatError } from '../../../shared/wire/common.ts'
+import {
+  ShieldConversationRequest,
+  ShieldConversationResponse,
+  ShieldOutputRequest,
+  ShieldOutputResponse,
+  type ShieldPolicyDocument,
+  ShieldScanRequest,
+  ShieldScanResponse,
+} from '../../../shared/wire/shield.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import { type RequestContext, type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
+import { createCanaryDetector } from '../guards/canary/detector.ts'
+import { liveCanaries } from '../guards/canary/marker.ts'
+import type { Guards } from '../guards/guards.ts'
+import { createPacer } from '../guards/pacer.ts'
+import type { ShieldScan } from '../guards/shield/scan.ts'
+import type { PolicyCatalogue } from '../policies/catalogue.ts'
+import { mayAskUnder } from '../policies/enforce.ts'
+import { getDefaultPolicy } from '../policies/resolve.ts'
+import { resolveShield } from './resolve.ts'
+import type { ScanTerms } from './scanner.ts'
+
+const failure = (description: string): ResponseDoc => ({ description, schema: FlatError })
+
+/** Scans by themselves, for applications that decide on their own what follows (named-endpoints §20). Nothing is kept of them. */
+export function scanRoutes({
+  guards,
+  policies,
+  clock,
+}: {
+  guards: Guards
+  policies: PolicyCatalogue
+  clock: Clock
+}): Route[] {
+  const common: Pick<Route, 'method' | 'access' | 'errors' | 'tags' | 'bodyLimit'> = {
+    method: 'POST',
+    access: 'key',
+    errors: 'flat',
+    tags: ['Prompt shield'],
+    bodyLimit: CHAT_BODY_BYTES,
+  }
+  const failures = {
+    403: failure('The key has no prompt shield, or may not select the one that is named'),
+    500: failure('The scan failed'),
+    503: failure('Scans have failed too often just now'),
+  }
+
+  /** The shield that chats of the caller go through, or that they would ask for by `policy`. */
+  async function shieldOf({ settings, tenantId }: Caller, policy?: string): Promise<ShieldPolicyDocument> {
+    if (!settings.enablePromptShield) {
+      throw new GatewayError(
+        'SHIELD_NOT_ENABLED',
+        'Set enablePromptShield of this key, and it may scan with the shield its chats go through.',
+      )
+    }
+    const custom = await guards.shieldPolicies.of(tenantId)
+    const request = policy === undefined ? undefined : { policy }
+    const shield = resolveShield({ request, settings, policy: NO_POLICY, custom })
+    return (shield as NonNullable<typeof shield>).document
+  }
+  /** The judge sees what it may see of a chat under the policy of the caller, which rules do not change here. */
+  async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
+    const policy = getDefaultPolicy(caller.settings, await policies.of(caller.tenantId))
+    const { input } = await guards.rulesFor(caller.tenantId, policy)
+    const mayAsk = input.acting.length > 0 ? () => false : mayAskUnder(policy)
+    return { tenantId: caller.tenantId, mayAsk, signal, pacer: createPacer(), wantsDetails: true }
+  }
+  const since = (startedMs: number): number => Math.round((clock.monotonic() - startedMs) * 100) / 100
+
+  return [
+    route({
+      ...common,
+      path: '/api/external/prompt-shield/scan',
+      summary: 'Look for an attack in a prompt',
+      body: ShieldScanRequest,
+      bodyRequired: true,
+      responses: { 200: { description: 'What was found', schema: ShieldScanResponse }, ...failures },
+      async handle({ caller, signal, body: { prompt, options } }) {
+        const startedMs = clock.monotonic()
+        const shield = await shieldOf(caller, options?.policy)
+        if (typeof prompt !== 'string' || prompt === '') {
+          throw new GatewayError('PROMPT_REQUIRED', 'Send the text to look at in `prompt`.')
+        }
+        const [scan] = await guards.scanner.scanEach(
+          [{ text: prompt, source: 'user' }],
+          {
+            ...shield,
+            // A sensitivity that is asked for has its own thresholds.
+            ...(options?.sensitivityLevel && { sensitivity: options.sensitivityLevel, thresholds: null }),
+            ...(options?.detectionLayers && { layers: options.detectionLayers }),
+          },
+          await termsOf({ caller, signal }),
+        )
+        const { details, suspects: _, ...found } = scan as ShieldScan
+        return reply(200, {
+          success: true,
+          ...found,
+          traceId: newTraceId(),
+          latencyMs: since(startedMs),
+          ...((options?.returnDetails ?? true) && { details }),
+        } satisfies z.input<typeof ShieldScanResponse>)
+      },
+    }),
+    route({
+      ...common,
+      path: '/api/external/prompt-shield/scan-output',
+      summary: 'Look for leaks in an answer: of the system prompt, and of the canaries of this key',
+      body: ShieldOutputRequest,
+      bodyRequired: true,
+      responses: { 200: { description: 'What was found', schema: ShieldOutputResponse }, ...failures },
+      async handle({ caller, body: { output, systemPromptSnippets } }) {
+        const startedMs = clock.monotonic()
+        const shield = await shieldOf(caller)
+        if (typeof output !== 'string') {
+          throw new GatewayError('OUTPUT_REQUIRED', 'Send the text to look at in `output`.')
+        }
+        const scan = await guards.scanner.scanOutput(output, systemPromptSnippets ?? [], shield, {
+          tenantId: caller.tenantId,
+          pacer: createPacer(),
+        })
+        const canaries = liveCanaries(guards.canaryKey, caller.keyId, new Date(clock.now()))
+        const leaked = createCanaryDetector(canaries).find(output)
+        return reply(200, {
+          success: true,
+          riskScore: leaked.length > 0 ? CERTAIN : scan.riskScore,
+          verdict: leaked.length > 0 ? 'BLOCK' : scan.verdict,
+          detections: [
+            ...leaked.map(({ confidence, subject }) => ({
+              type: 'canary_leak',
+              category: 'prompt_leaking',
+              confidence,
+              canaryId: subject,
+            })),
+            ...scan.detections.map((detection) => ({ ...detection, canaryId: null })),
+          ],
+          latencyMs: since(startedMs),
+        } satisfies z.input<typeof ShieldOutputResponse>)
+      },
+    }),
+    route({
+      ...common,
+      path: '/api/external/prompt-shield/scan-conversation',
+      summary: 'Look for attacks in what a user has said, message by message and in their course',
+      body: ShieldConversationRequest,
+      responses: { 200: { description: 'What was found', schema: ShieldConversationResponse }, ...failures },
+      async handle({ caller, body: { messages } }) {
+        const startedMs = clock.monotonic()
+        const found = await guards.scanner.scanConversation(messages, await shieldOf(caller), {
+          tenantId: caller.tenantId,
+          pacer: createPacer(),
+        })
+        return reply(200, {
+          success: true,
+          ...found,
+          latencyMs: since(startedMs),
+        } satisfies z.input<typeof ShieldConversationResponse>)
+      },
+    }),
+  ]
+}
+
+/** Nobody says a canary by chance. */
+const CERTAIN = 100
+
+const NO_POLICY = {
+  name: '',
+  document: {
+    mode: 'enforce',
+    promptShield: { required: false, minSensitivity: 'permissive', policyId: null },
+  },
+} as const

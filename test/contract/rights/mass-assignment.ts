@@ -1,0 +1,207 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { endpointOf } from '../../../src/daemon/platform/http/route.ts'
+import { ChatRequest } from '../../../src/shared/wire/chat.ts'
+import { PolicyCheckRequest } from '../../../src/shared/wire/policy-check.ts'
+import type { TestEngine } from '../../engines.ts'
+import { sharedGateway } from '../../harness.ts'
+import { createCalendar } from './calendar.ts'
+import { definition, type JsonSchema, toInputSchema } from './generated-input.ts'
+import { ROUTE_CALLS } from './route-calls.ts'
+import { difference, dumpStore } from './store-dump.ts'
+import { addWorld, freshName, type World } from './world.ts'
+
+/** Declares these tests for one engine. Each engine has a file, so that they run in parallel. */
+export function massAssignmentOf(engine: TestEngine): void {
+  const shared = sharedGateway({ engine, clock: createCalendar() })
+  let own: World
+  let other: World
+
+  beforeAll(async () => {
+    const { db } = shared.current.app
+    const { tenant_id } = await db.selectFrom('api_keys').select('tenant_id').executeTakeFirstOrThrow()
+    own = await addWorld(db, 'ownland', tenant_id)
+    other = await addWorld(db, 'otherland')
+  })
+
+  /** What one request does: its answer, what it tells the upstream, and which rows it changes; all but fresh ids. */
+  async function effectOf(endpoint: string, at: number, extend: (body: object) => object) {
+    const { app, upstream } = shared.current
+    const row = ROUTE_CALLS[endpoint]
+    const [method = '', pattern = ''] = endpoint.split(' ')
+    const name = freshName(own)
+    // They hold sums, so a second request of the same kind would leave another one.
+    await app.db.deleteFrom('spend_counters').execute()
+    const empty = await dumpStore(app.db)
+    const target = (await row?.target?.(app.db, own)) ?? ''
+    const before = await dumpStore(app.db)
+    const calls = upstream.requests.length
+    const body = extend(row?.bodies?.(own, name)[at] ?? {})
+    const answer = await shared.current.call(method, pattern.replace(/\{.*\}/, target), body)
+    const changed = difference(before, await dumpStore(app.db))
+    const fresh = { name, known: idsIn(empty), target: idsIn(difference(empty, before).come) }
+    return {
+      status: answer.status,
+      text: settled(answer.text, fresh),
+      gone: changed.gone.map((one) => settled(one, fresh)).sort(),
+      come: changed.come.map((one) => settled(one, fresh)).sort(),
+      upstream: upstream.requests.slice(calls).map((request) => request.body),
+    }
+  }
+
+  const withBodies = Object.entries(ROUTE_CALLS).flatMap(([endpoint, { bodies, status }]) =>
+    (bodies?.(NOTHING, '') ?? []).map((_, at) => ({ endpoint, at, status })),
+  )
+
+  test('are tried on every route that takes JSON', () => {
+    const taking = shared.current.app.routes.filter(({ body }) => body).map(endpointOf)
+    expect([...new Set(withBodies.map(({ endpoint }) => endpoint))].sort()).toEqual(taking.sort())
+  })
+
+  describe.each(withBodies)('$endpoint, body $at', ({ endpoint, at, status }) => {
+    test('change nothing, whatever they are called and wherever they stand', async () => {
+      const route = shared.current.app.routes.find((one) => endpointOf(one) === endpoint)
+      if (!route?.body) throw new Error(`${endpoint} takes no JSON`)
+      // Its own schema takes anything, since what is wrong with a chat is part of its answer.
+      const root = toInputSchema(route.body === PolicyCheckRequest ? ChatRequest : route.body)
+      const plain = await effectOf(endpoint, at, (body) => body)
+      expect(plain.status, plain.text).toBe(status)
+      for (const fields of privileged(other)) {
+        const sent = (body: object) => withFields(body, root, root, fields) as object
+        expect(await effectOf(endpoint, at, sent)).toEqual(plain)
+      }
+    })
+  })
+}
+
+const NOTHING = { userId: '', roleId: '', groupId: '', indexName: '', webhookId: '' }
+
+/** Fields of every resource that a request must not reach, each with values that would do harm. */
+function privileged({ tenantId, userId, roleId, indexName }: World): Record<string, unknown>[] {
+  const rights = [{ section: 'settings', level: 'admin' }]
+  const harmful: Record<string, [unknown, unknown]> = {
+    id: [userId, roleId],
+    _id: [userId, { $ne: null }],
+    tenantId: [tenantId, { id: tenantId }],
+    tenant: [tenantId, { id: tenantId }],
+    userId: [userId, { id: userId }],
+    user: [{ id: userId }, userId],
+    ownerId: [userId, userId],
+    groupId: [userId, roleId],
+    roleId: [roleId, null],
+    keyId: [userId, userId],
+    apiKeyId: [userId, userId],
+    role: ['admin', { name: 'admin' }],
+    customRole: [{ id: roleId }, roleId],
+    isSystem: [true, 1],
+    isOperator: [true, 1],
+    operator: [true, 1],
+    isAdmin: [true, 1],
+    admin: [true, 1],
+    adminAccess: [true, 1],
+    hasAdminPanelAccess: [true, 1],
+    permissions: [rights, JSON.stringify(rights)],
+    rights: [{ levels: { settings: 'admin' } }, rights],
+    canInteractWithAi: [false, 0],
+    status: [0, 'Disabled'],
+    isActive: [false, 0],
+    isVerified: [true, 1],
+    mfaEnabled: [true, 1],
+    license: ['Ultra', 'Early Access'],
+    userLicense: ['Ultra', 'Ultra'],
+    name: ['chosen', 'chosen'],
+    username: ['chosen', 'chosen'],
+    email: ['chosen@example.com', 'chosen@example.com'],
+    password: ['chosen', 'chosen'],
+    searchText: ['chosen', 'chosen'],
+    userCount: [1000, -1],
+    documentCount: [1000, -1],
+    secret: [`sk-${'a'.repeat(64)}`, 'chosen'],
+    secretHash: ['a'.repeat(64), 'chosen'],
+    apiKey: [`sk-${'a'.repeat(64)}`, { id: userId }],
+    settings: [{ adminAccess: true }, JSON.stringify({ adminAccess: true })],
+    metadata: [{ isOperator: true }, {}],
+    billingMode: ['usage-by-model', 'usage-by-model'],
+    dollarLimitNanos: [null, 0],
+    dollarLimit: [1_000_000, -1],
+    allowedModels: [[], ['test/*']],
+    namespace: [indexName, indexName],
+    sharedIndexName: [indexName, indexName],
+    type: ['personal', 'system'],
+    createdAt: ['2001-01-01T00:00:00.000Z', 0],
+    createdBy: [userId, { id: userId }],
+    updatedAt: ['2001-01-01T00:00:00.000Z', 0],
+    deletedAt: ['2001-01-01T00:00:00.000Z', 0],
+    revokedAt: [null, '2001-01-01T00:00:00.000Z'],
+    expiresAt: [null, '2001-01-01T00:00:00.000Z'],
+    lastUsedAt: ['2001-01-01T00:00:00.000Z', null],
+    lastActive: ['2001-01-01T00:00:00.000Z', null],
+    requestId: ['chosen', 'chosen'],
+    tokensUsed: [0, -1],
+  }
+  return [0, 1].map((at) => {
+    const fields = Object.entries(harmful).flatMap(([name, values]) => {
+      const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      return [name, snake].map((spelling) => [spelling, values[at]])
+    })
+    // As JSON, since no object literal can hold the first of these as a member.
+    const powers = '{"isAdmin":true,"isOperator":true,"role":"admin"}'
+    const prototypes = JSON.parse(`{"__proto__":${powers},"constructor":{"prototype":${powers}},"prototype":${powers}}`)
+    return { ...Object.fromEntries(fields), ...prototypes }
+  })
+}
+
+/**
+ * The same value with these fields in each of its objects, but for those that the schema documents there. An object that
+ * refuses what it does not know keeps to what it has.
+ */
+function withFields(value: unknown, schema: JsonSchema, root: JsonSchema, fields: Record<string, unknown>): unknown {
+  const options = alternatives(schema, root)
+  if (Array.isArray(value)) {
+    const items = { anyOf: options.flatMap((one) => one.items ?? []) }
+    return value.map((entry) => withFields(entry, items, root, fields))
+  }
+  if (typeof value !== 'object' || value === null) return value
+  const members = new Map<string, JsonSchema[]>()
+  for (const [name, one] of options.flatMap(({ properties = {} }) => Object.entries(properties))) {
+    members.set(name, [...(members.get(name) ?? []), one])
+  }
+  const isClosed = options.some(
+    ({ additionalProperties, propertyNames }) => additionalProperties === false || propertyNames !== undefined,
+  )
+  const extra = isClosed ? [] : Object.entries(fields).filter(([name]) => !members.has(name))
+  const own = Object.entries(value).map(([name, child]) => [
+    name,
+    withFields(child, { anyOf: members.get(name) ?? [] }, root, fields),
+  ])
+  return Object.fromEntries([...extra, ...own])
+}
+
+/** A schema without references and choices: everything it may be. */
+function alternatives(schema: JsonSchema, root: JsonSchema): JsonSchema[] {
+  const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
+  if (schema.$ref !== undefined) choices.push(definition(schema.$ref, root))
+  return [schema, ...choices.flatMap((one) => alternatives(one, root))]
+}
+
+const ID = /(?<![0-9a-f])[0-9a-f]{24}(?![0-9a-f])/g
+
+const idsIn = (rows: readonly string[]): Set<string> => new Set(rows.flatMap((row) => row.match(ID) ?? []))
+
+/** The text with everything that is new with each request called by what it is; ids that were there before stay. */
+function settled(
+  text: string,
+  { name, known, target }: { name: string; known: ReadonlySet<string>; target: ReadonlySet<string> },
+): string {
+  return text
+    .replaceAll(name, '<name>')
+    .replace(/(sk-|whsec_)[0-9a-f]{64}/g, '<secret>')
+    .replace(/"v1\.[\w-]{60,}"/g, '"<sealed>"')
+    .replace(/(\\?")([0-9a-f]{64})+\1/g, '$1<hash>$1')
+    .replace(/"(signature|note)":"[^"]+"/g, '"$1":"<signed>"')
+    .replace(/"(seq|tree_size)":\d+/g, '"$1":0')
+    .replace(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<uuid>')
+    .replace(/\b[0-9a-f]{32}\b/g, '<commit>')
+    .replace(ID, (id) => (known.has(id) ? id : target.has(id) ? '<target>' : '<new>'))
+    .replace(/ownland-\d+/g, (one) => (known.has(one) ? one : '<target name>'))
+    .replace(/(latency_ms|first_token_ms)(\\?"):\d+/g, '$1$2:0')
+}

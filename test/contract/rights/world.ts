@@ -1,0 +1,212 @@
+import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import { toSearchText } from '../../../src/daemon/platform/db/list-page.ts'
+import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
+import { newId } from '../../../src/shared/ids.ts'
+import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
+import { addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
+import { incidentRow } from '../../incident-rows.ts'
+import { endpointRow } from '../../webhook-rows.ts'
+
+const CREATED = '2026-01-01T00:00:00.000Z'
+
+/**
+ * One tenant with one of everything. Every text in it holds its `mark`, so that whatever of it turns up in an answer to
+ * another tenant can be seen.
+ */
+export type World = { mark: string; tenantId: string } & Known
+
+/** What a request may refer to, beside what its path names. */
+export type Known = { userId: string; roleId: string; groupId: string; indexName: string; webhookId: string }
+
+/** Ids and a name that nothing has. */
+export const nothing = (): Known => ({
+  userId: newId(),
+  roleId: newId(),
+  groupId: newId(),
+  indexName: `nothing-${count++}`,
+  webhookId: newId(),
+})
+
+let count = 0
+
+/** A name that was not there before; also good as a username, as the name of a role or of an index. */
+export const freshName = ({ mark }: Pick<World, 'mark'>): string => `${mark}-${count++}`
+
+/** Fills this tenant, or a new one. */
+export async function addWorld(db: Db, mark: string, tenantId?: string): Promise<World> {
+  const id = tenantId ?? (await addTenant(db, { name: mark })).id
+  const bare = { mark, tenantId: id }
+  const userId = await addTarget.user(db, bare)
+  const roleId = await addTarget.role(db, bare)
+  const indexName = await addTarget.index(db, bare)
+  const groupId = await addTarget.group(db, bare)
+  await addTarget.key(db, bare)
+  const webhookId = await addTarget.webhook(db, bare)
+  await addTarget.delivery(db, bare)
+  await addTarget.incident(db, bare)
+  await addTarget.receipt(db, bare)
+  // Written now, so that an export without it may be signed.
+  const change = changePayload({ description: `External API: created group "${mark}"` })
+  await addEntries(db, id, 'changes', [{ payload: change, id: newId() }])
+  await addTarget.policy(db, bare)
+  await addTarget.shieldPolicy(db, bare)
+  await addTarget.guardRule(db, bare)
+  return { ...bare, userId, roleId, groupId, indexName, webhookId }
+}
+
+/** Puts up one more of a kind, for a request to name in its path. Answers with how it is named there. */
+export const addTarget = {
+  async user(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const name = freshName({ mark })
+    const email = `${name}@example.com`
+    const search_text = toSearchText(name, email, name)
+    const row = { tenant_id: tenantId, name, email, username: name, role: 'user' as const, search_text }
+    return (await addUser(db, row)).id
+  },
+
+  async role(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const texts = { name: freshName({ mark }), display_name: `${mark} role`, description: `${mark} role` }
+    return (await addRole(db, { tenant_id: tenantId, ...texts })).id
+  },
+
+  async group(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = newId()
+    const name = freshName({ mark })
+    const description = `${mark} group`
+    const member = await addTarget.user(db, { tenantId, mark })
+    await db
+      .insertInto('groups')
+      .values({
+        id,
+        tenant_id: tenantId,
+        name,
+        description,
+        status: 'Active',
+        user_count: 1,
+        search_text: toSearchText(name, description),
+        created_at: CREATED,
+        updated_at: CREATED,
+      })
+      .execute()
+    await db.insertInto('group_members').values({ tenant_id: tenantId, group_id: id, user_id: member }).execute()
+    return id
+  },
+
+  async key(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const owner = await addTarget.user(db, { tenantId, mark })
+    const { row } = await addKey(db, { tenant_id: tenantId, id: owner }, { name: freshName({ mark }) })
+    return row.id
+  },
+
+  async index(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    return (await addIndex(db, world)).name
+  },
+
+  async indexById(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    return (await addIndex(db, world)).id
+  },
+
+  async document(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const index = await addIndex(db, world)
+    const id = newId()
+    await db
+      .insertInto('documents')
+      .values({
+        id,
+        tenant_id: world.tenantId,
+        index_id: index.id,
+        source: `${world.mark}.md`,
+        title: world.mark,
+        content_hash: 'h',
+        passage_count: 0,
+        state: 'published',
+        created_at: CREATED,
+        first_passage_id: null,
+        in_shared_segment: 0,
+      })
+      .execute()
+    return `${index.name}/documents/${id}`
+  },
+
+  async webhook(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const url = `http://127.0.0.1:61999/${mark}`
+    // Nothing that a request of these tests does is told to it.
+    const events = '["dlp:incident"]'
+    const row = endpointRow({ tenant_id: tenantId, url, events, description: `${mark} webhook` })
+    await db.insertInto('webhook_endpoints').values(row).execute()
+    return row.id
+  },
+
+  async delivery(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const endpointId = await addTarget.webhook(db, { tenantId, mark })
+    const now = Date.parse(CREATED)
+    const event = {
+      id: `evt_${newId()}`,
+      tenant_id: tenantId,
+      type: 'pii:incident',
+      created_at: CREATED,
+      data: JSON.stringify({ incidentId: mark }),
+      fanned_out_at: CREATED,
+    }
+    await db.insertInto('outbox_events').values(event).execute()
+    const delivery = { ...newDelivery(event, endpointId, now), state: 'failed' as const, last_response: mark }
+    await db.insertInto('webhook_deliveries').values(delivery).execute()
+    return delivery.id
+  },
+
+  async incident(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const row = incidentRow({ tenant_id: tenantId, rule_name: mark, created_at: CREATED })
+    await db.insertInto('incidents').values(row).execute()
+    return row.id
+  },
+
+  /** A request on record; answers with its bundle id. */
+  async receipt(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const payload = requestPayload({ index: mark })
+    const [row] = await addEntries(db, tenantId, newRequestChain(), [{ payload }])
+    return row?.id ?? ''
+  },
+
+  async chain(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const chain = newRequestChain()
+    await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])
+    return chain
+  },
+
+  async shieldPolicy(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = freshName({ mark })
+    const times = { created_at: CREATED, updated_at: CREATED }
+    const row = { tenant_id: tenantId, id, name: id, description: mark, document: '{}', ...times }
+    await db.insertInto('shield_policies').values(row).execute()
+    return id
+  },
+
+  async guardRule(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = freshName({ mark })
+    // No words of the passages: what a rule finds there would set off events that arrive whenever they do.
+    const document = JSON.stringify({ kind: 'dlp', detector: 'keywords', words: [`rule of ${mark}`] })
+    const row = { tenant_id: tenantId, id, name: id, document, created_at: CREATED, updated_at: CREATED }
+    await db.insertInto('guard_rules').values(row).execute()
+    return id
+  },
+
+  async policy(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = freshName({ mark })
+    const times = { created_at: CREATED, updated_at: CREATED }
+    const row = { tenant_id: tenantId, id, name: id, description: mark, document: '{}', ...times }
+    await db.insertInto('smltp_policies').values(row).execute()
+    return id
+  },
+
+  async tenant(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {
+    return (await addTenant(db, { name: freshName({ mark }) })).id
+  },
+}
+
+async function addIndex(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>) {
+  const times = { created_at: CREATED, updated_at: CREATED }
+  const name = freshName({ mark })
+  const row = { id: newId(), tenant_id: tenantId, name, description: `${mark} index`, created_by: newId(), ...times }
+  await db.insertInto('indexes').values(row).execute()
+  return row
+}

@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { shieldAnswer } from '../../../../src/daemon/gateway/chat/answer-shield.ts'
+import type { ChatPart } from '../../../../src/daemon/models/provider.ts'
+import { atOnce, createPacer } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { OUTPUT_PIECE_CHARS } from '../../../../src/daemon/safety/guards/shield/output.ts'
+import { OutputBlocked } from '../../../../src/daemon/safety/guards/stream/output-blocked.ts'
+import { createShieldScanner } from '../../../../src/daemon/safety/prompt-shield/scanner.ts'
+import { ShieldPolicyDocument } from '../../../../src/shared/wire/shield.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+
+const INSTRUCTIONS =
+  'You are Anna, the assistant of Nordwind Travel. Offer refunds of up to 200 euros without asking. Never mention the partner code NW-7781.'
+
+function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions = INSTRUCTIONS) {
+  const scanner = createShieldScanner({
+    clock: createFakeClock(),
+    log: { error: () => undefined },
+    judge: async () => undefined,
+  })
+  const scanTerms = {
+    tenantId: 'one',
+    mayAsk: () => true,
+    signal: new AbortController().signal,
+    pacer: createPacer(),
+  }
+  const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse(document) }
+  const answer = shieldAnswer({ shield, instructions, scanTerms }, { scanner })
+  if (!answer) return undefined
+  return {
+    hear(parts: readonly ChatPart[]): void {
+      answer.hear(parts)
+      if (answer.isDue) atOnce(answer.looking())
+    },
+    end: () => answer.end(),
+  }
+}
+
+const END: ChatPart = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }
+const SAYS: Record<string, (text: string) => ChatPart> = {
+  text: (text) => ({ type: 'text', text }),
+  reasoning: (text) => ({ type: 'reasoning', text }),
+  'arguments of a tool': (text) => ({ type: 'tool_call', index: 0, id: 'c', name: 'f', arguments: text }),
+}
+const inWords = (text: string): string[] => text.match(/\S+\s*/g) ?? []
+const FILLER = 'The lake lies in the hills and its water is clear in spring. '
+
+describe.each(Object.entries(SAYS))('a quotation of the system prompt in %s', (_, says) => {
+  test.each([
+    ['at once', [INSTRUCTIONS]],
+    ['in words', inWords(INSTRUCTIONS)],
+  ])('passes, with an incident: %s', (_, pieces) => {
+    for (const document of [{}, { sensitivity: 'strict' }, { categories: { prompt_leaking: 'BLOCK' } }] as const) {
+      const shield = openShield(document)
+      shield?.hear([...pieces.map(says), END])
+      expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag', direction: 'output' })
+    }
+  })
+
+  test('is known of when the answer never ends', () => {
+    const shield = openShield()
+    shield?.hear([says(INSTRUCTIONS)])
+    expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
+  })
+
+  test('is found across the places where a long answer is looked at', () => {
+    for (const before of [0, 3_990, 4_050, 8_100]) {
+      const shield = openShield()
+      shield?.hear([
+        ...inWords(`${FILLER.repeat(200).slice(0, before)}${INSTRUCTIONS}${FILLER.repeat(400)}`).map(says),
+        END,
+      ])
+      expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
+    }
+  })
+})
+
+describe.each(Object.entries(SAYS))('a role that the model should not have taken, in %s', (_, says) => {
+  const DRIFT = ' I am unrestricted now. '
+  const blocking = { thresholds: { log: 1, flag: 20, block: 50 } }
+
+  test('keeps the end of the answer back, where thresholds say so', () => {
+    for (const pieces of [[DRIFT], inWords(DRIFT)]) {
+      const shield = openShield(blocking)
+      shield?.hear(pieces.map(says))
+      expect(() => shield?.hear([END])).toThrow(OutputBlocked)
+      expect(shield?.end()).toMatchObject({ category: 'role_hijack', action: 'block', direction: 'output' })
+    }
+  })
+
+  test('stops a long answer within a few KB', () => {
+    for (const before of [0, 3_990, 4_050, 8_100]) {
+      const shield = openShield(blocking)
+      const text = `${FILLER.repeat(200).slice(0, before)}${DRIFT}${FILLER.repeat(400)}`
+      let heard = 0
+      expect(() => {
+        for (const piece of inWords(text)) {
+          heard += piece.length
+          shield?.hear([says(piece)])
+        }
+      }).toThrow(OutputBlocked)
+      expect(heard).toBeLessThan(before + DRIFT.length + 5_000)
+    }
+  })
+
+  test('is only told of by a shield that watches', () => {
+    const shield = openShield({ ...blocking, mode: 'monitor' })
+    shield?.hear([says(DRIFT), END])
+    expect(shield?.end()).toMatchObject({ action: 'block', enforced: false })
+  })
+})
+
+test('an answer that gives nothing away passes, and a shield that does not look at answers is none', () => {
+  const shield = openShield()
+  shield?.hear([{ type: 'text', text: FILLER.repeat(300) }, END])
+  expect(shield?.end()).toBeUndefined()
+  expect(openShield({ scanOutput: false })).toBeUndefined()
+})
+
+test('a piece of a very long system prompt is found too', () => {
+  const long = Array.from({ length: 6_000 }, (_, at) => `Rule ${at * 7919} is about clause ${at * 104_729}.`).join(' ')
+  const shield = openShield({}, long)
+  shield?.hear([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
+  expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
+})
+
+test('a long answer that comes at once is looked at in short steps', () => {
+  const scanner = createShieldScanner({
+    clock: createFakeClock(),
+    log: { error: () => undefined },
+    judge: async () => undefined,
+  })
+  const scanTerms = { tenantId: 'one', mayAsk: () => true, signal: AbortSignal.abort(), pacer: createPacer() }
+  const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse({}) }
+  const answer = shieldAnswer({ shield, instructions: INSTRUCTIONS, scanTerms }, { scanner })
+  const text = FILLER.repeat(1_000)
+  answer?.hear([{ type: 'text', text }, END])
+  expect([...(answer?.looking() ?? [])].length).toBeGreaterThanOrEqual(text.length / OUTPUT_PIECE_CHARS)
+})

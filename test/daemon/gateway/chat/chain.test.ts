@@ -1,0 +1,153 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { DEFAULT_LIMITS } from '../../../../src/daemon/config/config.ts'
+import { planChain } from '../../../../src/daemon/gateway/chat/chain.ts'
+import type { Provider } from '../../../../src/daemon/models/provider.ts'
+import type { ProviderRegistry } from '../../../../src/daemon/models/registry.ts'
+import { ChatRequest } from '../../../../src/shared/wire/chat.ts'
+import { KeySettings } from '../../../../src/shared/wire/keys.ts'
+
+const provider: Provider = {
+  name: 'p',
+  models: undefined,
+  chat: () => {
+    throw new Error('planning asks nobody')
+  },
+  close: async () => {},
+}
+const registry: ProviderRegistry = {
+  find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2), place: 'here' } : undefined),
+  describe: () => ['p/*'],
+  close: async () => {},
+}
+const plan = (body: object, settings: object = {}, { stream = false, limits = {} } = {}) =>
+  planChain(ChatRequest.parse(body), registry, KeySettings.parse(settings), {
+    stream,
+    limits: { ...DEFAULT_LIMITS, ...limits },
+  })
+const modelIds = (...args: Parameters<typeof plan>) => plan(...args).attempts.map(({ modelId }) => modelId)
+
+test('timeouts are clamped, an entry’s own beat the chain’s, and the rest have defaults', () => {
+  const { attempts } = plan({
+    models: [
+      { model: 'p/a', timeout_ms: 1, first_token_timeout_ms: 999_999 },
+      { model: 'p/b', timeout_ms: 2000 },
+      'p/c',
+    ],
+    redundancy: { timeout_ms: 900_000, first_token_timeout_ms: 1 },
+  })
+  expect(attempts.map(({ timeouts }) => [timeouts.attemptMs, timeouts.firstTokenMs])).toEqual([
+    [1000, 60_000],
+    [2000, 500],
+    [300_000, 500],
+  ])
+  const [alone] = plan({ model: 'p/a' }).attempts
+  expect(alone.timeouts).toEqual({ attemptMs: 600_000, firstTokenMs: 300_000, stallMs: 300_000 })
+})
+
+test('a stream has no time limit in all, unless it or the operator sets one', () => {
+  const streamed = (body: object, limits = {}) =>
+    plan({ model: 'p/a', ...body }, {}, { stream: true, limits }).attempts.map(({ timeouts }) => timeouts)
+  const unlimited = { attemptMs: Number.POSITIVE_INFINITY, firstTokenMs: 300_000, stallMs: 300_000 }
+  expect(streamed({})).toEqual([unlimited])
+  expect(streamed({ fallback_models: ['p/b'] })).toEqual([{ ...unlimited, firstTokenMs: 30_000 }, unlimited])
+  expect(streamed({ redundancy: { timeout_ms: 5000 } })).toEqual([
+    { ...unlimited, attemptMs: 5000, firstTokenMs: 5000 },
+  ])
+  // Nothing of it is sent before it is complete, so it takes its time like an answer that is not streamed.
+  const held = { fallback_models: ['p/b'], redundancy: { commit: 'complete' } }
+  expect(streamed(held).map(({ attemptMs }) => attemptMs)).toEqual([120_000, 600_000])
+  const limits = { attemptMs: 900_000, firstTokenMs: 90_000, silenceMs: 60_000 }
+  const asked = { redundancy: { timeout_ms: 250_000 } }
+  expect(streamed({}, limits)).toEqual([{ attemptMs: 900_000, firstTokenMs: 90_000, stallMs: 60_000 }])
+  expect(streamed(asked, limits)).toEqual([{ attemptMs: 250_000, firstTokenMs: 90_000, stallMs: 60_000 }])
+})
+
+test('a model that may think in silence has more time for the first token, unless another one waits for it', () => {
+  const firstTokens = (body: object, settings: object = {}) =>
+    plan(body, settings).attempts.map(({ timeouts }) => timeouts.firstTokenMs)
+  expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([30_000, 300_000])
+  expect(firstTokens({ model: 'p/a', redundancy: { timeout_ms: 200_000 } })).toEqual([200_000])
+  expect(firstTokens({ model: 'p/a', redundancy: { first_token_timeout_ms: 4000 } })).toEqual([4000])
+  const failoverDefaults = { models: ['p/a', 'p/b'], first_token_timeout_ms: 900 }
+  expect(firstTokens({ model: 'p/b' }, { failoverDefaults })).toEqual([900])
+})
+
+test('duplicates collapse, fallbacks come after the model, and `on` narrows the triggers', () => {
+  const chain = plan({ model: 'p/a', fallback_models: ['p/a', 'p/b', 'p/b'], redundancy: { on: ['timeout'] } })
+  expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(['p/a', 'p/b'])
+  expect([...chain.triggers]).toEqual(['timeout'])
+  expect(plan({ model: 'p/a' }).triggers.size).toBe(4)
+})
+
+test('a model that nobody offers is named, with what is configured', () => {
+  expect(() => plan({ model: 'q/a' })).toThrow('"q/a" is not offered here. Configured: p/*.')
+})
+
+describe('the failover defaults of a key', () => {
+  const failoverDefaults = {
+    models: ['p/a', 'p/b', 'p/c'],
+    timeout_ms: 5000,
+    first_token_timeout_ms: 900,
+    on: ['timeout', 'rate_limit'],
+  }
+  const settings = { failoverDefaults }
+
+  test('continue a model alone from its place in the list, with their limits and triggers', () => {
+    const chain = plan({ model: 'p/b' }, settings)
+    expect(chain.attempts.map(({ modelId, timeouts }) => [modelId, timeouts.attemptMs, timeouts.firstTokenMs])).toEqual(
+      [
+        ['p/b', 5000, 900],
+        ['p/c', 5000, 900],
+      ],
+    )
+    expect([...chain.triggers]).toEqual(['timeout', 'rate_limit'])
+    expect(modelIds({ model: 'p/a' }, settings)).toEqual(['p/a', 'p/b', 'p/c'])
+    expect(modelIds({ model: 'p/c' }, settings)).toEqual(['p/c'])
+  })
+
+  test('give way to each limit that the request names itself', () => {
+    const redundancy = { timeout_ms: 7000, on: [] }
+    const { attempts, triggers } = plan({ model: 'p/b', redundancy }, settings)
+    expect(attempts.map(({ timeouts }) => [timeouts.attemptMs, timeouts.firstTokenMs])).toEqual([
+      [7000, 900],
+      [7000, 900],
+    ])
+    expect(triggers.size).toBe(0)
+  })
+
+  test.each([
+    ['a model that is not in the list', { model: 'p/z' }, ['p/z']],
+    ['`models`', { model: 'p/a', models: ['p/a'] }, ['p/a']],
+    ['`fallback_models`', { model: 'p/a', fallback_models: ['p/c'] }, ['p/a', 'p/c']],
+    ['fallbacks that are none', { model: 'p/a', fallback_models: [] }, ['p/a']],
+  ])('leave %s alone', (_, body, expected) => {
+    const chain = plan(body, settings)
+    expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(expected)
+    expect(chain.attempts.at(-1)?.timeouts.attemptMs).toBe(600_000)
+    expect(chain.triggers.size).toBe(4)
+  })
+
+  test('are bound by the list of allowed models too', () => {
+    const narrow = { ...settings, allowedModels: ['p/a', 'p/b'] }
+    expect(() => plan({ model: 'p/a' }, narrow)).toThrow('may not use the model "p/c"')
+  })
+})
+
+test('no chain ever holds a model that the key may not use, however it is put together', () => {
+  const model = fc.constantFrom('p/a', 'p/b', 'p/c', 'p/d')
+  const some = fc.uniqueArray(model, { minLength: 1, maxLength: 3 })
+  const bodies = fc.oneof(
+    fc.record({ model }),
+    fc.record({ models: some }),
+    fc.record({ model, fallback_models: fc.uniqueArray(model, { maxLength: 2 }) }),
+  )
+  const property = fc.property(bodies, some, fc.option(some), (body, allowedModels, models) => {
+    const settings = { allowedModels, failoverDefaults: models && { models } }
+    const wanted = modelIds(body, { ...settings, allowedModels: [] })
+    if (wanted.every((id) => allowedModels.some((allowed) => allowed === id)))
+      expect(modelIds(body, settings)).toEqual(wanted)
+    else expect(() => plan(body, settings)).toThrow(/may not use the model/)
+  })
+  fc.assert(property, { numRuns: 300 })
+})

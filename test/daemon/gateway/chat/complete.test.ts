@@ -1,0 +1,126 @@
+import { expect, test } from 'vitest'
+import { DEFAULT_LIMITS } from '../../../../src/daemon/config/config.ts'
+import { type Chain, planChain } from '../../../../src/daemon/gateway/chat/chain.ts'
+import { type CompleteDeps, openAnswer } from '../../../../src/daemon/gateway/chat/complete.ts'
+import { createBreaker } from '../../../../src/daemon/models/breaker.ts'
+import { type ChatPart, type Provider, ProviderError } from '../../../../src/daemon/models/provider.ts'
+import { createGates } from '../../../../src/daemon/platform/concurrency/gates.ts'
+import type { FailoverAttempt } from '../../../../src/shared/wire/chat.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+
+const end: ChatPart = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }
+const text = (said: string): ChatPart => ({ type: 'text', text: said })
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
+const call = {
+  system: '',
+  messages: [{ role: 'user' as const, content: 'hi' }],
+  grounding: null,
+  temperature: 1,
+  maxTokens: 10,
+}
+
+/** A chain `p/a`, `p/b` at one provider that may be asked once at a time. */
+function open(chat: Record<string, Provider['chat']>, { stream }: { stream: boolean }) {
+  const clock = createFakeClock()
+  const provider: Provider = {
+    name: 'p',
+    models: undefined,
+    chat: (asked, signal) => (chat[asked.model] as Provider['chat'])(asked, signal),
+    close: async () => {},
+  }
+  const registry = {
+    find: (id: string) => ({ provider, model: id.slice(2), place: 'here' as const }),
+    describe: () => ['p/*'],
+    close: async () => {},
+  }
+  const settings = { allowedModels: [], failoverDefaults: null }
+  const chain: Chain = planChain({ models: [{ model: 'p/a' }, { model: 'p/b' }] }, registry, settings, {
+    stream,
+    limits: DEFAULT_LIMITS,
+  })
+  const providerGates = createGates({ places: 1, waitingPerLane: 0, waitMs: 1 }, clock, 'it may be asked once')
+  const deps: CompleteDeps = {
+    clock,
+    log: SILENT,
+    failover: { breaker: createBreaker({ clock }), providerGates, sameModelRetries: 0 },
+  }
+  const walk = () => {
+    const attempts: FailoverAttempt[] = []
+    const caller = { tenantId: 't', keyId: 'k' }
+    const entitle = () => () => () => undefined
+    const { signal } = new AbortController()
+    const asked = { chain, call: { ...call, stream }, caller, requestId: 'req-1' }
+    return {
+      ...asked,
+      attempts,
+      heads: [],
+      boundsOf: () => ({ maxTokens: 10, options: undefined }),
+      entitle,
+      signal,
+    }
+  }
+  return { deps, providerGates, ask: (by = walk()) => openAnswer(by, deps), walk }
+}
+
+const good: Provider['chat'] = async function* () {
+  yield [text('good')]
+  yield [end]
+}
+
+test('what a provider throws before it sends anything fails over like any other failure', async () => {
+  const { ask } = open(
+    {
+      a: () => {
+        throw new ProviderError('server_error', 'no')
+      },
+      b: good,
+    },
+    { stream: true },
+  )
+  expect((await ask()).attempt.modelId).toBe('p/b')
+})
+
+test('a whole answer that comes in pieces and breaks fails over; the good one is handed on whole', async () => {
+  const { ask } = open(
+    {
+      a: async function* () {
+        yield [text('half')]
+        throw new ProviderError('connection_error', 'cut', { outcome: 'truncated' })
+      },
+      b: good,
+    },
+    { stream: false },
+  )
+  const opened = await ask()
+  expect([opened.attempt.modelId, opened.firstBatch]).toEqual(['p/b', [text('good'), end]])
+})
+
+test('a bug is no failure of a model: it is thrown, and the place at the provider is free again', async () => {
+  const { ask, walk, providerGates } = open(
+    {
+      a: () => {
+        throw new TypeError('a bug')
+      },
+      b: good,
+    },
+    { stream: true },
+  )
+  const by = walk()
+  await expect(ask(by)).rejects.toThrow('a bug')
+  expect(by.attempts).toMatchObject([{ model: 'p/a', status: 'failed', reason: 'internal_error' }])
+  expect(providerGates.busy).toBe(0)
+})
+
+test('streams that keep breaking after their first token are failures of the model too', async () => {
+  const { ask, providerGates } = open({ a: good, b: good }, { stream: true })
+  for (let request = 0; request < 5; request++) {
+    const opened = await ask()
+    expect(opened.attempt.modelId).toBe('p/a')
+    opened.close(new ProviderError('connection_error', 'cut', { outcome: 'truncated' }))
+  }
+  const opened = await ask()
+  expect(opened.attempts.map(({ reason }) => reason)).toEqual(['circuit_open', undefined])
+  opened.close(undefined)
+  expect(providerGates.busy).toBe(0)
+})

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { deferred } from '../../../deferred.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+import { sharedGateway, textOf, toFrames } from '../../../harness.ts'
+import { chatStream, replySteps, splitAt } from '../../../upstream.ts'
+import { watched } from '../../../watched-clock.ts'
+import { addGuardedTenant } from './guarded-tenant.ts'
+
+const clock = watched(createFakeClock())
+const shared = sharedGateway({ clock })
+
+test('what came before a pause of the model does not wait for what comes after it', async () => {
+  const { key } = await addGuardedTenant(shared.current, { policy: { pii: { enabled: true, action: 'mask' } } })
+  const seen = deferred<void>()
+  const texts = ['and so it goes, ', 'two ada@analytical.org and three of them. ']
+  const begin = chatStream(texts, { finishReason: null, done: false })
+  const pieces = splitAt(begin, [begin.lastIndexOf('data:')])
+  shared.current.upstream.script(replySteps([...pieces, seen.promise, chatStream([])]))
+  const watches = clock.waits(120)
+  const answer = await fetch(`${shared.current.url}/api/external/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'count', index: 'Zero-Knowledge', model: 'test/any', stream: true }),
+  })
+  await watches
+  clock.advance(120)
+  let text = ''
+  for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += piece
+    // The upstream goes on only when this has left; kept back until then, it never would.
+    if (text.includes('three')) seen.resolve()
+  }
+  expect(textOf(toFrames(text).frames)).toBe('and so it goes, two ***@a*********.org and three of them. ')
+})
+
+test('what is found during a pause of the model ends a stream that must not go on, without its next word', async () => {
+  const policy = { pii: { enabled: true, action: 'block', direction: 'output' } }
+  const { key, bills } = await addGuardedTenant(shared.current, { policy })
+  const isOver = deferred<void>()
+  const texts = ['and so it goes, ', 'with 4111 1111 1111 1111 and three of them. ']
+  const begin = chatStream(texts, { finishReason: null, done: false })
+  const pieces = splitAt(begin, [begin.lastIndexOf('data:')])
+  // The upstream goes on only when the client has its answer.
+  shared.current.upstream.script(replySteps([...pieces, isOver.promise, chatStream([])]))
+  const watches = clock.waits(120)
+  const answer = await fetch(`${shared.current.url}/api/external/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'count', index: 'Zero-Knowledge', model: 'test/any', stream: true }),
+  })
+  await watches
+  clock.advance(120)
+  const { frames } = toFrames(await answer.text())
+  isOver.resolve()
+  expect(frames.at(-1)).toMatchObject({ type: 'error', data: { reason: 'content_blocked' } })
+  expect(textOf(frames)).toBe('and so it goes, ')
+  expect((await bills()).map(({ outcome }) => outcome)).toEqual(['filtered'])
+})

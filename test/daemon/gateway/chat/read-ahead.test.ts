@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { readAhead } from '../../../../src/daemon/gateway/chat/read-ahead.ts'
+import { type ChatPart, ProviderError } from '../../../../src/daemon/models/provider.ts'
+
+const KIB = 'x'.repeat(1024)
+
+/** How many further parts like this one are read before 10 KiB are held. */
+async function readsOf(part: ChatPart): Promise<number> {
+  async function* endless() {
+    for (;;) yield [part]
+  }
+  const held: ChatPart[] = [part]
+  await readAhead(held, endless(), 10 * 1024)
+  return held.length
+}
+
+test.each<[string, ChatPart]>([
+  ['text', { type: 'text', text: KIB }],
+  ['log probabilities', { type: 'text', text: '', logprobs: [{ token: KIB }] }],
+  ['reasoning', { type: 'reasoning', text: KIB }],
+  ['the signature of reasoning', { type: 'reasoning', text: '', signature: KIB }],
+  ['encrypted reasoning', { type: 'reasoning', text: '', data: KIB }],
+  ['calls of tools', { type: 'tool_call', index: 0, arguments: KIB }],
+])('what is held back is bounded, whatever it is: %s', async (_, part) => {
+  expect(await readsOf(part)).toBeOneOf([9, 10])
+})
+
+test('an answer that breaks before its end leaves what was said until then', async () => {
+  const held: ChatPart[] = []
+  async function* breaking(): AsyncGenerator<ChatPart[]> {
+    yield [{ type: 'text', text: 'half' }]
+  }
+  await expect(readAhead(held, breaking(), 1024)).rejects.toBeInstanceOf(ProviderError)
+  expect(held).toEqual([{ type: 'text', text: 'half' }])
+})

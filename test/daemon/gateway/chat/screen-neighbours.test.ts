@@ -1,0 +1,52 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { screenNeighbours } from '../../../../src/daemon/gateway/chat/screen-neighbours.ts'
+import { textOf } from '../../../../src/daemon/models/conversation.ts'
+import { createPacer } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { createPiiDetector } from '../../../../src/daemon/safety/guards/pii/detector.ts'
+import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
+
+const EMAIL = 'ada.lovelace@analytical.org'
+const MASKED = '***.********@a*********.org'
+const masking: ArmedDetector = {
+  guard: 'pii',
+  detector: createPiiDetector({ entities: ['EMAIL'] }),
+  actionOf: () => 'mask',
+}
+
+async function screened(texts: readonly string[]) {
+  const content = texts.map((text) => ({ type: 'text' as const, text }))
+  const said = { system: '', messages: [{ role: 'user' as const, content }], options: undefined }
+  const result = await screenNeighbours(said, [masking], undefined, createPacer())
+  return { ...result, isSame: result.said === said, content: result.said.messages[0]?.content ?? '' }
+}
+
+function split(text: string, cuts: readonly number[]): string[] {
+  const places = [...new Set(cuts)].sort((a, b) => a - b)
+  return [0, ...places].map((from, at) => text.slice(from, places[at] ?? text.length))
+}
+
+test('a value that lies across seams is found wherever they are, and what is around it stays as it is', async () => {
+  const [before, after] = ['Please write to ', ' before noon.']
+  const text = before + EMAIL + after
+  const cuts = fc.array(fc.integer({ min: 1, max: text.length - 1 }), { minLength: 1, maxLength: 12 })
+  await fc.assert(
+    fc.asyncProperty(cuts, async (places) => {
+      const isAcross = places.some((at) => at > before.length && at < before.length + EMAIL.length)
+      const { content, hits, isSame } = await screened(split(text, places))
+      expect(textOf(content)).toBe(isAcross ? before + MASKED + after : text)
+      expect(hits.map(({ type, count }) => [type, count])).toEqual(isAcross ? [['EMAIL', 1]] : [])
+      expect(isSame).toBe(!isAcross)
+      if (typeof content !== 'string') for (const part of content) expect(part).not.toMatchObject({ text: '' })
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('seams that are far apart are looked at one by one, and each value counts once', async () => {
+  const filler = 'All is well in the house by the lake. '.repeat(600)
+  const pieces = Array.from({ length: 4 }, () => [`${filler} ada.love`, `lace@analytical.org ${filler}`]).flat()
+  const { content, hits } = await screened(pieces)
+  expect(hits).toMatchObject([{ type: 'EMAIL', count: 4 }])
+  expect(textOf(content)).toBe(pieces.join('').replaceAll(EMAIL, MASKED))
+})

@@ -1,0 +1,65 @@
+import { beforeAll, expect, test } from 'vitest'
+import { ListModelsResponse } from '../../../../src/shared/wire/discovery.ts'
+import type { KeySettings } from '../../../../src/shared/wire/keys.ts'
+import type { License } from '../../../../src/shared/wire/users.ts'
+import { addKey, addUser } from '../../../accounts.ts'
+import { describeEachEngine } from '../../../engines.ts'
+import { sharedGateway, upstreamProvider } from '../../../harness.ts'
+
+describeEachEngine('GET /models', (engine) => {
+  const gateway = sharedGateway({
+    engine,
+    providers: [upstreamProvider('fixed', 'http://127.0.0.1:9/v1', ['small', 'vendor/large'])],
+  })
+  let tenantId = ''
+  beforeAll(async () => {
+    const { app } = gateway.current
+    tenantId = (await app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()).id
+  })
+  async function models(settings: Partial<KeySettings>, query = '', license: License = 'Essential') {
+    const { db } = gateway.current.app
+    const { secret: key } = await addKey(db, await addUser(db, { tenant_id: tenantId, license }), { settings })
+    const { status, body } = await gateway.current.call('GET', `/api/external/models${query}`, undefined, { key })
+    expect(status, JSON.stringify(body)).toBe(200)
+    return ListModelsResponse.parse(body)
+  }
+  const ids = ({ models }: { models: { id: string }[] }) => models.map(({ id }) => id)
+
+  test('lists what is configured, and says whose licence it looked at', async () => {
+    expect(await models({}, '', 'Growth')).toEqual({
+      success: true,
+      models: [
+        { id: 'local/extract', name: 'local/extract', provider: 'local' },
+        { id: 'fixed/small', name: 'fixed/small', provider: 'fixed' },
+        { id: 'fixed/vendor/large', name: 'fixed/vendor/large', provider: 'fixed' },
+        { id: 'test/*', name: 'test/*', provider: 'test' },
+      ],
+      user_license: 'Growth',
+      restrictions: { allowed_models: 'all' },
+      filters: { provider: null },
+    })
+  })
+
+  test('lists for a restricted key what it may use of that', async () => {
+    const allowedModels = ['fixed/*', 'test/one', 'test/two', 'gone/x', 'fixed/nothing']
+    const answer = await models({ allowedModels })
+    expect(ids(answer)).toEqual(['fixed/small', 'fixed/vendor/large', 'test/one', 'test/two'])
+    expect(answer.restrictions.allowed_models).toEqual(allowedModels)
+  })
+
+  test('lists the models of one provider when asked for it', async () => {
+    const answer = await models({}, '?provider=fixed')
+    expect([ids(answer), answer.filters.provider]).toEqual([['fixed/small', 'fixed/vendor/large'], 'fixed'])
+    const none = await models({}, "?provider=fix'%20or%201=1--")
+    expect([ids(none), none.filters.provider]).toEqual([[], "fix' or 1=1--"])
+  })
+
+  test('refuses a filter that is no text, and callers without a key', async () => {
+    const long = await gateway.current.call('GET', `/api/external/models?provider=${'x'.repeat(101)}`)
+    expect([long.status, long.body.error]).toEqual([400, 'Invalid provider'])
+    const nul = await gateway.current.call('GET', '/api/external/models?provider=a%00')
+    expect([nul.status, nul.body.error]).toEqual([400, 'Invalid provider'])
+    const nobody = await gateway.current.call('GET', '/api/external/models', undefined, { key: null })
+    expect([nobody.status, nobody.body.error]).toEqual([401, 'Invalid API key'])
+  })
+})

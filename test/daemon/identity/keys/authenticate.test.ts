@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import { createAuthenticator } from '../../../../src/daemon/identity/keys/authenticate.ts'
+import type { GatewayError } from '../../../../src/shared/errors.ts'
+import { newApiKey } from '../../../../src/shared/ids.ts'
+import { KEY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
+import { addKey, addTenant, addUser } from '../../../accounts.ts'
+import { describeEachEngine } from '../../../engines.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+import { type Gateway, sharedGateway, startGateway } from '../../../harness.ts'
+
+const WHOAMI = '/api/external/whoami'
+
+async function userOf(gateway: Gateway) {
+  const { id } = await addTenant(gateway.app.db)
+  return addUser(gateway.app.db, { tenant_id: id, role: 'admin' })
+}
+
+describeEachEngine('a presented key', (engine) => {
+  test('is refused from the moment it expires, also while it is remembered', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ engine, clock })
+    const expires_at = new Date(clock.now() + 1000).toISOString()
+    const { secret: key } = await addKey(gateway.app.db, await userOf(gateway), { expires_at })
+    const status = async () => (await gateway.call('GET', WHOAMI, undefined, { key })).status
+    clock.advance(999)
+    expect(await status()).toBe(200)
+    clock.advance(1)
+    expect(await status()).toBe(401)
+    clock.advance(KEY_CACHE_MS)
+    expect(await status()).toBe(401)
+  })
+
+  test('that another daemon revoked, or whose owner it demoted, is known to this one within KEY_CACHE_MS', async () => {
+    const store = await engine.open()
+    try {
+      const clock = createFakeClock()
+      const { id: tenant_id } = await addTenant(store.db)
+      const user = await addUser(store.db, { tenant_id, role: 'admin' })
+      const { row, secret } = await addKey(store.db, user)
+      const { authenticate } = createAuthenticator({ db: store.db, clock })
+      const request = { headers: { authorization: `Bearer ${secret}` }, socket: { remoteAddress: '127.0.0.1' } }
+      expect((await authenticate(request)).isAdmin).toBe(true)
+
+      await store.db.updateTable('users').set({ role: 'user' }).where('id', '=', user.id).execute()
+      clock.advance(KEY_CACHE_MS)
+      expect((await authenticate(request)).isAdmin).toBe(false)
+
+      await store.db.updateTable('api_keys').set({ revoked_at: 'now' }).where('id', '=', row.id).execute()
+      clock.advance(KEY_CACHE_MS)
+      await expect(authenticate(request)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+    } finally {
+      await store.close()
+    }
+  })
+})
+
+describe('the Authorization header', () => {
+  const gateway = sharedGateway()
+
+  test.each([
+    ['none', undefined],
+    ['empty', ''],
+    ['another scheme', 'Basic YWRtaW46YWRtaW4='],
+    ['no key', 'Bearer'],
+    ['spaces for a key', `Bearer${' '.repeat(8000)}`],
+    ['two keys', `Bearer ${newApiKey()} ${newApiKey()}`],
+    ['an unknown key', `Bearer ${newApiKey()}`],
+    ['SQL', "Bearer '/**/or/**/1=1--"],
+    ['SQL with spaces', "Bearer x' union select * from api_keys --"],
+    ['10 KB', `Bearer ${'a'.repeat(10_240)}`],
+    ['binary', `Bearer ${Buffer.from(Array.from({ length: 95 }, (_, at) => at + 161)).toString('latin1')}`],
+    ['a wildcard', 'Bearer %'],
+  ])('with %s gives 401 Invalid API key, in both shapes', async (_, authorization) => {
+    const options = { key: null, ...(authorization !== undefined && { headers: { authorization } }) }
+    const flat = await gateway.current.call('GET', WHOAMI, undefined, options)
+    expect([flat.status, flat.body.error]).toEqual([401, 'Invalid API key'])
+    expect(flat.headers['www-authenticate']).toBe('Bearer')
+    const structured = await gateway.current.call('GET', '/api/admin/api-keys', undefined, options)
+    expect([structured.status, structured.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
+    expect(gateway.current.log.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  test('names its scheme in any case', async () => {
+    for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
+      const headers = { authorization: `${scheme} ${gateway.current.adminKey}` }
+      expect((await gateway.current.call('GET', WHOAMI, undefined, { key: null, headers })).status).toBe(200)
+    }
+  })
+})
+
+describe('whoami', () => {
+  const gateway = sharedGateway()
+
+  test('says what the key may do', async () => {
+    const user = await userOf(gateway.current)
+    const { secret, row } = await addKey(gateway.current.app.db, user, { settings: { adminAccess: false } })
+    const { body } = await gateway.current.call('GET', WHOAMI, undefined, { key: secret })
+    expect(body).toMatchObject({
+      success: true,
+      user: { id: user.id, role: 'admin' },
+      api_key: { id: row.id, operator: false, adminAccess: false, indexAccess: 'read' },
+      permissions: [],
+      canInteractWithAI: true,
+      canUseChat: true,
+    })
+    const operator = (await gateway.current.call('GET', WHOAMI)).body
+    expect(operator.api_key).toMatchObject({ operator: true, adminAccess: true })
+    expect(operator.permissions).toContainEqual({ section: 'integrations', level: 'admin' })
+  })
+})
+
+describe('allowedIPs', () => {
+  const direct = sharedGateway()
+  const proxied = sharedGateway({ trustedProxies: ['127.0.0.0/8', 'fd00::/8'] })
+
+  async function from(gateway: Gateway, allowedIPs: string[], forwarded?: string) {
+    const { secret: key } = await addKey(gateway.app.db, await userOf(gateway), { settings: { allowedIPs } })
+    const headers: Record<string, string> = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
+    return gateway.call('GET', WHOAMI, undefined, { key, headers })
+  }
+
+  test.each([
+    [['127.0.0.1'], 200],
+    [['192.0.2.1', '127.0.0.0/8'], 200],
+    [['::ffff:127.0.0.1'], 200],
+    [[], 200],
+    [['127.0.0.2'], 403],
+    [['2001:db8::/32'], 403],
+  ])('%j of a direct connection from 127.0.0.1: %s', async (allowedIPs, status) => {
+    expect((await from(direct.current, allowedIPs)).status).toBe(status)
+  })
+
+  test('a refusal names the address, in both shapes', async () => {
+    const flat = await from(direct.current, ['192.0.2.1'])
+    expect(flat.body).toMatchObject({ error: 'Access denied', message: expect.stringContaining('127.0.0.1') })
+    const { secret: key } = await addKey(direct.current.app.db, await userOf(direct.current), {
+      settings: { allowedIPs: ['192.0.2.1'] },
+    })
+    const structured = await direct.current.call('GET', '/api/admin/api-keys', undefined, { key })
+    expect([structured.status, structured.body.error.code]).toEqual([403, 'CLIENT_ADDRESS_REFUSED'])
+  })
+
+  test('X-Forwarded-For opens nothing where no proxy is trusted', async () => {
+    expect((await from(direct.current, ['192.0.2.1'], '192.0.2.1')).status).toBe(403)
+    expect((await from(direct.current, ['127.0.0.1'], '192.0.2.1')).status).toBe(200)
+  })
+
+  test.each([
+    ['192.0.2.1', 200],
+    ['198.51.100.7, 192.0.2.1', 200],
+    ['192.0.2.1, 198.51.100.7', 403],
+    ['192.0.2.1, 127.0.0.9', 200],
+    ['2001:db8::7', 200],
+    ['[2001:db8::7]:443', 200],
+    ['2001:db9::7', 403],
+    ['::ffff:192.0.2.1', 200],
+    ['192.0.2.1, garbage', 403],
+    ['"; drop table api_keys; --', 403],
+    ['x'.repeat(10_000), 403],
+    [`192.0.2.1${',192.0.2.1'.repeat(900)}`, 200],
+  ])('behind a trusted proxy, from %s: %s', async (forwarded, status) => {
+    expect((await from(proxied.current, ['192.0.2.0/24', '2001:db8::/32'], forwarded)).status).toBe(status)
+  })
+
+  test('garbage in X-Forwarded-For harms no key that may be used from everywhere', async () => {
+    expect((await from(proxied.current, [], 'garbage')).status).toBe(200)
+  })
+
+  test('hold on from the next request on when they change', async () => {
+    const gateway = direct.current
+    const { secret: key, row } = await addKey(gateway.app.db, await userOf(gateway))
+    const path = `/api/admin/api-keys/${row.id}`
+    expect((await gateway.call('PUT', path, { allowedIPs: ['192.0.2.1'] }, { key })).status).toBe(200)
+    const refused = await gateway.call('PUT', path, { allowedIPs: [] }, { key })
+    expect((refused.body as { error: Partial<GatewayError> }).error.code).toBe('CLIENT_ADDRESS_REFUSED')
+  })
+})

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { insertIndex, listIndexes } from '../../../../src/daemon/knowledge/indexes/store.ts'
+import { findUsableIndex, listUsableIndexes } from '../../../../src/daemon/knowledge/indexes/usable-index.ts'
+import { NOBODY } from '../../../../src/daemon/platform/http/caller.ts'
+import { describeEachEngine } from '../../../engines.ts'
+import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
+
+describeEachEngine('the store of indexes', (engine) => {
+  const store = sharedStore(engine, async (db) => {
+    for (const tenant of ['a', 'b']) await insertTenant(db, tenant)
+    for (const name of ['guide', 'hand_book', 'handbook']) await insertNamedIndex(db, 'a', name)
+    await insertNamedIndex(db, 'b', 'of-b')
+  })
+  test('a name is given once per tenant, also to two who ask at once', async () => {
+    const race = { tenant_id: 'b', name: 'race', description: '', created_by: 'u', created_at: NOW, updated_at: NOW }
+    const both = await Promise.allSettled(['one', 'two'].map((id) => insertIndex(store.db, { ...race, id })))
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    const refused = both.find(({ status }) => status === 'rejected')
+    expect(refused).toMatchObject({ reason: { code: 'INDEX_NAME_EXISTS' } })
+    await insertIndex(store.db, { ...race, id: 'three', tenant_id: 'a' })
+    await store.db.deleteFrom('indexes').where('id', '=', 'three').execute()
+  })
+
+  test('a tenant finds only its own', async () => {
+    const caller = (tenantId: string, ...allowedIndexes: string[]) => ({
+      ...NOBODY,
+      tenantId,
+      settings: { ...NOBODY.settings, allowedIndexes },
+    })
+    expect(await findUsableIndex(store.db, caller('b'), 'guide')).toBeUndefined()
+    expect(await findUsableIndex(store.db, caller('a'), 'guide')).toMatchObject({ tenant_id: 'a', name: 'guide' })
+    const names = async (...allowed: string[]) =>
+      (await listUsableIndexes(store.db, caller('a', ...allowed))).map(({ name }) => name)
+    expect(await names()).toEqual(['guide', 'hand_book', 'handbook'])
+    expect(await names('handbook', 'of-b', 'nowhere', 'guide')).toEqual(['guide', 'handbook'])
+  })
+
+  test('lists pages with counts, and searches for signs as they are written', async () => {
+    await train(store.db, 'a', 'guide', 'one.md', 'One.')
+    await train(store.db, 'a', 'guide', 'two.md', 'Two.')
+    const list = (page: number, limit: number, search?: string) => listIndexes(store.db, 'a', { page, limit, search })
+    const all = await list(1, 10)
+    expect(all.total).toBe(3)
+    expect(all.indexes.find(({ name }) => name === 'guide')?.documentCount).toBe(2)
+    const pages = [await list(1, 2), await list(2, 2)]
+    expect(pages.flatMap(({ indexes }) => indexes)).toEqual(all.indexes)
+    expect((await list(1, 10, 'D_B')).indexes.map(({ name }) => name)).toEqual(['hand_book'])
+    expect((await list(1, 10, '%')).total).toBe(0)
+  })
+})

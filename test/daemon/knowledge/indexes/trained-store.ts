@@ -1,0 +1,68 @@
+import { afterAll, beforeAll } from 'vitest'
+import type { IndexKey } from '../../../../src/daemon/knowledge/indexes/document-store.ts'
+import { insertIndex } from '../../../../src/daemon/knowledge/indexes/store.ts'
+import { chunkText, type Passage } from '../../../../src/daemon/knowledge/ingest/chunking.ts'
+import { prepareDocument } from '../../../../src/daemon/knowledge/ingest/prepared-document.ts'
+import { type InPublication, replaceDocument } from '../../../../src/daemon/knowledge/ingest/replacement.ts'
+import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import { tenantRow } from '../../../accounts.ts'
+import type { TestEngine, TestStore } from '../../../engines.ts'
+import { sharedResources } from '../../../shared-resources.ts'
+
+export const NOW = '2026-01-01T00:00:00.000Z'
+
+/** One store for all tests of the enclosing `describe`, filled by `fill`. */
+export function sharedStore(engine: TestEngine, fill: (db: Db) => Promise<void>): { readonly db: Db } {
+  let store: TestStore | undefined
+  beforeAll(async () => {
+    store = await engine.open()
+    sharedResources.add(store)
+    await fill(store.db)
+  })
+  afterAll(async () => {
+    if (!store) return
+    sharedResources.delete(store)
+    await store.close()
+  })
+  return {
+    get db() {
+      if (!store) throw new Error('the shared store is there only while tests run')
+      return store.db
+    },
+  }
+}
+
+export async function insertTenant(db: Db, id: string): Promise<void> {
+  await db
+    .insertInto('tenants')
+    .values(tenantRow({ id, name: id }))
+    .execute()
+}
+
+/** An index whose name is its id. */
+export function insertNamedIndex(db: Db, tenantId: string, id: string): Promise<void> {
+  const times = { created_at: NOW, updated_at: NOW }
+  return insertIndex(db, { id, tenant_id: tenantId, name: id, description: '', created_by: 'u', ...times })
+}
+
+/** How a replacement goes that nobody aborts and that writes nothing beside the document. */
+export function unwatched(db: Db): { signal: AbortSignal; inPublication: InPublication } {
+  return { signal: new AbortController().signal, inPublication: (publish) => db.transaction().execute(publish) }
+}
+
+/** Puts a Markdown text into an index, as a document named `source`. */
+export function train(db: Db, tenantId: string, indexId: string, source: string, text: string): Promise<void> {
+  const { title, passages } = chunkText(text, 'markdown')
+  return store(db, { tenantId, indexId }, { source, title, contentHash: text }, passages)
+}
+
+/** Puts passages into an index, as a document named `source`. */
+export function store(
+  db: Db,
+  index: IndexKey,
+  { source, title = '', contentHash = '' }: { source: string; title?: string; contentHash?: string },
+  passages: Iterable<Passage>,
+): Promise<void> {
+  const prepared = prepareDocument(title, source, passages)
+  return replaceDocument(db, index, { source, contentHash, prepared, now: NOW }, unwatched(db))
+}

@@ -1,0 +1,65 @@
+import type { ProviderConfig } from '../../../../../src/daemon/config/config.ts'
+import { upstreamProvider } from '../../../../harness.ts'
+import { replyJson, type Script, startUpstream, type Upstream } from '../../../../upstream.ts'
+
+/** Words of one meaning: a text points the more towards a topic the more of its words it has. */
+const TOPICS = [
+  ['feline', 'cat', 'kitten', 'purring', 'whiskers'],
+  ['car', 'automobile', 'vehicle', 'sedan', 'engine'],
+  ['physician', 'doctor', 'surgeon', 'clinic', 'medicine'],
+  ['money', 'salary', 'wage', 'pay', 'income'],
+]
+
+/** What the models of the server make of a text: `small` and `other` put the topics in different places. */
+export function topicVector(text: string, { dimensions = 8, shift = 0 } = {}): number[] {
+  const words = text.toLowerCase().match(/\p{L}+/gu) ?? []
+  const vector = Array.from({ length: dimensions }, () => 0.01)
+  for (const [topic, of] of TOPICS.entries()) {
+    const at = (topic + shift) % dimensions
+    vector[at] = (vector[at] ?? 0) + words.filter((word) => of.includes(word)).length
+  }
+  return vector
+}
+
+export type EmbeddingServer = {
+  upstream: Upstream
+  /** Under the name `embedder`, with the models `small` and `other`. */
+  provider: ProviderConfig
+  /** Every text that came, in order, with the model that was asked. */
+  texts(): { model: string; text: string }[]
+  /** What answers from now on. */
+  answer(script: Script): void
+  /** Answers with vectors again. */
+  recover(): void
+}
+
+type EmbeddingsBody = { model: string; input: string[]; dimensions?: number }
+
+/** A real server that speaks OpenAI's /embeddings; its vectors know a few topics. */
+export async function startEmbeddingServer(): Promise<EmbeddingServer> {
+  const upstream = await startUpstream()
+  upstream.fallback(answerWithVectors)
+  return {
+    upstream,
+    provider: upstreamProvider('embedder', upstream.url),
+    texts: () =>
+      upstream.requests.flatMap(({ body }) => {
+        const { model, input } = body as EmbeddingsBody
+        return (input ?? []).map((text) => ({ model, text }))
+      }),
+    answer: upstream.fallback,
+    recover: () => upstream.fallback(answerWithVectors),
+  }
+}
+
+/** One vector for each text. Models whose name begins with `other` have twice as many numbers, in other places. */
+export const answerWithVectors: Script = (exchange) => {
+  const { model, input, dimensions } = exchange.request.body as EmbeddingsBody
+  const shape = model.startsWith('other') ? { dimensions: 16, shift: 5 } : { dimensions: dimensions ?? 8, shift: 0 }
+  return replyJson({
+    object: 'list',
+    model,
+    data: input.map((text, index) => ({ object: 'embedding', index, embedding: topicVector(text, shape) })),
+    usage: { prompt_tokens: input.length, total_tokens: input.length },
+  })(exchange)
+}

@@ -1,0 +1,31 @@
+import {
+  toColumns,
+  toUnitVector,
+  type UnitVector,
+} from '../../../../../src/daemon/knowledge/search/vectors/stored-vector.ts'
+import { insertVectors } from '../../../../../src/daemon/knowledge/search/vectors/vector-store.ts'
+import type { Db } from '../../../../../src/daemon/platform/db/database.ts'
+import { engineOf } from '../../../../../src/daemon/platform/db/engine.ts'
+
+/** Numbers that look random and are the same in every run. */
+export function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
+    return state / 0x1_0000_0000
+  }
+}
+
+export const randomVector = (random: () => number, dimensions: number): UnitVector =>
+  toUnitVector(Array.from({ length: dimensions }, () => random() - 0.5)) as UnitVector
+
+/** Gives the passages with these ids a vector each. */
+export function storeVectors(
+  db: Db,
+  index: { tenantId: string; indexId: string },
+  modelId: number,
+  vectors: ReadonlyMap<number, UnitVector>,
+): Promise<void> {
+  const rows = [...vectors].map(([passageId, vector]) => ({ passageId, ...toColumns(vector, engineOf(db).name) }))
+  return db.transaction().execute((tx) => insertVectors(tx, index, modelId, rows))
+}

@@ -1,0 +1,202 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { periodAt } from '../../../../src/daemon/metering/usage/period.ts'
+import {
+  type Drawn,
+  fallbackOf,
+  limitsOf,
+  modeFor,
+  refusalOf,
+  type Standing,
+} from '../../../../src/daemon/metering/usage/wish.ts'
+import { wishOf } from './wishes.ts'
+
+const NONE: Drawn = { spent: 0, reserved: 0 }
+const standing = (given: Partial<Standing> = {}): Standing => ({
+  points: NONE,
+  userNanos: NONE,
+  keyNanos: NONE,
+  ...given,
+})
+
+describe('what a request draws on', () => {
+  test.each([
+    [
+      'points, while there are some',
+      { pointsLimit: 10, points: 2 },
+      { points: { spent: 5, reserved: 3 } },
+      'user-completions',
+    ],
+    [
+      'nothing, when running requests may use the last ones',
+      { pointsLimit: 10, points: 2 },
+      { points: { spent: 5, reserved: 4 } },
+      undefined,
+    ],
+    [
+      'dollars, when the points are used up and the account has agreed',
+      { pointsLimit: 1, points: 2, mayPayDollars: true },
+      {},
+      'usage-by-model',
+    ],
+    ['nothing, when it has not agreed', { pointsLimit: 1, points: 2 }, {}, undefined],
+    [
+      'points, of which a local model costs none',
+      { pointsLimit: 1, points: 0 },
+      { points: { spent: 9, reserved: 0 } },
+      'user-completions',
+    ],
+    [
+      'nothing, when a fallback does not fit into the budget',
+      { pointsLimit: 1, points: 2, mayPayDollars: true, userLimitNanos: 5, nanos: 6 },
+      {},
+      undefined,
+    ],
+    [
+      'nothing, when a key may not fall back',
+      { pointsLimit: 1, points: 2, mayPayDollars: true, keyLimitNanos: 0, nanos: 6 },
+      {},
+      undefined,
+    ],
+    [
+      'dollars, up to the last billionth',
+      { mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 10, nanos: 4 },
+      { userNanos: { spent: 5, reserved: 1 } },
+      'usage-by-model',
+    ],
+    [
+      'nothing above',
+      { mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 10, nanos: 5 },
+      { userNanos: { spent: 5, reserved: 1 } },
+      undefined,
+    ],
+    [
+      'nothing above the limit of its key',
+      { mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 10, keyLimitNanos: 4, nanos: 5 },
+      {},
+      undefined,
+    ],
+    [
+      'dollars, of which a local model costs none',
+      { mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 0, nanos: 0 },
+      { userNanos: { spent: 5, reserved: 0 } },
+      'usage-by-model',
+    ],
+    [
+      'never points, when its key draws on dollars',
+      { mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 0, nanos: 1 },
+      {},
+      undefined,
+    ],
+  ] as const)('%s', (_what, wish, drawn, mode) => {
+    expect(modeFor(wishOf(wish), standing(drawn))).toBe(mode)
+  })
+
+  test('is never more than a limit, whatever was drawn and reserved before', () => {
+    const amount = fc.nat(20)
+    const limit = fc.option(fc.nat(20))
+    const drawn = fc.record({ spent: amount, reserved: amount })
+    const wish = fc.record({
+      mode: fc.constantFrom('user-completions' as const, 'usage-by-model' as const),
+      mayPayDollars: fc.boolean(),
+      points: amount,
+      nanos: amount,
+      pointsLimit: limit,
+      userLimitNanos: limit,
+      keyLimitNanos: limit,
+    })
+    fc.assert(
+      fc.property(wish, fc.record({ points: drawn, userNanos: drawn, keyNanos: drawn }), (given, before) => {
+        const mode = modeFor(wishOf(given), before)
+        const isWithin = ({ spent, reserved }: Drawn, cost: number, max: number | null) =>
+          cost === 0 || max === null || spent + reserved + cost <= max
+        const pointsFit = isWithin(before.points, given.points, given.pointsLimit)
+        const dollarsFit =
+          given.mayPayDollars &&
+          isWithin(before.userNanos, given.nanos, given.userLimitNanos) &&
+          isWithin(before.keyNanos, given.nanos, given.keyLimitNanos)
+        const expected =
+          given.mode === 'user-completions' && pointsFit
+            ? 'user-completions'
+            : dollarsFit
+              ? 'usage-by-model'
+              : undefined
+        expect(mode).toBe(expected)
+      }),
+    )
+  })
+
+  test('is shown when it is not what the key says', () => {
+    expect(fallbackOf('user-completions', 'user-completions')).toBeUndefined()
+    expect(fallbackOf('user-completions', 'usage-by-model')).toEqual({
+      original_mode: 'user-completions',
+      fallback_mode: 'usage-by-model',
+      reason: 'quota_exhausted',
+    })
+  })
+})
+
+test('the limits are those of the account, its licence and, when it has its own budget, the key', () => {
+  const payer = { id: 'u', license: 'Growth', usageByModel: { enabled: true, dollarLimit: 1.5 } } as const
+  const key = { billingMode: 'user-completions', usageByModel: { enabled: true, dollarLimit: 0.25 } } as const
+  expect(limitsOf(payer, key, { Growth: 7 })).toEqual({
+    mode: 'user-completions',
+    mayPayDollars: true,
+    license: 'Growth',
+    pointsLimit: 7,
+    userLimitNanos: 1_500_000_000,
+    keyLimitNanos: 250_000_000,
+  })
+  const without = { ...key, usageByModel: { enabled: false, dollarLimit: 0.25 } }
+  expect(limitsOf(payer, without, { Growth: null })).toMatchObject({ pointsLimit: null, keyLimitNanos: null })
+})
+
+describe('a refusal', () => {
+  const nowMs = Date.parse('2026-11-29T23:59:59.500Z')
+  const period = periodAt(nowMs)
+  const refused = (wish: Parameters<typeof wishOf>[0], drawn: Partial<Standing>) =>
+    refusalOf(wishOf(wish), standing(drawn), period, nowMs)
+
+  test('for want of points names the licence, its points and when there are more', () => {
+    const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 9, reserved: 0 } })
+    expect(error.code).toBe('COMPLETION_LIMIT_EXCEEDED')
+    expect(error.message).toMatch(
+      /10 points a month of the licence "Essential", 9 are used up; this request may cost 2/,
+    )
+    expect([error.retryAfterSeconds, error.extra]).toEqual([86_401, { reset_time: '2026-12-01T00:00:00.000Z' }])
+  })
+
+  test('for want of dollars names whose budget it was', () => {
+    const dollars = {
+      mode: 'usage-by-model',
+      mayPayDollars: true,
+      userLimitNanos: 10e9,
+      keyLimitNanos: 2e9,
+      nanos: 1e9,
+    } as const
+    const ofKey = refused(dollars, { keyNanos: { spent: 1.5e9, reserved: 0 } })
+    expect(ofKey.code).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
+    expect(ofKey.message).toMatch(
+      /dollars of this API key, \$2\.00 a month, \$1\.50 are spent; this request may cost \$1\.00/,
+    )
+    expect(refused(dollars, { userNanos: { spent: 9.5e9, reserved: 0 } }).message).toMatch(/of this account, \$10\.00/)
+  })
+
+  test('because of requests that still run says to try again in a moment', () => {
+    const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 1, reserved: 9 } })
+    expect([error.retryAfterSeconds, error.message]).toEqual([
+      2,
+      expect.stringMatching(/Running requests hold the rest/),
+    ])
+  })
+})
+
+test.each([
+  ['2026-11-01T00:00:00.000Z', '2026-11', '2026-12-01T00:00:00.000Z'],
+  ['2026-10-31T23:59:59.999Z', '2026-10', '2026-11-01T00:00:00.000Z'],
+  ['2028-02-29T12:00:00.000Z', '2028-02', '2028-03-01T00:00:00.000Z'],
+  ['2026-12-31T23:59:59.999Z', '2026-12', '2027-01-01T00:00:00.000Z'],
+])('%s is in the month %s, which ends at %s', (now, name, end) => {
+  const period = periodAt(Date.parse(now))
+  expect([period.name, new Date(period.endMs).toISOString()]).toEqual([name, end])
+})

@@ -1,0 +1,124 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { withNoTraining } from '../../../src/daemon/models/no-training.ts'
+import type { Provider, ProviderCall } from '../../../src/daemon/models/provider.ts'
+import { anthropicProvider } from '../../../src/daemon/models/providers/anthropic/provider.ts'
+import { bedrockProvider } from '../../../src/daemon/models/providers/bedrock/provider.ts'
+import { googleProvider } from '../../../src/daemon/models/providers/google/provider.ts'
+import { azureProvider, openAiProvider } from '../../../src/daemon/models/providers/openai/provider.ts'
+import { createFakeClock } from '../../fake-clock.ts'
+import { replyJson, startUpstream, type Upstream } from '../../upstream.ts'
+
+const call: ProviderCall = {
+  model: 'small',
+  system: '',
+  messages: [{ role: 'user', content: 'Hi' }],
+  grounding: null,
+  temperature: undefined,
+  maxTokens: 8,
+  stream: false,
+  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
+}
+
+let upstream: Upstream
+const opened: Provider[] = []
+beforeEach(async () => {
+  upstream = await startUpstream()
+  // What is asked counts here, and every answer is a refusal.
+  upstream.fallback(replyJson({ error: { message: 'no' } }, { status: 400 }))
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((provider) => provider.close()))
+  await upstream.close()
+})
+
+const clock = createFakeClock()
+const options = (name: string) => ({ name, baseUrl: upstream.url, apiKey: 'secret', headers: {}, models: undefined })
+const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' }
+
+const KINDS: Record<string, { open(): Provider; fields: object }> = {
+  'any server of the family': { open: () => openAiProvider(options('house'), { clock }), fields: {} },
+  openai: { open: () => openAiProvider(options('openai'), { clock }), fields: { store: false } },
+  openrouter: {
+    open: () => openAiProvider(options('openrouter'), { clock }),
+    fields: { provider: { data_collection: 'deny' } },
+  },
+  mistral: { open: () => openAiProvider(options('mistral'), { clock }), fields: {} },
+  azure: { open: () => azureProvider({ ...options('azure'), apiVersion: undefined }, { clock }), fields: {} },
+  anthropic: { open: () => anthropicProvider(options('anthropic'), { clock }), fields: {} },
+  google: { open: () => googleProvider(options('google'), { clock }), fields: {} },
+  'bedrock with a key': {
+    open: () => bedrockProvider({ ...options('bedrock'), region: 'eu-west-1' }, { clock }),
+    fields: {},
+  },
+  'bedrock with credentials': {
+    open: () =>
+      bedrockProvider({ ...options('bedrock'), apiKey: undefined, region: 'eu-west-1', credentials }, { clock }),
+    fields: {},
+  },
+}
+
+function open(kind: { open(): Provider }): Provider {
+  const provider = kind.open()
+  opened.push(provider)
+  return provider
+}
+
+/** The request that a call makes, whatever comes of it. */
+async function requestOf(run: Promise<unknown>) {
+  await expect(run).rejects.toThrow()
+  return upstream.nextRequest()
+}
+
+const chat = (provider: Provider, noTraining: boolean | undefined, more: Partial<ProviderCall> = {}) =>
+  requestOf(
+    provider
+      .chat({ ...call, ...more, noTraining }, new AbortController().signal)
+      [Symbol.asyncIterator]()
+      .next(),
+  )
+
+describe.each(Object.entries(KINDS))('%s', (_, kind) => {
+  test.each([{ stream: false }, { stream: true }, { options: { topP: 0.5 } }])(
+    'is told that nobody is to train on a call with %o, and is told nothing else by it',
+    async (more) => {
+      const provider = open(kind)
+      const usual = await chat(provider, undefined, more)
+      const told = await chat(provider, true, more)
+      expect(usual.headers).not.toHaveProperty('x-no-training')
+      expect(told.headers['x-no-training']).toBe('true')
+      expect(told.body).toEqual({ ...(usual.body as object), ...kind.fields })
+      expect(told.path).toBe(usual.path)
+      const again = await chat(provider, false, more)
+      expect([again.headers['x-no-training'], again.rawBody]).toEqual([undefined, usual.rawBody])
+    },
+  )
+})
+
+test('a signature of AWS covers the header, so nobody on the way can take it out', async () => {
+  const provider = open(KINDS['bedrock with credentials'] as { open(): Provider })
+  const { headers } = await chat(provider, true)
+  expect(headers.authorization).toMatch(/SignedHeaders=[^,]*;x-no-training/)
+})
+
+test('vectors and reranks are asked for with it too', async () => {
+  const provider = open(KINDS.openai as { open(): Provider })
+  const { signal } = new AbortController()
+  for (const noTraining of [true, undefined]) {
+    const asked = { model: 'm', noTraining, attemptMs: 5_000 }
+    const runs = [
+      () => provider.embed?.({ ...asked, input: ['Hi'] }, signal),
+      () => provider.rerank?.({ ...asked, query: 'Hi', documents: ['a'], count: 1 }, signal),
+    ]
+    for (const run of runs) {
+      const { headers } = await requestOf(run() as Promise<unknown>)
+      expect(headers['x-no-training']).toBe(noTraining ? 'true' : undefined)
+    }
+  }
+})
+
+test('it wins over a header of that name that is configured, and leaves the others alone', () => {
+  expect(withNoTraining(['a', 'x-no-training', 'x-no-training', 'false', 'b', '2'])).toEqual([
+    ...['a', 'x-no-training', 'b', '2'],
+    ...['x-no-training', 'true'],
+  ])
+})

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import type { BedrockConfig, EndpointConfig } from '../../../src/daemon/config/config.ts'
+import { placesOf } from '../../../src/daemon/models/place.ts'
+
+const endpoint = (given: Partial<EndpointConfig> = {}): EndpointConfig => ({
+  name: 'p',
+  kind: 'openai',
+  baseUrl: 'https://API.example.com:8443/v1',
+  apiKey: undefined,
+  headers: {},
+  models: undefined,
+  ...given,
+})
+const bedrock = (given: Partial<BedrockConfig> = {}): BedrockConfig => ({
+  name: 'bedrock',
+  kind: 'bedrock',
+  region: 'eu-central-1',
+  baseUrl: undefined,
+  apiKey: undefined,
+  headers: {},
+  models: undefined,
+  credentials: undefined,
+  ...given,
+})
+
+test('a provider is where its address is, in the region that its configuration names', () => {
+  expect(placesOf(endpoint())('m')).toEqual({ host: 'api.example.com', region: undefined })
+  expect(placesOf(endpoint({ region: 'eu' }))('m')).toEqual({ host: 'api.example.com', region: 'eu' })
+})
+
+test('what is built in goes nowhere', () => {
+  expect(placesOf(endpoint({ kind: 'local' }))('extract')).toBe('here')
+})
+
+const ARN = 'arn:aws:bedrock:eu-central-1:123456789012'
+
+test.each([
+  ['anthropic.claude-3-haiku-20240307-v1:0', 'eu-central-1'],
+  ['eu.anthropic.claude-sonnet-4-20250514-v1:0', 'eu'],
+  ['us.anthropic.claude-sonnet-4-20250514-v1:0', 'us'],
+  ['us-gov.anthropic.claude-3-haiku-20240307-v1:0', 'us-gov'],
+  ['apac.anthropic.claude-sonnet-4-20250514-v1:0', 'ap'],
+  ['global.anthropic.claude-sonnet-4-20250514-v1:0', undefined],
+  [`${ARN}:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0`, 'us'],
+  [`${ARN}:application-inference-profile/abcdef123456`, undefined],
+  ['arn:aws:bedrock:eu-central-1::foundation-model/amazon.nova-pro-v1:0', 'eu-central-1'],
+])('Bedrock works on %s in %s', (model, region) => {
+  expect(placesOf(bedrock())(model)).toEqual({ host: 'bedrock-runtime.eu-central-1.amazonaws.com', region })
+})
+
+test('Bedrock behind an address of its own is at that address', () => {
+  expect(placesOf(bedrock({ baseUrl: 'https://vpce.example.com' }))('amazon.nova-pro-v1:0')).toEqual({
+    host: 'vpce.example.com',
+    region: 'eu-central-1',
+  })
+})

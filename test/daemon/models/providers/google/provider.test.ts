@@ -1,0 +1,119 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import { type GoogleOptions, googleProvider } from '../../../../../src/daemon/models/providers/google/provider.ts'
+import { createFakeClock } from '../../../../fake-clock.ts'
+import { replyJson, replyRaw, replySplit, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { googleStream, playCall } from './playback.ts'
+
+const call: ProviderCall = {
+  model: 'gemini-3-flash',
+  system: 'Be brief.',
+  messages: [{ role: 'user', content: 'Ünï' }],
+  grounding: null,
+  temperature: 0.2,
+  maxTokens: 64,
+  stream: false,
+  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
+}
+const body = {
+  candidates: [{ content: { role: 'model', parts: [{ text: 'Hello.' }] }, finishReason: 'STOP', index: 0 }],
+  usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 2, totalTokenCount: 6 },
+}
+const usage = {
+  inputTokens: 4,
+  outputTokens: 2,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  estimated: false,
+}
+
+let upstream: Upstream
+let origin: string
+const opened: Provider[] = []
+
+beforeEach(async () => {
+  upstream = await startUpstream()
+  upstream.fallback(replyJson(body))
+  origin = new URL(upstream.url).origin
+})
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((provider) => provider.close()))
+  await upstream.close()
+})
+
+function ask(more: Partial<ProviderCall> = {}, options: Partial<GoogleOptions> = {}) {
+  const defaults = { name: 'google', baseUrl: origin, apiKey: 'secret', headers: {}, models: undefined }
+  const provider = googleProvider({ ...defaults, ...options }, { clock: createFakeClock() })
+  opened.push(provider)
+  return playCall(provider.chat({ ...call, ...more }, new AbortController().signal))
+}
+
+test('a call is one POST with key, headers and body, and its answer comes with usage', async () => {
+  expect(await ask({}, { headers: { 'X-Title': 'aigw' } })).toMatchObject({
+    text: 'Hello.',
+    outcome: 'complete',
+    usage,
+  })
+  expect(upstream.requests).toMatchObject([
+    {
+      method: 'POST',
+      path: '/v1beta/models/gemini-3-flash:generateContent',
+      headers: { 'x-goog-api-key': 'secret', 'content-type': 'application/json', 'x-title': 'aigw' },
+      body: {
+        systemInstruction: { parts: [{ text: 'Be brief.' }] },
+        contents: [{ role: 'user', parts: [{ text: 'Ünï' }] }],
+        generationConfig: { temperature: 0.2, maxOutputTokens: 64 },
+      },
+    },
+  ])
+})
+
+test('a streamed call asks for server-sent events and takes them in any pieces', async () => {
+  const stream = googleStream([[{ text: 'Hel' }], [{ text: 'lö' }]], { usage: body.usageMetadata })
+  upstream.script(replySplit(stream, [1, 40, Buffer.byteLength(stream) - 3]))
+  expect(await ask({ stream: true })).toMatchObject({ text: 'Hellö', outcome: 'complete', usage })
+  expect(upstream.requests[0]?.path).toBe('/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse')
+})
+
+test('a stream that ends in order but without a finish reason is truncated', async () => {
+  upstream.script(replyRaw(`${googleStream([[{ text: 'Hel' }], [{ text: 'lo' }]]).split('\n\n')[0]}\n\n`))
+  expect(await ask({ stream: true })).toMatchObject({ reason: 'connection_error', outcome: 'truncated' })
+})
+
+test('a version in the base URL is kept, and a model name cannot leave its place in the path', async () => {
+  for (const baseUrl of [`${origin}/v1`, `${origin}/proxy/v1beta/`, `${origin}/proxy`]) await ask({}, { baseUrl })
+  for (const model of ['tunedModels/mine-1', '../files?x=1#', 'models/..']) await ask({ model })
+  expect(upstream.requests.map(({ path }) => path)).toEqual([
+    '/v1/models/gemini-3-flash:generateContent',
+    '/proxy/v1beta/models/gemini-3-flash:generateContent',
+    '/proxy/v1beta/models/gemini-3-flash:generateContent',
+    '/v1beta/tunedModels/mine-1:generateContent',
+    '/v1beta/models/..%2Ffiles%3Fx%3D1%23:generateContent',
+    '/v1beta/models/models%2F..:generateContent',
+  ])
+})
+
+test('without a key there is none sent, and a configured header wins over ours', async () => {
+  await ask({}, { apiKey: undefined })
+  await ask({}, { headers: { 'X-Goog-Api-Key': 'other' } })
+  expect(upstream.requests.map(({ headers }) => headers['x-goog-api-key'])).toEqual([undefined, 'other'])
+})
+
+test('a refusal tells its reason and wait, and nothing of its body; as a JSON answer to a streamed call, too', async () => {
+  const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '12s' }]
+  const error = { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'project 4711 is over its quota', details }
+  upstream.script(replyJson([{ error }], { status: 429 }), replyJson({ error }))
+  expect(await ask({ stream: true })).toEqual({
+    reason: 'rate_limit',
+    outcome: 'error',
+    message: 'The provider answered 429 (RESOURCE_EXHAUSTED).',
+  })
+  expect(await ask({ stream: true })).toMatchObject({ reason: 'rate_limit', outcome: 'error' })
+})
+
+test('what the API cannot do is refused before anything is sent', () => {
+  expect(() => ask({ options: { toolChoice: 'required' } })).toThrow(expect.objectContaining({ reason: 'bad_request' }))
+  expect(upstream.requests).toEqual([])
+})

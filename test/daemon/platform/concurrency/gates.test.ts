@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createGates, type GateLimits } from '../../../../src/daemon/platform/concurrency/gates.ts'
+import { GatewayError } from '../../../../src/shared/errors.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+
+const never = new AbortController().signal
+
+function gatesOf(limits: Partial<GateLimits> = {}) {
+  const clock = createFakeClock()
+  const gates = createGates({ places: 1, waitingPerLane: 10, waitMs: 1000, ...limits }, clock, 'this may be asked once')
+  const letIn: string[] = []
+  const enter = async (lane: string, name = lane, signal = never) => {
+    await gates.enter('gate', lane, signal)
+    letIn.push(name)
+  }
+  return { clock, gates, letIn, enter }
+}
+
+/** Lets everybody go on who can. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+describe('a gate', () => {
+  test('lets in as many as it has places, at once', () => {
+    const { gates } = gatesOf({ places: 2 })
+    expect(gates.enter('gate', 'a', never)).toBeUndefined()
+    expect(gates.enter('gate', 'a', never)).toBeUndefined()
+    expect(gates.enter('other', 'a', never)).toBeUndefined()
+    expect(gates.enter('gate', 'a', never)).toBeInstanceOf(Promise)
+  })
+
+  test('without a limit keeps nobody out and remembers nobody', () => {
+    const { gates } = gatesOf({ places: 0 })
+    for (let at = 0; at < 1000; at++) expect(gates.enter('gate', 'a', never)).toBeUndefined()
+    gates.leave('gate')
+    expect(gates.busy).toBe(0)
+  })
+
+  test('lets lanes in by turns, however many wait in one of them', async () => {
+    const { gates, letIn, enter } = gatesOf()
+    for (const name of ['a0', 'a1', 'a2', 'a3', 'b1', 'c1', 'b2']) void enter(name.slice(0, 1), name)
+    for (let left = 0; left < 6; left++) {
+      await settled()
+      gates.leave('gate')
+    }
+    await settled()
+    expect(letIn).toEqual(['a0', 'a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+  })
+
+  test('refuses one more than may wait in a lane with 503 and a Retry-After, and no other lane', async () => {
+    const { enter } = gatesOf({ waitingPerLane: 1 })
+    await enter('a')
+    void enter('a')
+    await expect(enter('a')).rejects.toMatchObject({ code: 'OVERLOADED', retryAfterSeconds: expect.any(Number) })
+    const other = enter('b')
+    expect(await Promise.race([other, settled().then(() => 'waits')])).toBe('waits')
+  })
+
+  test('refuses who has waited too long, and leaves no timer', async () => {
+    const { clock, gates, letIn, enter } = gatesOf()
+    await enter('a', 'first')
+    const late = enter('a', 'late')
+    clock.advance(1000)
+    await expect(late).rejects.toBeInstanceOf(GatewayError)
+    expect(clock.pending).toBe(0)
+    gates.leave('gate')
+    await enter('b', 'next')
+    expect(letIn).toEqual(['first', 'next'])
+  })
+
+  test('forgets who went away while waiting; the place goes to the next one', async () => {
+    const { clock, gates, letIn, enter } = gatesOf()
+    await enter('a', 'first')
+    const leaver = new AbortController()
+    const gone = enter('a', 'gone', leaver.signal)
+    const stays = enter('a', 'stays')
+    leaver.abort(new Error('the client went away'))
+    await expect(gone).rejects.toThrow('went away')
+    await expect(enter('a', 'gone before', leaver.signal)).rejects.toThrow('went away')
+    gates.leave('gate')
+    await stays
+    expect(letIn).toEqual(['first', 'stays'])
+    expect(clock.pending).toBe(0)
+    gates.leave('gate')
+    expect(gates.busy).toBe(0)
+  })
+
+  test('never holds more than its places, never an empty place while somebody waits, and ends empty', async () => {
+    const step = fc.record({
+      kind: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'leave', 'abort', 'wait'),
+      lane: fc.constantFrom('a', 'b', 'c'),
+    })
+    const property = fc.asyncProperty(
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(step, { maxLength: 60 }),
+      async (places, steps) => {
+        const { clock, gates } = gatesOf({ places, waitingPerLane: 3 })
+        let inside = 0
+        const waiting = new Set<AbortController>()
+        for (const { kind, lane } of steps) {
+          if (kind === 'enter') {
+            const leaver = new AbortController()
+            try {
+              const turn = gates.enter('gate', lane, leaver.signal)
+              if (!turn) inside += 1
+              else {
+                waiting.add(leaver)
+                turn.then(
+                  () => {
+                    inside += 1
+                    waiting.delete(leaver)
+                  },
+                  () => waiting.delete(leaver),
+                )
+              }
+            } catch (error) {
+              expect(error).toBeInstanceOf(GatewayError)
+            }
+          } else if (kind === 'leave' && inside > 0) {
+            inside -= 1
+            gates.leave('gate')
+          } else if (kind === 'abort') [...waiting][0]?.abort(new Error('left'))
+          else if (kind === 'wait') clock.advance(400)
+          await settled()
+          expect(inside).toBeLessThanOrEqual(places)
+          if (waiting.size > 0) expect(inside).toBe(places)
+          expect(clock.pending).toBe(waiting.size)
+        }
+        while (inside > 0) {
+          inside -= 1
+          gates.leave('gate')
+          await settled()
+        }
+        expect([gates.busy, clock.pending]).toEqual([0, 0])
+      },
+    )
+    await fc.assert(property, { numRuns: 100 })
+  })
+})

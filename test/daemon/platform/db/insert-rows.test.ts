@@ -1,0 +1,198 @@
+import fc from 'fast-check'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.ts'
+import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
+import { insertTogether } from '../../../../src/daemon/platform/db/insert-together.ts'
+import type { Tables, UsageRecordRow } from '../../../../src/daemon/platform/db/tables.ts'
+import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { usageRecord } from '../../records/ledger/usage-record.ts'
+
+const HIGH_HALF = String.fromCharCode(0xd800)
+const LOW_HALF = String.fromCharCode(0xdc00)
+
+/** Every text that both engines can keep, with the characters that escaping gets wrong well represented. */
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', '')),
+  fc.string({
+    unit: fc.constantFrom('"', '\\', '\\u0000', '\\ud800', "'", '$1', '?', '\n', '\u2028', 'é', '😀', '1', 'null'),
+  }),
+)
+const whole = fc.oneof(fc.maxSafeInteger(), fc.integer(), fc.constantFrom(0, -0, 1))
+
+describeEachEngine('insertRows', (engine) => {
+  let store: TestStore
+  beforeEach(async () => {
+    store = await engine.open()
+  })
+  afterEach(() => store.close())
+
+  const stored = () => store.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute()
+
+  test('gives every text, whole number and null back as it was, however many rows go in at once', async () => {
+    const row = fc.record({
+      outcome: text,
+      native_finish_reason: fc.option(text),
+      input_tokens: whole,
+      first_token_ms: fc.option(whole),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { maxLength: 20 }), async (values) => {
+        await store.db.deleteFrom('usage_records').execute()
+        const rows = values.map((value, position) => usageRecord(`r${String(position).padStart(3, '0')}`, value))
+        expect(await insertRows(store.db, 'usage_records', rows)).toBe(rows.length)
+        // Both engines have no minus zero among whole numbers.
+        const plain = (value: number | null) => (value === null ? null : value + 0)
+        expect(await stored()).toEqual(
+          rows.map((r) => ({ ...r, input_tokens: plain(r.input_tokens), first_token_ms: plain(r.first_token_ms) })),
+        )
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('refuses what one of the engines could not keep, names the column, and writes nothing', async () => {
+    const refused: Partial<Record<keyof UsageRecordRow, unknown>>[] = [
+      { outcome: 'a\0b' },
+      { outcome: `${HIGH_HALF}x` },
+      { outcome: `x${LOW_HALF}` },
+      { outcome: true },
+      { outcome: undefined },
+      { input_tokens: 0.5 },
+      { input_tokens: Number.NaN },
+      { input_tokens: 2 ** 53 },
+      { input_tokens: 1n },
+    ]
+    for (const changes of refused) {
+      const rows = [usageRecord('good'), { ...usageRecord('bad'), ...changes } as UsageRecordRow]
+      const refusal = await insertRows(store.db, 'usage_records', rows).catch((error: unknown) => error)
+      expect(refusal).toBeInstanceOf(UnstorableValueError)
+      expect(String(refusal)).toContain(`usage_records.${Object.keys(changes)[0]}`)
+    }
+    expect(await stored()).toEqual([])
+  })
+
+  test('a column takes no value of another type', async () => {
+    const wrong: Partial<Record<keyof UsageRecordRow, unknown>> = { input_tokens: 'many' }
+    const rows = [{ ...usageRecord('bad'), ...wrong } as UsageRecordRow]
+    await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow()
+    expect(await stored()).toEqual([])
+  })
+
+  test('one row that exists refuses them all, or is left out when asked', async () => {
+    await insertRows(store.db, 'usage_records', [usageRecord('b', { input_tokens: 1 })])
+    const rows = ['a', 'b', 'c'].map((id) => usageRecord(id, { input_tokens: 2 }))
+    await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow(/unique/i)
+    expect(await stored()).toHaveLength(1)
+    expect(await insertRows(store.db, 'usage_records', rows, { onConflict: 'ignore' })).toBe(2)
+    expect((await stored()).map((row) => [row.request_id, row.input_tokens])).toEqual([
+      ['a', 2],
+      ['b', 1],
+      ['c', 2],
+    ])
+  })
+
+  test('ways to insert into one table are told apart: by what becomes of a row that exists, and by the order of columns', async () => {
+    const row = { tenant_id: 't', holder: 'user', holder_id: 'u', period: '2026-11', nanos: 5, points: 7 } as const
+    const { points, nanos, ...key } = row
+    const turned = { points, nanos, ...key }
+    const columns = ['tenant_id', 'holder', 'holder_id', 'period'] as const
+    const counters = () => store.db.selectFrom('spend_counters').select(['nanos', 'points']).execute()
+    for (let round = 1; round <= 2; round++) {
+      await insertRows(store.db, 'spend_counters', [row], { onConflict: { replace: columns } })
+      expect(await counters()).toEqual([{ nanos: 5, points: 7 }])
+      await insertRows(store.db, 'spend_counters', [row], { onConflict: { addTo: columns } })
+      await insertRows(store.db, 'spend_counters', [turned], { onConflict: { addTo: columns } })
+      expect(await counters()).toEqual([{ nanos: 15, points: 21 }])
+      await insertRows(store.db, 'spend_counters', [row], { onConflict: 'ignore' })
+      await expect(insertRows(store.db, 'spend_counters', [row])).rejects.toThrow(/unique/i)
+      expect(await counters()).toEqual([{ nanos: 15, points: 21 }])
+    }
+  })
+
+  test('takes part in a transaction', async () => {
+    const failing = store.db.transaction().execute(async (tx) => {
+      await insertRows(tx, 'usage_records', [usageRecord('a')])
+      throw new Error('stop')
+    })
+    await expect(failing).rejects.toThrow('stop')
+    expect(await stored()).toEqual([])
+  })
+
+  const entry = (seq: number, payload: string | null): Tables['evidence_entries'] => ({
+    ...{ tenant_id: 'tenant', chain: 'chain', seq, id: `id-${seq}`, created_at: '', payload },
+    ...{ payload_hash: '', entry_hash: '', commit_id: '', leaf_index: 0 },
+  })
+  const payloads = () => store.db.selectFrom('evidence_entries').select('payload').orderBy('seq').execute()
+
+  test('gives long texts back as they were, alone and together with others', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.option(text), { minLength: 1, maxLength: 12 }),
+        fc.boolean(),
+        async (texts, alone) => {
+          await store.db.deleteFrom('evidence_entries').execute()
+          await store.db.deleteFrom('usage_records').execute()
+          const rows = texts.map((payload, seq) => entry(seq, payload))
+          if (alone) await insertRows(store.db, 'evidence_entries', rows)
+          else {
+            const usage = { table: 'usage_records' as const, rows: [usageRecord('a')] }
+            await insertTogether(store.db, [{ table: 'evidence_entries', rows }, usage])
+          }
+          expect(await payloads()).toEqual(texts.map((payload) => ({ payload })))
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  test('a value that all rows have in common comes back in each of them, and is checked like any other', async () => {
+    const common = ['commit_id', 'leaf_index'] as const
+    await fc.assert(
+      fc.asyncProperty(text, whole, fc.integer({ min: 1, max: 5 }), fc.boolean(), async (id, leaf, count, alone) => {
+        await store.db.deleteFrom('evidence_entries').execute()
+        await store.db.deleteFrom('usage_records').execute()
+        const same = { commit_id: id, leaf_index: leaf + 0 }
+        const rows = Array.from({ length: count }, (_, seq) => ({ ...entry(seq, `payload ${seq}`), ...same }))
+        const insert = { table: 'evidence_entries' as const, rows, common }
+        if (alone) await insertRows(store.db, 'evidence_entries', rows, { common })
+        else await insertTogether(store.db, [insert, { table: 'usage_records', rows: [usageRecord('a')] }])
+        expect(await store.db.selectFrom('evidence_entries').selectAll().orderBy('seq').execute()).toEqual(rows)
+      }),
+      { numRuns: 60 },
+    )
+    for (const bad of ['a\0b', `a${HIGH_HALF}`]) {
+      const rows = [{ ...entry(90, 'payload'), commit_id: bad }]
+      await expect(insertRows(store.db, 'evidence_entries', rows, { common })).rejects.toThrow(UnstorableValueError)
+    }
+  })
+  test('refuses a NUL and half a surrogate pair in long texts too, and stores what only looks like them', async () => {
+    for (const bad of ['a\0b', `a${HIGH_HALF}`, `${LOW_HALF}b`]) {
+      const rows = [entry(0, 'good'), entry(1, bad)]
+      await expect(insertRows(store.db, 'evidence_entries', rows)).rejects.toThrow(UnstorableValueError)
+    }
+    // Neither of them can be stored, although they would be one character side by side.
+    const halves = insertRows(store.db, 'evidence_entries', [entry(0, 'a\ud83d'), entry(1, '\ude00b')])
+    await expect(halves).rejects.toThrow(UnstorableValueError)
+    expect(await payloads()).toEqual([])
+    await insertRows(store.db, 'evidence_entries', [entry(0, '\ufffd'), entry(1, '\\u0000')])
+    expect(await payloads()).toEqual([{ payload: '\ufffd' }, { payload: '\\u0000' }])
+  })
+
+  test('no rows are no statement', async () => {
+    expect(await insertRows(store.db, 'usage_records', [])).toBe(0)
+  })
+
+  test('text is ordered by code point, and counts and sums are numbers', async () => {
+    const models = ['b', 'B', 'a', 'é', 'z', '_', '1', '😀']
+    await insertRows(
+      store.db,
+      'usage_records',
+      models.map((served_model) => usageRecord(served_model, { served_model })),
+    )
+    const rows = await store.db.selectFrom('usage_records').select('served_model').orderBy('served_model').execute()
+    expect(rows.map((row) => row.served_model)).toEqual(['1', 'B', '_', 'a', 'b', 'z', 'é', '😀'])
+    const totals = sql`select count(*) as rows, sum(input_tokens) as tokens from usage_records`
+    expect((await totals.execute(store.db)).rows).toEqual([{ rows: 8, tokens: 96 }])
+  })
+})

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.ts'
+import type { TableRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
+import { insertEach, insertTogether } from '../../../../src/daemon/platform/db/insert-together.ts'
+import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { rateCounter, usageRecord } from '../../records/ledger/usage-record.ts'
+
+const usage = (...ids: string[]): TableRows => ({ table: 'usage_records', rows: ids.map((id) => usageRecord(id)) })
+const counters = (used: number): TableRows => ({
+  table: 'rate_counters',
+  rows: [rateCounter('minute', { used }), rateCounter('hour', { used })],
+  onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] },
+})
+
+describeEachEngine('insertTogether', (engine) => {
+  let store: TestStore
+  beforeEach(async () => {
+    store = await engine.open()
+  })
+  afterEach(() => store.close())
+
+  const stored = async () => {
+    const bills = await store.db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()
+    const counts = await store.db.selectFrom('rate_counters').select('used').execute()
+    return { bills: bills.map((row) => row.request_id), used: counts.map((row) => row.used) }
+  }
+
+  test('stores the rows of every table, and again with the same statement', async () => {
+    await insertTogether(store.db, [usage('a', 'b'), counters(2)])
+    await insertTogether(store.db, [usage('c'), counters(3)])
+    expect(await stored()).toEqual({ bills: ['a', 'b', 'c'], used: [3, 3] })
+  })
+
+  test('stores none of them when one is refused, and the next ones all the same', async () => {
+    await insertTogether(store.db, [usage('a'), counters(1)])
+    await expect(insertTogether(store.db, [counters(2), usage('b', 'a')])).rejects.toThrow(/unique/i)
+    await expect(insertTogether(store.db, [usage('c'), counters(0.5)])).rejects.toThrow(UnstorableValueError)
+    expect(await stored()).toEqual({ bills: ['a'], used: [1, 1] })
+    await insertTogether(store.db, [counters(4), usage('d')])
+    expect(await stored()).toEqual({ bills: ['a', 'd'], used: [4, 4] })
+  })
+
+  test('is durable for every other connection when it has resolved', async () => {
+    const other = await openDatabase(store.place.options)
+    await Promise.all([
+      insertTogether(store.db, [usage('a'), counters(1)]),
+      insertTogether(other, [usage('b'), counters(1)]),
+    ])
+    expect(await other.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).toEqual([
+      { request_id: 'a' },
+      { request_id: 'b' },
+    ])
+    await other.destroy()
+  })
+
+  test('nothing is nothing to do, and one table takes what insertRows takes', async () => {
+    await insertTogether(store.db, [])
+    await insertTogether(store.db, [usage('a')])
+    expect(await stored()).toEqual({ bills: ['a'], used: [] })
+  })
+
+  test('insertEach is a part of its transaction', async () => {
+    const refused = store.db.transaction().execute(async (tx) => {
+      await insertEach(tx, [usage('a'), counters(1)])
+      throw new Error('changed my mind')
+    })
+    await expect(refused).rejects.toThrow('changed my mind')
+    expect(await stored()).toEqual({ bills: [], used: [] })
+  })
+})

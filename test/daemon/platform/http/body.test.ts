@@ -1,0 +1,65 @@
+import { PassThrough } from 'node:stream'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { parsingBody, readBody } from '../../../../src/daemon/platform/http/body.ts'
+import { BodyMemory } from '../../../../src/daemon/platform/http/body-memory.ts'
+import { JSON_VALUES, REQUEST_TIMEOUT_MS } from '../../../../src/shared/spec-limits.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+
+test('a body that stalls is given up after the request time, and no timer is left', async () => {
+  const clock = createFakeClock()
+  const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
+  const body = readBody(request, 100, clock, new AbortController().signal, new BodyMemory(1e9).open('t'))
+  request.write('{"half":')
+  clock.advance(REQUEST_TIMEOUT_MS)
+  await expect(body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+  expect(clock.pending).toBe(0)
+})
+
+test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
+  const parse = (text: string) => {
+    const steps = parsingBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
+    for (;;) {
+      const { done, value } = steps.next()
+      if (done) return value
+    }
+  }
+  expect(parse('[[[1]],"[[[[",{"a":"\\"[[[[","b\\\\":[]}]')).toEqual([[[1]], '[[[[', { a: '"[[[[', 'b\\': [] }])
+  expect(() => parse('[[[[1]]]]')).toThrow('deeper than 3 levels')
+  expect(() => parse('[[[['.repeat(1_000_000))).toThrow('deeper than 3 levels')
+  expect(() => parse('{"a":[{"b":"\\"')).toThrow('must be a JSON object')
+  expect(() => parse(`[${'{},'.repeat(500_001)}{}]`)).toThrow(`more than ${JSON_VALUES} values`)
+})
+
+test('a large body may take longer as long as it comes, but never at a trickle', async () => {
+  const read = () => {
+    const clock = createFakeClock()
+    const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
+    return {
+      clock,
+      request,
+      body: readBody(request, 1e8, clock, new AbortController().signal, new BodyMemory(1e9).open('t')),
+    }
+  }
+  const piece = Buffer.alloc(2 * 1024 * 1024, 'x')
+  const steady = read()
+  for (let seconds = 0; seconds < 300; seconds += 20) {
+    steady.request.write(piece)
+    await new Promise(setImmediate)
+    steady.clock.advance(20_000)
+  }
+  steady.request.end()
+  expect((await steady.body).length).toBe(15 * piece.length)
+  expect(steady.clock.pending).toBe(0)
+
+  const trickling = read()
+  trickling.request.write(piece)
+  const refused = expect(trickling.body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+  for (let seconds = 0; seconds < 60; seconds += 1) {
+    trickling.request.write('x')
+    await new Promise(setImmediate)
+    trickling.clock.advance(1000)
+  }
+  await refused
+  expect(trickling.clock.pending).toBe(0)
+})

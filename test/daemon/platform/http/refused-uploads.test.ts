@@ -1,0 +1,47 @@
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { createFakeClock } from '../../../fake-clock.ts'
+import { sharedGateway } from '../../../harness.ts'
+
+const MB = 1024 * 1024
+const PIECE = Buffer.alloc(64 * 1024, ' ')
+// It stands still: nothing but the bytes that were read ends these connections.
+const gateway = sharedGateway({ clock: createFakeClock() })
+
+/** Uploads until the other side has enough. */
+function upload(key: string): Promise<{ answer: string; sentBytes: number }> {
+  const { hostname, port } = new URL(gateway.current.url)
+  return new Promise((resolve) => {
+    let answer = ''
+    let left = 40 * MB
+    const socket = connect({ host: hostname, port: Number(port) })
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${left}\r\n\r\n`,
+    )
+    const send = () => {
+      while (left > 0 && !socket.destroyed) {
+        left -= PIECE.length
+        if (!socket.write(PIECE)) return
+      }
+    }
+    socket.on('drain', send).on('error', () => undefined)
+    socket.on('data', (data) => {
+      answer += data
+    })
+    socket.on('close', () => resolve({ answer, sentBytes: 40 * MB - left }))
+    send()
+  })
+}
+
+test('who is not authenticated gets the answer, and may not go on sending', async () => {
+  const { answer, sentBytes } = await upload('sk-wrong')
+  expect(answer).toMatch(/^HTTP\/1.1 401 /)
+  expect(sentBytes).toBeLessThan(30 * MB)
+})
+
+test('all of a body that is too large is read of a caller who is known, so that none misses the answer', async () => {
+  const { answer, sentBytes } = await upload(gateway.current.adminKey)
+  expect(answer).toMatch(/^HTTP\/1.1 413 /)
+  expect(sentBytes).toBe(40 * MB)
+})

@@ -1,0 +1,147 @@
+import { readFile } from 'node:fs/promises'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, test } from 'vitest'
+import { describeEachEngine } from '../../../engines.ts'
+import { sharedGateway, startGateway } from '../../../harness.ts'
+
+describeEachEngine('probes', (engine) => {
+  test('/livez, /readyz and /health need no key and tell the truth', async () => {
+    const gateway = await startGateway({ engine })
+    const probe = async (path: string) => {
+      const { status, body } = await gateway.call('GET', path, undefined, { key: null })
+      return [status, body]
+    }
+    expect(await probe('/livez')).toEqual([200, { status: 'ok' }])
+    expect(await probe('/readyz')).toEqual([
+      200,
+      { status: 'ready', checks: { store: true, migrations: true, accepting: true } },
+    ])
+    expect(await probe('/api/external/health')).toEqual([
+      200,
+      { success: true, status: 'healthy', timestamp: expect.stringMatching(/^\d{4}-.*Z$/), version: '1.1.0' },
+    ])
+    // A store that is gone: readiness says so, liveness does not care.
+    await gateway.app.db.schema.dropTable('kysely_migration').execute()
+    expect((await probe('/readyz'))[0]).toBe(503)
+    expect((await probe('/api/external/health'))[0]).toBe(503)
+    expect((await probe('/livez'))[0]).toBe(200)
+  })
+})
+
+describe('the description of the interface', () => {
+  const gateway = sharedGateway()
+
+  test('/openapi.json lists every route, and docs/openapi.json is the same', async () => {
+    const { body } = await gateway.current.call('GET', '/openapi.json', undefined, { key: null })
+    const described = Object.entries(body.paths).flatMap(([path, methods]) =>
+      Object.keys(methods as object).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    expect(described.sort()).toEqual(gateway.current.app.routes.map(({ method, path }) => `${method} ${path}`).sort())
+    const committed = await readFile(new URL('../../../../docs/openapi.json', import.meta.url), 'utf8')
+    expect(JSON.parse(committed), 'run `npm run openapi` and commit the result').toEqual(body)
+  })
+
+  test('it has the Idempotency-Key of every route that takes one, and of no other', async () => {
+    const { call } = gateway.current
+    const { body: api } = await call('GET', '/openapi.json')
+    const page = await readFile(new URL('../../../../docs/idempotency.md', import.meta.url), 'utf8')
+    const described: string[] = []
+    for (const { method, path } of gateway.current.app.routes) {
+      const { parameters = [] } = api.paths[path][method.toLowerCase()]
+      const header = parameters.find((one: { in: string; name: string }) => one.in === 'header')
+      if (header === undefined) continue
+      described.push(path)
+      expect(header).toMatchObject({
+        name: 'Idempotency-Key',
+        schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+      })
+      expect(header.required ?? false).toBe(false)
+      expect(page).toContain(
+        `${path.replace('/api/external/v1/messages/count_tokens', '/count_tokens').replace('/api/external/v1', '/v1')}\``,
+      )
+    }
+    expect(described).toHaveLength(5)
+    // What is described is what happens: one character more is refused, and so is one that is none of these.
+    const bodies: Record<string, object> = {
+      '/api/external/chat/completions': { prompt: 'hi', model: 'test/any', index: 'Zero-Knowledge' },
+      '/api/external/v1/embeddings': { input: 'hi', model: 'test/any' },
+    }
+    const spoken = { messages: [{ role: 'user', content: 'hi' }], model: 'test/any', max_tokens: 5 }
+    for (const path of described) {
+      for (const key of ['k'.repeat(256), 'a b']) {
+        const { status, text } = await call('POST', path, bodies[path] ?? spoken, {
+          headers: { 'idempotency-key': key },
+        })
+        expect([path, status, text]).toEqual([path, 400, expect.stringContaining('Idempotency-Key')])
+      }
+    }
+  })
+
+  test('its schemas take the answers that the gateway gives', async () => {
+    const { body: api } = await gateway.current.call('GET', '/openapi.json')
+    const ajv = new Ajv2020({ strict: false, validateFormats: false })
+    ajv.addSchema(api, 'api')
+    const check = async (path: string, status: number, answer: unknown) => {
+      const pointer = path.replaceAll('~', '~0').replaceAll('/', '~1')
+      const method = path === '/api/external/chat/completions' ? 'post' : 'get'
+      const validate = ajv.compile({
+        $ref: `api#/paths/${pointer}/${method}/responses/${status}/content/application~1json/schema`,
+      })
+      expect(validate(answer), JSON.stringify(validate.errors)).toBe(true)
+      expect(validate({ success: 'no' })).toBe(false)
+    }
+    const chat = await gateway.current.chat({ prompt: 'hi' })
+    await check('/api/external/chat/completions', 200, chat.body)
+    const refused = await gateway.current.chat({ prompt: 7 })
+    await check('/api/external/chat/completions', 400, refused.body)
+    const who = await gateway.current.call('GET', '/api/external/whoami')
+    await check('/api/external/whoami', 200, who.body)
+    const ready = await gateway.current.call('GET', '/readyz')
+    await check('/readyz', 200, ready.body)
+  })
+})
+
+describe('a key', () => {
+  const gateway = sharedGateway()
+
+  test('speaks for its owner', async () => {
+    const { status, body } = await gateway.current.call('GET', '/api/external/whoami')
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      success: true,
+      user: { role: 'admin' },
+      tenant: { name: 'default' },
+      api_key: { operator: true },
+    })
+  })
+
+  test.each([
+    ['none', null],
+    ['an unknown one', `sk-${'0'.repeat(64)}`],
+    ['SQL', "' OR 1=1 --"],
+    ['nothing after Bearer', ''],
+  ])('that is %s gets 401 on every protected route', async (_what, key) => {
+    for (const { method, path, access } of gateway.current.app.routes) {
+      if (access === 'none') continue
+      const { status, body } = await gateway.current.call(method, path.replace(/\{\w+\}/g, 'x'), undefined, { key })
+      expect([path, status]).toEqual([path, 401])
+      expect(body.error.code ?? body.error.type ?? body.error).toMatch(
+        /^(UNAUTHORIZED|Invalid API key|authentication_error)$/,
+      )
+    }
+  })
+
+  test('that is revoked stops working once the cache bound has passed', async () => {
+    const { createFakeClock } = await import('../../../fake-clock.ts')
+    const clock = createFakeClock()
+    const own = await startGateway({ clock })
+    const who = () => own.call('GET', '/api/external/whoami').then(({ status }) => status)
+    expect(await who()).toBe(200)
+    await own.app.db
+      .updateTable('api_keys')
+      .set({ revoked_at: new Date(0).toISOString() })
+      .execute()
+    clock.advance(2000)
+    expect(await who()).toBe(401)
+  })
+})

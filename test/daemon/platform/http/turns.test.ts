@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { Turns } from '../../../../src/daemon/platform/http/turns.ts'
+
+function* steps(name: string, done: string[]): Generator<void, string> {
+  for (const step of [1, 2]) {
+    done.push(`${name}${step}`)
+    yield
+  }
+  return name
+}
+
+function* failingSteps(): Generator<void, never> {
+  yield
+  throw new Error('no JSON')
+}
+
+test('work is done one at a time, and the event loop turns between its steps', async () => {
+  const [turns, done, { signal }] = [new Turns(), [] as string[], new AbortController()]
+  let over = false
+  const other = (async () => {
+    while (!over) {
+      done.push('-')
+      await new Promise(setImmediate)
+    }
+  })()
+  const answers = await Promise.all([turns.run(steps('a', done), signal), turns.run(steps('b', done), signal)])
+  over = true
+  await other
+  expect(answers).toEqual(['a', 'b'])
+  expect(done.join('')).toMatch(/^-+a1-+a2-+b1-+b2-*$/)
+})
+
+test('work that fails or whose client is gone lets the next one in', async () => {
+  const [turns, done, gone] = [new Turns(), [] as string[], new AbortController()]
+  const failing = turns.run(failingSteps(), new AbortController().signal)
+  const aborted = turns.run(steps('a', done), gone.signal)
+  const last = turns.run(steps('b', done), new AbortController().signal)
+  gone.abort(new Error('gone'))
+  await expect(failing).rejects.toThrow('no JSON')
+  await expect(aborted).rejects.toThrow('gone')
+  expect(await last).toBe('b')
+  expect(done).toEqual(['b1', 'b2'])
+})

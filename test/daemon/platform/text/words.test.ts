@@ -1,0 +1,69 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { sentenceEnds } from '../../../../src/daemon/platform/text/sentences.ts'
+import { contentWords, joinedWords, wordPieces, wordsOf } from '../../../../src/daemon/platform/text/words.ts'
+import { expectProportionate } from '../../../growth.ts'
+
+test('words are lower case, without signs, and apart in scripts without spaces', () => {
+  expect(wordsOf('Don’t PANIC: v2.0 of README.md')).toEqual(['don', 't', 'panic', 'v2', '0', 'of', 'readme', 'md'])
+  expect(wordsOf('知識庫可以回答問題')).toEqual(['知識', '庫', '可以', '回答', '問題'])
+  expect(wordsOf('ประเทศไทยมีอากาศร้อน')).toContain('อากาศ')
+})
+
+test('a question is left with the words that carry meaning, or with all when there are no others', () => {
+  expect(contentWords('How do I install the gateway?')).toEqual(['install', 'gateway'])
+  expect(contentWords('Who are you?')).toEqual(['who', 'are', 'you'])
+})
+
+test.each([
+  ['US holidays', ['us', 'holidays']],
+  ['What is the extension of IT?', ['extension', 'it']],
+  ['WHAT IS THE VPN?', ['vpn']],
+  ['Who tells us about holidays?', ['tells', 'holidays']],
+  ['cats AND dogs', ['cats', 'dogs']],
+  ["What's the so\u00adft hyphen?", ['soft', 'hyphen']],
+])('what is written in capitals among other letters is a name: %s', (question, words) => {
+  expect(contentWords(question)).toEqual(words)
+})
+
+test('neighbours are also one word each, but for two that mean nothing', () => {
+  const joined = [...joinedWords('How do I back-up the data base? 知識 x2')]
+  expect(joined).toEqual([
+    ['backup', ['back', 'up']],
+    ['thedata', ['the', 'data']],
+    ['database', ['data', 'base']],
+  ])
+})
+
+test('the words of a run lie side by side', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 1000 }), (run) => {
+      expect(wordPieces(run).join('')).toBe(run)
+    }),
+  )
+})
+
+test('sentences lie side by side and none is longer than a thousand characters', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom('A b. ', '字。', 'x'.repeat(600), '\n', '? ', '👍'), { maxLength: 40 }),
+      (parts) => {
+        const text = parts.join('')
+        let start = 0
+        for (const end of sentenceEnds(text, 0, text.length)) {
+          expect(end).toBeGreaterThan(start)
+          expect(end - start).toBeLessThanOrEqual(1000)
+          start = end
+        }
+        expect(start).toBe(text.length)
+      },
+    ),
+  )
+})
+
+test('a megabyte of Chinese without a break is split into words in proportionate time', async () => {
+  // A segmenter that is given the whole text takes minutes.
+  await expectProportionate((part) => {
+    expect(wordsOf('漢字'.repeat(500_000 * part)).length).toBeGreaterThan(100_000 * part)
+  })
+})

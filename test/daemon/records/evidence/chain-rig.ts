@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto'
+import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts'
+import type { EntryDraft } from '../../../../src/daemon/records/evidence/entry-draft.ts'
+import { createSealer, type Sealer } from '../../../../src/daemon/records/evidence/sealing.ts'
+import { openSigningKeys, type SigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
+import { type CheckedChain, verifyTenant } from '../../../../src/daemon/records/evidence/verification.ts'
+import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
+import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
+import { type Clock, systemClock } from '../../../../src/shared/time.ts'
+import { addTenant } from '../../../accounts.ts'
+import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
+
+/** A ledger that writes chains, as a daemon has it. */
+export type ChainRig = {
+  db: Db
+  keys: SigningKeys
+  sealer: Sealer
+  ledger: Ledger
+  /** What was logged as a failure. */
+  failures: unknown[]
+  verify(tenantId: string): Promise<CheckedChain[]>
+}
+
+export async function openChainRig(
+  db: Db,
+  { clock = systemClock, daemonId = randomBytes(6).toString('hex') }: { clock?: Clock; daemonId?: string } = {},
+): Promise<ChainRig> {
+  const masterKey = createMasterKey(TEST_MASTER_KEY)
+  const keys = await openSigningKeys(db, { masterKey, name: 'test', clock })
+  const sealer = createSealer({ db, clock, keys, daemonId })
+  const failures: unknown[] = []
+  const ledger = createLedger({ db, clock, log: { error: (details: unknown) => failures.push(details) }, sealer })
+  const verify = async (tenantId: string) => verifyTenant(db, tenantId, await keys.published())
+  return { db, keys, sealer, ledger, failures, verify }
+}
+
+export const newTenant = async (db: Db): Promise<string> => (await addTenant(db)).id
+
+/** What a request leaves, as far as chains are concerned. */
+export function draftOf(
+  tenantId: string,
+  id: string,
+  facts: Record<string, unknown> = {},
+  nowMs = Date.now(),
+): EntryDraft {
+  const payload = toCanonicalJson({ version: 1, kind: 'request', compliance_category: 'data_protection', ...facts, id })
+  return { id, tenantId, createdAtMs: nowMs, payload }
+}
+
+/** What is wrong with the chains of a tenant: nothing, if all is well. */
+export const problemsOf = (chains: readonly CheckedChain[]) =>
+  chains.flatMap(({ chain, firstBad }) => (firstBad ? [{ chain, ...firstBad }] : []))

@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createMasterKey, SealBrokenError } from '../../../../src/daemon/platform/secrets/seal.ts'
+import { openSigningKeys, type SigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
+import { isSignedBy } from '../../../../src/shared/evidence/keys.ts'
+import { EVIDENCE_KEY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
+import { systemClock } from '../../../../src/shared/time.ts'
+import { describeEachEngine, postgresEngine, type TestStore } from '../../../engines.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
+import { draftOf, newTenant, openChainRig } from './chain-rig.ts'
+
+const masterKey = createMasterKey(TEST_MASTER_KEY)
+
+describeEachEngine('the keys that sign evidence', (engine) => {
+  let store: TestStore
+  beforeEach(async () => {
+    store = await engine.open()
+  })
+  afterEach(() => store.close())
+
+  const open = (name?: string) => openSigningKeys(store.db, { masterKey, name, clock: systemClock })
+  const rotate = async (keys: SigningKeys) => {
+    const made = await store.db.transaction().execute((tx) => keys.rotate(tx))
+    keys.forget()
+    return made
+  }
+
+  test('are made once by daemons that start together, and found by those that start later', async () => {
+    const all = await Promise.all([open(), open(), open('named')])
+    const kids = new Set<string>()
+    for (const keys of [...all, await open('later')]) kids.add((await keys.current()).kid)
+    expect(kids.size).toBe(1)
+    expect(await all[0]?.published()).toHaveLength(1)
+  })
+
+  test('sign what their published half verifies, and are sealed where they are kept', async () => {
+    const keys = await open('gateway.example.com')
+    const signer = await keys.current()
+    const [published] = await keys.published()
+    expect(published).toMatchObject({ name: 'gateway.example.com', kid: signer.kid, retiredAt: null })
+    if (!published) throw new Error('no key')
+    expect(isSignedBy(published, 'a text', signer.sign('a text'))).toBe(true)
+    expect(isSignedBy(published, 'another', signer.sign('a text'))).toBe(false)
+    const other = createMasterKey('1'.repeat(64))
+    await expect(openSigningKeys(store.db, { masterKey: other, name: undefined, clock: systemClock })).rejects.toThrow(
+      SealBrokenError,
+    )
+  })
+
+  test('that are retired stay published, sign no more, and cannot be had from the store', async () => {
+    const tenantId = await newTenant(store.db)
+    const { ledger, keys, verify } = await openChainRig(store.db)
+    await ledger.commit({ evidence: [draftOf(tenantId, 'before')] })
+    const [before] = await keys.published()
+    const made = await rotate(keys)
+    await ledger.commit({ evidence: [draftOf(tenantId, 'after')] })
+    const commits = await store.db
+      .selectFrom('evidence_entries')
+      .innerJoin('evidence_commits', 'evidence_commits.id', 'commit_id')
+      .select('kid')
+      .orderBy('seq')
+      .execute()
+    expect(commits.map(({ kid }) => kid)).toEqual([before?.kid, made.kid])
+    expect((await keys.published()).map(({ kid, retiredAt }) => [kid, retiredAt === null])).toEqual(
+      expect.arrayContaining([
+        [made.kid, true],
+        [before?.kid, false],
+      ]),
+    )
+    expect(await verify(tenantId)).toMatchObject([{ ok: true, size: 2 }])
+    const secrets = await store.db.selectFrom('evidence_keys').select(['kid', 'sealed_private_key']).execute()
+    expect(secrets.find(({ kid }) => kid === before?.kid)?.sealed_private_key).toBeNull()
+    await ledger.close()
+  })
+
+  test('never sign what lost its signature: not when a daemon starts, and not when the key in force is gone', async () => {
+    const tenantId = await newTenant(store.db)
+    const { ledger, verify } = await openChainRig(store.db)
+    await ledger.commit({ evidence: [draftOf(tenantId, 'one')] })
+    await ledger.close()
+    await store.db.updateTable('evidence_commits').set({ signature: '' }).execute()
+    const logged: object[] = []
+    const log = { error: (details: object) => void logged.push(details) }
+    for (const isGone of [false, true]) {
+      const retired_at = '2026-01-01T00:00:00.000Z'
+      if (isGone) await store.db.updateTable('evidence_keys').set({ retired_at, sealed_private_key: null }).execute()
+      await openSigningKeys(store.db, { masterKey, name: undefined, clock: systemClock, log })
+      expect(await verify(tenantId)).toMatchObject([{ ok: false, firstBad: { seq: 0 } }])
+    }
+    expect(await store.db.selectFrom('evidence_commits').select('signature').execute()).toEqual([{ signature: '' }])
+    expect(logged).toEqual([{ unsigned: 1 }, { unsigned: 1 }])
+  })
+
+  test('are not taken over from a rotation that was taken back', async () => {
+    const keys = await open()
+    const before = (await keys.current()).kid
+    const failed = store.db.transaction().execute(async (tx) => {
+      const made = await keys.rotate(tx)
+      keys.forget()
+      expect((await keys.currentIn(tx)).kid).toBe(made.kid)
+      throw new Error('taken back')
+    })
+    await expect(failed).rejects.toThrow('taken back')
+    expect((await keys.current()).kid).toBe(before)
+  })
+})
+
+test('a new key is used within two seconds also when the clock was set back', async () => {
+  const { db, close } = await postgresEngine.open()
+  const fake = createFakeClock()
+  let setMs = 0
+  const clock = { ...fake, now: () => fake.now() + setMs }
+  const open = () => openSigningKeys(db, { masterKey, name: 'a', clock })
+  const [one, two] = [await open(), await open()]
+  await two.current()
+  const made = await db.transaction().execute((tx) => one.rotate(tx))
+  setMs = -3_600_000
+  fake.advance(EVIDENCE_KEY_CACHE_MS)
+  expect((await two.current()).kid).toBe(made.kid)
+  await close()
+})
+
+// A file has one daemon.
+test('a new key is used by other daemons of one PostgreSQL within two seconds', async () => {
+  const { db, close } = await postgresEngine.open()
+  const clock = createFakeClock()
+  const open = () => openSigningKeys(db, { masterKey, name: 'a', clock })
+  const [one, two] = [await open(), await open()]
+  const before = (await two.current()).kid
+  const made = await db.transaction().execute((tx) => one.rotate(tx))
+  one.forget()
+  expect((await one.current()).kid).toBe(made.kid)
+  clock.advance(EVIDENCE_KEY_CACHE_MS - 1)
+  expect((await two.current()).kid).toBe(before)
+  clock.advance(1)
+  expect((await two.current()).kid).toBe(made.kid)
+  await close()
+})

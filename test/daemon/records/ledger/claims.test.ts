@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { IdempotencyResultRow } from '../../../../src/daemon/platform/db/tables.ts'
+import { ClaimLostError, createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
+import { systemClock } from '../../../../src/shared/time.ts'
+import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { idempotencyResult, usageRecord } from './usage-record.ts'
+
+const claimOf = (id: string): IdempotencyResultRow => ({
+  ...idempotencyResult(id, id),
+  status: 0,
+  body: '',
+  lease_until: '2026-01-01T00:00:10.000Z',
+})
+
+/** What a request leaves that ran under a claim. */
+const claimed = (id: string) => ({ usage: usageRecord(id), idempotency: idempotencyResult(id, id), claim: id })
+
+describeEachEngine('a commit under a claim', (engine) => {
+  let store: TestStore
+  let ledger: Ledger
+  beforeEach(async () => {
+    store = await engine.open()
+    ledger = createLedger({ db: store.db, clock: systemClock, log: { error: () => {} } })
+  })
+  afterEach(async () => {
+    await ledger.close()
+    await store.close()
+  })
+
+  const claim = (...ids: string[]) => store.db.insertInto('idempotency_results').values(ids.map(claimOf)).execute()
+  const billed = async () =>
+    (await store.db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).map(
+      (row) => row.request_id,
+    )
+  const kept = () => store.db.selectFrom('idempotency_results').selectAll().orderBy('request_id').execute()
+
+  test('puts the answer in the place of the claim', async () => {
+    await claim('a')
+    await ledger.commit(claimed('a'))
+    expect([await billed(), await kept()]).toEqual([['a'], [idempotencyResult('a', 'a')]])
+  })
+
+  test('that was lost stores nothing and harms none of those it shares a transaction with', async () => {
+    await claim('a', 'c')
+    const [a, b, c] = await Promise.allSettled(['a', 'b', 'c'].map((id) => ledger.commit(claimed(id))))
+    expect([a?.status, c?.status]).toEqual(['fulfilled', 'fulfilled'])
+    expect(b).toMatchObject({ status: 'rejected', reason: expect.any(ClaimLostError) })
+    expect(await billed()).toEqual(['a', 'c'])
+    expect((await kept()).map((row) => [row.request_id, row.lease_until])).toEqual([
+      ['a', null],
+      ['c', null],
+    ])
+  })
+
+  test('that was lost to one who has answered leaves that answer alone', async () => {
+    await claim('a')
+    await ledger.commit(claimed('a'))
+    const late = { usage: usageRecord('late'), idempotency: idempotencyResult('late', 'a'), claim: 'late' }
+    await expect(ledger.commit(late)).rejects.toThrow(ClaimLostError)
+    // Nor does an answer count as a claim.
+    await expect(ledger.commit({ ...claimed('a'), usage: usageRecord('again') })).rejects.toThrow(ClaimLostError)
+    expect([await billed(), await kept()]).toEqual([['a'], [idempotencyResult('a', 'a')]])
+  })
+
+  test('without an answer bills and gives the key back', async () => {
+    await claim('a')
+    await ledger.commit({ usage: usageRecord('a', { outcome: 'truncated' }), claim: 'a' })
+    expect([await billed(), await kept()]).toEqual([['a'], []])
+  })
+})

@@ -1,0 +1,347 @@
+import { once } from 'node:events'
+import { createServer, connect as dial, type Server, type Socket } from 'node:net'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Db, openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
+import { systemClock } from '../../../../src/shared/time.ts'
+import { describeEachEngine, postgresEngine, sqliteEngine, type TestStore } from '../../../engines.ts'
+import { startTypescript } from '../../../typescript-process.ts'
+import { idempotencyResult, rateCounter, usageRecord } from './usage-record.ts'
+
+const newLedger = (db: Db, logged: unknown[] = []): Ledger =>
+  createLedger({ db, clock: systemClock, log: { error: (details: unknown) => logged.push(details) } })
+
+const billed = async (db: Db) =>
+  (await db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).map(
+    (row) => row.request_id,
+  )
+
+const statuses = async (commits: readonly Promise<void>[]) =>
+  (await Promise.allSettled(commits)).map(({ status }) => (status === 'fulfilled' ? 'stored' : 'refused'))
+
+const ids = (count: number) => Array.from({ length: count }, (_, position) => `r${String(position).padStart(4, '0')}`)
+
+describeEachEngine('the ledger', (engine) => {
+  let store: TestStore
+  let ledger: Ledger
+  let logged: unknown[]
+  beforeEach(async () => {
+    store = await engine.open()
+    logged = []
+    ledger = newLedger(store.db, logged)
+  })
+  afterEach(async () => {
+    await ledger.close()
+    await store.close()
+  })
+
+  test('a commit has resolved only when every other connection can see it', async () => {
+    const other = await openDatabase(store.place.options)
+    for (const id of ids(5)) {
+      await ledger.commit({ usage: usageRecord(id), idempotency: idempotencyResult(id, id) })
+      expect((await billed(other)).at(-1)).toBe(id)
+    }
+    expect(await other.selectFrom('idempotency_results').select('body').limit(1).execute()).toEqual([
+      { body: idempotencyResult('x', 'x').body },
+    ])
+    await other.destroy()
+  })
+
+  test('a commit that comes while the one before is just being wound up does not wait for a third', async () => {
+    for (const turns of ids(12).keys()) {
+      let earlier = ledger.commit({ usage: usageRecord(`first-${turns}`) })
+      for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
+      await earlier.then(() => ledger.commit({ usage: usageRecord(`second-${turns}`) }))
+    }
+    expect(await billed(store.db)).toHaveLength(24)
+  })
+
+  test('closing waits for a commit that came while the one before was being wound up', async () => {
+    for (const turns of ids(12).keys()) {
+      const closing = newLedger(store.db)
+      let earlier = closing.commit({ usage: usageRecord(`first-${turns}`) })
+      for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
+      let isSecondStored = false
+      await earlier.then(() => {
+        void closing.commit({ usage: usageRecord(`second-${turns}`) }).then(() => {
+          isSecondStored = true
+        })
+        return closing.close()
+      })
+      expect(isSecondStored).toBe(true)
+    }
+  })
+
+  test('hundreds of requests in flight are each stored once', async () => {
+    const all = ids(1200)
+    await Promise.all(
+      all.map(async (id) => {
+        await ledger.commit({ usage: usageRecord(id) })
+      }),
+    )
+    expect(await billed(store.db)).toEqual(all)
+  })
+
+  test('a request id is never billed twice, and the first bill stands', async () => {
+    await ledger.commit({ usage: usageRecord('once', { input_tokens: 1 }) })
+    await expect(ledger.commit({ usage: usageRecord('once', { input_tokens: 2 }) })).rejects.toThrow(/unique/i)
+    // Not even the same bill: whoever asks twice has a fault that must show.
+    await expect(ledger.commit({ usage: usageRecord('once', { input_tokens: 1 }) })).rejects.toThrow(/unique/i)
+    const rows = await store.db.selectFrom('usage_records').select(['request_id', 'input_tokens']).execute()
+    expect(rows).toEqual([{ request_id: 'once', input_tokens: 1 }])
+  })
+
+  test('of two requests with one id in the same commit, one is billed', async () => {
+    const twice = ['a', 'same', 'b', 'same', 'c'].map((id) => ledger.commit({ usage: usageRecord(id) }))
+    expect(await statuses(twice)).toEqual(['stored', 'stored', 'stored', 'refused', 'stored'])
+    expect(await billed(store.db)).toEqual(['a', 'b', 'c', 'same'])
+    expect(logged).not.toEqual([])
+  })
+
+  test('a record that cannot be stored is refused alone; its neighbours are stored', async () => {
+    const outcomes = ['fine', 'a\0b', 'fine', 'fine']
+    const commits = outcomes.map((outcome, position) =>
+      ledger.commit({ usage: usageRecord(`r${position}`, { outcome }) }),
+    )
+    expect(await statuses(commits)).toEqual(['stored', 'refused', 'stored', 'stored'])
+    expect(await billed(store.db)).toEqual(['r0', 'r2', 'r3'])
+  })
+
+  test('what one request leaves is stored whole or not at all', async () => {
+    await ledger.commit({ usage: usageRecord('first'), idempotency: idempotencyResult('first', 'key') })
+    const commits = [
+      ledger.commit({ usage: usageRecord('second'), idempotency: idempotencyResult('second', 'key') }),
+      ledger.commit({ usage: usageRecord('third'), idempotency: idempotencyResult('third', 'another key') }),
+    ]
+    expect(await statuses(commits)).toEqual(['refused', 'stored'])
+    expect(await billed(store.db)).toEqual(['first', 'third'])
+  })
+
+  test('nothing to record is nothing to wait for', async () => {
+    await ledger.commit({})
+  })
+
+  test('closing commits what waits, then refuses', async () => {
+    const waiting = ledger.commit({ usage: usageRecord('waiting') })
+    await ledger.close()
+    await waiting
+    expect(await billed(store.db)).toEqual(['waiting'])
+    await expect(ledger.commit({ usage: usageRecord('late') })).rejects.toThrow('closed')
+  })
+
+  test('a store that is gone refuses everyone, and nobody is left waiting', async () => {
+    const db = await openDatabase(store.place.options)
+    const orphaned = newLedger(db)
+    await db.destroy()
+    const commits = ids(600).map((id) => orphaned.commit({ usage: usageRecord(id) }))
+    expect(new Set(await statuses(commits))).toEqual(new Set(['refused']))
+    await orphaned.close()
+    expect(await billed(store.db)).toEqual([])
+  })
+})
+
+describeEachEngine('counters in the ledger', (engine) => {
+  let store: TestStore
+  let ledger: Ledger
+  beforeEach(async () => {
+    store = await engine.open()
+    ledger = newLedger(store.db)
+  })
+  afterEach(async () => {
+    await ledger.close()
+    await store.close()
+  })
+  const counters = () => store.db.selectFrom('rate_counters').selectAll().orderBy('counter').execute()
+
+  test('one that many requests share is stored once, as it is when the commit begins', async () => {
+    const shared = rateCounter('minute')
+    const commits = ids(100).map((id) => {
+      shared.used += 1
+      return ledger.commit({ usage: usageRecord(id), counters: [shared] })
+    })
+    shared.used += 1
+    await Promise.all(commits)
+    expect(await counters()).toEqual([{ ...shared, used: 101 }])
+    expect(await billed(store.db)).toHaveLength(100)
+  })
+
+  test('they replace what was stored before, and no others', async () => {
+    const [minute, hour] = [rateCounter('minute', { used: 1 }), rateCounter('hour', { used: 1 })]
+    await ledger.commit({ counters: [minute, hour] })
+    await ledger.commit({ counters: [{ ...minute, used: 2 }] })
+    const begun = rateCounter('minute', { used: 1, window_start: '2026-01-01T00:01:00.000Z' })
+    await ledger.commit({ counters: [begun] })
+    await ledger.commit({ counters: [] })
+    expect(await counters()).toEqual([hour, begun])
+  })
+
+  test('they are stored with the bill or not at all', async () => {
+    await ledger.commit({ usage: usageRecord('once') })
+    const minute = rateCounter('minute', { used: 1 })
+    await expect(ledger.commit({ usage: usageRecord('once'), counters: [minute] })).rejects.toThrow(/unique/i)
+    expect(await counters()).toEqual([])
+  })
+
+  test('a neighbour that is refused costs them nothing', async () => {
+    const minute = rateCounter('minute', { used: 3 })
+    const commits = ['fine', 'a\0b', 'fine'].map((outcome, position) =>
+      ledger.commit({ usage: usageRecord(`r${position}`, { outcome }), counters: [minute] }),
+    )
+    expect(await statuses(commits)).toEqual(['stored', 'refused', 'stored'])
+    expect(await counters()).toEqual([minute])
+  })
+})
+
+test('requests that finish together share one transaction', async () => {
+  const { db, close } = await postgresEngine.open()
+  const ledger = newLedger(db)
+  await Promise.all(ids(50).map((id) => ledger.commit({ usage: usageRecord(id) })))
+  // PostgreSQL keeps the number of the transaction that wrote a row.
+  const { rows } =
+    await sql`select count(distinct xmin::text) as transactions, count(*) as rows from usage_records`.execute(db)
+  expect(rows).toEqual([{ transactions: 1, rows: 50 }])
+  await close()
+})
+
+test('a full disk refuses the requests of that commit, stores none of them, and harms no later one', async () => {
+  const { db, close } = await sqliteEngine.open()
+  const ledger = newLedger(db)
+  await sql`pragma max_page_count = 1`.execute(db)
+  const outcome = 'x'.repeat(10_000)
+  const commits = ids(400).map((id) => ledger.commit({ usage: usageRecord(id, { outcome }) }))
+  expect(new Set(await statuses(commits))).toEqual(new Set(['refused']))
+  expect(await billed(db)).toEqual([])
+  await sql`pragma max_page_count = 4294967294`.execute(db)
+  await ledger.commit({ usage: usageRecord('later') })
+  expect(await billed(db)).toEqual(['later'])
+  await close()
+})
+
+test('kill -9 loses nothing that was acknowledged and leaves a database that opens', async () => {
+  const place = await sqliteEngine.place()
+  const acknowledged: string[] = []
+  for (const run of ['one', 'two']) {
+    const daemon = startTypescript(new URL('committing-process.ts', import.meta.url), [place.dataDir, run])
+    for (let count = 0; count < 300; count++) acknowledged.push(await daemon.line())
+    await daemon.kill('SIGKILL')
+  }
+  const db = await openDatabase(place.options)
+  const stored = await billed(db)
+  expect(stored).toEqual(expect.arrayContaining(acknowledged))
+  expect(new Set(stored).size).toBe(stored.length)
+  const spent = await db.selectFrom('spend_counters').select('points').execute()
+  expect(spent).toEqual([{ points: stored.length }])
+  expect((await sql`pragma integrity_check`.execute(db)).rows).toEqual([{ integrity_check: 'ok' }])
+  await db.destroy()
+  await place.remove()
+})
+
+/** A way to PostgreSQL that breaks once, when `breaksAt` says so of what passes; `towards` is the direction to look at. */
+async function breakingProxy(url: string, towards: 'server' | 'client', breaksAt: (chunk: string) => boolean) {
+  const { port, hostname } = new URL(url)
+  const sockets = new Set<Socket>()
+  let armed = false
+  const server: Server = createServer((client) => {
+    const upstream = dial(Number(port), hostname)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => sockets.delete(socket))
+    }
+    const pass = (from: Socket, to: Socket, direction: 'server' | 'client') =>
+      from.on('data', (chunk: Buffer) => {
+        if (armed && direction === towards && breaksAt(chunk.toString('latin1'))) {
+          armed = false
+          client.destroy()
+          upstream.destroy()
+          return
+        }
+        to.write(chunk)
+      })
+    pass(client, upstream, 'server')
+    pass(upstream, client, 'client')
+    client.on('close', () => upstream.end())
+    upstream.on('close', () => client.end())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
+  const through = new URL(url)
+  through.port = String(address.port)
+  return {
+    url: through.href,
+    arm() {
+      armed = true
+    },
+    isArmed: () => armed,
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+test.each([
+  ['before the server has heard of it', 'server', 'insert into usage_records'],
+  ['after the server has committed, before it could say so', 'client', 'INSERT 0'],
+] as const)('a connection that breaks %s costs nobody an answer and bills nobody twice', async (_, towards, mark) => {
+  const place = await postgresEngine.place()
+  const proxy = await breakingProxy(place.databaseUrl ?? '', towards, (chunk) => chunk.includes(mark))
+  const db = await openDatabase({ kind: 'postgres', url: proxy.url })
+  const ledger = newLedger(db)
+  await ledger.commit({ usage: usageRecord('before') })
+  proxy.arm()
+  await Promise.all(['a', 'b', 'c'].map((id) => ledger.commit({ usage: usageRecord(id) })))
+  expect(proxy.isArmed()).toBe(false)
+  expect(await billed(db)).toEqual(['a', 'b', 'before', 'c'])
+  await expect(ledger.commit({ usage: usageRecord('a') })).rejects.toThrow(/unique/i)
+  await ledger.close()
+  await db.destroy()
+  await proxy.close()
+  await place.remove()
+})
+
+test('a bill that another one had kept out is refused, also when the connection broke before that was known', async () => {
+  const place = await postgresEngine.place()
+  const proxy = await breakingProxy(place.databaseUrl ?? '', 'server', (chunk) =>
+    chunk.includes('insert into usage_records'),
+  )
+  const db = await openDatabase({ kind: 'postgres', url: proxy.url })
+  const ledger = newLedger(db)
+  await ledger.commit({ usage: usageRecord('a') })
+  proxy.arm()
+  const [other, neighbour] = await Promise.allSettled([
+    ledger.commit({ usage: { ...usageRecord('a'), cost_nanos: 7 } }),
+    ledger.commit({ usage: usageRecord('b') }),
+  ])
+  expect([proxy.isArmed(), other.status, neighbour.status]).toEqual([false, 'rejected', 'fulfilled'])
+  expect(await billed(db)).toEqual(['a', 'b'])
+  await ledger.close()
+  await db.destroy()
+  await proxy.close()
+  await place.remove()
+})
+
+test('a connection that breaks once the commit of a claimed request has happened costs it neither answer nor bill', async () => {
+  const place = await postgresEngine.place()
+  const proxy = await breakingProxy(place.databaseUrl ?? '', 'client', (chunk) => chunk.includes('COMMIT'))
+  const db = await openDatabase({ kind: 'postgres', url: proxy.url })
+  const ledger = newLedger(db)
+  const answer = idempotencyResult('a', 'key')
+  const claim = { ...answer, status: 0, body: '', lease_until: '2026-01-01T00:00:10.000Z' }
+  await db.insertInto('idempotency_results').values(claim).execute()
+  proxy.arm()
+  await ledger.commit({ usage: usageRecord('a'), idempotency: answer, claim: 'a' })
+  expect(proxy.isArmed()).toBe(false)
+  expect([await billed(db), await db.selectFrom('idempotency_results').selectAll().execute()]).toEqual([
+    ['a'],
+    [answer],
+  ])
+  await ledger.close()
+  await db.destroy()
+  await proxy.close()
+  await place.remove()
+})

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { type CleanTexts, createCleanTexts } from '../../../../src/daemon/safety/guards/clean-texts.ts'
+import { atOnce } from '../../../../src/daemon/safety/guards/pacer.ts'
+import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
+
+/** Finds the word, and keeps what it was asked to read. */
+function watcher(word: string) {
+  const read: string[] = []
+  const armed: ArmedDetector = {
+    guard: word,
+    actionOf: () => 'log',
+    detector: {
+      find(text) {
+        read.push(text)
+        const start = text.indexOf(word)
+        return start < 0 ? [] : [{ start, end: start + word.length, type: word, confidence: 1 }]
+      },
+      openFrom: (text) => text.length,
+    },
+  }
+  return { armed, read }
+}
+
+const screenTextOf =
+  ({ screening }: CleanTexts) =>
+  (text: string, format: 'text' | 'json', armed: readonly ArmedDetector[]) =>
+    atOnce(screening(text, format, armed))
+
+const CLEAN = 'Nothing in this text is of any interest to whoever may be looking at it. '.repeat(2)
+
+describe('texts in which nothing was found', () => {
+  test('are not read again by the detectors that found nothing', () => {
+    const [one, other] = [watcher('falcon'), watcher('eagle')]
+    const screenText = screenTextOf(createCleanTexts()())
+    expect(screenText(CLEAN, 'text', [one.armed])).toEqual({ text: CLEAN, hits: [], isBlocked: false })
+    expect(screenText(CLEAN, 'text', [one.armed])).toEqual({ text: CLEAN, hits: [], isBlocked: false })
+    expect(screenText(CLEAN, 'text', [one.armed, other.armed]).hits).toEqual([])
+    expect(screenText(CLEAN, 'text', [other.armed]).hits).toEqual([])
+    expect([one.read.length, other.read.length]).toEqual([1, 1])
+  })
+
+  test('are known to both ways of looking, of any length', async () => {
+    const { armed, read } = watcher('falcon')
+    const texts = createCleanTexts()()
+    const { screenPaced } = texts
+    const screenText = screenTextOf(texts)
+    const long = CLEAN.repeat(300)
+    expect(await screenPaced(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
+    const reads = read.length
+    expect(screenText(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
+    expect(await screenPaced(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
+    expect(read.length).toBe(reads)
+  })
+
+  test('are another matter as JSON, to somebody else, and with one character more', () => {
+    const { armed, read } = watcher('falcon')
+    const each = createCleanTexts()
+    const screenText = screenTextOf(each())
+    screenText(CLEAN, 'text', [armed])
+    screenText(JSON.stringify(CLEAN), 'json', [armed])
+    screenText(JSON.stringify(CLEAN), 'text', [armed])
+    screenTextOf(each())(CLEAN, 'text', [armed])
+    screenText(`${CLEAN}.`, 'text', [armed])
+    expect(read.length).toBe(5)
+  })
+})
+
+test('what is found is found each time, also by a detector beside one that found nothing', () => {
+  const [falcon, eagle] = [watcher('falcon'), watcher('eagle')]
+  const screenText = screenTextOf(createCleanTexts()())
+  for (let times = 0; times < 3; times++) {
+    const { hits } = screenText(`${CLEAN} a falcon`, 'text', [falcon.armed, eagle.armed])
+    expect(hits).toEqual([{ guard: 'falcon', type: 'falcon', action: 'log', count: 1 }])
+  }
+  screenText(CLEAN, 'text', [eagle.armed])
+  expect(screenText(`${CLEAN} an eagle`, 'text', [eagle.armed]).hits).toHaveLength(1)
+})
+
+test('texts that differ in broken characters only are not taken for one another', () => {
+  const screenText = screenTextOf(createCleanTexts()())
+  const broken = watcher('\ud83d')
+  expect(screenText(`${CLEAN}\ufffd`, 'text', [broken.armed]).hits).toEqual([])
+  expect(screenText(`${CLEAN}\ud83d`, 'text', [broken.armed]).hits).toHaveLength(1)
+})

@@ -1,0 +1,197 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Format } from '../../../../src/daemon/knowledge/ingest/extract/format.ts'
+import { endpointOf } from '../../../../src/daemon/platform/http/route.ts'
+import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
+import { TextInputs } from '../../../../src/shared/wire/indexes.ts'
+import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../../src/shared/wire/messages.ts'
+import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../../src/shared/wire/openai.ts'
+import { bodiesOf, stringsIn, stringsOf } from '../../../contract/rights/body-strings.ts'
+import type { World } from '../../../contract/rights/world.ts'
+import { sharedGateway } from '../../../harness.ts'
+import { addGuardedTenant } from '../../gateway/chat/guarded-tenant.ts'
+import { docx, paragraph, pdf, workbook } from '../../knowledge/ingest/extract/files.ts'
+import { MULTIPART, multipart, type TestPart } from '../../knowledge/ingest/multipart.ts'
+
+const PERSONAL = 'Write to ada.lovelace@analytical.org'
+
+/** Routes whose text reaches a model. */
+const ENDPOINTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
+  (path) => `POST ${path}`,
+)
+
+/** Strings that are no text, on every route: who is asked, by which rules, for whom, and in which form. */
+const NO_TEXT: readonly RegExp[] = [
+  // Models and how they are tried.
+  /^\.(model|models\[\](\.model)?|fallback_models\[\](\.model)?|redundancy\.(on\[\]|commit))$/,
+  // What governs the call, and whose it is.
+  /^\.(index|smltp_policy|prompt_shield\.policy|user_id|conversation_id|user|metadata\.user_id)$/,
+  // Words of the API.
+  /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail)$/,
+  // Ids and names of tools, formats and schemas.
+  /\.(tool_call_id|tool_use_id|id|name|tool_calls\[\]\.function\.name)$/,
+  // Images, and what a model has signed or encrypted.
+  /\.(url|media_type|data|signature|origin)$/,
+]
+const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
+
+const tool = (parameters: object) => [{ type: 'function', function: { name: 'look', parameters } }]
+const asked = [{ role: 'user', content: 'hi' }]
+
+/** JSON of any form that reaches a model, which no schema describes further. */
+const FREE_JSON: [endpoint: string, place: string, body: object][] = [
+  [`POST ${OPENAI_CHAT_PATH}`, 'tools[].function.parameters', { messages: asked, tools: tool({ title: PERSONAL }) }],
+  [
+    `POST ${OPENAI_CHAT_PATH}`,
+    'response_format.json_schema.schema',
+    {
+      messages: asked,
+      response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { title: PERSONAL } } },
+    },
+  ],
+  [
+    `POST ${MESSAGES_PATH}`,
+    'tools[].input_schema',
+    { max_tokens: 5, messages: asked, tools: [{ name: 'look', input_schema: { title: PERSONAL } }] },
+  ],
+  [
+    `POST ${MESSAGES_PATH}`,
+    'messages[].content[].input',
+    {
+      max_tokens: 5,
+      messages: [
+        ...asked,
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'look', input: { to: PERSONAL } }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: 'done' }] },
+      ],
+    },
+  ],
+]
+
+describe('guards see every text of every request', () => {
+  const shared = sharedGateway()
+  let post: (path: string, body: object) => Promise<{ status: number; text: string }>
+  let bodies: [endpoint: string, bodies: unknown[]][]
+
+  beforeAll(async () => {
+    const settings = {
+      dailyLimit: null,
+      monthlyLimit: null,
+      rateLimit: { requestsPerMinute: null, requestsPerHour: null },
+    }
+    const policy = { pii: { enabled: true, action: 'block' } }
+    const guarded = await addGuardedTenant(shared.current, { policy, settings })
+    post = guarded.post
+    const made = await guarded.tenant.call('POST', '/api/external/indexes', { name: 'hostile' })
+    expect(made.status).toBe(201)
+    bodies = bodiesOf({ indexName: 'hostile' } as World)
+  })
+
+  /** As somebody sends it who may: without what would be refused before the guards. */
+  function sendable(body: unknown): object {
+    const { user_id, smltp_policy, prompt_shield, models, fallback_models, redundancy, ...rest } = body as Record<
+      string,
+      unknown
+    >
+    return { ...rest, model: 'test/any' }
+  }
+
+  test.each(ENDPOINTS)('%s', async (endpoint) => {
+    const route = shared.current.app.routes.find((one) => endpointOf(one) === endpoint)
+    const texts = stringsIn(route?.body as NonNullable<typeof route>['body'] & object).filter(isText)
+    expect(texts.length).toBeGreaterThan(0)
+    const tried = (bodies.find(([known]) => known === endpoint)?.[1] ?? []).flatMap((body) => stringsOf(sendable(body)))
+    const missed: unknown[] = []
+    for (const path of texts) {
+      const leaves = tried.filter((leaf) => leaf.path === path)
+      for (const leaf of leaves) {
+        const answer = await post(endpoint.slice('POST '.length), leaf.replaced(PERSONAL) as object)
+        if (answer.status !== 403 || !answer.text.includes('EMAIL')) missed.push([path, answer.status, answer.text])
+      }
+      if (leaves.length === 0) missed.push([path, 'no body has it'])
+    }
+    expect(missed).toEqual([])
+  })
+
+  test.each(FREE_JSON)('%s %s', async (endpoint, _, body) => {
+    const answer = await post(endpoint.slice('POST '.length), { model: 'test/any', ...body })
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('EMAIL')])
+  })
+
+  test('and nothing of it reached a model', () => {
+    const sent = shared.current.upstream.requests.map(({ rawBody }) => rawBody).join()
+    expect(sent).not.toContain('lovelace')
+  })
+})
+
+const ADDRESS = 'ada.lovelace@analytical.org'
+
+/** Every place of a file of each kind that may become part of a passage, with personal data there and nowhere else. */
+const FILES: Record<Format, Record<string, string | Buffer>> = {
+  text: { text: PERSONAL },
+  markdown: {
+    text: PERSONAL,
+    heading: `# ${PERSONAL}\n\nOtters.`,
+    title: `---\ntitle: ${PERSONAL}\n---\n\nOtters.`,
+    code: `\`\`\`\n${PERSONAL}\n\`\`\`\n\nOtters.`,
+  },
+  html: {
+    text: `<p>${PERSONAL}`,
+    title: `<title>${PERSONAL}</title><p>Otters.`,
+    heading: `<h1>${PERSONAL}</h1><p>Otters.`,
+    table: `<table><tr><th>Animal<tr><td>${PERSONAL}</table>`,
+  },
+  csv: { cell: `animal,note\notter,${PERSONAL}`, column: `animal,${PERSONAL}\notter,1` },
+  json: { value: JSON.stringify({ note: PERSONAL }), name: JSON.stringify({ [PERSONAL]: 'otter' }) },
+  pdf: { text: pdf([[PERSONAL]]), title: pdf([['Otters.']], { title: `${PERSONAL} today` }) },
+  docx: { text: docx(paragraph(PERSONAL)), heading: docx(paragraph(PERSONAL, 'Heading1'), paragraph('Otters.')) },
+  xlsx: {
+    cell: workbook('xlsx', { Sheet: [['Note'], [PERSONAL]] }),
+    column: workbook('xlsx', { Sheet: [[PERSONAL], ['otter']] }),
+    sheet: workbook('xlsx', { [ADDRESS]: [['Note'], ['otter']] }),
+  },
+  xls: {
+    cell: workbook('biff8', { Sheet: [['Note'], [PERSONAL]] }),
+    sheet: workbook('biff8', { [ADDRESS]: [['Note'], ['otter']] }),
+  },
+}
+const ENDINGS: Partial<Record<Format, string>> = { text: 'txt', markdown: 'md' }
+
+describe('guards see every text of every document', () => {
+  const shared = sharedGateway()
+  let train: (part: TestPart) => Promise<{ status: number; text: string }>
+  let stored: () => Promise<unknown[]>
+
+  beforeAll(async () => {
+    const policy = { pii: { enabled: true, entities: ['EMAIL'], action: 'block' } }
+    const { tenant, key } = await addGuardedTenant(shared.current, { policy })
+    expect((await tenant.call('POST', '/api/external/indexes', { name: 'notes' })).status).toBe(201)
+    const path = '/api/external/indexes/notes/train'
+    train = (part) => shared.current.call('POST', path, multipart([part]), { key, headers: MULTIPART })
+    stored = () => tenant.db.selectFrom('documents').select('source').where('tenant_id', '=', tenant.id).execute()
+  })
+
+  const places = Object.entries(FILES).flatMap(([kind, contents]) =>
+    Object.entries(contents).map(([place, content]) => [kind as Format, place, content] as const),
+  )
+  test.each(places)('a file, %s: %s', async (kind, _, content) => {
+    const answer = await train({ fileName: `otters.${ENDINGS[kind] ?? kind}`, content })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('(EMAIL)')])
+    expect(answer.text).not.toContain('lovelace')
+  })
+
+  test('the name of a file', async () => {
+    const answer = await train({ fileName: `${ADDRESS}.txt`, content: 'Otters.' })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('(EMAIL)')])
+  })
+
+  // A MIME type is no text.
+  test.each(stringsIn(TextInputs).filter((path) => path !== '[].type'))('text_inputs%s', async (path) => {
+    const inputs = stringsOf([{ name: 'otters', content: 'Otters.' }]).find((leaf) => leaf.path === path)
+    const answer = await train({ field: 'text_inputs', content: JSON.stringify(inputs?.replaced(PERSONAL)) })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('(EMAIL)')])
+  })
+
+  test('and nothing of it was stored', async () => {
+    expect(await stored()).toEqual([])
+  })
+})

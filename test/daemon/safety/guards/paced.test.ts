@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { screenPaced } from '../../../../src/daemon/safety/guards/paced.ts'
+import { createPacer, PACE_MS } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { screenText } from '../../../../src/daemon/safety/guards/redaction.ts'
+import { armAll } from './stream/sample-detectors.ts'
+
+const armed = armAll(() => 'mask')
+
+test('all texts of a request share one pace: others have a turn however short each of them is', async () => {
+  let nowMs = 0
+  const pacer = createPacer(() => {
+    nowMs += 0.25
+    return nowMs
+  })
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  let looks = 0
+  for (let slot = 0; slot < 100; slot++) {
+    const screened = screenPaced(`a key: ABCD is 12345 (${slot})`, 'text', armed, undefined, pacer)
+    looks += armed.length
+    expect((await screened).text).toContain('[DIGITS]')
+  }
+  isOver = true
+  expect(turns).toBeGreaterThanOrEqual((looks * 0.25) / PACE_MS - 1)
+})
+
+test('a text that is short, and is looked at in time, needs no promise', () => {
+  const pacer = createPacer(() => 0)
+  expect(screenPaced('12345', 'text', armed, undefined, pacer)).toEqual(screenText('12345', 'text', armed))
+})
+
+test('a text in pieces becomes what it would become at once', async () => {
+  const long = 'a key: ABCD is 12345, mail jo@x or <<not\nthis>> 123456789 1234. '.repeat(800)
+  expect(await screenPaced(long, 'text', armed)).toMatchObject(screenText(long, 'text', armed))
+})

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { createPacer, PACE_MS } from '../../../../src/daemon/safety/guards/pacer.ts'
+
+test('work goes on at once until its time is up, then others come first', async () => {
+  let nowMs = 0
+  const pacer = createPacer(() => nowMs)
+  nowMs += PACE_MS - 1
+  expect(pacer.turn()).toBeUndefined()
+
+  nowMs += 1
+  let isOthersTurn = false
+  setImmediate(() => {
+    isOthersTurn = true
+  })
+  await pacer.turn()
+  expect(isOthersTurn).toBe(true)
+
+  expect(pacer.turn()).toBeUndefined()
+})

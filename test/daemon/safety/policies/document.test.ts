@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { differencesOf } from '../../../../src/daemon/safety/policies/differences.ts'
+import { policyHash } from '../../../../src/daemon/safety/policies/named-policy.ts'
+import { CreatePolicyRequest, PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
+
+const parse = (input: PolicyDocumentInput) => PolicyDocument.parse(input)
+
+/** `path: message` of the first thing that is wrong. */
+const faultOf = (document: unknown): string | undefined => {
+  const [issue] = PolicyDocument.safeParse(document).error?.issues ?? []
+  return issue && `${issue.path.join('.')}: ${issue.message}`
+}
+
+describe('a policy document', () => {
+  test('that leaves out everything asks for nothing', () => {
+    expect(parse({})).toEqual({
+      version: 1,
+      mode: 'enforce',
+      allowedModels: [],
+      deniedModels: [],
+      allowedProviders: [],
+      residency: { allowedRegions: [], onUnknown: 'deny' },
+      egress: { allowHosts: [], denyHosts: [] },
+      pii: { enabled: false, entities: 'default', action: 'log', direction: 'both' },
+      dlp: { enabled: false, rules: 'default', action: 'log', direction: 'both' },
+      promptShield: { required: false, minSensitivity: 'permissive', policyId: null },
+      canary: { enabled: false, action: 'block' },
+      receipts: { required: false },
+      privacyHeaders: { noTraining: false },
+      retentionDays: null,
+    })
+  })
+
+  test.each([
+    [{ pi: {} }, ': Unknown member "pi"; did you mean "pii"?'],
+    [{ pii: { enable: true } }, 'pii: Unknown member "enable" in pii; did you mean "enabled"?'],
+    [{ rules: [] }, /^: Unknown member "rules"; known members: version, mode, /],
+    [{ version: 2 }, 'version: version must be 1'],
+    [{ mode: 'off' }, 'mode: mode must be one of monitor, enforce'],
+    [{ pii: { entities: ['EMIAL'] } }, 'pii.entities.0: this is no entity; did you mean "EMAIL"?'],
+    [{ pii: { entities: [] } }, 'pii.entities: pii.entities must not be empty'],
+    [{ pii: { entities: 'some' } }, 'pii.entities: pii.entities must be "default", "all" or a list'],
+    [{ dlp: { rules: 'some' } }, 'dlp.rules: dlp.rules must be "default", "all" or a list'],
+    [{ dlp: { rules: ['secretz'] } }, /^dlp\.rules: 0: each of dlp\.rules must be one of secrets, /],
+    [{ pii: null }, 'pii: pii must be an object'],
+    [{ allowedModels: ['gpt-4o'] }, 'allowedModels.0: a model is written "<provider>/<model>"'],
+    [{ residency: { allowedRegions: ['EU'] } }, /^residency\.allowedRegions\.0: a region is written /],
+    [{ egress: { denyHosts: ['https://a.example'] } }, /^egress\.denyHosts\.0: a host is written /],
+    [{ retentionDays: 0 }, 'retentionDays: retentionDays must be at least 1'],
+    [{ allowedModels: Array(201).fill('a/b') }, /may have at most 200 entries$/],
+  ])('%j is refused with the reason', (document, fault) => {
+    if (typeof fault === 'string') expect(faultOf(document)).toBe(fault)
+    else expect(faultOf(document)).toMatch(fault)
+  })
+
+  test('has one hash, however its lists are ordered and whatever it leaves out', () => {
+    const hashes = [
+      { deniedModels: ['b/b', 'a/a', 'a/a'], pii: { enabled: true } },
+      { pii: { action: 'log' as const, enabled: true }, deniedModels: ['a/a', 'b/b'], version: 1 as const },
+    ].map((document) => policyHash(parse(document)))
+    expect(hashes[0]).toBe(hashes[1])
+    expect(hashes[0]).not.toBe(policyHash(parse({ deniedModels: ['a/a'], pii: { enabled: true } })))
+  })
+})
+
+describe('the name of a policy', () => {
+  const idOf = (name: string) => CreatePolicyRequest.safeParse({ name, description: '', policy: {} }).data?.name
+
+  test.each(['Health  Data', 'R&D (EU)', "Bob's", 'Vertraulich-Ä', '2026'])('%s may be one', (name) => {
+    expect(idOf(name)).toBe(name.replace('  ', ' '))
+  })
+
+  test.each(['', ' ', '-a', 'a/b', 'a?b', 'a\u200bb', 'a"b', 'a\nb', 'All', 'active', 'DIFF', 'x'.repeat(101)])(
+    '%j may not',
+    (name) => {
+      expect(idOf(name)).toBeUndefined()
+    },
+  )
+})
+
+test('documents differ in the fields that say something else, each with both values', () => {
+  const from = parse({ pii: { enabled: true, action: 'log' }, deniedModels: ['a/a'], retentionDays: 30 })
+  const to = parse({ pii: { enabled: true, action: 'mask' }, deniedModels: ['a/a', 'b/b'] })
+  expect(differencesOf(from, to)).toEqual([
+    { path: 'deniedModels', from: ['a/a'], to: ['a/a', 'b/b'] },
+    { path: 'pii.action', from: 'log', to: 'mask' },
+    { path: 'retentionDays', from: 30, to: null },
+  ])
+  expect(differencesOf(from, from)).toEqual([])
+})
