@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { insertSystemRoles } from '../src/daemon/identity/roles/system-roles.ts'
-import type { Db } from '../src/daemon/platform/db/database.ts'
+import type { Db } from '../src/daemon/platform/db/db.ts'
 import { toSearchText } from '../src/daemon/platform/db/list-page.ts'
 import type { Tables } from '../src/daemon/platform/db/tables.ts'
 import { newApiKey, newId } from '../src/shared/ids.ts'

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { describe, inject } from 'vitest'
-import { type DatabaseOptions, type Db, openDatabase } from '../src/daemon/platform/db/database.ts'
+import { type DatabaseOptions, openDatabase } from '../src/daemon/platform/db/database.ts'
+import type { Db } from '../src/daemon/platform/db/db.ts'
 import { sayStore } from './kept-texts.ts'
 
 /** A place for one store that nobody has opened, migrated or empty as asked. */

@@ -1,4 +1,4 @@
-import type { Db } from '../src/daemon/platform/db/database.ts'
+import type { Db } from '../src/daemon/platform/db/db.ts'
 import type { EvidenceEntryRow } from '../src/daemon/platform/db/tables.ts'
 import { createMasterKey } from '../src/daemon/platform/secrets/seal.ts'
 import { findHead, linkEntry, signCommit } from '../src/daemon/records/evidence/chains.ts'

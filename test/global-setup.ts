@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { type DatabaseOptions, migrateDatabase, openDatabase } from '../src/daemon/platform/db/database.ts'
+import { type DatabaseOptions, openDatabase } from '../src/daemon/platform/db/database.ts'
+import { migrateDatabase } from '../src/daemon/platform/db/migrate.ts'
 import { buildProject } from './built-project.ts'
 
 declare module 'vitest' {

@@ -5,16 +5,14 @@ import { sql } from 'kysely'
 import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
-import {
-  type Config,
-  DEFAULT_EVIDENCE,
-  DEFAULT_LIMITS,
-  licensePools,
-  type ProviderConfig,
-} from '../src/daemon/config/config.ts'
+import type { Config } from '../src/daemon/config/config.ts'
+import { DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
+import { licensePools } from '../src/daemon/metering/config.ts'
+import type { ProviderConfig } from '../src/daemon/models/config.ts'
 import type { UsageRecordRow } from '../src/daemon/platform/db/tables.ts'
 import type { ConnectionLimits } from '../src/daemon/platform/http/server.ts'
 import { createLog, type DaemonLog, type Log } from '../src/daemon/platform/log.ts'
+import { DEFAULT_EVIDENCE } from '../src/daemon/records/config.ts'
 import { newApiKey } from '../src/shared/ids.ts'
 import { type Clock, systemClock } from '../src/shared/time.ts'
 import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'

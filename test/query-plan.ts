@@ -1,5 +1,5 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
-import type { Db } from '../src/daemon/platform/db/database.ts'
+import type { Db } from '../src/daemon/platform/db/db.ts'
 import { engineOf } from '../src/daemon/platform/db/engine.ts'
 
 /** Runs `run` and returns how the engine executes each of its queries, as the engine prints it. */

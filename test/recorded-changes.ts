@@ -1,4 +1,4 @@
-import type { Db } from '../src/daemon/platform/db/database.ts'
+import type { Db } from '../src/daemon/platform/db/db.ts'
 
 /** What the log has of a change: its payload, and where it stands. */
 export type RecordedChange = {

@@ -1,4 +1,4 @@
-import type { Db } from '../src/daemon/platform/db/database.ts'
+import type { Db } from '../src/daemon/platform/db/db.ts'
 import type { Tables } from '../src/daemon/platform/db/tables.ts'
 import { addKey, addRole, addTenant, addUser } from './accounts.ts'
 import type { Answer, Gateway } from './harness.ts'

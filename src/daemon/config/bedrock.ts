@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import type { BedrockConfig } from '../models/config.ts'
 import type { AwsCredentials } from '../models/providers/bedrock/signature.ts'
-import type { BedrockConfig, ConfigSources } from './config.ts'
 import { section, valueFrom } from './section.ts'
+import type { ConfigSources } from './sources.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 
 /** The name that stands for this kind without saying so. */

@@ -1,19 +1,12 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import {
-  COMPAT_BODY_BYTES,
-  COMPAT_JSON_DEPTH,
-  DRAIN_TIMEOUT_MS,
-  EMBEDDING_BATCH,
-  EVIDENCE_RETENTION_DAYS,
-  KEY_CHATS,
-  SAME_MODEL_RETRIES,
-  STALL_TIMEOUT_MS,
-} from '../../shared/spec-limits.ts'
-import { LICENSES, type License } from '../../shared/wire/users.ts'
+import { DRAIN_TIMEOUT_MS, EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
+import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from '../gateway/config.ts'
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
-import type { AwsCredentials } from '../models/providers/bedrock/signature.ts'
+import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
+import type { ProviderConfig } from '../models/config.ts'
 import type { Scripts } from '../models/providers/local/script.ts'
 import type { LogLevel } from '../platform/log.ts'
+import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import {
   type EmbeddingSettings,
   type EvidenceSettings,
@@ -25,6 +18,7 @@ import {
 import { parseFlags } from './flags.ts'
 import { providersFromEnvironment } from './providers.ts'
 import { readSecret, reasonOf } from './secret.ts'
+import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
 
 /** The daemon's configuration after flags, environment and file are merged, checked and frozen (architecture §2). */
@@ -64,124 +58,6 @@ export type Config = {
   evidence?: EvidenceConfig | undefined
   /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
   parentPipe?: number | undefined
-}
-
-/** How the daemon proves what it did (docs/evidence.md). */
-export type EvidenceConfig = {
-  /** Of keys that sign from now on; undefined: as the last one, or a random one. */
-  name: string | undefined
-  /** Whether receipts are handed out. They are kept in any case. */
-  receipts: boolean
-  /** After so many days the content of requests' entries is expunged; 0: never. */
-  retentionDays: number
-  /** Second places of checkpoints: a file that is appended to (absolute), and an address they are posted to. */
-  checkpointFile: string | undefined
-  checkpointUrl: string | undefined
-}
-
-export const DEFAULT_EVIDENCE: EvidenceConfig = {
-  name: undefined,
-  receipts: true,
-  retentionDays: EVIDENCE_RETENTION_DAYS.default,
-  checkpointFile: undefined,
-  checkpointUrl: undefined,
-}
-
-export type ProviderConfig = EndpointConfig | BedrockConfig
-
-/** An upstream that is known by its address. */
-export type EndpointConfig = {
-  /** The prefix of `<provider>/<model>`. */
-  name: string
-  kind: Exclude<ProviderKind, 'bedrock'>
-  baseUrl: string
-  apiKey: string | undefined
-  headers: Readonly<Record<string, string>>
-  /** Offered models by the upstream's own names; undefined = any name is passed on. */
-  models: readonly string[] | undefined
-  /** Where it works on what it is sent, such as `eu` or `eu-west-1`, for policies with a residency; undefined: not known. */
-  region?: string | undefined
-  /** Of Azure OpenAI: the date of its interface; undefined for the one that has none. */
-  apiVersion?: string | undefined
-  /** By the upstream's own names of its models, or `*` for all others; they go before the bundled ones. */
-  prices?: Readonly<Record<string, PriceConfig>> | undefined
-}
-
-/** Dollars for a million tokens. What is read from or written to a cache costs what input does, unless it says otherwise. */
-export type PriceConfig = {
-  input: number
-  output: number
-  cacheRead?: number | undefined
-  cacheWrite?: number | undefined
-  /** Of an answer; undefined: as the bundled list has it, else one. */
-  points?: number | undefined
-}
-
-export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models' | 'prices'> & {
-  kind: 'bedrock'
-  /** Of AWS. */
-  region: string
-  /** Undefined: Amazon's own of the region. */
-  baseUrl: string | undefined
-  /** Sign the calls where there is no API key. */
-  credentials: AwsCredentials | undefined
-}
-
-/** How many chats of one key, and calls of one provider, may run at once; 0 is no limit. */
-export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }
-
-export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
-  perKey: KEY_CHATS.running,
-  waitingPerKey: KEY_CHATS.waiting,
-  perProvider: 0,
-}
-
-/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and times of every chat (named-endpoints §26). */
-export type RequestLimits = {
-  bodyBytes: number
-  /** What all large bodies of the daemon may take in memory, on every route; undefined: what the machine has room for. */
-  bodyMemoryBytes: number | undefined
-  jsonDepth: number
-  /** Undefined: any number. */
-  messages: number | undefined
-  /** Of an answer; undefined: as many as the request asks for. */
-  maxTokens: number | undefined
-  /** The most tokens that an answer of these models can have, by `<provider>/<model>`; they win over what is known. */
-  outputTokens: Readonly<Record<string, number>>
-  /** Defaults of an attempt; undefined: ours, which depend on its place in the chain. */
-  firstTokenMs: number | undefined
-  attemptMs: number | undefined
-  /** The longest silence within a stream. */
-  silenceMs: number
-}
-
-export const DEFAULT_LIMITS: RequestLimits = {
-  bodyBytes: COMPAT_BODY_BYTES.default,
-  bodyMemoryBytes: undefined,
-  jsonDepth: COMPAT_JSON_DEPTH.default,
-  messages: undefined,
-  maxTokens: undefined,
-  outputTokens: {},
-  firstTokenMs: undefined,
-  attemptMs: undefined,
-  silenceMs: STALL_TIMEOUT_MS,
-}
-
-/** The interface a provider speaks. */
-export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
-
-export type LicensePools = Readonly<Record<License, number>>
-export type PointAllowances = { readonly [Tier in License]?: number | null | undefined }
-
-/** Pools of the sizes given; those that are not named have no limit. */
-export const licensePools = (sizes: { [Tier in License]?: number | undefined } = {}): LicensePools =>
-  Object.fromEntries(LICENSES.map((license) => [license, sizes[license] ?? 0])) as Record<License, number>
-
-/** Where the configuration comes from. `readFile` answers the text of a file, or throws as node:fs does. */
-export type ConfigSources = {
-  argv: readonly string[]
-  env: Readonly<Record<string, string | undefined>>
-  readFile(path: string): string
 }
 
 /** Everything that is wrong with a configuration, one line for each fault; no line holds a secret. */

@@ -15,12 +15,13 @@ import {
   SAME_MODEL_RETRIES,
 } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
+import type { ProviderConfig } from '../models/config.ts'
 import type { Scripts } from '../models/providers/local/script.ts'
-import type { ConfigSources, ProviderConfig } from './config.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
+import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const

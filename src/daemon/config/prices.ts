@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { POINTS_PER_ANSWER_MAX, PRICE_MAX } from '../../shared/spec-limits.ts'
-import type { PriceConfig } from './config.ts'
+import type { PriceConfig } from '../models/config.ts'
 import { section } from './section.ts'
 
 const dollars = z

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { suggestion } from '../../shared/nearest-name.ts'
+import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../models/config.ts'
 import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from '../models/well-known-providers.ts'
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
-import type { BedrockConfig, ConfigSources, EndpointConfig, ProviderConfig } from './config.ts'
 import { pricesEntry } from './prices.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
+import type { ConfigSources } from './sources.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/

@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
-import type { ConfigSources } from './config.ts'
+import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
 
 // A check that does not abort would answer with its own message instead of that of the union.

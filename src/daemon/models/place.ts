@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/config.ts'
+import type { ProviderConfig } from './config.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
 
 /**

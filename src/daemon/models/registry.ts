@@ -1,7 +1,7 @@
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
-import type { ProviderConfig } from '../config/config.ts'
 import type { Log } from '../platform/log.ts'
+import type { ProviderConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
 import { type Place, placesOf } from './place.ts'
 import type { Provider } from './provider.ts'

@@ -1,4 +1,4 @@
-import type { EndpointConfig, ProviderKind } from '../config/config.ts'
+import type { EndpointConfig, ProviderKind } from './config.ts'
 
 /** A provider whose address is public knowledge, so that its name and a key are enough. */
 export type WellKnownProvider = {

@@ -1,7 +1,7 @@
 import { LISTEN_EVENTS, LISTEN_LATE_MS, LISTEN_LOOK_MS, LISTEN_PING_MS } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { EventFeedFrame } from '../../shared/wire/event-feed.ts'
-import type { Db } from '../platform/db/database.ts'
+import type { Db } from '../platform/db/db.ts'
 import type { OutboxEventRow } from '../platform/db/tables.ts'
 import { type EventStream, sseFrame } from '../platform/http/sse.ts'
 import { type EventPlace, listEvents } from '../records/events/outbox.ts'

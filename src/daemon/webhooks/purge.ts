@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { WEBHOOK_HELD, WEBHOOK_KEPT_DAYS, WEBHOOK_PURGE_ROWS } from '../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../shared/time.ts'
-import type { Db } from '../platform/db/database.ts'
+import type { Db } from '../platform/db/db.ts'
 import { rowList } from '../platform/db/row-list.ts'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 

@@ -1,4 +1,4 @@
-import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import type { Tables } from '../../../src/daemon/platform/db/tables.ts'
 import type { Access, Route } from '../../../src/daemon/platform/http/route.ts'
 import { type Level, SECTIONS, type Section } from '../../../src/shared/permissions.ts'

@@ -1,4 +1,4 @@
-import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import type { Access } from '../../../src/daemon/platform/http/route.ts'
 import type { Section } from '../../../src/shared/permissions.ts'
 import { addUser } from '../../accounts.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import type { TestEngine } from '../../engines.ts'
 import { HIDDEN_COLUMNS, isInHand, TABLES } from './store-dump.ts'
 

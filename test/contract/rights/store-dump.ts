@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import type { Tables } from '../../../src/daemon/platform/db/tables.ts'
 
 /** A new table that is not named here does not compile. */

@@ -1,4 +1,4 @@
-import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import { toSearchText } from '../../../src/daemon/platform/db/list-page.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { newId } from '../../../src/shared/ids.ts'

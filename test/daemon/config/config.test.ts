@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Config, ConfigFaults, DEFAULT_LIMITS, loadConfig } from '../../../src/daemon/config/config.ts'
+import { type Config, ConfigFaults, loadConfig } from '../../../src/daemon/config/config.ts'
+import { DEFAULT_LIMITS } from '../../../src/daemon/gateway/config.ts'
 
 const KEY = `sk-${'0123456789abcdef'.repeat(4)}`
 const OTHER_KEY = `sk-${'f'.repeat(64)}`

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BedrockConfig, EndpointConfig } from '../../../src/daemon/config/config.ts'
+import type { BedrockConfig, EndpointConfig } from '../../../src/daemon/models/config.ts'
 import { placesOf } from '../../../src/daemon/models/place.ts'
 
 const endpoint = (given: Partial<EndpointConfig> = {}): EndpointConfig => ({

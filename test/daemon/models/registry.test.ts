@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../../../src/daemon/config/config.ts'
+import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../../../src/daemon/models/config.ts'
 import type { ChatPart, Provider, ProviderCall } from '../../../src/daemon/models/provider.ts'
 import { createProviderRegistry, type ProviderRegistry } from '../../../src/daemon/models/registry.ts'
 import { createFakeClock } from '../../fake-clock.ts'

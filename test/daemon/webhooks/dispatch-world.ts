@@ -1,6 +1,6 @@
 import type { KyselyPlugin } from 'kysely'
 import { Registry } from 'prom-client'
-import type { Db } from '../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import { insertRows } from '../../../src/daemon/platform/db/insert-rows.ts'
 import type { OutboxEventRow, WebhookDeliveryRow, WebhookEndpointRow } from '../../../src/daemon/platform/db/tables.ts'
 import { createMasterKey } from '../../../src/daemon/platform/secrets/seal.ts'

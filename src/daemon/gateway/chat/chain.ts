@@ -3,10 +3,10 @@ import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
-import type { RequestLimits } from '../../config/config.ts'
 import type { Place } from '../../models/place.ts'
 import type { Provider, ProviderCall } from '../../models/provider.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
+import type { RequestLimits } from '../config.ts'
 import type { ChatInput } from './input.ts'
 
 /** One model to be tried. */

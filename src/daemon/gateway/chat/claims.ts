@@ -1,6 +1,6 @@
 import { IDEMPOTENCY_LEASE_MS, IDEMPOTENCY_POLL_MS, IDEMPOTENCY_RENEW_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { createBeat } from '../../platform/jobs/beat.ts'

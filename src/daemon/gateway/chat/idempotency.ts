@@ -7,7 +7,7 @@ import {
 } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import { IdempotencyKey } from '../../../shared/wire/common.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'

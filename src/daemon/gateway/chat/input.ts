@@ -1,8 +1,8 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { MAX_TOKENS_DEFAULT, MESSAGE_CONTENT_BYTES, TEMPERATURE_DEFAULT } from '../../../shared/spec-limits.ts'
 import type { ChatRequest } from '../../../shared/wire/chat.ts'
-import type { RequestLimits } from '../../config/config.ts'
 import { type GenerationOptions, type Message, textOf } from '../../models/conversation.ts'
+import type { RequestLimits } from '../config.ts'
 
 /** What was said. */
 export type Conversation = { system: string; messages: Message[] }

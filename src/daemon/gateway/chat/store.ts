@@ -1,4 +1,4 @@
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 
 export type StoredResult = Pick<IdempotencyResultRow, 'fingerprint' | 'status' | 'content_type' | 'body' | 'expires_at'>

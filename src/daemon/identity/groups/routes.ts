@@ -14,7 +14,7 @@ import {
   ShowGroupResponse,
   UpdateGroupRequest,
 } from '../../../shared/wire/groups.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination, toSearchText } from '../../platform/db/list-page.ts'
 import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'

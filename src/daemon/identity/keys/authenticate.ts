@@ -3,7 +3,7 @@ import { secretHash as hashOf } from '../../../shared/ids.ts'
 import { mayUse } from '../../../shared/permissions.ts'
 import { KEY_CACHE_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { createFreshCache } from '../../platform/db/fresh-cache.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import {

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { excessOf, type RoleRights, reachOf, rightsOf } from '../../../shared/permissions.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { requireCovered } from '../../platform/http/access.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { type RoleRow, roleRightsOf, systemRoleOfOperator, systemRolesOfHolders } from './store.ts'

@@ -14,7 +14,7 @@ import {
   ShowRoleResponse,
   UpdateRoleRequest,
 } from '../../../shared/wire/roles.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination, toSearchText } from '../../platform/db/list-page.ts'
 import { requireCovered } from '../../platform/http/access.ts'
 import type { Caller } from '../../platform/http/caller.ts'

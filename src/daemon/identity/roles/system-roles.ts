@@ -1,6 +1,6 @@
 import { newId } from '../../../shared/ids.ts'
 import { LEVELS, rightsOf, SECTIONS, SYSTEM_ROLES, type SystemRole } from '../../../shared/permissions.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toSearchText } from '../../platform/db/list-page.ts'
 
 const WORDS: Record<SystemRole, { displayName: string; description: string }> = {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { newApiKey, newId, secretHash } from '../../../shared/ids.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { toSearchText } from '../../platform/db/list-page.ts'
 import { insertKey } from '../keys/store.ts'

@@ -15,7 +15,7 @@ import {
   TenantResponse,
   UpdateTenantRequest,
 } from '../../../shared/wire/tenants.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination, toSearchText } from '../../platform/db/list-page.ts'
 import { lockTenant } from '../../platform/db/tenant-lock.ts'
 import type { Caller } from '../../platform/http/caller.ts'

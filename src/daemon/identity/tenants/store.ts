@@ -1,6 +1,6 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import type { TENANT_SORTS } from '../../../shared/wire/tenants.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { contains, type Page, pageOf, toSearchText } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'

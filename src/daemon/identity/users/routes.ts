@@ -13,7 +13,7 @@ import {
   USER_READ_ONLY,
   UserResponse,
 } from '../../../shared/wire/users.ts'
-import type { LicensePools } from '../../config/config.ts'
+import type { LicensePools } from '../../metering/config.ts'
 import { requireFreeLicense } from '../../metering/licenses/pool.ts'
 import { toPagination, toSearchText } from '../../platform/db/list-page.ts'
 import { changesIn } from '../../platform/http/read-only.ts'

@@ -1,5 +1,5 @@
 import { USERNAME_CHARS } from '../../../shared/spec-limits.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 
 /** What a user of this email is called when nobody says: its local part, of the characters and length a username has. */
 export function usernameOf(email: string): string {

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { DOCUMENT_SORTS, IndexDocument } from '../../../shared/wire/indexes.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import { type Actor, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { removeDocument } from '../ingest/replacement.ts'

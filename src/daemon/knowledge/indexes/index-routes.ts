@@ -16,7 +16,7 @@ import {
   UpdateIndexResponse,
   ZERO_KNOWLEDGE,
 } from '../../../shared/wire/indexes.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'

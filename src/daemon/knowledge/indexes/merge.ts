@@ -1,5 +1,5 @@
 import { newId } from '../../../shared/ids.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { analyzeGrownTables } from '../../platform/db/postgres-statistics.ts'
 import { deleteBuried, findBuried, type IndexKey } from './document-store.ts'
 import { isWorn, segmentsToMerge } from './merge-plan.ts'

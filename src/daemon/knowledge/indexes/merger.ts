@@ -1,5 +1,5 @@
 import { type Clock, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
 import type { IndexKey } from './document-store.ts'
 import { mergeSegments } from './merge.ts'

@@ -1,6 +1,6 @@
 import { UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { removeAbandoned } from '../ingest/replacement.ts'
 import { removeUploads } from '../ingest/upload-directory.ts'
 import { findTenantsWithDrafts } from './document-store.ts'

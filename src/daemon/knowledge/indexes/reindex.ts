@@ -1,5 +1,5 @@
 import { type Clock, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
 import { prepareDocument } from '../ingest/prepared-document.ts'
 import { replaceDocument } from '../ingest/replacement.ts'

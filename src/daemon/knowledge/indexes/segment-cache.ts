@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { SEARCH_CACHE_BYTES } from '../../../shared/spec-limits.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { IndexKey } from './document-store.ts'
 import type { SegmentPassages } from './segment.ts'

@@ -1,7 +1,7 @@
 import type { Insertable } from 'kysely'
 import { GatewayError } from '../../../shared/errors.ts'
 import type { INDEX_SORTS } from '../../../shared/wire/indexes.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'

@@ -2,7 +2,7 @@ import { allowsIndex } from '../../../shared/allowlists.ts'
 import { GatewayError } from '../../../shared/errors.ts'
 import { mayWriteIndexes } from '../../../shared/permissions.ts'
 import { INDEX_NAME } from '../../../shared/spec-limits.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { IndexRow } from './store.ts'
 

@@ -3,7 +3,7 @@ import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
 import type { License } from '../../../shared/wire/users.ts'
 import { findGroupRow } from '../../identity/groups/store.ts'
 import { findPayer } from '../../identity/users/store.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { countPersonalIndexes, type IndexRow } from '../indexes/store.ts'
 

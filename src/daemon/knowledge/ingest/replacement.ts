@@ -1,6 +1,6 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { newId } from '../../../shared/ids.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import {
   type DocumentKey,
   type Draft,

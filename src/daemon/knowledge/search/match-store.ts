@@ -1,4 +1,4 @@
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { IndexKey } from '../indexes/document-store.ts'
 
 /** A passage with its document, of which all passages have ids from `firstPassageId` on. */

@@ -1,4 +1,4 @@
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { MayAsk } from '../../safety/policies/restrictions.ts'
 import type { IndexKey } from '../indexes/document-store.ts'
 import { findInPage, type Postings, pageOf } from '../indexes/postings.ts'

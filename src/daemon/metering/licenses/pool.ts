@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { LICENSES, type License } from '../../../shared/wire/users.ts'
-import type { LicensePools } from '../../config/config.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { LicensePools } from '../config.ts'
 
 /** How many users of the tenant have each licence, active or not. */
 export async function countLicenses(db: Db, tenantId: string): Promise<Record<License, number>> {

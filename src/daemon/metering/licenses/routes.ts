@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import { LICENSES, type License, LicenseAvailabilityResponse } from '../../../shared/wire/users.ts'
-import type { LicensePools } from '../../config/config.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+import type { LicensePools } from '../config.ts'
 import { countLicenses } from './pool.ts'
 
 /** How many licences are left (named-endpoints §9). */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { Limiter } from '../../platform/http/admission.ts'
 import type { Caller } from '../../platform/http/caller.ts'

@@ -1,6 +1,6 @@
 import { COUNTERS_KEPT_DAYS, COUNTERS_PURGE_ROWS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { RateCounterRow } from '../../platform/db/tables.ts'
 
 /** The longest window; it stands for all of them, so the shorter ones are kept a little longer. */

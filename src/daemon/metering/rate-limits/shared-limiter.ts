@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { OutboxEventRow, RateCounterRow } from '../../platform/db/tables.ts'

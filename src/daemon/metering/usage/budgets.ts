@@ -1,6 +1,6 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { ReservedRequest } from '../../platform/db/spend-counters.ts'
 import type { Log } from '../../platform/log.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { EndpointConfig, PriceConfig, ProviderConfig } from '../../config/config.ts'
+import type { EndpointConfig, PriceConfig, ProviderConfig } from '../../models/config.ts'
 import type { TokenUsage } from '../../models/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from '../../models/well-known-providers.ts'
 import {

@@ -2,7 +2,7 @@ import type { GatewayError } from '../../../shared/errors.ts'
 import { RESERVATION_LEASE_MS, RESERVATION_RENEW_MS, SPEND_LOCK_WAIT_MS } from '../../../shared/spec-limits.ts'
 import type { BillingMode } from '../../../shared/wire/billing.ts'
 import { createBatches } from '../../platform/db/batches.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import {
   deleteReservations,
   insertReservations,

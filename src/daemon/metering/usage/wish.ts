@@ -4,7 +4,7 @@ import { isoTime } from '../../../shared/time.ts'
 import type { BillingFallback, BillingMode, UsageByModel } from '../../../shared/wire/billing.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { License } from '../../../shared/wire/users.ts'
-import type { PointAllowances } from '../../config/config.ts'
+import type { PointAllowances } from '../config.ts'
 import { toNanosLimit } from './money.ts'
 import type { Period } from './period.ts'
 

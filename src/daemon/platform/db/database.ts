@@ -1,18 +1,13 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dialect, Kysely } from 'kysely'
-import type { Log } from '../log.ts'
+import type { Db, StoreLog } from './db.ts'
 import { openPostgresDialect } from './postgres.ts'
 import { openSqliteDialect } from './sqlite.ts'
 import { sqlite3Driver } from './sqlite-driver.ts'
 import type { Tables } from './tables.ts'
 
-/** The store. A transaction is one too, so what takes a `Db` can run inside either. */
-export type Db = Kysely<Tables>
-
 export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'postgres'; url: string }
-
-export type StoreLog = Pick<Log, 'error'>
 
 /**
  * Opens the store: `<dataDir>/aigw.db` (created when missing) or a PostgreSQL server, which must answer. Nothing is
@@ -51,5 +46,3 @@ async function findSqliteVec(): Promise<string | undefined> {
     return undefined
   }
 }
-
-export { isMigrated, migrateDatabase, NewerSchemaError } from './migrate.ts'

@@ -1,5 +1,5 @@
 import { CompiledQuery } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './db.ts'
 import { type BulkInsert, type Engine, engineOf, type InsertParameters, UnstorableValueError } from './engine.ts'
 import type { Tables } from './tables.ts'
 

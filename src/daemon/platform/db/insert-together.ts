@@ -1,5 +1,5 @@
 import { CompiledQuery, type DialectAdapter } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './db.ts'
 import { engineOf } from './engine.ts'
 import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'

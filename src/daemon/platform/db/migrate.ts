@@ -1,6 +1,7 @@
 import { type Kysely, type Migration, Migrator, sql } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './db.ts'
 import { engineOf } from './engine.ts'
+import type { MigrationDialect, MigrationStep, MigrationWithData } from './migration-step.ts'
 import { accounts } from './migrations/0001-accounts.ts'
 import { usage } from './migrations/0002-usage.ts'
 import { knowledge } from './migrations/0003-knowledge.ts'
@@ -17,19 +18,6 @@ import { incidents } from './migrations/0013-incidents.ts'
 import { shieldPolicies } from './migrations/0014-shield-policies.ts'
 import { evidence } from './migrations/0015-evidence.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
-
-/** How an engine spells what our tables need. */
-export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; integer: string; tableEnd: string }
-
-/** The statements of one migration. Once landed it is never edited: databases that ran it would not run it again. */
-export type MigrationStep = (dialect: MigrationDialect) => string[]
-
-/** One that takes rows over in a way that SQL has no words for: between the statements before and those after. */
-export type MigrationWithData = {
-  before: MigrationStep
-  move(tx: Kysely<unknown>): Promise<void>
-  after: MigrationStep
-}
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0001-accounts': accounts,

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './db.ts'
 import { engineOf } from './engine.ts'
 import type { Tables } from './tables.ts'
 

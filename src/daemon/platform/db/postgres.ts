@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Dialect, PostgresAdapter, PostgresDriver, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import type { CustomTypesConfig } from 'pg'
-import type { StoreLog } from './database.ts'
+import type { StoreLog } from './db.ts'
 import { type Engine, UnstorableValueError } from './engine.ts'
 
 const POOL_CONNECTIONS = 10

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './db.ts'
 import type { TableRows } from './insert-rows.ts'
 import type { SpendCounterRow, SpendReservationRow } from './tables.ts'
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './db.ts'
 
 /** What the planner shall take every table for: large, and a tenant's for the most part. */
 const ROWS = 100_000

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../shared/time.ts'
-import { type Db, isMigrated } from './database.ts'
+import type { Db } from './db.ts'
+import { isMigrated } from './migrate.ts'
 
 /** Whether the store answers, and whether its schema is this binary's. */
 export type StoreState = { store: boolean; migrations: boolean }

@@ -1,5 +1,5 @@
 import { TEST_EVENT } from '../../../shared/event-catalog.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 

@@ -18,7 +18,7 @@ import {
   ReadChainQuery,
   ReadChainResponse,
 } from '../../../shared/wire/evidence.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
 import { findHead } from './chains.ts'
 import { listCheckpointsFrom, toShownCheckpoint } from './checkpoint-list.ts'

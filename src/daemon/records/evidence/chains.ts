@@ -1,7 +1,7 @@
 import { commitText, rootOfEntries } from '../../../shared/evidence/commit.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../../shared/evidence/entry.ts'
 import { isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCommitRow, EvidenceEntryRow } from '../../platform/db/tables.ts'
 import type { EntryDraft } from './entry-draft.ts'
 import type { Signer } from './signing-keys.ts'

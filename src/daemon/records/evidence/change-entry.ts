@@ -1,7 +1,7 @@
 import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
 import { newCommitId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { lockTenant } from '../../platform/db/tenant-lock.ts'

@@ -1,5 +1,5 @@
 import type { ShownCheckpoint } from '../../../shared/wire/evidence.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 
 /** Checkpoints of a chain that cover more than `from` entries, in order. */

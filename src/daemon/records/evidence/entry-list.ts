@@ -1,5 +1,5 @@
 import { type Expression, type ExpressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'

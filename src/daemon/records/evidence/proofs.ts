@@ -3,7 +3,7 @@ import { HASH_PATTERN } from '../../../shared/evidence/entry.ts'
 import { Frontier } from '../../../shared/evidence/frontier.ts'
 import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 
 /** A stored node is the root of 2^8 nodes of the level below it, and one of level 0 a leaf. */
 export const BITS_PER_LEVEL = 8

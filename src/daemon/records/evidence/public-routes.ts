@@ -6,7 +6,7 @@ import { KEY_SET_MAX_AGE_SECONDS, PUBLIC_PROOF_RATE } from '../../../shared/spec
 import type { Clock } from '../../../shared/time.ts'
 import { FlatError } from '../../../shared/wire/common.ts'
 import { KeySetResponse, type PublicProof, PublicProofResponse } from '../../../shared/wire/evidence.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { createAddressRate } from '../../platform/http/address-rate.ts'
 import { clientAddress, createAddressList } from '../../platform/http/client-address.ts'

@@ -1,7 +1,7 @@
 import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
 import { EVIDENCE_EXPUNGE_ROWS } from '../../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { payloadOf } from './entry-payload.ts'
 
 /** What is kept for as long as the log is. */

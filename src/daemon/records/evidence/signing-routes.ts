@@ -13,7 +13,7 @@ import {
   SignExportRequest,
   SignExportResponse,
 } from '../../../shared/wire/evidence.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../audit/change.ts'

@@ -2,7 +2,7 @@ import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { ChainRow } from '../../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../../shared/evidence/commit.ts'
 import { GENESIS_HASH } from '../../../shared/evidence/entry.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
 
 /** An entry with the hash of the one before it. */

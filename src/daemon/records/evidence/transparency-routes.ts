@@ -19,7 +19,7 @@ import {
   SearchEntriesResponse,
   TransparencyStatusResponse,
 } from '../../../shared/wire/transparency.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'

@@ -2,7 +2,7 @@ import { ChainCheck, type ChainReport } from '../../../shared/evidence/chain-che
 import type { CommitRow } from '../../../shared/evidence/commit.ts'
 import type { PublishedKey } from '../../../shared/evidence/keys.ts'
 import { type Checkpoint, NoteError } from '../../../shared/evidence/note.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { findHead } from './chains.ts'
 import { createRests } from './rests.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'

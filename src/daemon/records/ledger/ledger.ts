@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf, type WriteFailure } from '../../platform/db/engine.ts'
 import type { Log } from '../../platform/log.ts'
 import type { EntryDraft } from '../evidence/entry-draft.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { payloadHash } from '../../../shared/evidence/entry.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { TableRows } from '../../platform/db/insert-rows.ts'
 import { insertEach, insertTogether } from '../../platform/db/insert-together.ts'
 import {

@@ -1,5 +1,5 @@
 import { DAY_MS, isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { type EntryFilter, listChainEntries } from '../evidence/entry-list.ts'
 import { measureChains, readChain } from '../evidence/store.ts'

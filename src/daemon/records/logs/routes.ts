@@ -10,7 +10,7 @@ import {
   ListLogsQuery,
 } from '../../../shared/wire/logs.ts'
 import { findUserNames } from '../../identity/users/store.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'

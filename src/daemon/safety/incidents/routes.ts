@@ -9,7 +9,7 @@ import {
   ListIncidentsResponse,
   ShowIncidentResponse,
 } from '../../../shared/wire/incidents.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import type { IncidentRow } from '../../platform/db/tables.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'

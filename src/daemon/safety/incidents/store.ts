@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { INCIDENTS_KEPT_DAYS, INCIDENTS_PURGE_ROWS } from '../../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { CountIncidentsQuery, ListIncidentsQuery } from '../../../shared/wire/incidents.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { pageOf } from '../../platform/db/list-page.ts'
 import type { IncidentRow } from '../../platform/db/tables.ts'
 

@@ -1,5 +1,5 @@
 import { toPolicyId } from '../../../shared/policy-id.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { BUILT_IN_POLICIES, findBuiltIn } from './built-in.ts'
 import type { NamedPolicy } from './named-policy.ts'

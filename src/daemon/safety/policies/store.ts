@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { KeySettings } from '../../../shared/wire/keys.ts'
 import { PolicyDocument } from '../../../shared/wire/policies.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { contains } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 import { type NamedPolicy, policyHash } from './named-policy.ts'

@@ -11,7 +11,7 @@ import {
   ShowShieldPolicyResponse,
   UpdateShieldPolicyRequest,
 } from '../../../shared/wire/shield.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'

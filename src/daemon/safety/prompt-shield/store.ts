@@ -2,7 +2,7 @@ import { GatewayError } from '../../../shared/errors.ts'
 import { SHIELD_POLICIES } from '../../../shared/spec-limits.ts'
 import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
 import { ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { ShieldPolicyRow } from '../../platform/db/tables.ts'
 
 /** Every policy that a tenant has made, by name. */

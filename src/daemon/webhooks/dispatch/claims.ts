@@ -1,5 +1,5 @@
 import { WEBHOOK_CLAIM_AHEAD } from '../../../shared/spec-limits.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { EndpointSettings } from './lanes.ts'
 import type { EndpointReader } from './settings.ts'
 import { isDue } from './steady-time.ts'

@@ -8,7 +8,7 @@ import {
   WEBHOOK_SWEEP_MS,
 } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime, type Timer } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { WebhookDeliveryRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'

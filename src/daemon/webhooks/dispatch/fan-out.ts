@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { WEBHOOK_BATCH } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import { rowList } from '../../platform/db/row-list.ts'
 import type { WebhookDeliveryRow } from '../../platform/db/tables.ts'

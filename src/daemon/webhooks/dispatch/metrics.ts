@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { type AttemptResult, isAcknowledged } from './attempt.ts'
 
 export type DeliveryMetrics = {

@@ -1,5 +1,5 @@
 import { isoTime } from '../../../shared/time.ts'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { type AttemptResult, isAcknowledged } from './attempt.ts'
 import { afterDelivery, type Ending, type Health, isWarned, waitAfter } from './health.ts'

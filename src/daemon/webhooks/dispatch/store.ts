@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../../platform/db/database.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { rowList } from '../../platform/db/row-list.ts'
 import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../platform/db/tables.ts'

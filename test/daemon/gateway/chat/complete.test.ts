@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { DEFAULT_LIMITS } from '../../../../src/daemon/config/config.ts'
 import { type Chain, planChain } from '../../../../src/daemon/gateway/chat/chain.ts'
 import { type CompleteDeps, openAnswer } from '../../../../src/daemon/gateway/chat/complete.ts'
+import { DEFAULT_LIMITS } from '../../../../src/daemon/gateway/config.ts'
 import { createBreaker } from '../../../../src/daemon/models/breaker.ts'
 import { type ChatPart, type Provider, ProviderError } from '../../../../src/daemon/models/provider.ts'
 import { createGates } from '../../../../src/daemon/platform/concurrency/gates.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ProviderConfig } from '../../../../src/daemon/config/config.ts'
+import type { ProviderConfig } from '../../../../src/daemon/models/config.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
 import { verifyReceipt } from '../../../../src/shared/evidence/receipt.ts'
 import { createFakeClock } from '../../../fake-clock.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ProviderConfig } from '../../../../src/daemon/config/config.ts'
+import type { ProviderConfig } from '../../../../src/daemon/models/config.ts'
 import { type Gateway, startGateway, upstreamProvider } from '../../../harness.ts'
 import { sharedResources } from '../../../shared-resources.ts'
 import { chatJson, replyJson, replyRaw, startUpstream, type Upstream } from '../../../upstream.ts'

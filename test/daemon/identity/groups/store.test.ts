@@ -11,7 +11,7 @@ import {
   replaceMembers,
   updateGroup,
 } from '../../../../src/daemon/identity/groups/store.ts'
-import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { toSearchText } from '../../../../src/daemon/platform/db/list-page.ts'
 import type { Tables } from '../../../../src/daemon/platform/db/tables.ts'

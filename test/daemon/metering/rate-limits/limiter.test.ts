@@ -7,7 +7,8 @@ import {
   type RateLimiter,
 } from '../../../../src/daemon/metering/rate-limits/limiter.ts'
 import { WINDOWS, type WindowName } from '../../../../src/daemon/metering/rate-limits/windows.ts'
-import { type Db, openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import type { Admission } from '../../../../src/daemon/platform/http/admission.ts'
 import type { Caller } from '../../../../src/daemon/platform/http/caller.ts'
 import type { Route } from '../../../../src/daemon/platform/http/route.ts'

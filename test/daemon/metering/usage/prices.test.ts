@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ProviderConfig } from '../../../../src/daemon/config/config.ts'
 import { toDollars, toNanos } from '../../../../src/daemon/metering/usage/money.ts'
 import { POINTS, PRICE_TABLE, PRICES_AS_OF, UNKNOWN_PRICE } from '../../../../src/daemon/metering/usage/price-table.ts'
 import { costOf, createPriceList, highestCost } from '../../../../src/daemon/metering/usage/prices.ts'
+import type { ProviderConfig } from '../../../../src/daemon/models/config.ts'
 import type { TokenUsage } from '../../../../src/daemon/models/provider.ts'
 import { ERRORS } from '../../../../src/shared/errors.ts'
 import {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createBatches } from '../../../../src/daemon/platform/db/batches.ts'
-import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { describeEachEngine, type TestStore } from '../../../engines.ts'
 
 describeEachEngine('questions that are answered in transactions', (engine) => {

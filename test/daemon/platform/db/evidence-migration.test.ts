@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { Kysely, sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { MigrationDialect } from '../../../../src/daemon/platform/db/migrate.ts'
+import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
 import { access } from '../../../../src/daemon/platform/db/migrations/0004-access.ts'
 import { evidence } from '../../../../src/daemon/platform/db/migrations/0015-evidence.ts'
 import { openPostgresDialect } from '../../../../src/daemon/platform/db/postgres.ts'

@@ -2,13 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
-import {
-  type Db,
-  isMigrated,
-  migrateDatabase,
-  NewerSchemaError,
-  openDatabase,
-} from '../../../../src/daemon/platform/db/database.ts'
+import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
+import { isMigrated, migrateDatabase, NewerSchemaError } from '../../../../src/daemon/platform/db/migrate.ts'
 import { describeEachEngine, postgresEngine, sqliteEngine, type TestPlace } from '../../../engines.ts'
 
 const cleanUp: (() => Promise<void>)[] = []

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { analyzeGrownTables } from '../../../../src/daemon/platform/db/postgres-statistics.ts'
 import { postgresEngine } from '../../../engines.ts'
 import { insertNamedIndex, insertTenant, sharedStore } from '../../knowledge/indexes/trained-store.ts'

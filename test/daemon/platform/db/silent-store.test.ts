@@ -1,6 +1,7 @@
 import { Kysely, sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Db, openDatabase, type StoreLog } from '../../../../src/daemon/platform/db/database.ts'
+import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db, StoreLog } from '../../../../src/daemon/platform/db/db.ts'
 import { openPostgresDialect, type SilenceTimeouts } from '../../../../src/daemon/platform/db/postgres.ts'
 import { createStoreCheck } from '../../../../src/daemon/platform/db/store-check.ts'
 import type { Tables } from '../../../../src/daemon/platform/db/tables.ts'

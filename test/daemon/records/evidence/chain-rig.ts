@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts'
 import type { EntryDraft } from '../../../../src/daemon/records/evidence/entry-draft.ts'
 import { createSealer, type Sealer } from '../../../../src/daemon/records/evidence/sealing.ts'

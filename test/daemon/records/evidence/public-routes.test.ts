@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../../../src/daemon/platform/db/tables.ts'
 import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts'
 import { openSigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'

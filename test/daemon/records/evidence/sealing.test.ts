@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Db, openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { describeEachEngine, type TestStore } from '../../../engines.ts'
 import { usageRecord } from '../ledger/usage-record.ts'
 import { type ChainRig, draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Db } from '../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../../../src/daemon/platform/db/tables.ts'
 import { appendChanges } from '../../../../src/daemon/records/evidence/change-entry.ts'
 import { createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'

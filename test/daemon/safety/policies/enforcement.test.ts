@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ProviderConfig } from '../../../../src/daemon/config/config.ts'
+import type { ProviderConfig } from '../../../../src/daemon/models/config.ts'
 import { POLICY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
 import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
 import { KeySettings } from '../../../../src/shared/wire/keys.ts'

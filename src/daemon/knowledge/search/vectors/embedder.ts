@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
 import { ProviderError } from '../../../models/provider.ts'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { Log } from '../../../platform/log.ts'
 import { readLeaseTime } from '../../../webhooks/dispatch/store.ts'

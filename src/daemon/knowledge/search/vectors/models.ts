@@ -1,7 +1,7 @@
 import { type SqlBool, sql } from 'kysely'
 import { EMBEDDING_LEASE_MS } from '../../../../shared/spec-limits.ts'
 import { isoTime } from '../../../../shared/time.ts'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { IndexKey } from '../../indexes/document-store.ts'
 import type { EmbeddingConfig } from './config.ts'

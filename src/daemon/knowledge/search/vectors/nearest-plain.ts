@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { Near, Space } from './nearest.ts'
 import { searchedVectors } from './searched-vectors.ts'

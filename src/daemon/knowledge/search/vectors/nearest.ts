@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { EXTENSION_PAUSE_MS, VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { IndexKey } from '../../indexes/document-store.ts'

@@ -3,7 +3,7 @@ import { FUSED_PASSAGES, RERANKED_PASSAGES } from '../../../../shared/spec-limit
 import type { Clock } from '../../../../shared/time.ts'
 import type { IndexEmbedding } from '../../../../shared/wire/indexes.ts'
 import type { ProviderRegistry } from '../../../models/registry.ts'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { MayAsk } from '../../../safety/policies/restrictions.ts'
 import type { IndexKey } from '../../indexes/document-store.ts'

@@ -1,5 +1,5 @@
 import { type SqlBool, sql } from 'kysely'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { IndexKey } from '../../indexes/document-store.ts'
 import type { Run } from '../../indexes/segment.ts'

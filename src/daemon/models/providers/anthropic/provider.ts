@@ -1,5 +1,5 @@
 import type { Clock } from '../../../../shared/time.ts'
-import type { ProviderConfig } from '../../../config/config.ts'
+import type { ProviderConfig } from '../../config.ts'
 import { member, tokenCount } from '../../json.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'

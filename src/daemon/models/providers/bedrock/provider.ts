@@ -1,5 +1,5 @@
 import type { Clock } from '../../../../shared/time.ts'
-import type { ProviderConfig } from '../../../config/config.ts'
+import type { ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'

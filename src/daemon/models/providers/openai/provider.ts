@@ -1,5 +1,5 @@
 import type { Clock } from '../../../../shared/time.ts'
-import type { EndpointConfig } from '../../../config/config.ts'
+import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'

@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Tenants, their users and API keys. Keys refer to (tenant_id, id) of their user, so no statement can tie a key of one

@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * What was billed, and the answers kept for Idempotency-Key. Neither refers to users or keys: a bill outlives the account

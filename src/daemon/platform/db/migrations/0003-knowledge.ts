@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Indexes, their documents, and passages with a full-text index that the database itself keeps in step. A document that

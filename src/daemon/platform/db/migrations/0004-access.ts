@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Groups, roles, what a key may do and how much of it was used, the record of administrative changes, and the outbox.

@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * What a request cost, what each account and key has spent in a month, and what is reserved for requests that still run.

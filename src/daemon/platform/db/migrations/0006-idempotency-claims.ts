@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * A row of idempotency_results may also be the claim of a daemon that runs the request: then `lease_until` says how long

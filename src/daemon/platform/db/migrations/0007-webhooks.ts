@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Where events go, and every delivery of one. Deliveries refer to no endpoint: the log outlives it. An event that was

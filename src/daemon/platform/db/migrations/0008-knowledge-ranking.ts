@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * An inverted index of our own, the same on both engines, takes the place of their full-text indexes. It is made when the

@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Indexes that belong to a user or a group, and deleted ones, of which the row stays. No foreign key leads to the user or the

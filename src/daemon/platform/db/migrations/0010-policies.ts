@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /** Policies of tenants. The built-in ones are in the program. */
 export const policies: MigrationStep = ({ text, tableEnd }) => [

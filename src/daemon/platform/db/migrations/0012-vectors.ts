@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * What embedding models make of passages. `documents.embedded_by` is the model that a document is whole in, 0 for none, so that

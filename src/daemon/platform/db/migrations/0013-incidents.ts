@@ -1,4 +1,4 @@
-import type { MigrationStep } from '../migrate.ts'
+import type { MigrationStep } from '../migration-step.ts'
 
 /** What guards have found. It refers to no key, user or policy: it outlives them. */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [

@@ -3,7 +3,7 @@ import { toCanonicalJson } from '../../../../shared/canonical-json.ts'
 import { rootOfEntries } from '../../../../shared/evidence/commit.ts'
 import { entryHash, GENESIS_HASH, payloadHash } from '../../../../shared/evidence/entry.ts'
 import { newCommitId } from '../../../../shared/ids.ts'
-import type { MigrationWithData } from '../migrate.ts'
+import type { MigrationWithData } from '../migration-step.ts'
 
 /** The hash chains, what signs them, and the log of changes that was kept until now as their beginning. */
 export const evidence: MigrationWithData = {

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../../shared/errors.ts'
 import { GUARD_RULES } from '../../../../shared/spec-limits.ts'
 import { type GuardRule, GuardRuleDocument } from '../../../../shared/wire/guard-rules.ts'
-import type { Db } from '../../../platform/db/database.ts'
+import type { Db } from '../../../platform/db/db.ts'
 import type { GuardRuleRow } from '../../../platform/db/tables.ts'
 
 /** Every rule of a tenant, also those that are off, by name. */

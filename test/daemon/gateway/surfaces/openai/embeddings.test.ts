@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { ProviderConfig } from '../../../../../src/daemon/config/config.ts'
+import type { ProviderConfig } from '../../../../../src/daemon/models/config.ts'
 import { ATTEMPT_TIMEOUT_MS } from '../../../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../../../accounts.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'

@@ -5,7 +5,7 @@ import { createSemanticMetrics } from '../../../../../src/daemon/knowledge/searc
 import { chooseModel, claimWork, findServingModel } from '../../../../../src/daemon/knowledge/search/vectors/models.ts'
 import { countEmbedded } from '../../../../../src/daemon/knowledge/search/vectors/vector-store.ts'
 import { createProviderRegistry, type ProviderRegistry } from '../../../../../src/daemon/models/registry.ts'
-import type { Db } from '../../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
 import { createMetrics } from '../../../../../src/daemon/platform/metrics/registry.ts'
 import { EMBEDDING_LEASE_MS, EMBEDDING_LOOK_MS, EMBEDDING_RETRY_MS } from '../../../../../src/shared/spec-limits.ts'
 import { deferred } from '../../../../deferred.ts'

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../../../../src/daemon/config/config.ts'
+import type { ProviderConfig } from '../../../../../src/daemon/models/config.ts'
 import { upstreamProvider } from '../../../../harness.ts'
 import { replyJson, type Script, startUpstream, type Upstream } from '../../../../upstream.ts'
 

@@ -2,7 +2,9 @@ import { createServer } from 'node:net'
 import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
-import { type Db, migrateDatabase, openDatabase } from '../../../../../src/daemon/platform/db/database.ts'
+import { openDatabase } from '../../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
+import { migrateDatabase } from '../../../../../src/daemon/platform/db/migrate.ts'
 
 /** A migrated store on a PostgreSQL that has pgvector, in this process, behind a socket as any other. */
 export async function openPgvectorStore(): Promise<{ db: Db; close(): Promise<void> }> {

@@ -4,7 +4,7 @@ import {
   type UnitVector,
 } from '../../../../../src/daemon/knowledge/search/vectors/stored-vector.ts'
 import { insertVectors } from '../../../../../src/daemon/knowledge/search/vectors/vector-store.ts'
-import type { Db } from '../../../../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
 import { engineOf } from '../../../../../src/daemon/platform/db/engine.ts'
 
 /** Numbers that look random and are the same in every run. */
