@@ -302,7 +302,7 @@ function writeTraining(rows, { leftOut, made, weights }, measured) {
   writeFileSync(
     path.join(root, WEIGHTS_FILE),
     `// Written by \`npm run eval -- shield --train\`; what they were trained on stands in ${RECORD_FILE}.\n` +
-      `import type { Weights } from './classifier.ts'\n\nexport const WEIGHTS: Weights = ${literal}\n`,
+      `import type { Weights } from './network-weights.ts'\n\nexport const WEIGHTS: Weights = ${literal}\n`,
   )
   const counts = {}
   for (const { set, label, validation } of rows.filter(isCounted)) {

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ToolCall } from '../../../src/daemon/models/conversation.ts'
 import { type ChatPart, type FailureReason, type Outcome, ProviderError } from '../../../src/daemon/models/provider.ts'
-import { type AnswerFormat, assembleAnswer } from '../../../src/daemon/models/providers/stream/assembly.ts'
+import type { AnswerFormat } from '../../../src/daemon/models/providers/stream/answer-format.ts'
+import { assembleAnswer } from '../../../src/daemon/models/providers/stream/assembly.ts'
 
 /** How a call came to nothing. */
 export type Failed = { reason: FailureReason; outcome: Outcome; message: string }

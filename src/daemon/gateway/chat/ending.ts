@@ -4,7 +4,7 @@ import type { Heard } from '../../metering/usage/counts.ts'
 import { type ChatPart, type Outcome, ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
-import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer.ts'
+import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
 import { type AnswerGuard, CANARY, CANARY_LEAK } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
 

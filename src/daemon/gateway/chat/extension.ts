@@ -1,5 +1,5 @@
 import type { GatewayExtension } from '../../../shared/wire/chat.ts'
-import type { Envelope } from './answer.ts'
+import type { Envelope } from './answer-contract.ts'
 
 /** What the compatibility surfaces show of an answer's metadata, and of what was changed (named-endpoints §5, §26). */
 export const toExtension = ({ metadata, changed }: Pick<Envelope, 'metadata' | 'changed'>): GatewayExtension => ({

@@ -1,62 +1,30 @@
 import { GatewayError } from '../../../shared/errors.ts'
-import type { Clock } from '../../../shared/time.ts'
 import { type Change, type FailoverAttempt, RECEIPTS_PATH } from '../../../shared/wire/chat.ts'
-import type { Authenticator } from '../../identity/keys/authenticate.ts'
-import type { Search } from '../../knowledge/search/search.ts'
-import { type Billing, inputOf, type Order } from '../../metering/usage/billing.ts'
-import type { Payment } from '../../metering/usage/budgets.ts'
+import { inputOf, type Order } from '../../metering/usage/billing.ts'
+import type { Payment } from '../../metering/usage/payment.ts'
 import type { GenerationOptions } from '../../models/conversation.ts'
 import { type OutputLimit, outputLimit, outputLimitBeside } from '../../models/output-limits.ts'
 import type { Entitle, ProviderHead } from '../../models/provider.ts'
-import type { ProviderRegistry } from '../../models/registry.ts'
-import type { Gates } from '../../platform/concurrency/gates.ts'
-import type { Db } from '../../platform/db/db.ts'
 import type { Reply, RequestContext } from '../../platform/http/route.ts'
-import type { Log } from '../../platform/log.ts'
 import { entitle } from '../../records/evidence/entitlement.ts'
-import type { Ledger } from '../../records/ledger/ledger.ts'
-import type { Guards } from '../../safety/guards/guards.ts'
-import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
 import { enforcePolicy } from '../../safety/policies/enforce.ts'
 import { toShownShield } from '../../safety/prompt-shield/resolve.ts'
 import type { RequestLimits } from '../config.ts'
 import { type Admitted, admit } from './admit.ts'
-import type { Envelope } from './answer.ts'
+import type { Envelope } from './answer-contract.ts'
 import { guardAnswer } from './answer-guard.ts'
 import type { Attempt } from './chain.ts'
-import { type Failover, type OpenAnswer, openAnswer } from './complete.ts'
+import { type OpenAnswer, openAnswer } from './complete.ts'
+import type { ChatDeps } from './deps.ts'
 import { readAnswer } from './ending.ts'
 import { beginEvidence, type Evidence, recordRefusal } from './evidence.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
 import { addHops } from './hops.ts'
-import type { Idempotency, ReplaySlot } from './idempotency.ts'
+import type { ReplaySlot } from './idempotency.ts'
 import type { ChatInput } from './input.ts'
 import { type Screened, screen } from './screen.ts'
 import { settle } from './settle.ts'
 import type { Surface } from './surface.ts'
-
-export type ChatDeps = {
-  db: Db
-  providers: ProviderRegistry
-  guards: Guards
-  policies: PolicyCatalogue
-  /** Of knowledge bases. */
-  search: Search
-  ledger: Ledger
-  idempotency: Idempotency
-  billing: Billing
-  /** Whether a caller's key is still good; the answer may be as old as those of the authenticator. */
-  isAccepted: Authenticator['isAccepted']
-  /** Whether receipts are handed out: only then is said where. */
-  receipts: boolean
-  clock: Clock
-  log: Log
-  failover: Failover
-  /** One gate for each key. */
-  keyGates: Gates
-  /** Of the compatibility surfaces. */
-  limits: RequestLimits
-}
 
 /**
  * One chat request from checked input to bill. Returns the reply, or undefined when the answer was streamed.

@@ -12,8 +12,8 @@ import { resolvePolicy } from '../../safety/policies/resolve.ts'
 import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve.ts'
 import { indexOf, payerOf, requireMayChat } from './admit.ts'
 import { planChain } from './chain.ts'
+import type { ChatDeps } from './deps.ts'
 import { toChatInput } from './input.ts'
-import type { ChatDeps } from './pipeline.ts'
 import { contentBlocked, promptBlocked, pseudonymsFor, redact, scanSaid } from './screen.ts'
 
 type Checks = PolicyCheckResponse['checks']

@@ -2,7 +2,7 @@ import { type Pacer, paced } from '../../safety/guards/pacer.ts'
 import type { ArmedRules } from '../../safety/guards/plan.ts'
 import { type GuardHit, screening } from '../../safety/guards/redaction.ts'
 import { mapNames, type Name } from '../../safety/guards/text-slots.ts'
-import type { Said } from './screen.ts'
+import type { Said } from './prompt-text.ts'
 
 /**
  * Does what the rules ask about ids and names, which are sent as they are and so must not carry values past the guards. A

@@ -6,14 +6,14 @@ import {
   type ArmedDetector,
   applyEdits,
   countHits,
-  type Edit,
   finding,
   type GuardHit,
   toEdit,
   toRedactions,
 } from '../../safety/guards/redaction.ts'
+import type { Edit } from '../../safety/guards/stream/text-view.ts'
 import { mapNeighbours } from '../../safety/guards/text-slots.ts'
-import type { Said } from './screen.ts'
+import type { Said } from './prompt-text.ts'
 
 /** Seams that are near to each other are looked at together, but no more than so much at once. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS

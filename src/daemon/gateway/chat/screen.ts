@@ -24,6 +24,7 @@ import type { AppliedShield } from '../../safety/prompt-shield/resolve.ts'
 import { type ScanTerms, shieldIncident, worstScan } from '../../safety/prompt-shield/scanner.ts'
 import type { Admitted } from './admit.ts'
 import type { Evidence } from './evidence.ts'
+import type { Said } from './prompt-text.ts'
 import { screenNames } from './screen-names.ts'
 import { screenNeighbours } from './screen-neighbours.ts'
 import type { Surface } from './surface.ts'
@@ -148,8 +149,6 @@ function noteInspectors(
 }
 
 const joined = (...texts: string[]): string => texts.filter((text) => text !== '').join('\n\n')
-
-export type Said = { system: string; messages: Message[]; options: Admitted['options'] }
 
 const textOfSlot = ({ text }: Slot): string => text
 

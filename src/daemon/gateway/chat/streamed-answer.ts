@@ -3,7 +3,7 @@ import { IDEMPOTENCY_BACKLOG_BYTES } from '../../../shared/spec-limits.ts'
 import type { ChatPart, TokenUsage } from '../../models/provider.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import type { EventStream } from '../../platform/http/sse.ts'
-import type { Answer, AnswerFault, Finish, Rendered } from './answer.ts'
+import type { Answer, AnswerFault, Finish, Rendered } from './answer-contract.ts'
 
 /** How a surface words a stream: it only makes text, of whole frames, and remembers what it has said. */
 export type StreamWording = {

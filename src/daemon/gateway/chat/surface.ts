@@ -1,6 +1,6 @@
 import type { ErrorShape, RequestContext } from '../../platform/http/route.ts'
 import type { RequestFacts } from '../../records/evidence/request-entry.ts'
-import type { Answer, Envelope } from './answer.ts'
+import type { Answer, Envelope } from './answer-contract.ts'
 
 /** How one kind of client is spoken to. What is asked, checked, billed and kept is the same for all of them. */
 export type Surface = {

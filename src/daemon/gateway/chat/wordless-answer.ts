@@ -1,6 +1,7 @@
 import type { TokenUsage } from '../../models/provider.ts'
 import { reply } from '../../platform/http/route.ts'
-import { type Answer, renderedJson } from './answer.ts'
+import { renderedJson } from './answer.ts'
+import type { Answer } from './answer-contract.ts'
 
 /** An answer in which nobody says a word: one JSON body, made at its end of what its maker has kept beside it. */
 export function wordlessAnswer(toBody: (usage: TokenUsage) => object): Answer {

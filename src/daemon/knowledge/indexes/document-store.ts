@@ -5,16 +5,9 @@ import { engineOf } from '../../platform/db/engine.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 import type { Passage } from '../ingest/chunking.ts'
+import type { DocumentKey, Draft, IndexKey, NewDocument } from './document-types.ts'
 import type { Run } from './segment.ts'
 import { deleteSegments, publishSegments } from './segment-store.ts'
-
-export type IndexKey = { tenantId: string; indexId: string }
-/** A document as it is stored: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
-export type NewDocument = { source: string; title: string; contentHash: string; passageCount: number; now: string }
-/** One document of an index, published or not. */
-export type DocumentKey = IndexKey & { documentId: string }
-/** A document that is being written. Its passages have ids that follow each other, from this one on. */
-export type Draft = DocumentKey & { firstPassageId: number }
 
 /** What the index holds under these names, by name: the hash of its content, and of how many passages it consists. */
 export async function findDocuments(

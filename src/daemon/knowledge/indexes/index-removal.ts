@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import type { Tables } from '../../platform/db/tables.ts'
-import type { IndexKey } from './document-store.ts'
+import type { IndexKey } from './document-types.ts'
 
 /** What one transaction deletes; others get in between. */
 const ROWS_PER_TRANSACTION = 200

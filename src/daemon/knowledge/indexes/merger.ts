@@ -1,7 +1,7 @@
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
-import type { IndexKey } from './document-store.ts'
+import type { IndexKey } from './document-types.ts'
 import { mergeSegments } from './merge.ts'
 
 export type Merger = {

@@ -8,7 +8,8 @@ import type { PassagesToPrepare } from '../ingest/extract/messages.ts'
 import type { Extractor, WorkFor } from '../ingest/extract/pool.ts'
 import type { PackedSegment } from '../ingest/prepared-document.ts'
 import { writePages } from '../ingest/replacement.ts'
-import { type DocumentRun, findRuns, type IndexKey, markShared, readPassages } from './document-store.ts'
+import { type DocumentRun, findRuns, markShared, readPassages } from './document-store.ts'
+import type { IndexKey } from './document-types.ts'
 import { mergeSegments, removeAbandonedMerges, Taken } from './merge.ts'
 import {
   abandonMerge,

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { SEARCH_CACHE_BYTES } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
-import type { IndexKey } from './document-store.ts'
+import type { IndexKey } from './document-types.ts'
 import type { SegmentPassages } from './segment.ts'
 import { findPages, findPublished, findSegmentPassages, findSegments, type Segment } from './segment-store.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
-import type { IndexKey } from './document-store.ts'
+import type { IndexKey } from './document-types.ts'
 import type { SegmentSize } from './merge-plan.ts'
 import { decodeIds, decodeLengths, encodeIds, encodeLengths, type Run, type SegmentPassages } from './segment.ts'
 

@@ -2,20 +2,17 @@ import { GatewayError } from '../../../shared/errors.ts'
 import { newId } from '../../../shared/ids.ts'
 import type { Db } from '../../platform/db/db.ts'
 import {
-  type DocumentKey,
-  type Draft,
   deleteDiscarded,
   deletePassages,
   discardDocument,
   findUnpublished,
   holdDraft,
-  type IndexKey,
   insertDraft,
   insertPassages,
   insertPublished,
-  type NewDocument,
   publishDraft,
 } from '../indexes/document-store.ts'
+import type { DocumentKey, Draft, IndexKey, NewDocument } from '../indexes/document-types.ts'
 import { isDeleted } from '../indexes/index-removal.ts'
 import { mergeSegments, removeAbandonedMerges } from '../indexes/merge.ts'
 import { insertPages, insertSegment } from '../indexes/segment-store.ts'

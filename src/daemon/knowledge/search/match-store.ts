@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { IndexKey } from '../indexes/document-store.ts'
+import type { IndexKey } from '../indexes/document-types.ts'
 
 /** A passage with its document, of which all passages have ids from `firstPassageId` on. */
 export type MatchRow = {

@@ -1,7 +1,7 @@
 import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
 import { findSpend } from '../../platform/db/spend-counters.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
-import type { Budgets, BudgetsDeps, Drawing, Payment } from './budgets.ts'
+import type { Budgets, BudgetsDeps, Drawing, Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
 import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
 

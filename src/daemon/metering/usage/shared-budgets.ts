@@ -15,7 +15,7 @@ import {
   sumReservations,
 } from '../../platform/db/spend-counters.ts'
 import { createBeat } from '../../platform/jobs/beat.ts'
-import type { Budgets, BudgetsDeps, Payment } from './budgets.ts'
+import type { Budgets, BudgetsDeps, Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
 import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
 

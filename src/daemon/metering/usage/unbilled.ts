@@ -1,6 +1,6 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { Billing } from './billing.ts'
-import type { Payment } from './budgets.ts'
+import type { Payment } from './payment.ts'
 import { periodAt } from './period.ts'
 
 /** Billing for what costs nothing, and so is let in whatever the account has left. */

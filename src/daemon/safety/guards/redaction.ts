@@ -3,7 +3,7 @@ import type { Detector, Effort, Finding } from './detection.ts'
 import { atOnce } from './pacer.ts'
 import { maskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
-import { createTextView, type TextFormat } from './stream/text-view.ts'
+import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
 
 /** A finding of a type of which there are several; `subject` says which one, such as the id of a canary. Never a value. */
 export type Found = Finding & { subject?: string }
@@ -20,9 +20,6 @@ export type GuardHit = { guard: string; type: string; subject?: string; action: 
 
 /** A finding with what is to be done about it. */
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
-
-/** The text of one stretch becomes another. */
-export type Edit = { start: number; end: number; text: string }
 
 /** A stretch that changes; `findings` that are only logged are beside it. */
 export type Redaction = { start: number; end: number; type: string; action: Exclude<PolicyAction, 'log'> }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
-import type { IndexKey } from '../../../../src/daemon/knowledge/indexes/document-store.ts'
+import type { IndexKey } from '../../../../src/daemon/knowledge/indexes/document-types.ts'
 import { insertIndex } from '../../../../src/daemon/knowledge/indexes/store.ts'
 import { chunkText, type Passage } from '../../../../src/daemon/knowledge/ingest/chunking.ts'
 import { prepareDocument } from '../../../../src/daemon/knowledge/ingest/prepared-document.ts'

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
-  type Draft,
   discardDocument,
   findDocuments,
   findUnpublished,
   insertDraft,
   publishDraft,
 } from '../../../../src/daemon/knowledge/indexes/document-store.ts'
+import type { Draft } from '../../../../src/daemon/knowledge/indexes/document-types.ts'
 import { purgeDeletedIndexes } from '../../../../src/daemon/knowledge/indexes/index-removal.ts'
 import { purgeKnowledge } from '../../../../src/daemon/knowledge/indexes/purge.ts'
 import { insertSegment } from '../../../../src/daemon/knowledge/indexes/segment-store.ts'

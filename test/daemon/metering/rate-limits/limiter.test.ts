@@ -1,11 +1,8 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import {
-  createRateLimiter,
-  type LimiterDeps,
-  type RateLimiter,
-} from '../../../../src/daemon/metering/rate-limits/limiter.ts'
+import { createRateLimiter } from '../../../../src/daemon/metering/rate-limits/limiter.ts'
+import type { LimiterDeps, RateLimiter } from '../../../../src/daemon/metering/rate-limits/rate-limiter.ts'
 import { WINDOWS, type WindowName } from '../../../../src/daemon/metering/rate-limits/windows.ts'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Budgets, createBudgets, type Payment } from '../../../../src/daemon/metering/usage/budgets.ts'
+import { createBudgets } from '../../../../src/daemon/metering/usage/budgets.ts'
+import type { Budgets, Payment } from '../../../../src/daemon/metering/usage/payment.ts'
 import type { Wish } from '../../../../src/daemon/metering/usage/wish.ts'
 import { deleteExpiredReservations, findSpend } from '../../../../src/daemon/platform/db/spend-counters.ts'
 import { createLedger } from '../../../../src/daemon/records/ledger/ledger.ts'

@@ -2,7 +2,7 @@ import type { MessagesBlock, MessagesError, MessagesEvent } from '../../../../sh
 import type { Reasoning } from '../../../models/conversation.ts'
 import { parseObject } from '../../../models/json.ts'
 import { type ChatPart, ProviderError } from '../../../models/provider.ts'
-import type { Envelope } from '../../chat/answer.ts'
+import type { Envelope } from '../../chat/answer-contract.ts'
 import { toExtension } from '../../chat/extension.ts'
 import { isSealed, withPart } from '../../chat/said.ts'
 import type { StreamWording } from '../../chat/streamed-answer.ts'

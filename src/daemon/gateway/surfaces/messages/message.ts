@@ -1,6 +1,6 @@
 import type { MessagesStopReason, MessagesUsage } from '../../../../shared/wire/messages.ts'
 import type { TokenUsage } from '../../../models/provider.ts'
-import type { Envelope, Finish } from '../../chat/answer.ts'
+import type { Envelope, Finish } from '../../chat/answer-contract.ts'
 
 /** What a message is before its first word. */
 export const toMessage = ({ id, model }: Envelope) => ({

@@ -10,8 +10,9 @@ import {
   MessagesResponse,
 } from '../../../../shared/wire/messages.ts'
 import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
+import type { ChatDeps } from '../../chat/deps.ts'
 import { requireFewMessages } from '../../chat/input.ts'
-import { type ChatDeps, runChat } from '../../chat/pipeline.ts'
+import { runChat } from '../../chat/pipeline.ts'
 import { MESSAGES_SURFACE } from './answer.ts'
 import { runCount } from './count-tokens.ts'
 import { toChatInput } from './input.ts'

@@ -8,9 +8,10 @@ import { textOf } from '../../../models/conversation.ts'
 import { type Embeddings, type Provider, ProviderError } from '../../../models/provider.ts'
 import { withProviders } from '../../../models/registry.ts'
 import type { Reply, RequestContext } from '../../../platform/http/route.ts'
-import type { Answer, Envelope } from '../../chat/answer.ts'
+import type { Answer, Envelope } from '../../chat/answer-contract.ts'
+import type { ChatDeps } from '../../chat/deps.ts'
 import { type ChatInput, requireModel } from '../../chat/input.ts'
-import { type ChatDeps, runChat } from '../../chat/pipeline.ts'
+import { runChat } from '../../chat/pipeline.ts'
 import { wordlessAnswer } from '../../chat/wordless-answer.ts'
 
 /**

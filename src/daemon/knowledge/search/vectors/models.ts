@@ -3,7 +3,7 @@ import { EMBEDDING_LEASE_MS } from '../../../../shared/spec-limits.ts'
 import { isoTime } from '../../../../shared/time.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
-import type { IndexKey } from '../../indexes/document-store.ts'
+import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
 /** A model that this installation has used. Vectors of different ones are never compared. */

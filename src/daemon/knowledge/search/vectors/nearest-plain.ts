@@ -3,10 +3,11 @@ import { sql } from 'kysely'
 import { VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
-import type { Near, Space } from './nearest.ts'
 import { searchedVectors } from './searched-vectors.ts'
 import { signatureDistances, signatureOf } from './signature.ts'
-import { cosine, fromArrayBytes, fromFloatBytes, toSignatureColumn, type UnitVector } from './stored-vector.ts'
+import type { Near, Space } from './space.ts'
+import { cosine, fromArrayBytes, fromFloatBytes, toSignatureColumn } from './stored-vector.ts'
+import type { UnitVector } from './unit-vector.ts'
 
 /** Passages of one read: some milliseconds of our thread, which others have between two of them. */
 const SLICE = 5_000

@@ -4,16 +4,12 @@ import type { Clock } from '../../../../shared/time.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { Log } from '../../../platform/log.ts'
-import type { IndexKey } from '../../indexes/document-store.ts'
 import { nearestPlain } from './nearest-plain.ts'
 import { searchedVectors } from './searched-vectors.ts'
 import { signatureOf } from './signature.ts'
-import { toFloatBytes, toSignatureColumn, type UnitVector } from './stored-vector.ts'
-
-/** A passage and the cosine of the angle between its vector and that of the query. */
-export type Near = { passageId: number; cosine: number }
-/** Which vectors are looked through: those of one index, made by one model. */
-export type Space = IndexKey & { modelId: number }
+import type { Near, Space } from './space.ts'
+import { toFloatBytes, toSignatureColumn } from './stored-vector.ts'
+import type { UnitVector } from './unit-vector.ts'
 
 /**
  * The passages whose vectors are nearest to the query's, nearest first. All are compared by their signatures, and the

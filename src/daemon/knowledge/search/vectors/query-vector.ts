@@ -7,7 +7,8 @@ import type { MayAsk } from '../../../safety/policies/restrictions.ts'
 import { type BestEffort, createBestEffort } from './best-effort.ts'
 import { type EmbeddingDeps, EmbeddingFault, embedTexts } from './embedding-call.ts'
 import type { EmbeddingModel } from './models.ts'
-import { toUnitVector, type UnitVector } from './stored-vector.ts'
+import { toUnitVector } from './stored-vector.ts'
+import type { UnitVector } from './unit-vector.ts'
 
 /** What a model makes of a query; undefined when it may not be asked or does not say in time. Never throws. */
 export type VectorOf = (

@@ -1,5 +1,5 @@
 import type { Db } from '../../../platform/db/db.ts'
-import type { Space } from './nearest.ts'
+import type { Space } from './space.ts'
 
 /**
  * The vectors of a space that a search may find. Those of documents that are being removed, which a crash may have interrupted,

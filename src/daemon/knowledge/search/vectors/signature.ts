@@ -1,4 +1,4 @@
-import type { UnitVector } from './stored-vector.ts'
+import type { UnitVector } from './unit-vector.ts'
 
 // Stored signatures are compared with those of queries to come: nothing in this file may ever change what it makes.
 

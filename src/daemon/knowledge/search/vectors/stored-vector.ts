@@ -1,8 +1,6 @@
 import type { Engine } from '../../../platform/db/engine.ts'
 import { signatureOf } from './signature.ts'
-
-/** A vector of length 1, so that the product of two is the cosine of the angle between them. */
-export type UnitVector = Float32Array
+import type { UnitVector } from './unit-vector.ts'
 
 /** The vector of length 1 that points the same way; undefined for one that points nowhere. */
 export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {

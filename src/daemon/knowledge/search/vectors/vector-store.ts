@@ -1,7 +1,7 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
-import type { IndexKey } from '../../indexes/document-store.ts'
+import type { IndexKey } from '../../indexes/document-types.ts'
 import type { Run } from '../../indexes/segment.ts'
 import type { VectorColumns } from './stored-vector.ts'
 

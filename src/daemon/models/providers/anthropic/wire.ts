@@ -1,6 +1,6 @@
 import type { GenerationOptions, Tool } from '../../conversation.ts'
 import type { ProviderCall } from '../../provider.ts'
-import type { AnswerFormat } from '../stream/assembly.ts'
+import type { AnswerFormat } from '../stream/answer-format.ts'
 import { createEventDecoder, decodeBody } from './answer.ts'
 import { badRequest, toAnthropicMessages } from './messages.ts'
 import { leastThinkingTokens, THINKING_MIN_TOKENS } from './thinking-models.ts'

@@ -1,10 +1,10 @@
 import { isObject, type Json, tokenCount } from '../../json.ts'
 import type { ChatPart, TokenUsage } from '../../provider.ts'
-import type { AnswerDraft } from '../stream/assembly.ts'
+import type { AnswerDraft } from '../stream/answer-format.ts'
 import { type Ending, toEnding } from '../stream/ending.ts'
 import { objectIn, parseEvent, textIn } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
-import type { SseEvent } from '../stream/sse.ts'
+import type { SseEvent } from '../stream/sse-event.ts'
 import { BEDROCK_ORIGIN } from './messages.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { PROVIDER_EVENT_BYTES } from '../../../../shared/spec-limits.ts'
 import { ProviderError } from '../../provider.ts'
-import type { EventReader } from '../stream/assembly.ts'
+import type { EventReader } from '../stream/answer-format.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
-import type { SseEvent } from '../stream/sse.ts'
+import type { SseEvent } from '../stream/sse-event.ts'
 
 type Message = ReturnType<EventStreamCodec['decode']>
 

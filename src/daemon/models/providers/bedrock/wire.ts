@@ -1,7 +1,7 @@
 import type { GenerationOptions, Tool, ToolChoice } from '../../conversation.ts'
 import type { ProviderCall } from '../../provider.ts'
 import { hasFixedTemperature } from '../anthropic/wire.ts'
-import type { AnswerFormat } from '../stream/assembly.ts'
+import type { AnswerFormat } from '../stream/answer-format.ts'
 import { createEventDecoder, decodeBody } from './answer.ts'
 import { createEventStreamReader } from './event-stream.ts'
 import { type BedrockMessage, badRequest, toBedrockMessages } from './messages.ts'

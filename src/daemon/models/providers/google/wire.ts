@@ -1,10 +1,10 @@
 import { isObject, type Json, member, tokenCount } from '../../json.ts'
 import { type ChatPart, ProviderError, type TokenUsage } from '../../provider.ts'
-import type { AnswerDraft, AnswerFormat } from '../stream/assembly.ts'
+import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
 import { END_MARK, isHeartbeat, parseEvent } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
-import type { SseEvent } from '../stream/sse.ts'
+import type { SseEvent } from '../stream/sse-event.ts'
 import { toLogprobs } from './logprobs.ts'
 import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
 

@@ -1,5 +1,5 @@
 import { ProviderError } from '../../provider.ts'
-import type { AnswerDraft } from './assembly.ts'
+import type { AnswerDraft } from './answer-format.ts'
 
 export type Ending = NonNullable<AnswerDraft['ending']>
 

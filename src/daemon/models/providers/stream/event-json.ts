@@ -1,6 +1,6 @@
 import { isObject, type Json, parseObject } from '../../json.ts'
 import { reportedError, unreadableError } from './failure.ts'
-import type { SseEvent } from './sse.ts'
+import type { SseEvent } from './sse-event.ts'
 
 /** The end of a stream, as data. */
 export const END_MARK = '[DONE]'

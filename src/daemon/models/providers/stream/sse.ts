@@ -5,9 +5,7 @@ import { parseObject } from '../../json.ts'
 import type { ProviderError } from '../../provider.ts'
 import { eventsIn } from './event-json.ts'
 import { reportedError, unreadableError } from './failure.ts'
-
-/** `cut` marks a last event whose blank line never came, so its data may break off. */
-export type SseEvent = { name: string | undefined; data: string; cut: boolean }
+import type { SseEvent } from './sse-event.ts'
 
 export type SseReader = {
   /** The events that these bytes complete. */

@@ -1,6 +1,6 @@
 import { parseObject } from '../../json.ts'
 import { type ChatPart, ProviderError } from '../../provider.ts'
-import type { AnswerFormat } from './assembly.ts'
+import type { AnswerFormat } from './answer-format.ts'
 import type { Ending } from './ending.ts'
 import { unreadableError } from './failure.ts'
 

@@ -1,5 +1,5 @@
 // Written by `npm run eval -- shield --train`; what they were trained on stands in eval/shield-record.json.
-import type { Weights } from './classifier.ts'
+import type { Weights } from './network-weights.ts'
 
 export const WEIGHTS: Weights = {
   networks: [

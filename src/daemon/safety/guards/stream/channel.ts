@@ -12,13 +12,13 @@ import {
   type ActedFinding,
   type ArmedDetector,
   countHits,
-  type Edit,
   finding,
   type GuardHit,
   toEdit,
   toRedactions,
 } from '../redaction.ts'
 import { OutputBlocked } from './output-blocked.ts'
+import type { Edit } from './text-view.ts'
 import { createTextView, type TextFormat, type TextView } from './text-view.ts'
 
 /** What all channels of an answer share. */

@@ -1,4 +1,5 @@
-import type { Edit } from '../redaction.ts'
+/** The text of one stretch becomes another. */
+export type Edit = { start: number; end: number; text: string }
 
 /** How a text is written: as it is read, or as JSON, whose strings may spell a character in several ways. */
 export type TextFormat = 'text' | 'json'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Envelope } from '../../../../../src/daemon/gateway/chat/answer.ts'
+import type { Envelope } from '../../../../../src/daemon/gateway/chat/answer-contract.ts'
 import { messagesWording } from '../../../../../src/daemon/gateway/surfaces/messages/events.ts'
 import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
 import type { ChatMetadata } from '../../../../../src/shared/wire/chat.ts'

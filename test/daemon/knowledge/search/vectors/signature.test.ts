@@ -2,11 +2,8 @@ import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { signatureDistances, signatureOf } from '../../../../../src/daemon/knowledge/search/vectors/signature.ts'
-import {
-  cosine,
-  toUnitVector,
-  type UnitVector,
-} from '../../../../../src/daemon/knowledge/search/vectors/stored-vector.ts'
+import { cosine, toUnitVector } from '../../../../../src/daemon/knowledge/search/vectors/stored-vector.ts'
+import type { UnitVector } from '../../../../../src/daemon/knowledge/search/vectors/unit-vector.ts'
 import { createRandom, randomVector } from './vector-rows.ts'
 
 test('signatures that are stored are those of queries to come: what is made of a vector never changes', () => {

@@ -1,8 +1,5 @@
-import {
-  toColumns,
-  toUnitVector,
-  type UnitVector,
-} from '../../../../../src/daemon/knowledge/search/vectors/stored-vector.ts'
+import { toColumns, toUnitVector } from '../../../../../src/daemon/knowledge/search/vectors/stored-vector.ts'
+import type { UnitVector } from '../../../../../src/daemon/knowledge/search/vectors/unit-vector.ts'
 import { insertVectors } from '../../../../../src/daemon/knowledge/search/vectors/vector-store.ts'
 import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
 import { engineOf } from '../../../../../src/daemon/platform/db/engine.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { createUsualChunks } from '../../../../../src/daemon/models/providers/openai/usual-chunk.ts'
-import type { AnswerDraft } from '../../../../../src/daemon/models/providers/stream/assembly.ts'
+import type { AnswerDraft } from '../../../../../src/daemon/models/providers/stream/answer-format.ts'
 import { chatStream } from '../../../../upstream.ts'
 import { formatFor, playStream } from './playback.ts'
 

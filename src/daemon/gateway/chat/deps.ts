@@ -1,0 +1,37 @@
+import type { Clock } from '../../../shared/time.ts'
+import type { Authenticator } from '../../identity/keys/authenticate.ts'
+import type { Search } from '../../knowledge/search/search.ts'
+import type { Billing } from '../../metering/usage/billing.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Gates } from '../../platform/concurrency/gates.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Ledger } from '../../records/ledger/ledger.ts'
+import type { Guards } from '../../safety/guards/guards.ts'
+import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
+import type { RequestLimits } from '../config.ts'
+import type { Failover } from './complete.ts'
+import type { Idempotency } from './idempotency.ts'
+
+export type ChatDeps = {
+  db: Db
+  providers: ProviderRegistry
+  guards: Guards
+  policies: PolicyCatalogue
+  /** Of knowledge bases. */
+  search: Search
+  ledger: Ledger
+  idempotency: Idempotency
+  billing: Billing
+  /** Whether a caller's key is still good; the answer may be as old as those of the authenticator. */
+  isAccepted: Authenticator['isAccepted']
+  /** Whether receipts are handed out: only then is said where. */
+  receipts: boolean
+  clock: Clock
+  log: Log
+  failover: Failover
+  /** One gate for each key. */
+  keyGates: Gates
+  /** Of the compatibility surfaces. */
+  limits: RequestLimits
+}

@@ -1,0 +1,26 @@
+import type { Clock } from '../../../shared/time.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Limiter } from '../../platform/http/admission.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Ledger } from '../../records/ledger/ledger.ts'
+import type { WindowName } from './windows.ts'
+
+/** Requests of a key in the current windows. */
+export type RequestCounts = Readonly<Record<WindowName, number>>
+
+export type RateLimiter = Limiter & {
+  /** What counts for this key by now, its running requests included. */
+  usageOf(caller: Caller): Promise<RequestCounts>
+}
+
+export type LimiterDeps = {
+  db: Db
+  ledger: Ledger
+  clock: Clock
+  log: Pick<Log, 'error'>
+  /** Above so many keys, idle ones are forgotten, where counts are kept in memory. */
+  keysInMemory?: number
+  /** Called when an event was stored, except through the ledger. */
+  onEvents?(): void
+}
