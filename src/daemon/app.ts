@@ -31,6 +31,7 @@ import { roleRoutes } from './identity/roles/routes.ts'
 import { ensureFirstStart } from './identity/tenants/first-start.ts'
 import { tenantRoutes } from './identity/tenants/routes.ts'
 import { userRoutes } from './identity/users/routes.ts'
+import { findUserNames } from './identity/users/store.ts'
 import { createMerger } from './knowledge/indexes/merger.ts'
 import { purgeKnowledge } from './knowledge/indexes/purge.ts'
 import { reindexDocuments } from './knowledge/indexes/reindex.ts'
@@ -84,6 +85,7 @@ import { incidentRoutes } from './safety/incidents/routes.ts'
 import { purgeIncidents } from './safety/incidents/store.ts'
 import { loadTenantPolicies } from './safety/policies/catalogue.ts'
 import { policyRoutes } from './safety/policies/routes.ts'
+import { knownPolicies } from './safety/policies/store.ts'
 import { shieldPolicyRoutes } from './safety/prompt-shield/policy-routes.ts'
 import { scanRoutes } from './safety/prompt-shield/scan-routes.ts'
 import { findShieldPolicies } from './safety/prompt-shield/store.ts'
@@ -285,14 +287,14 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ...licenseRoutes({ db, licenses: config.licenses }),
       ...groupRoutes(access),
       ...roleRoutes(access),
-      ...keyRoutes(access),
+      ...keyRoutes({ ...access, knownPolicies }),
       ...webhookRoutes({ ...access, ...webhooks }),
       ...listenRoutes({ ...access, ...webhooks, isDraining }),
       ...guardRuleRoutes({ ...access, guardRules: guards.tenantRules }),
       ...scanRoutes({ guards, policies, clock }),
       ...shieldPolicyRoutes({ ...access, shieldPolicies }),
       ...incidentRoutes({ db }),
-      ...logRoutes({ db, clock }),
+      ...logRoutes({ db, clock, findUserNames }),
       ...receiptRoutes({ db, enabled: evidence.receipts }),
       ...transparencyRoutes({ db, clock, integrity, isDoubted }),
       ...chainRoutes({ db }),

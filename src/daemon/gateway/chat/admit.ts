@@ -8,13 +8,13 @@ import type { Payer } from '../../metering/usage/wish.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
-import type { RequestFacts } from '../../records/evidence/request-entry.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
 import { type AppliedPolicy, resolvePolicy } from '../../safety/policies/resolve.ts'
 import { type AppliedShield, resolveShield } from '../../safety/prompt-shield/resolve.ts'
 import type { RequestLimits } from '../config.ts'
 import { type Chain, planChain } from './chain.ts'
+import type { Evidence } from './evidence.ts'
 import type { ChatInput } from './input.ts'
 
 /** A request that may go ahead: everything is checked, defaulted and resolved. */
@@ -52,7 +52,7 @@ export async function admit(
   input: ChatInput,
   caller: Caller,
   { db, providers, policies, guards, limits }: AdmitDeps,
-  evidence: Pick<RequestFacts, 'policy' | 'payerId' | 'index'>,
+  evidence: Pick<Evidence, 'policy' | 'payerId' | 'index'>,
 ): Promise<Admitted> {
   const { settings } = caller
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, fields, stream, options } = input

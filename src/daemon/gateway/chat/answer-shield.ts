@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import type { ChatPart } from '../../models/provider.ts'
+import { atOnce } from '../../platform/pacing.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
-import { atOnce } from '../../safety/guards/pacer.ts'
 import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../../safety/guards/shield/output.ts'
 import { isWorse, severityOf } from '../../safety/guards/shield/verdict.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'

@@ -15,11 +15,15 @@ import {
   toRequestEntry,
 } from '../../records/evidence/request-entry.ts'
 import { ClaimLostError, type Ledger, type LedgerRecords } from '../../records/ledger/ledger.ts'
+import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import type { AppliedPolicy } from '../../safety/policies/resolve.ts'
 import type { ChatInput } from './input.ts'
 import type { Surface } from './surface.ts'
 
 /** What a governed request is going to leave: exactly one entry, however it ends. */
-export type Evidence = RequestFacts & {
+export type Evidence = Omit<RequestFacts, 'policy' | 'incidents'> & {
+  policy: AppliedPolicy | undefined
+  incidents: GuardIncident[]
   surface: Pick<Surface, 'errors'>
   startedMonotonicMs: number
   /** What else must be durable before a refusal leaves; it shares the commit of the entry. */

@@ -1,4 +1,4 @@
-import { type Pacer, paced } from '../../safety/guards/pacer.ts'
+import { type Pacer, paced } from '../../platform/pacing.ts'
 import type { ArmedRules } from '../../safety/guards/plan.ts'
 import { type GuardHit, screening } from '../../safety/guards/redaction.ts'
 import { mapNames, type Name } from '../../safety/guards/text-slots.ts'

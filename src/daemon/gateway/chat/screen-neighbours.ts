@@ -1,5 +1,5 @@
+import { type Pacer, paced } from '../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS } from '../../safety/guards/detection.ts'
-import { type Pacer, paced } from '../../safety/guards/pacer.ts'
 import type { Pseudonyms } from '../../safety/guards/pseudonyms.ts'
 import {
   type ActedFinding,

@@ -10,12 +10,15 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf } from '../../platform/http/route.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
-import { findBuiltIn } from '../../safety/policies/built-in.ts'
-import { findPolicyIds } from '../../safety/policies/store.ts'
 import { rightsOfKey } from './rights.ts'
 import { changedSettings, readSettings, type StoredSettings, withPolicyIds, writeSettings } from './settings.ts'
 import { findKey, findOtherKeysOfAdministrators, findOwner, insertKey, type OwnedKey, updateKey } from './store.ts'
 import { toApiKey } from './view.ts'
+
+export type KeyDeps = ChangeDeps & {
+  /** Which policies a key may name. Called inside the change, so that a policy cannot be deleted while a key is given it. */
+  knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
+}
 
 /** A key, and its secret, which is shown this once. */
 export type NewSecret = { key: OwnedKey; secret: string }
@@ -26,7 +29,7 @@ export type NewSecret = { key: OwnedKey; secret: string }
  * user's and the caller does not administer users.
  */
 export function createKey(
-  deps: ChangeDeps,
+  deps: KeyDeps,
   actor: Actor,
   { name, userId, expiresAt = null, enforceSMLTPPolicies: _, ...given }: z.output<typeof CreateKeyRequest>,
 ): Promise<NewSecret> {
@@ -35,7 +38,7 @@ export function createKey(
   return change(deps, actor, async ({ tx, caller, record }) => {
     const ownerId = userId ?? caller.userId
     requireMayActFor(caller, ownerId, ' Leave userId out for a key of your own.')
-    const settings = withPolicyIds(given, await knownPolicies(tx, caller))
+    const settings = withPolicyIds(given, await deps.knownPolicies(tx, caller.tenantId))
     const found = await findOwner(tx, caller.tenantId, ownerId)
     if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
     const rights = rightsOfKey({ settings, grantedLevels: null }, found.rights)
@@ -69,7 +72,7 @@ export function createKey(
  * more rights than the caller's, or is another user's and the caller does not administer users, LAST_ADMINISTRATOR.
  */
 export function changeKey(
-  deps: ChangeDeps,
+  deps: KeyDeps,
   actor: Actor,
   keyId: string | undefined,
   request: z.output<typeof UpdateKeyRequest>,
@@ -81,7 +84,10 @@ export function changeKey(
     refuseRevoked(key)
     const expiry = expiresAt === undefined ? {} : { expires_at: toExpiry(expiresAt, now, key.row.expires_at) }
     const changes = changesIn(request, KEY_READ_ONLY, toApiKey(key, isoTime(now)))
-    const settings = withPolicyIds(changedSettings(stored.settings, changes), await knownPolicies(tx, caller))
+    const settings = withPolicyIds(
+      changedSettings(stored.settings, changes),
+      await deps.knownPolicies(tx, caller.tenantId),
+    )
     let { grantedLevels } = stored
     // Granted anew, `adminAccess` means what the owner has today.
     if (adminAccess !== undefined) grantedLevels = null
@@ -208,12 +214,6 @@ async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: Own
     `"${row.name}" is the last key of an administrator in this tenant: make another one first. Once it is gone, only the ` +
       'operator can make one, with POST /api/admin/tenants/{tenantId}/admin-key.',
   )
-}
-
-/** Asked in the change itself, so no policy can go while a key is given it. */
-async function knownPolicies(tx: Db, { tenantId }: Caller): Promise<(id: string) => boolean> {
-  const own = new Set(await findPolicyIds(tx, tenantId))
-  return (id) => own.has(id) || findBuiltIn(id) !== undefined
 }
 
 /** @throws API_KEY_REVOKED */

@@ -12,8 +12,7 @@ import {
 } from '../../../shared/wire/keys.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
-import type { ChangeDeps } from '../../records/audit/change.ts'
-import { changeKey, createKey, getKey, type NewSecret, revokeKey, rotateKey } from './lifecycle.ts'
+import { changeKey, createKey, getKey, type KeyDeps, type NewSecret, revokeKey, rotateKey } from './lifecycle.ts'
 import { listKeys, type OwnedKey } from './store.ts'
 import { toApiKey } from './view.ts'
 import { whoamiRoute } from './whoami.ts'
@@ -31,7 +30,7 @@ const revoked = refused('The key was revoked')
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
 /** The routes of API keys (named-endpoints §10), and whoami. */
-export function keyRoutes(deps: ChangeDeps): Route[] {
+export function keyRoutes(deps: KeyDeps): Route[] {
   const { db, clock } = deps
   const shown = (key: OwnedKey) => toApiKey(key, isoTime(clock.now()))
   const withSecret = (message: string, { key, secret }: NewSecret) =>

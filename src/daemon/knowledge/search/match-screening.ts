@@ -1,5 +1,5 @@
+import { createPacer } from '../../platform/pacing.ts'
 import { withFileNames } from '../../safety/guards/documents.ts'
-import { createPacer } from '../../safety/guards/pacer.ts'
 import type { GuardHit } from '../../safety/guards/redaction.ts'
 import type { RulesOfCall } from './rules-of-call.ts'
 import type { Match } from './search.ts'

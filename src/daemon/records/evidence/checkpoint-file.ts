@@ -8,8 +8,8 @@ import { type Checkpoint, NoteError, parseCheckpoint, verifyNote } from '../../.
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
+import { createPacer } from '../../platform/pacing.ts'
 import { readHashes } from './proofs.ts'
-import { createRests } from './rests.ts'
 import type { SecondPlaces } from './second-places.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
@@ -110,7 +110,7 @@ async function firstLost(
   signal: AbortSignal | undefined,
 ): Promise<LostHistory | undefined> {
   const tree = new Frontier()
-  const rest = createRests()
+  const { turn: rest } = createPacer()
   for (const checkpoint of checkpoints) {
     const lost = (problem: string) => ({ ...placeOf(checkpoint), problem })
     if (checkpoint.size > size) return lost(`the store has only ${size} entries of it`)

@@ -9,8 +9,8 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceCheckpointRow, Tables } from '../../platform/db/tables.ts'
+import { createPacer } from '../../platform/pacing.ts'
 import { BITS_PER_LEVEL, frontierOf, readHashes } from './proofs.ts'
-import { createRests } from './rests.ts'
 import type { SecondPlaces } from './second-places.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -216,7 +216,7 @@ async function growTree(
   }
   compareWithLast()
   const nodes: Tables['evidence_nodes'][] = []
-  const rest = createRests()
+  const { turn: rest } = createPacer()
   while (tree.size < size) {
     const end = tree.size < checkpointed ? checkpointed : size
     const [from, to] = [tree.size, Math.min(end, tree.size + ENTRIES_PER_READ)]

@@ -2,14 +2,28 @@ import { toCanonicalJson } from '../../../shared/canonical-json.ts'
 import type { ErrorCode } from '../../../shared/errors.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
+import type { IncidentAction } from '../../../shared/wire/incidents.ts'
 import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
-import type { GuardIncident } from '../../safety/incidents/incident.ts'
-import type { AppliedPolicy } from '../../safety/policies/resolve.ts'
 import type { Entitlement } from './entitlement.ts'
 import type { EntryDraft } from './entry-draft.ts'
 
-/** What may look at a request, as receipts name it: the kinds of incidents. */
-export type Inspector = GuardIncident['kind']
+/** What may inspect a request, as receipts name it. */
+export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'
+
+/** A finding, as far as a receipt counts it. */
+export type RecordedIncident = { action: IncidentAction; enforced: boolean } & (
+  | { kind: 'prompt_shield'; shieldPolicy: string }
+  | { kind: 'canary'; canaryId: string }
+  | { kind: 'dlp' | 'pii' | 'policy'; ruleId: string; types: Readonly<Record<string, number>> }
+)
+
+/** The policy that governed a request, as far as a receipt names it. */
+export type RecordedPolicy = {
+  canonical: string
+  source: string
+  hash: string
+  document: { mode: 'enforce' | 'monitor' }
+}
 
 /** What is known of a governed request; the stages fill it in as they find it out. */
 export type RequestFacts = {
@@ -30,10 +44,10 @@ export type RequestFacts = {
   index: string | null
   streamed: boolean
   /** Undefined until it is known. */
-  policy: AppliedPolicy | undefined
+  policy: RecordedPolicy | undefined
   /** Which of them have had a look, or are going to. */
   inspectors: Record<Inspector, boolean>
-  incidents: GuardIncident[]
+  incidents: readonly RecordedIncident[]
   documentsRetrieved: number
   attempts: readonly FailoverAttempt[]
   /** Those of the attempts, at the same places. */
@@ -126,7 +140,7 @@ function entitlementOf(entitlement: Entitlement | undefined): string {
   )
 }
 
-const policyOf = (policy: AppliedPolicy | undefined): string =>
+const policyOf = (policy: RecordedPolicy | undefined): string =>
   policy ? `{"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'
 
 const costOf = (answered: Answered | undefined): string =>
@@ -180,7 +194,7 @@ function foundNothing(inspectors: RequestFacts['inspectors']): string {
   return json
 }
 
-function foundBy(incidents: readonly GuardIncident[]): object {
+function foundBy(incidents: readonly RecordedIncident[]): object {
   const rules: Record<string, number> = Object.create(null)
   let hits = 0
   for (const incident of incidents) {
@@ -191,13 +205,13 @@ function foundBy(incidents: readonly GuardIncident[]): object {
   return { hits, rules, verdict: verdictOf(incidents) }
 }
 
-function ruleOf(incident: GuardIncident): { rule: string; count: number } {
+function ruleOf(incident: RecordedIncident): { rule: string; count: number } {
   if (incident.kind === 'prompt_shield') return { rule: incident.shieldPolicy, count: 1 }
   if (incident.kind === 'canary') return { rule: incident.canaryId, count: 1 }
   return { rule: incident.ruleId, count: Object.values(incident.types).reduce((sum, count) => sum + count, 0) }
 }
 
-function verdictOf(incidents: readonly GuardIncident[]): 'logged' | 'changed' | 'blocked' {
+function verdictOf(incidents: readonly RecordedIncident[]): 'logged' | 'changed' | 'blocked' {
   const done = incidents.filter(({ enforced, action }) => enforced && action !== 'log' && action !== 'flag')
   if (done.some(({ action }) => action === 'block')) return 'blocked'
   return done.length > 0 ? 'changed' : 'logged'

@@ -3,8 +3,8 @@ import type { CommitRow } from '../../../shared/evidence/commit.ts'
 import type { PublishedKey } from '../../../shared/evidence/keys.ts'
 import { type Checkpoint, NoteError } from '../../../shared/evidence/note.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { createPacer } from '../../platform/pacing.ts'
 import { findHead } from './chains.ts'
-import { createRests } from './rests.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import { findCommits, measureChains, readChain } from './store.ts'
 
@@ -63,7 +63,7 @@ async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<Cha
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
   const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })
-  const rest = createRests()
+  const { turn: rest } = createPacer()
   let commit: CommitRow | undefined
   for (let from = 0; from < size; from += ROWS) {
     const rows = await readChain(db, tenantId, chain, { from, limit: Math.min(ROWS, size - from) })
@@ -87,7 +87,7 @@ async function readCheckpoints(
   { tenantId, chain, ring }: Walk,
 ): Promise<{ checkpoints: Checkpoint[]; broken: ChainReport['firstBad'] }> {
   const checkpoints: Checkpoint[] = []
-  const rest = createRests()
+  const { turn: rest } = createPacer()
   let broken: ChainReport['firstBad']
   let from = 0
   for (;;) {

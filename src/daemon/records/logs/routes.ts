@@ -9,7 +9,6 @@ import {
   ListAuditLogsResponse,
   ListLogsQuery,
 } from '../../../shared/wire/logs.ts'
-import { findUserNames } from '../../identity/users/store.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
@@ -17,11 +16,18 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import { type EntryFilter, listAndCountEntries, listEntries } from '../evidence/entry-list.ts'
 import { payloadOf } from '../evidence/entry-payload.ts'
 import { windowOf } from '../evidence/log-window.ts'
-import { toLogEntry } from './log-entry.ts'
+import { toLogEntry, type UserName } from './log-entry.ts'
 import { endOfLog, entriesAfter } from './position.ts'
 
+export type LogDeps = {
+  db: Db
+  clock: Clock
+  /** The names of users by their ids, of those that exist. */
+  findUserNames(db: Db, tenantId: string, userIds: readonly string[]): Promise<ReadonlyMap<string, UserName>>
+}
+
 /** The logs of a tenant (named-endpoints §14): what is in its evidence, as people read it. */
-export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
+export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
     access: 'smltp-security',
@@ -48,7 +54,9 @@ export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
                 { ...toFilter(query), ...filter, types, searchIn: ['description', 'operation'] },
                 query,
               )
-        const logs = (await toLogs(db, tenantId, rows)).map(({ resourceType, resourceId, ...log }) => log)
+        const logs = (await toLogs({ db, findUserNames }, tenantId, rows)).map(
+          ({ resourceType, resourceId, ...log }) => log,
+        )
         return reply(200, {
           success: true,
           data: { logs, pagination: toPagination(query, total), dateRange: shown },
@@ -79,7 +87,7 @@ export function logRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
           for (const { [member]: name, count } of counts) sums[name ?? EXPUNGED] = (sums[name ?? EXPUNGED] ?? 0) + count
           return sums
         }
-        const logs = await toLogs(db, tenantId, rows)
+        const logs = await toLogs({ db, findUserNames }, tenantId, rows)
         const summary = {
           dateRange: window.shown,
           totalLogs: total,
@@ -127,7 +135,11 @@ const toFilter = (query: ListLogsQuery): EntryFilter => ({
   search: query.search,
 })
 
-async function toLogs(db: Db, tenantId: string, rows: readonly EvidenceEntryRow[]): Promise<ActivityLog[]> {
+async function toLogs(
+  { db, findUserNames }: Pick<LogDeps, 'db' | 'findUserNames'>,
+  tenantId: string,
+  rows: readonly EvidenceEntryRow[],
+): Promise<ActivityLog[]> {
   const userIds = new Set(rows.flatMap((row) => payloadOf(row)?.user_id ?? []))
   const users = await findUserNames(db, tenantId, [...userIds])
   return rows.map((row) => toLogEntry(row, users))

@@ -1,4 +1,4 @@
-import { createPacer, type Pacer, paced } from './pacer.ts'
+import { createPacer, type Pacer, paced } from '../../platform/pacing.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { type ArmedDetector, type GuardHit, type Screened, screening } from './redaction.ts'
 import { Channel } from './stream/channel.ts'

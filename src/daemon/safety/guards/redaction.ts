@@ -1,6 +1,6 @@
 import { POLICY_ACTIONS, type PolicyAction } from '../../../shared/wire/policies.ts'
+import { atOnce } from '../../platform/pacing.ts'
 import type { Detector, Effort, Finding } from './detection.ts'
-import { atOnce } from './pacer.ts'
 import { maskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'

@@ -4,6 +4,7 @@ import { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { contains } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
+import { findBuiltIn } from './built-in.ts'
 import { type NamedPolicy, policyHash } from './named-policy.ts'
 
 export type PolicyRow = Tables['smltp_policies']
@@ -33,6 +34,12 @@ export function toNamedPolicy(row: PolicyRow): NamedPolicy {
 export async function findPolicyIds(db: Db, tenantId: string): Promise<string[]> {
   const rows = await db.selectFrom('smltp_policies').select('id').where('tenant_id', '=', tenantId).execute()
   return rows.map(({ id }) => id)
+}
+
+/** Tells of an id whether it is a policy of this tenant, its own or a built-in one. */
+export async function knownPolicies(db: Db, tenantId: string): Promise<(policyId: string) => boolean> {
+  const own = new Set(await findPolicyIds(db, tenantId))
+  return (id) => own.has(id) || findBuiltIn(id) !== undefined
 }
 
 /** The primary key decides, so of two administrators at once only one succeeds. @throws POLICY_NAME_EXISTS */

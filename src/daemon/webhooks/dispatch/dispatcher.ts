@@ -10,6 +10,7 @@ import {
 import { type Clock, isoTime, type Timer } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
+import { readLeaseTime } from '../../platform/db/lease-time.ts'
 import type { WebhookDeliveryRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets/seal.ts'
@@ -25,7 +26,7 @@ import { createRepeated } from './repeated.ts'
 import { createEndpointReader } from './settings.ts'
 import { type Outcome, type Settled, settle } from './settle.ts'
 import { createSteadyTime, isDue } from './steady-time.ts'
-import { type Lease, listWaitingEndpoints, readLeaseTime, releaseAllLeases, renewLeases } from './store.ts'
+import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from './store.ts'
 
 /** Sends what is in the outbox (architecture §7). */
 export type Dispatcher = {

@@ -1,6 +1,7 @@
 import { isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
+import { readLeaseTime } from '../../platform/db/lease-time.ts'
 import { type AttemptResult, isAcknowledged } from './attempt.ts'
 import { afterDelivery, type Ending, type Health, isWarned, waitAfter } from './health.ts'
 import type { Claim } from './lanes.ts'
@@ -9,7 +10,6 @@ import {
   type HealthRow,
   holdPending,
   lockHealth,
-  readLeaseTime,
   releaseClaims,
   type Settlement,
   saveHealth,

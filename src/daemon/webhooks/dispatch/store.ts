@@ -98,18 +98,6 @@ export async function findDue(
   return found
 }
 
-/**
- * What leases are measured by: on PostgreSQL its own clock, since those of the daemons that share it may differ.
- * @param now milliseconds since 1970 by the clock of this daemon, which is the only one on SQLite
- */
-export async function readLeaseTime(db: Db, now: number): Promise<number> {
-  if (engineOf(db).name === 'sqlite') return now
-  const { rows } = await sql<{ now: string }>`
-    select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now
-  `.execute(db)
-  return rows[0] ? Date.parse(rows[0].now) : now
-}
-
 /** Whose claims they are and until when, by the time of `readLeaseTime`, which was `now`. */
 export type Lease = { owner: string; now: string; until: string }
 

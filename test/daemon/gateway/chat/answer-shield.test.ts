@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { shieldAnswer } from '../../../../src/daemon/gateway/chat/answer-shield.ts'
 import type { ChatPart } from '../../../../src/daemon/models/provider.ts'
-import { atOnce, createPacer } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { atOnce, createPacer } from '../../../../src/daemon/platform/pacing.ts'
 import { OUTPUT_PIECE_CHARS } from '../../../../src/daemon/safety/guards/shield/output.ts'
 import { OutputBlocked } from '../../../../src/daemon/safety/guards/stream/output-blocked.ts'
 import { createShieldScanner } from '../../../../src/daemon/safety/prompt-shield/scanner.ts'

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { screenNeighbours } from '../../../../src/daemon/gateway/chat/screen-neighbours.ts'
 import { textOf } from '../../../../src/daemon/models/conversation.ts'
-import { createPacer } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { createPacer } from '../../../../src/daemon/platform/pacing.ts'
 import { createPiiDetector } from '../../../../src/daemon/safety/guards/pii/detector.ts'
 import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
 

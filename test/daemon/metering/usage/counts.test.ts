@@ -7,8 +7,8 @@ import {
   inputTokensAtMost,
 } from '../../../../src/daemon/metering/usage/input-tokens.ts'
 import type { TokenUsage } from '../../../../src/daemon/models/provider.ts'
+import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
 import { countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
-import { atOnce } from '../../../../src/daemon/safety/guards/pacer.ts'
 import { ESTIMATED_TOKENS, RESERVED_TOKENS } from '../../../../src/shared/spec-limits.ts'
 
 const told = (inputTokens: number, outputTokens: number, more: Partial<TokenUsage> = {}): TokenUsage => ({

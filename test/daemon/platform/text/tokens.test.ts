@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
 import { countingTokens, countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
-import { atOnce } from '../../../../src/daemon/safety/guards/pacer.ts'
 
 test('only the empty text has no tokens', () => {
   expect(countTokens('')).toBe(0)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
 import { type CleanTexts, createCleanTexts } from '../../../../src/daemon/safety/guards/clean-texts.ts'
-import { atOnce } from '../../../../src/daemon/safety/guards/pacer.ts'
 import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
 
 /** Finds the word, and keeps what it was asked to read. */

@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
+import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
 import {
   DETECTION_CONTEXT_CHARS,
   DETECTION_HOLD_CHARS,
   type Detector,
   type Finding,
 } from '../../../../src/daemon/safety/guards/detection.ts'
-import { atOnce } from '../../../../src/daemon/safety/guards/pacer.ts'
 
 /**
  * The law of detection.ts, for every beginning of a text: what was let go of is not looked at in another way afterwards, a

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { createPacer, PACE_MS } from '../../../../src/daemon/platform/pacing.ts'
 import { screenPaced } from '../../../../src/daemon/safety/guards/paced.ts'
-import { createPacer, PACE_MS } from '../../../../src/daemon/safety/guards/pacer.ts'
 import { screenText } from '../../../../src/daemon/safety/guards/redaction.ts'
 import { armAll } from './stream/sample-detectors.ts'
 

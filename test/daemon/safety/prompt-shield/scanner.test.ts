@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPacer } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { createPacer } from '../../../../src/daemon/platform/pacing.ts'
 import type { ShieldScan } from '../../../../src/daemon/safety/guards/shield/scan.ts'
 import type { Judge } from '../../../../src/daemon/safety/prompt-shield/judge.ts'
 import { createShieldScanner, type ScanTerms, worstScan } from '../../../../src/daemon/safety/prompt-shield/scanner.ts'

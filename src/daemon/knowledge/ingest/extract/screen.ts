@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
+import type { Pacer } from '../../../platform/pacing.ts'
 import { armForText } from '../../../safety/guards/documents.ts'
 import { screenMarked, screenPaced } from '../../../safety/guards/paced.ts'
-import type { Pacer } from '../../../safety/guards/pacer.ts'
 import type { ArmedDetector, GuardHit, Screened } from '../../../safety/guards/redaction.ts'
 import { armSources } from '../../../safety/guards/rules-in-force.ts'
 import type { Extracted } from './extract.ts'

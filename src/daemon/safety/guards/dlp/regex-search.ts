@@ -1,7 +1,7 @@
 import { RE2JS } from 're2js'
 import { GUARD_PATTERN } from '../../../../shared/spec-limits.ts'
+import { atOnce } from '../../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Effort, type Finding, UNREAD } from '../detection.ts'
-import { atOnce } from '../pacer.ts'
 import { partialMatches } from './partial-match.ts'
 import { beforeOneOf, heldFrom } from './word-search.ts'
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { GuardRuleDocument, SimulateGuardRulesResponse } from '../../../../shared/wire/guard-rules.ts'
-import { createPacer, paced } from '../pacer.ts'
+import { createPacer, paced } from '../../../platform/pacing.ts'
 import { type ArmedDetector, finding } from '../redaction.ts'
 import { createRuleDetector } from './compile.ts'
 

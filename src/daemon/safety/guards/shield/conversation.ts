@@ -1,5 +1,5 @@
 import type { ShieldCategory, ShieldVerdict } from '../../../../shared/wire/shield.ts'
-import { createPacer, type Pacer } from '../pacer.ts'
+import { createPacer, type Pacer } from '../../../platform/pacing.ts'
 import { type ShieldOptions, type ShieldScan, scanTextPaced } from './scan.ts'
 import { isWorse, thresholdsOf } from './verdict.ts'
 

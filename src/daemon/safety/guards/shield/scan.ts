@@ -5,7 +5,7 @@ import {
   type ShieldLayer,
   type ShieldVerdict,
 } from '../../../../shared/wire/shield.ts'
-import { createPacer, type Pacer, paced } from '../pacer.ts'
+import { createPacer, type Pacer, paced } from '../../../platform/pacing.ts'
 import { type Classifier, trainedClassifier } from './classifier.ts'
 import { type Decoded, decodeAll, type Encoding } from './decoders.ts'
 import {

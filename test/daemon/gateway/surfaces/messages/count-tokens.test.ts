@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { countingInputTokens } from '../../../../../src/daemon/metering/usage/input-tokens.ts'
-import { atOnce } from '../../../../../src/daemon/safety/guards/pacer.ts'
+import { atOnce } from '../../../../../src/daemon/platform/pacing.ts'
 import type { KeySettings } from '../../../../../src/shared/wire/keys.ts'
 import { addKey } from '../../../../accounts.ts'
 import { type Gateway, startGateway } from '../../../../harness.ts'

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { atOnce } from '../../../../../src/daemon/platform/pacing.ts'
 import {
   createRegexSearch,
   PatternRefused,
   type RegexSearchOptions,
 } from '../../../../../src/daemon/safety/guards/dlp/regex-search.ts'
-import { atOnce } from '../../../../../src/daemon/safety/guards/pacer.ts'
 import { expectIncremental } from '../incremental.ts'
 
 const search = (pattern: string, options: Partial<RegexSearchOptions> = {}) =>

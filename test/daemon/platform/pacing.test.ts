@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPacer, PACE_MS } from '../../../../src/daemon/safety/guards/pacer.ts'
+import { createPacer, PACE_MS } from '../../../src/daemon/platform/pacing.ts'
 
 test('work goes on at once until its time is up, then others come first', async () => {
   let nowMs = 0

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { GUARD_SCAN_STEPS } from '../../../shared/spec-limits.ts'
+import { GUARD_SCAN_STEPS } from '../../shared/spec-limits.ts'
 
 /** Keeps the work of one request from holding up the others: all of its slots, rules and scans share one. */
 export type Pacer = {
