@@ -1,0 +1,86 @@
+// The boundaries of the source, checked by `npm run boundaries`. A room imports only from the floors below its own, and enters
+// another room only through the files of its front.
+
+/** From the top down; rooms of one floor import nothing from each other. */
+const FLOORS = [
+  ['main', 'app'],
+  ['config'],
+  ['gateway'],
+  ['knowledge'],
+  ['identity', 'safety', 'webhooks'],
+  ['metering'],
+  ['records'],
+  ['models'],
+  ['platform'],
+]
+
+/** The files by which other rooms enter. `app.ts` opens the rooms and may import any file; the platform is open to all. */
+const FRONTS = {
+  config: ['config'],
+  gateway: ['config'],
+  knowledge: ['indexes/usable-index', 'search/ground', 'search/search', 'search/vectors/config'],
+  identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
+  safety: [
+    'guards/(canary/(detector|marker)|clean-texts|detection|documents|guards|paced|plan|pseudonyms|redaction|rules-in-force|text-slots)',
+    'guards/(shield/(conversation|output|scan|verdict)|stream/(channel|output-blocked|output-guard|text-view))',
+    'incidents/incident',
+    'policies/(built-in|catalogue|enforce|offered-models|resolve|restrictions)',
+    'prompt-shield/(resolve|scanner)',
+  ],
+  webhooks: [],
+  metering: ['config', 'licenses/pool', 'usage/(billing|counts|input-tokens|money|payment|period|unbilled|wish)'],
+  records: [
+    'audit/change',
+    'config',
+    'events/(events|outbox)',
+    'evidence/(entitlement|entry-draft|request-entry)',
+    'ledger/(ledger|records)',
+  ],
+  models: [
+    'breaker|config|conversation|json|output-limits|place|provider|registry|well-known-providers',
+    'providers/(bedrock/signature|google/signature|local/script)',
+  ],
+}
+
+const fileOf = (name) => `^src/daemon/${name}([.]ts$|/)`
+const anyOf = (names) => `^src/daemon/(${names.join('|')})([.]ts$|/)`
+
+const upwards = FLOORS.flatMap((floor, at) => {
+  const above = FLOORS.slice(0, at).flat()
+  return floor.map((room) => ({
+    name: `${room}-imports-downwards-only`,
+    severity: 'error',
+    from: { path: fileOf(room) },
+    to: { path: anyOf([...above, ...floor.filter((other) => other !== room)]) },
+  }))
+}).filter(({ name }) => name !== 'main-imports-downwards-only' && name !== 'app-imports-downwards-only')
+
+const fronts = Object.entries(FRONTS).map(([room, files]) => ({
+  name: `${room}-is-entered-by-its-front`,
+  severity: 'error',
+  from: { pathNot: [fileOf(room), '^src/daemon/(app|main)[.]ts$'] },
+  to: { path: fileOf(room), pathNot: files.map((file) => `^src/daemon/${room}/(${file})[.]ts$`) },
+}))
+
+export default {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: { path: '^src/(daemon|shared)/' }, to: { circular: true } },
+    {
+      name: 'shared-imports-nothing-of-ours',
+      severity: 'error',
+      from: { path: '^src/shared/' },
+      to: { path: '^src/(daemon|cli)/' },
+    },
+    { name: 'cli-without-daemon', severity: 'error', from: { path: '^src/cli/' }, to: { path: '^src/daemon/' } },
+    { name: 'daemon-without-cli', severity: 'error', from: { path: '^src/daemon/' }, to: { path: '^src/cli/' } },
+    ...upwards,
+    ...fronts,
+  ],
+  options: {
+    // The compiler that ships with the project has no API for it.
+    parser: 'swc',
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { extensions: ['.ts'] },
+  },
+}

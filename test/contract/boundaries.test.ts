@@ -1,0 +1,42 @@
+import { spawnSync } from 'node:child_process'
+import { appendFileSync, cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Imports that the rooms of the daemon forbid, by the rule that names them; a type is an import like any other. */
+const FORBIDDEN = {
+  'platform-imports-downwards-only': ['daemon/platform/log.ts', "export type { Route } from '../records/config.ts'"],
+  'identity-imports-downwards-only': ['daemon/identity/users/store.ts', "import '../../safety/policies/catalogue.ts'"],
+  'identity-is-entered-by-its-front': ['daemon/gateway/config.ts', "export * from '../identity/keys/rights.ts'"],
+  'shared-imports-nothing-of-ours': ['shared/time.ts', "export type { Log } from '../daemon/platform/log.ts'"],
+  'cli-without-daemon': ['cli/main.ts', "import '../daemon/platform/log.ts'"],
+  'no-cycles': ['daemon/platform/pacing.ts', "export type { Lap } from './lap.ts'"],
+} as const
+
+let copy: string
+beforeAll(() => {
+  copy = mkdtempSync(join(tmpdir(), 'aigw-boundaries-'))
+  cpSync(join(ROOT, 'src'), join(copy, 'src'), { recursive: true })
+  for (const name of ['.dependency-cruiser.mjs', 'package.json']) cpSync(join(ROOT, name), join(copy, name))
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  for (const [file, line] of Object.values(FORBIDDEN)) appendFileSync(join(copy, 'src', file), `${line}\n`)
+  writeFileSync(
+    join(copy, 'src/daemon/platform/lap.ts'),
+    "import type { Pacer } from './pacing.ts'\nexport type Lap = { pacer: Pacer }\n",
+  )
+})
+afterAll(() => rmSync(copy, { recursive: true }))
+
+test('the check of the boundaries fails for each import that they forbid', () => {
+  const program = join(ROOT, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs')
+  const { status, stdout } = spawnSync(process.execPath, [program, '--config', '.dependency-cruiser.mjs', 'src'], {
+    cwd: copy,
+    encoding: 'utf8',
+  })
+  const broken = [...stdout.matchAll(/error ([a-z-]+):/g)].map(([, rule]) => rule)
+  expect(new Set(broken)).toEqual(new Set(Object.keys(FORBIDDEN)))
+  expect(status).toBeGreaterThan(0)
+})
