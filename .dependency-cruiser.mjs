@@ -1,5 +1,5 @@
 // The boundaries of the source, checked by `npm run boundaries`. A room imports only from the floors below its own, and enters
-// another room only through the files of its front.
+// another room only through the files of its front; `app.ts` opens each room by its `room.ts`.
 
 /** From the top down; rooms of one floor import nothing from each other. */
 const FLOORS = [
@@ -14,7 +14,7 @@ const FLOORS = [
   ['platform'],
 ]
 
-/** The files by which other rooms enter. `app.ts` opens the rooms and may import any file; the platform is open to all. */
+/** The files by which other rooms enter. The platform is open to all. */
 const FRONTS = {
   config: ['config'],
   gateway: ['config'],
@@ -28,7 +28,12 @@ const FRONTS = {
     'prompt-shield/(resolve|scanner)',
   ],
   webhooks: [],
-  metering: ['config', 'licenses/pool', 'usage/(billing|counts|input-tokens|money|payment|period|unbilled|wish)'],
+  metering: [
+    'config',
+    'licenses/pool',
+    'rate-limits/rate-limiter',
+    'usage/(billing|counts|input-tokens|money|payment|period|unbilled|wish)',
+  ],
   records: [
     'audit/change',
     'config',
@@ -73,6 +78,12 @@ export default {
     },
     { name: 'cli-without-daemon', severity: 'error', from: { path: '^src/cli/' }, to: { path: '^src/daemon/' } },
     { name: 'daemon-without-cli', severity: 'error', from: { path: '^src/daemon/' }, to: { path: '^src/cli/' } },
+    {
+      name: 'app-opens-rooms',
+      severity: 'error',
+      from: { path: '^src/daemon/app[.]ts$' },
+      to: { path: '^src/daemon/', pathNot: '^src/daemon/(platform/|config/config[.]ts$|[a-z]+/room[.]ts$)' },
+    },
     ...upwards,
     ...fronts,
   ],

@@ -43,6 +43,27 @@ export type HttpServer = {
   close(): Promise<void>
 }
 
+/** The server, for those who are opened before it listens. */
+export type Http = {
+  /** Undefined until it listens. */
+  port(): number | undefined
+  isDraining(): boolean
+  /** As `startHttpServer`. Call it once. */
+  listen(options: HttpServerOptions): Promise<HttpServer>
+}
+
+export function createHttp(): Http {
+  let server: HttpServer | undefined
+  return {
+    port: () => (server ? Number(new URL(server.url).port) : undefined),
+    isDraining: () => server?.isDraining() ?? false,
+    async listen(options) {
+      server = await startHttpServer(options)
+      return server
+    },
+  }
+}
+
 /** Listens; resolves when connections are accepted. @throws the error of `listen` (EADDRINUSE, EACCES …). */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { clock, limits = {} } = options

@@ -1,0 +1,67 @@
+// The room of the gateway: requests to models, on every surface, and what a caller can ask about them.
+import { IDEMPOTENCY_PURGE_MS, SAME_MODEL_RETRIES, TURN_WAIT_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { PointAllowances } from '../metering/config.ts'
+import type { RateLimiter } from '../metering/rate-limits/rate-limiter.ts'
+import { createBreaker } from '../models/breaker.ts'
+import { createGates } from '../platform/concurrency/gates.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { ChatDeps } from './chat/deps.ts'
+import { createIdempotency, purgeExpired } from './chat/idempotency.ts'
+import { chatRoutes } from './chat/routes.ts'
+import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from './config.ts'
+import { discoveryRoutes } from './discovery/routes.ts'
+import { messagesRoutes } from './surfaces/messages/routes.ts'
+import { openAiRoutes } from './surfaces/openai/routes.ts'
+
+export type GatewayRoom = { routes: Route[]; jobs: Job[]; close(): Promise<void> }
+
+type GatewayConfig = {
+  failover?: { sameModelRetries: number } | undefined
+  concurrency?: ConcurrencyLimits | undefined
+  limits?: RequestLimits | undefined
+  points?: PointAllowances | undefined
+}
+
+/** @param deps what chats need of the rooms below */
+export function openGateway(
+  { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
+  deps: Omit<ChatDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
+): GatewayRoom {
+  const { db, clock, log, providers, policies, limiter } = deps
+  const idempotency = createIdempotency({ db, clock, log })
+  const chat: ChatDeps = {
+    ...deps,
+    idempotency,
+    limits,
+    ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, clock),
+  }
+  return {
+    routes: [
+      ...discoveryRoutes({ db, clock, providers, policies, countsOf: limiter.usageOf, points }),
+      ...chatRoutes(chat),
+      ...openAiRoutes(chat),
+      ...messagesRoutes(chat),
+    ],
+    jobs: [{ name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) }],
+    close: async () => idempotency.close(),
+  }
+}
+
+/** Keeps chats from overloading this daemon and the providers, and from waiting for models that are down. */
+function createLoadAndFailover(
+  { perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
+  sameModelRetries: number,
+  clock: Clock,
+): Pick<ChatDeps, 'keyGates' | 'failover'> {
+  const waits = { waitingPerLane: waitingPerKey, waitMs: TURN_WAIT_MS }
+  return {
+    keyGates: createGates({ ...waits, places: perKey }, clock, `this key may run ${perKey}`),
+    failover: {
+      breaker: createBreaker({ clock }),
+      providerGates: createGates({ ...waits, places: perProvider }, clock, `this provider may be asked ${perProvider}`),
+      sameModelRetries,
+    },
+  }
+}

@@ -1,0 +1,55 @@
+import type { LicensePools } from '../metering/config.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Log } from '../platform/log.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
+import { groupRoutes } from './groups/routes.ts'
+import { type Authenticator, createAuthenticator } from './keys/authenticate.ts'
+import type { KeyDeps } from './keys/lifecycle.ts'
+import { keyRoutes } from './keys/routes.ts'
+import { roleRoutes } from './roles/routes.ts'
+import { ensureFirstStart } from './tenants/first-start.ts'
+import { tenantRoutes } from './tenants/routes.ts'
+import { userRoutes } from './users/routes.ts'
+import { findUserNames } from './users/store.ts'
+
+export type IdentityRoom = Pick<Authenticator, 'authenticate' | 'isAccepted'> & {
+  /** What every change by an administrator is made with. */
+  access: ChangeDeps
+  findUserNames: typeof findUserNames
+  routes: Route[]
+}
+
+/** Opens the room. The first start of a store makes the operator's tenant and key. */
+export async function openIdentity(
+  config: {
+    bootstrapKey: string | undefined
+    dataDir: string
+    licenses: LicensePools
+    trustedProxies?: readonly string[] | undefined
+  },
+  { knownPolicies, log, ...deps }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies'> & { log: Log },
+): Promise<IdentityRoom> {
+  const { db, clock } = deps
+  const { createdKeyFile, warning } = await ensureFirstStart(db, { ...config, clock })
+  if (warning) log.warn({}, warning)
+  if (createdKeyFile) log.info({ file: createdKeyFile }, 'created the administrator key')
+  const { authenticate, isAccepted, forgetKeys, lookUpAgain } = createAuthenticator({
+    db,
+    clock,
+    trustedProxies: config.trustedProxies,
+  })
+  const access: ChangeDeps = { ...deps, forgetKeys, lookUpAgain }
+  return {
+    authenticate,
+    isAccepted,
+    access,
+    findUserNames,
+    routes: [
+      ...tenantRoutes(access),
+      ...userRoutes({ ...access, licenses: config.licenses }),
+      ...groupRoutes(access),
+      ...roleRoutes(access),
+      ...keyRoutes({ ...access, knownPolicies }),
+    ],
+  }
+}

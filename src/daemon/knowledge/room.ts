@@ -1,0 +1,71 @@
+// The room of knowledge: indexes, the documents that are read into them, and the search that chats are grounded with.
+import { join } from 'node:path'
+import type { Registry } from 'prom-client'
+import { INDEX_PURGE_MS } from '../../shared/spec-limits.ts'
+import type { ProviderRegistry } from '../models/registry.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { Log } from '../platform/log.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
+import type { Ledger } from '../records/ledger/ledger.ts'
+import type { Guards } from '../safety/guards/guards.ts'
+import type { PolicyCatalogue } from '../safety/policies/catalogue.ts'
+import { createMerger } from './indexes/merger.ts'
+import { purgeKnowledge } from './indexes/purge.ts'
+import { reindexDocuments } from './indexes/reindex.ts'
+import { createExtractor, type ExtractorDeps } from './ingest/extract/pool.ts'
+import { knowledgeRoutes } from './routes.ts'
+import type { Search } from './search/search.ts'
+import type { RetrievalConfig } from './search/vectors/config.ts'
+import { openRetrieval } from './search/vectors/retrieval.ts'
+
+/** Programs that read files: where they are, and whether they yield to everything else on the machine. */
+export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
+
+export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
+
+/** Opens the room; documents that an older version stored are indexed first. */
+export async function openKnowledge(
+  config: {
+    knowledge?: RetrievalConfig | undefined
+    dataDir: string
+    /** Since when no other daemon can use the store, milliseconds since 1970; undefined where one may. */
+    aloneSince: number | undefined
+    extraction: Extraction
+  },
+  deps: {
+    access: ChangeDeps
+    providers: ProviderRegistry
+    guards: Guards
+    policies: PolicyCatalogue
+    ledger: Ledger
+    metrics: Registry
+    log: Log
+  },
+): Promise<KnowledgeRoom> {
+  const { access, providers, guards, policies, ledger, metrics, log } = deps
+  const { db, clock } = access
+  await reindexDocuments(db, { clock, log })
+  const { search, embeddingOf, ...retrieval } = await openRetrieval(config.knowledge ?? {}, {
+    db,
+    providers,
+    clock,
+    log,
+    metrics,
+  })
+  const extractor = createExtractor({ clock, log, ...config.extraction })
+  const merger = createMerger({ db, clock, log })
+  const uploadsDir = join(config.dataDir, 'uploads')
+  const purge = () => purgeKnowledge({ db, clock, uploadsDir, aloneSince: config.aloneSince })
+  const documents = { ...access, guards, policies, ledger, log, search, embeddingOf, extractor, merger, uploadsDir }
+  return {
+    search,
+    routes: knowledgeRoutes(documents),
+    jobs: [{ name: 'purge-knowledge', everyMs: INDEX_PURGE_MS, run: purge }],
+    async close() {
+      await merger.close()
+      await extractor.close()
+      await retrieval.close()
+    },
+  }
+}

@@ -1,0 +1,50 @@
+// The room of metering: rate limits, budgets and licences, which decide before a call and count after it.
+import { COUNTERS_PURGE_MS, RESERVATIONS_PURGE_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { ProviderConfig } from '../models/config.ts'
+import type { Db } from '../platform/db/db.ts'
+import { engineOf } from '../platform/db/engine.ts'
+import { deleteExpiredReservations } from '../platform/db/spend-counters.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { Log } from '../platform/log.ts'
+import type { Ledger } from '../records/ledger/ledger.ts'
+import type { LicensePools, PointAllowances } from './config.ts'
+import { licenseRoutes } from './licenses/routes.ts'
+import { createRateLimiter } from './rate-limits/limiter.ts'
+import { purgeCounters } from './rate-limits/purge.ts'
+import type { RateLimiter } from './rate-limits/rate-limiter.ts'
+import { type Billing, createBilling } from './usage/billing.ts'
+
+export type MeteringRoom = {
+  limiter: RateLimiter
+  billing: Billing
+  routes: Route[]
+  jobs: Job[]
+  close(): Promise<void>
+}
+
+/** @param config prices come with the providers */
+export function openMetering(
+  config: {
+    providers: readonly ProviderConfig[]
+    points?: PointAllowances | undefined
+    licenses: LicensePools
+  },
+  deps: { db: Db; ledger: Ledger; clock: Clock; log: Log; onEvents(): void },
+): MeteringRoom {
+  const { db, clock, log } = deps
+  const billing = createBilling(config, { db, clock, log })
+  const jobs = [{ name: 'purge-counters', everyMs: COUNTERS_PURGE_MS, run: () => purgeCounters({ db, clock }) }]
+  // Daemons that were killed leave reservations behind where several share a store.
+  const purgeReservations = () => deleteExpiredReservations(db)
+  if (engineOf(db).name === 'postgres')
+    jobs.push({ name: 'purge-reservations', everyMs: RESERVATIONS_PURGE_MS, run: purgeReservations })
+  return {
+    limiter: createRateLimiter(deps),
+    billing,
+    routes: licenseRoutes({ db, licenses: config.licenses }),
+    jobs,
+    close: async () => billing.close(),
+  }
+}

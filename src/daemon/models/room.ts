@@ -1,0 +1,37 @@
+// The room of the models: providers as configured, those found on this machine, and the built-in one.
+import { LOCAL_LOOK_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { Log } from '../platform/log.ts'
+import type { ProviderConfig } from './config.ts'
+import { createLocalServers } from './local-servers.ts'
+import { localProvider } from './providers/local/extract.ts'
+import type { Scripts } from './providers/local/script.ts'
+import { createProviderRegistry, type ProviderRegistry } from './registry.ts'
+
+export type ModelsRoom = { providers: ProviderRegistry; jobs: Job[]; close(): Promise<void> }
+
+/** Opens every configured provider. With `discoverLocal`, a job looks for model servers on this machine. */
+export function openModels(
+  config: {
+    providers: readonly ProviderConfig[]
+    scripts?: Scripts | undefined
+    discoverLocal?: boolean | undefined
+  },
+  deps: { clock: Clock; log: Log },
+): ModelsRoom {
+  const localServers = createLocalServers(
+    config.providers.map(({ name }) => name),
+    deps,
+  )
+  const builtIn = [localProvider(config.scripts, deps.clock)]
+  const providers = createProviderRegistry(config.providers, { ...deps, builtIn, found: localServers.found })
+  return {
+    providers,
+    jobs: config.discoverLocal ? [{ name: 'find-local-servers', everyMs: LOCAL_LOOK_MS, run: localServers.look }] : [],
+    async close() {
+      await providers.close()
+      await localServers.close()
+    },
+  }
+}

@@ -1,0 +1,95 @@
+// The room of the records: the ledger, and the signed evidence that it keeps with each commit.
+import { EVIDENCE_CHECKPOINT_LOOK_MS, EVIDENCE_EXPUNGE_MS, EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
+import type { Clock } from '../../shared/time.ts'
+import type { Db } from '../platform/db/db.ts'
+import { createFreshCache } from '../platform/db/fresh-cache.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { Log } from '../platform/log.ts'
+import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { ChangeDeps } from './audit/change.ts'
+import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
+import { chainRoutes } from './evidence/chain-routes.ts'
+import { startComparison } from './evidence/checkpoint-file.ts'
+import { createCheckpoints } from './evidence/checkpoints.ts'
+import { openDaemonId } from './evidence/daemon-id.ts'
+import { createIntegrity } from './evidence/integrity.ts'
+import { publicEvidenceRoutes } from './evidence/public-routes.ts'
+import { receiptRoutes } from './evidence/receipt-routes.ts'
+import { createRetention } from './evidence/retention.ts'
+import { createSealer } from './evidence/sealing.ts'
+import { createSecondPlaces } from './evidence/second-places.ts'
+import { openSigningKeys, type SigningKeys } from './evidence/signing-keys.ts'
+import { signingRoutes } from './evidence/signing-routes.ts'
+import { transparencyRoutes } from './evidence/transparency-routes.ts'
+import { createLedger, type Ledger } from './ledger/ledger.ts'
+import { type LogDeps, logRoutes } from './logs/routes.ts'
+
+export type RecordsRoom = {
+  ledger: Ledger
+  signingKeys: SigningKeys
+  /** Whether receipts are handed out. */
+  receipts: boolean
+  /** Calls `listener` whenever a commit has left events for webhooks. */
+  onEvents(listener: () => void): void
+  /** Says that somebody else than the ledger has left events. */
+  announceEvents(): void
+  /** @param access what changes of this room are made with, and the names of users, which live above it */
+  routes(access: ChangeDeps & Pick<LogDeps, 'findUserNames'>): Route[]
+  jobs: Job[]
+  close(): Promise<void>
+}
+
+/** Opens the signing keys and compares the store with its published checkpoints. @throws when the keys cannot be opened */
+export async function openRecords(
+  { evidence = DEFAULT_EVIDENCE, dataDir, trustedProxies }: RecordsConfig,
+  { db, masterKey, clock, log }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log },
+): Promise<RecordsRoom> {
+  const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
+  const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
+  const daemonId = await openDaemonId(dataDir)
+  const listeners: (() => void)[] = []
+  const announceEvents = () => {
+    for (const listener of listeners) listener()
+  }
+  const places = createSecondPlaces({ file, url, log })
+  const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, places })
+  const history = startComparison({ db, file, keys: signingKeys, places, log })
+  const sealer = createSealer({ db, clock, keys: signingKeys, daemonId, onGrowth: checkpoints.wake })
+  const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
+  const retention = createRetention({ db, clock, days: evidence.retentionDays })
+  const integrity = createIntegrity({ db, clock, keys: signingKeys })
+  const isDoubted = async () => checkpoints.foundDamage() || (await history.hasLost())
+  const keySet = createFreshCache({ clock, maxAgeMs: EVIDENCE_KEY_CACHE_MS, load: () => signingKeys.published() })
+  return {
+    ledger,
+    signingKeys,
+    receipts,
+    onEvents: (listener) => void listeners.push(listener),
+    announceEvents,
+    routes: ({ findUserNames, ...access }) => [
+      ...logRoutes({ db, clock, findUserNames }),
+      ...receiptRoutes({ db, enabled: receipts }),
+      ...transparencyRoutes({ db, clock, integrity, isDoubted }),
+      ...chainRoutes({ db }),
+      ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
+      ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
+    ],
+    jobs: [
+      { name: 'make-checkpoints', everyMs: EVIDENCE_CHECKPOINT_LOOK_MS, run: checkpoints.run },
+      { name: 'expunge-evidence', everyMs: EVIDENCE_EXPUNGE_MS, run: retention.run },
+    ],
+    async close() {
+      await ledger.close()
+      await history.close()
+      await checkpoints.close()
+    },
+  }
+}
+
+type RecordsConfig = {
+  evidence?: EvidenceConfig | undefined
+  /** Holds the id of this daemon. */
+  dataDir: string
+  trustedProxies?: readonly string[] | undefined
+}

@@ -1,0 +1,56 @@
+// The room of safety: guards, SMLTP policies (named sets of security rules), the prompt shield, and the incidents that they find.
+import { INCIDENTS_PURGE_MS, POLICY_CACHE_MS, SHIELD_POLICY_CACHE_MS } from '../../shared/spec-limits.ts'
+import type { ProviderRegistry } from '../models/registry.ts'
+import { createFreshCache } from '../platform/db/fresh-cache.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { Log } from '../platform/log.ts'
+import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
+import { createGuards, type Guards } from './guards/guards.ts'
+import { guardRuleRoutes } from './guards/rules/routes.ts'
+import { incidentRoutes } from './incidents/routes.ts'
+import { purgeIncidents } from './incidents/store.ts'
+import { loadTenantPolicies, type PolicyCatalogue } from './policies/catalogue.ts'
+import { policyRoutes } from './policies/routes.ts'
+import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
+import { scanRoutes } from './prompt-shield/scan-routes.ts'
+import { findShieldPolicies } from './prompt-shield/store.ts'
+
+export { knownPolicies } from './policies/store.ts'
+
+export type SafetyRoom = { guards: Guards; policies: PolicyCatalogue; routes: Route[]; jobs: Job[] }
+
+/** @param deps `access`: what every change by an administrator is made with */
+export function openSafety(deps: {
+  access: ChangeDeps
+  masterKey: MasterKey
+  providers: ProviderRegistry
+  log: Log
+}): SafetyRoom {
+  const { access, masterKey, providers, log } = deps
+  const { db, clock } = access
+  const shieldPolicies = createFreshCache({
+    clock,
+    maxAgeMs: SHIELD_POLICY_CACHE_MS,
+    load: (tenantId) => findShieldPolicies(db, tenantId),
+  })
+  const policies = createFreshCache({
+    clock,
+    maxAgeMs: POLICY_CACHE_MS,
+    load: (tenantId) => loadTenantPolicies(db, tenantId),
+  })
+  const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers })
+  return {
+    guards,
+    policies,
+    routes: [
+      ...guardRuleRoutes({ ...access, guardRules: guards.tenantRules }),
+      ...scanRoutes({ guards, policies, clock }),
+      ...shieldPolicyRoutes({ ...access, shieldPolicies }),
+      ...incidentRoutes({ db }),
+      ...policyRoutes({ ...access, policies }),
+    ],
+    jobs: [{ name: 'purge-incidents', everyMs: INCIDENTS_PURGE_MS, run: () => purgeIncidents({ db, clock }) }],
+  }
+}

@@ -1,0 +1,63 @@
+// The room of webhooks: endpoints, and the dispatcher that delivers events to them.
+import type { Registry } from 'prom-client'
+import { WEBHOOK_HELD_TRIM_MS, WEBHOOK_PURGE_MS } from '../../shared/spec-limits.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Http } from '../platform/http/server.ts'
+import type { Job } from '../platform/jobs/schedule.ts'
+import type { Log } from '../platform/log.ts'
+import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
+import { startDispatcher } from './dispatch/dispatcher.ts'
+import { createHostResolver } from './host-resolver.ts'
+import { listenRoutes } from './listen.ts'
+import { createOwnAddressCheck } from './own-address.ts'
+import { dropHeld, purgeWebhooks } from './purge.ts'
+import { webhookRoutes } from './routes.ts'
+import { checkTarget, type TargetGuard } from './target-guard.ts'
+
+export type WebhooksRoom = {
+  /** Events wait in the outbox. */
+  wake(): void
+  routes: Route[]
+  jobs: Job[]
+  close(): Promise<void>
+}
+
+/** Starts to deliver. @param deps `access`: what every change by an administrator is made with */
+export async function openWebhooks(
+  { allowPrivate }: { allowPrivate: boolean },
+  deps: {
+    access: ChangeDeps
+    masterKey: MasterKey
+    metrics: Registry
+    http: Pick<Http, 'port' | 'isDraining'>
+    log: Log
+  },
+): Promise<WebhooksRoom> {
+  const { access, masterKey, metrics, http, log } = deps
+  const { db, clock } = access
+  const resolver = createHostResolver({ clock, systemNames: allowPrivate })
+  const guard: TargetGuard = { resolve: resolver.resolve, allowPrivate, isOwn: createOwnAddressCheck(http.port) }
+  const dispatcher = await startDispatcher({ db, clock, log, guard, masterKey, metrics }).catch((error) => {
+    resolver.close()
+    throw error
+  })
+  const webhooks = {
+    ...access,
+    masterKey,
+    checkTarget: (url: string) => checkTarget(url, { guard, clock }),
+    onChange: dispatcher.endpointChanged,
+  }
+  return {
+    wake: dispatcher.wake,
+    routes: [...webhookRoutes(webhooks), ...listenRoutes({ ...webhooks, isDraining: http.isDraining })],
+    jobs: [
+      { name: 'purge-webhooks', everyMs: WEBHOOK_PURGE_MS, run: () => purgeWebhooks({ db, clock }) },
+      { name: 'drop-held-webhooks', everyMs: WEBHOOK_HELD_TRIM_MS, run: () => dropHeld({ db }) },
+    ],
+    async close() {
+      await dispatcher.close()
+      resolver.close()
+    },
+  }
+}
