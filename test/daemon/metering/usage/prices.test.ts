@@ -197,10 +197,10 @@ test('docs/billing.md says what the code does', () => {
   expect(page).toContain(`more than ${RESERVED_TOKENS.image.toLocaleString('en')} tokens for an image`)
   expect(page).toContain(`${RESERVED_TOKENS.tools.toLocaleString('en')} tokens for tools`)
   expect(page).toContain(
-    `more than ${PLAUSIBLE_TOKENS.times} times what could be there at most, and ${PLAUSIBLE_TOKENS.beyond.toLocaleString('en')} tokens`,
+    `more than ${PLAUSIBLE_TOKENS.times} times the possible maximum plus ${PLAUSIBLE_TOKENS.beyond.toLocaleString('en')} tokens`,
   )
   expect(page).toContain(`renewed every ${RESERVATION_RENEW_MS / 1000} seconds`)
   expect([RESERVATION_LEASE_MS, SPEND_LOCK_WAIT_MS]).toEqual([60_000, 1_000])
   expect(RESERVED_RETRY_AFTER_SECONDS).toBe(2)
-  expect(page).toContain('two seconds where only running requests hold what is left')
+  expect(page).toContain('two seconds if only running requests reserve the rest')
 })
