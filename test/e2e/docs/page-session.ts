@@ -57,7 +57,12 @@ export async function openPageSession(folder: string, env: Record<string, string
 
   async function runInBackground(text: string, expected: string): Promise<void> {
     // A process group of its own, because its shell may start further processes.
-    const child = spawn('sh', ['-e', '-c', text], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+    const child = spawn('sh', ['-e', '-c', text], {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    })
     background.push(child)
     const pattern = patternOf(expected, { capturePorts: true })
     const printed = await collect(child).until((all) => pattern.test(normal(all)))
@@ -95,7 +100,11 @@ export async function openPageSession(folder: string, env: Record<string, string
   }
 }
 
-const normal = (text: string): string => text.replace(/[ \t]+/g, ' ').replace(/ $/gm, '').trim()
+const normal = (text: string): string =>
+  text
+    .replace(/[ \t]+/g, ' ')
+    .replace(/ $/gm, '')
+    .trim()
 
 function patternOf(text: string, { capturePorts }: { capturePorts: boolean }): RegExp {
   const source = normal(text)
