@@ -9,7 +9,9 @@ import { chatJson, chatStream, replyJson, replyRaw, startUpstream, type Upstream
 
 const run = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
-const PAGE = readFileSync(join(ROOT, 'docs/clients.md'), 'utf8')
+const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+const PAGE = read('docs/how-to/connect-clients.md')
+const REFERENCE = read('docs/clients.md')
 const usage = { prompt_tokens: 11, completion_tokens: 5 }
 
 /** Each program of the page with what it says that it prints. */
@@ -57,15 +59,16 @@ test('the page has an example for each kind of client, and no program that is no
     'openai',
     'openai',
     'openai',
+    '@anthropic-ai/sdk',
+    '@anthropic-ai/sdk',
+    '@langchain/openai',
     '@ai-sdk/openai-compatible, ai',
-    '@anthropic-ai/sdk',
-    '@anthropic-ai/sdk',
   ])
-  expect(PAGE.split('```js').length - 1).toBe(EXAMPLES.length)
+  expect(`${PAGE}${REFERENCE}`.split('```js').length - 1).toBe(EXAMPLES.length)
 })
 
-test('every route it names is one', async () => {
-  for (const [, method = '', path = ''] of PAGE.matchAll(/^\| `(GET|POST) (\/v1\/\S+)`/gm)) {
+test('every route of the reference is one', async () => {
+  for (const [, method = '', path = ''] of REFERENCE.matchAll(/^\| `(GET|POST) (\/v1\/\S+)`/gm)) {
     const named = path.replace('<provider>/<model>', 'openai/gpt-4o')
     expect((await gateway.call(method, named, method === 'POST' ? {} : undefined)).status).not.toBe(404)
   }

@@ -8,17 +8,22 @@ import { expect } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** A code block of a page, and the paragraph above it. */
-export type Block = { language: string; text: string; intro: string }
+/** A code block of a page, the heading that it is under, and the paragraph above it. */
+export type Block = { language: string; text: string; heading: string; intro: string }
 
 /** All code blocks of a page, in order. */
 export function blocksOf(page: string): Block[] {
   const text = readFileSync(join(ROOT, page), 'utf8')
-  return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => ({
-    language: match[1] ?? '',
-    text: match[2] ?? '',
-    intro: text.slice(0, match.index).trimEnd().split('\n\n').at(-1) ?? '',
-  }))
+  return [...text.matchAll(/^( *)```(\w+)\n(.*?)^\1```$/gms)].map((match) => {
+    const [, indent = '', language = '', content = ''] = match
+    const above = text.slice(0, match.index).trimEnd()
+    return {
+      language,
+      text: content.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+      heading: [...above.matchAll(/^#+ (.*)$/gm)].at(-1)?.[1] ?? '',
+      intro: above.split('\n\n').at(-1) ?? '',
+    }
+  })
 }
 
 export type PageSession = {
