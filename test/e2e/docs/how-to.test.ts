@@ -1,9 +1,10 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { newApiKey } from '../../../src/shared/ids.ts'
 import { type InstalledCli, installCli } from '../../cli/installed-cli.ts'
-import { postgresEngine, type TestPlace } from '../../engines.ts'
+import { sayStore } from '../../kept-texts.ts'
 import { chatJson, replyJson, startUpstream } from '../../upstream.ts'
 import { type DaemonProcess, runDaemon } from '../daemon-process.ts'
 import { type Block, blocksOf, openPageSession, type PageSession } from './page-session.ts'
@@ -129,15 +130,30 @@ test('a gateway moves to PostgreSQL as the page says, and what the page names is
   const page = 'docs/how-to/use-postgresql.md'
   await run(under(page, '2. Save what you can take along'), await start())
   await daemon.end('SIGTERM')
-  const place: TestPlace = await postgresEngine.place({ migrated: false })
+  const server = new pg.Client({ connectionString: `${inject('postgresServer')}/postgres` })
+  await server.connect()
+  const url = new URL(`${inject('postgresServer')}/aigw`)
+  url.username = 'aigw'
+  url.password = 'change-me'
   try {
-    await writeFile(join(home, 'database-url'), `${place.databaseUrl}\n`)
+    const [sql] = under(page, '1. Prepare the database')
+    for (const statement of sql?.text.split(';\n') ?? []) await server.query(statement)
+    await writeFile(join(home, 'database-url'), `${url}\n`)
     const [yaml] = under(page, '3. Configure the daemon')
     await writeFile(join(home, 'aigw.yaml'), yaml?.text.replace('/etc/aigw/secrets', home) ?? '')
     await run(under(page, '4. Create the content again'), await start({}, ['--config', join(home, 'aigw.yaml')]))
     await daemon.end('SIGTERM')
+    // Back to SQLite, as the last sentence says: the keys of the export sign its log.
+    await rm(join(home, 'aigw.yaml'))
+    const env = { AIGW_BASE_URL: await start(), AIGW_API_KEY: operatorKey }
+    const keys = join(home, 'evidence-before-move/keys.json')
+    const before = await cli.run(['audit', 'verify', '--keys', keys], { env })
+    expect(before).toMatchObject({ exitCode: 0 })
+    await sayStore({ kind: 'postgres', url: url.href })
   } finally {
-    await place.remove()
+    await server.query('drop database if exists aigw with (force)')
+    await server.query('drop role if exists aigw')
+    await server.end()
   }
 })
 
