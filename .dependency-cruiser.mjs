@@ -24,7 +24,7 @@ const FRONTS = {
     'guards/(canary/(detector|marker)|clean-texts|detection|documents|guards|paced|plan|pseudonyms|redaction|rules-in-force|text-slots)',
     'guards/(shield/(conversation|output|scan|verdict)|stream/(channel|output-blocked|output-guard|text-view))',
     'incidents/incident',
-    'policies/(built-in|catalogue|enforce|offered-models|resolve|restrictions)',
+    'policies/(catalogue|enforce|offered-models|resolve|restrictions)',
     'prompt-shield/(resolve|scanner)',
   ],
   webhooks: [],
