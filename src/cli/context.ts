@@ -1,8 +1,8 @@
 import type { Clock } from '../shared/time.ts'
-import type { Api } from './client.ts'
-import type { GlobalFlags } from './globals.ts'
-import type { Output } from './output.ts'
-import type { Settings } from './profile.ts'
+import type { Api } from './api/client.ts'
+import type { GlobalFlags } from './input/global-flags.ts'
+import type { Output } from './output/output.ts'
+import type { Settings } from './profile/profile.ts'
 
 /** The process as a command sees it; tests hand in their own. */
 export type Io = {
@@ -54,26 +54,26 @@ export function createContext(io: Io, { managesProfiles }: { managesProfiles: bo
     globals: {},
     exitCode: 0,
     settings: () => {
-      settings ??= import('./profile.ts').then(({ loadSettings }) =>
+      settings ??= import('./profile/profile.ts').then(({ loadSettings }) =>
         loadSettings(context.globals, io, { mayBeNew: managesProfiles }),
       )
       return settings
     },
     api: () => {
-      api ??= Promise.all([import('./client.ts'), context.settings()]).then(([{ createApi }, known]) =>
+      api ??= Promise.all([import('./api/client.ts'), context.settings()]).then(([{ createApi }, known]) =>
         createApi({ settings: known, io, note: context.note }),
       )
       return api
     },
     output: () => {
-      output ??= Promise.all([import('./output.ts'), context.settings()]).then(([{ createOutput }, known]) =>
+      output ??= Promise.all([import('./output/output.ts'), context.settings()]).then(([{ createOutput }, known]) =>
         createOutput(io, known),
       )
       return output
     },
     async note(text, { lines } = { lines: false }) {
       if ((await context.settings()).quiet) return
-      const { forTerminal, forTerminalLine } = await import('./terminal-text.ts')
+      const { forTerminal, forTerminalLine } = await import('./output/terminal-text.ts')
       io.stderr.write(`${lines ? forTerminal(text) : forTerminalLine(text)}\n`)
     },
     async close() {
@@ -81,7 +81,7 @@ export function createContext(io: Io, { managesProfiles }: { managesProfiles: bo
       opened?.close()
     },
     async confirm(question) {
-      const { assertConfirmed } = await import('./prompt.ts')
+      const { assertConfirmed } = await import('./input/prompt.ts')
       await assertConfirmed(question, await context.settings(), io)
     },
   }

@@ -2,7 +2,7 @@ import { Command, CommanderError, type Option } from 'commander'
 import { COMMAND_GROUPS, type Entry, entriesOnWay, findCommand, findEntry } from './command-table.ts'
 import { type CliContext, createContext, type Io } from './context.ts'
 import { type CliError, usageError } from './errors.ts'
-import { addGlobalOptions, findOperands, globalFlagsOf } from './globals.ts'
+import { addGlobalOptions, findOperands, globalFlagsOf } from './input/global-flags.ts'
 import { packageVersion } from './package.ts'
 import { writeTo } from './stdio.ts'
 
@@ -113,7 +113,7 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
     }
     return context.exitCode
   } catch (error) {
-    const { reportFailure } = await import('./failure.ts')
+    const { reportFailure } = await import('./output/failure.ts')
     return await reportFailure(error, words, context)
   } finally {
     await context.close()

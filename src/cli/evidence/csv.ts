@@ -1,6 +1,6 @@
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import { LOG_COLUMNS, toCsvLine } from '../../shared/evidence/csv.ts'
-import { findAtPath } from '../formats.ts'
+import { findAtPath } from '../output/formats.ts'
 import { parseJson } from './shapes.ts'
 
 export const CSV_HEAD = toCsvLine(LOG_COLUMNS)

@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander'
 import { KeySetError, type PublishedKey, parseKeySet } from '../../shared/evidence/keys.ts'
+import { notAGateway, parseBody } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT, usageError } from '../errors.ts'
-import { notAGateway, parseBody } from '../http-errors.ts'
-import { readText } from '../text-input.ts'
+import { readText } from '../input/text-input.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 
 export const KEYS_PATH = '/.well-known/aigw-keys.json'

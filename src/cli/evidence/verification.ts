@@ -1,7 +1,7 @@
 import { type Checkpoint, chainOrigin, signedNoteOf } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
-import { createProgress } from '../progress.ts'
+import { createProgress } from '../output/progress.ts'
 import { type CheckedChain, type CheckpointNote, checkChain, type EvidenceSource, type SignedRow } from './chains.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { COMMAND_GROUPS, type Entry } from '../../../src/cli/command-table.ts'
-import { FORMATS } from '../../../src/cli/globals.ts'
+import { FORMATS } from '../../../src/cli/input/global-flags.ts'
 import { runCli } from '../run-cli.ts'
 
 const scriptFor = async (shell: string) => (await runCli(['completion', shell])).stdout

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { editCredentials, entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
+import { editCredentials, entryOf, loadConfigFiles } from '../../profile/config-files.ts'
 
 export function logoutCommand(context: CliContext, run = logout): Command {
   return new Command('logout')

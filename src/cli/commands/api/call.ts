@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
-import { type Api, type ApiRequest, type OpenAnswer, parseAnswer } from '../../client.ts'
+import { type Api, type ApiRequest, type OpenAnswer, parseAnswer } from '../../api/client.ts'
+import { redirected, toHttpError } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { unreadable, usageError } from '../../errors.ts'
-import { findAtPath } from '../../formats.ts'
-import { redirected, toHttpError } from '../../http-errors.ts'
-import { repeatable } from '../../repeatable.ts'
+import { repeatable } from '../../input/repeatable.ts'
+import { findAtPath } from '../../output/formats.ts'
 import { readStdin } from '../../stdio.ts'
 
 const BODY_BYTES = 67_108_864
@@ -140,7 +140,7 @@ async function printStream(context: CliContext, api: Api, answer: OpenAnswer): P
 
 /** JSON for people, or the format that was asked for, over columns found in the answer itself. */
 async function printShaped(context: CliContext, value: object, raw?: Buffer): Promise<void> {
-  const [{ createOutput }, settings] = await Promise.all([import('../../output.ts'), context.settings()])
+  const [{ createOutput }, settings] = await Promise.all([import('../../output/output.ts'), context.settings()])
   const rows: object[] = Array.isArray(value) ? value : [value]
   const paths = [...new Set(rows.flatMap((row) => Object.keys(row)))]
   const output = createOutput(context.io, { ...settings, format: settings.format ?? 'json' })

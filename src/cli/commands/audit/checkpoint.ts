@@ -2,11 +2,11 @@ import { appendFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { CheckpointsResponse } from '../../../shared/wire/evidence.ts'
+import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { EXIT, unwritable } from '../../errors.ts'
 import { TRANSPARENCY } from '../../evidence/gateway-source.ts'
-import { notAGateway } from '../../http-errors.ts'
-import { isPlain } from '../../output.ts'
+import { isPlain } from '../../output/output.ts'
 
 type Flags = { out?: string; chain?: string }
 export type CheckpointInput = Flags

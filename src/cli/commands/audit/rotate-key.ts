@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { RotateSigningKeyResponse } from '../../../shared/wire/evidence.ts'
 import type { CliContext } from '../../context.ts'
 import { TRANSPARENCY } from '../../evidence/gateway-source.ts'
-import { itemIn } from '../../resolve.ts'
+import { itemIn } from '../../resources/resolve.ts'
 
 const MEMBERS = ['kid', 'name', 'created_at']
 const VIEW = { idPath: 'kid', members: MEMBERS, columns: MEMBERS.map((path) => ({ path })) }

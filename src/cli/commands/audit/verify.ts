@@ -8,7 +8,7 @@ import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
 import { assertHolds, CHECKED_VIEW, checkEvidence, toRow } from '../../evidence/verification.ts'
-import { repeatable } from '../../repeatable.ts'
+import { repeatable } from '../../input/repeatable.ts'
 
 type Flags = { checkpoint: string[]; otherLogs: boolean; keys?: string }
 export type VerifyAuditInput = Flags & { folder: string | undefined }

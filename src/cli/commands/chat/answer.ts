@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
 import type { ChatMetadata, ChatResponse, CommitPoint } from '../../../shared/wire/chat.ts'
-import type { ApiRequest, OpenAnswer } from '../../client.ts'
+import type { ApiRequest, OpenAnswer } from '../../api/client.ts'
+import { redirected, timedOut, toHttpError, unfinished } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { redirected, timedOut, toHttpError, unfinished } from '../../http-errors.ts'
 import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
 import { failoverLines } from './notes.ts'
 

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { MESSAGE_CONTENT_BYTES, MESSAGES_PER_REQUEST } from '../../../shared/spec-limits.ts'
 import type { CliContext } from '../../context.ts'
 import { unwritable, usageError } from '../../errors.ts'
-import type { Settings } from '../../profile.ts'
-import { findStateDir, readState, writeState } from '../../state-files.ts'
+import type { Settings } from '../../profile/profile.ts'
+import { findStateDir, readState, writeState } from '../../profile/state-files.ts'
 
 export type Message = { role: 'user' | 'assistant'; content: string }
 

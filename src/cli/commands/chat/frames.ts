@@ -1,7 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import type { ChatFrame } from '../../../shared/wire/chat.ts'
+import { brokenAnswer } from '../../api/http-errors.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { brokenAnswer } from '../../http-errors.ts'
 
 const DONE = '[DONE]'
 

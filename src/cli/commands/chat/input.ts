@@ -1,9 +1,9 @@
 import { FALLBACK_MODELS, MESSAGE_CONTENT_BYTES, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
 import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
-import { getDuration } from '../../duration.ts'
 import { usageError } from '../../errors.ts'
-import type { ChatDefaults } from '../../profile.ts'
+import { getDuration } from '../../input/duration.ts'
+import type { ChatDefaults } from '../../profile/profile.ts'
 import { getIndexName } from '../indexes/name.ts'
 import type { Message } from './conversation.ts'
 

@@ -1,6 +1,6 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import type { Painter } from '../../colour.ts'
-import { textWidth, wrapLine } from '../../text-width.ts'
+import type { Painter } from '../../output/colour.ts'
+import { textWidth, wrapLine } from '../../output/text-width.ts'
 
 /** How blocks look: in these styles, on lines of at most `width` cells where words allow. */
 export type Look = { painter: Painter; width: number }

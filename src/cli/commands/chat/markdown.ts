@@ -1,5 +1,5 @@
 import type { Token, Tokens } from 'marked'
-import { terminalText } from '../../terminal-text.ts'
+import { terminalText } from '../../output/terminal-text.ts'
 import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
 import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
 

@@ -1,5 +1,5 @@
 import type { ChatMetadata } from '../../../shared/wire/chat.ts'
-import { failureWords } from '../../failed-models.ts'
+import { failureWords } from '../../api/failed-models.ts'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
 

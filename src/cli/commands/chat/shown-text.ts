@@ -1,5 +1,5 @@
-import { createPainter, mayColour, type Painter } from '../../colour.ts'
 import type { CliContext } from '../../context.ts'
+import { createPainter, mayColour, type Painter } from '../../output/colour.ts'
 
 export const RENDER = ['auto', 'always', 'never'] as const
 export type Render = (typeof RENDER)[number]

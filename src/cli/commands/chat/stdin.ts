@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs'
 import { MESSAGE_CONTENT_BYTES } from '../../../shared/spec-limits.ts'
 import type { CliContext, Io } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { toUtf8 } from '../../text-input.ts'
+import { toUtf8 } from '../../input/text-input.ts'
 
 /** How long a pipe that stays silent is waited for when there is a prompt already. */
 const PATIENCE_MS = 3_000

@@ -1,4 +1,4 @@
-import { readText } from '../../text-input.ts'
+import { readText } from '../../input/text-input.ts'
 
 /** `@FILE` stands for what is in it. */
 export const readSystem = async (text: string): Promise<string> =>

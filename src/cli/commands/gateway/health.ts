@@ -1,11 +1,11 @@
 import { Command, Option } from 'commander'
-import { type Api, CALL_TIMEOUT_MS, pause } from '../../client.ts'
+import { type Api, CALL_TIMEOUT_MS, pause } from '../../api/client.ts'
+import { notAGateway, parseBody } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
-import { getDuration } from '../../duration.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { findAtPath } from '../../formats.ts'
-import { notAGateway, parseBody } from '../../http-errors.ts'
-import { createProgress } from '../../progress.ts'
+import { getDuration } from '../../input/duration.ts'
+import { findAtPath } from '../../output/formats.ts'
+import { createProgress } from '../../output/progress.ts'
 
 export type HealthInput = { probe: 'health' | 'live' | 'ready'; waitMs: number }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { runDaemon } from '../../daemon-process.ts'
+import { runDaemon } from './daemon-process.ts'
 
 export type ServeInput = { config?: string; listen?: string; dataDir?: string; check?: boolean }
 

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander'
 import type { Group } from '../../../shared/wire/groups.ts'
 import type { CliContext } from '../../context.ts'
-import { addCreateOptions, type CreateFlags, createOrFind } from '../../creation.ts'
-import { addFromFileOption, readFields, textIn, textsIn } from '../../from-file.ts'
-import { askMissing } from '../../prompt.ts'
-import { repeatable } from '../../repeatable.ts'
-import { findNamed, toIds } from '../../resolve.ts'
-import { GROUPS, USERS } from '../../resources.ts'
+import { addFromFileOption, readFields, textIn, textsIn } from '../../input/from-file.ts'
+import { askMissing } from '../../input/prompt.ts'
+import { repeatable } from '../../input/repeatable.ts'
+import { addCreateOptions, type CreateFlags, createOrFind } from '../../resources/creation.ts'
+import { findNamed, toIds } from '../../resources/resolve.ts'
+import { GROUPS, USERS } from '../../resources/resources.ts'
 import { GROUP_MEMBERS, GROUP_STATUSES, GROUP_VIEW } from './view.ts'
 
 type GroupFlags = CreateFlags & { description?: string; user: string[]; status?: string; fromFile?: string }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { GROUPS } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { GROUPS } from '../../resources/resources.ts'
 
 export type DeleteGroupInput = RemoveFlags & { group: string }
 

@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import type { Group } from '../../../shared/wire/groups.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { GROUPS } from '../../resources.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { GROUPS } from '../../resources/resources.ts'
 import { GROUP_LIST, GROUP_STATUSES } from './view.ts'
 
 export type ListGroupsInput = ListInput & { status: string | undefined }

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { Group, UserReference } from '../../../shared/wire/groups.ts'
 import type { CliContext } from '../../context.ts'
-import { getItem, itemIn, itemPath, showFound, toIds } from '../../resolve.ts'
-import { GROUPS, USERS } from '../../resources.ts'
+import { getItem, itemIn, itemPath, showFound, toIds } from '../../resources/resolve.ts'
+import { GROUPS, USERS } from '../../resources/resources.ts'
 import { GROUP_VIEW } from './view.ts'
 
 export type MembersInput = { group: string; users: string[] }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { GROUPS } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { GROUPS } from '../../resources/resources.ts'
 import { GROUP_VIEW } from './view.ts'
 
 export function showCommand(context: CliContext, run = showGroup): Command {

@@ -1,9 +1,17 @@
 import { Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addFromFileOption, type Fields, isObject, readChanges, shownOnly, textIn, textsIn } from '../../from-file.ts'
-import { toIds } from '../../resolve.ts'
-import { GROUPS, USERS } from '../../resources.ts'
-import { update } from '../../update.ts'
+import {
+  addFromFileOption,
+  type Fields,
+  isObject,
+  readChanges,
+  shownOnly,
+  textIn,
+  textsIn,
+} from '../../input/from-file.ts'
+import { toIds } from '../../resources/resolve.ts'
+import { GROUPS, USERS } from '../../resources/resources.ts'
+import { update } from '../../resources/update.ts'
 import { GROUP_MEMBERS, GROUP_STATUSES, GROUP_VIEW } from './view.ts'
 
 type UpdateFlags = { name?: string; description?: string; status?: string; fromFile?: string }

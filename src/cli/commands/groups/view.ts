@@ -1,6 +1,6 @@
 import type { Group } from '../../../shared/wire/groups.ts'
-import { eachAt } from '../../formats.ts'
-import type { Members } from '../../from-file.ts'
+import type { Members } from '../../input/from-file.ts'
+import { eachAt } from '../../output/formats.ts'
 
 export const GROUP_MEMBERS: Members<keyof Group> = {
   id: false,

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { GUARD_RULES } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { GUARD_RULES } from '../../resources/resources.ts'
 import { RULE_ARGUMENT } from './view.ts'
 
 export type DeleteRuleInput = RemoveFlags & { rule: string }

@@ -2,9 +2,9 @@ import { type Command, Option } from 'commander'
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { addFromFileOption, type Fields, readFields, withFlags } from '../../from-file.ts'
-import { opposed } from '../../opposites.ts'
-import { repeatable } from '../../repeatable.ts'
+import { opposed } from '../../input/exclusive-flags.ts'
+import { addFromFileOption, type Fields, readFields, withFlags } from '../../input/from-file.ts'
+import { repeatable } from '../../input/repeatable.ts'
 import { RULE_MEMBERS } from './view.ts'
 
 const KINDS: Record<GuardRule['kind'], true> = { dlp: true, pii: true }

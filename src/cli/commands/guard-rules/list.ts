@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
 import type { CliContext } from '../../context.ts'
-import { listAll } from '../../listing.ts'
-import { GUARD_RULES } from '../../resources.ts'
+import { listAll } from '../../resources/listing.ts'
+import { GUARD_RULES } from '../../resources/resources.ts'
 import { RULE_LIST_VIEW } from './view.ts'
 
 export function listCommand(context: CliContext, run = listRules): Command {

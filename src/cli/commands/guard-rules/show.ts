@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { GUARD_RULES } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { GUARD_RULES } from '../../resources/resources.ts'
 import { RULE_ARGUMENT, RULE_VIEW } from './view.ts'
 
 export function showCommand(context: CliContext, run = showRule): Command {

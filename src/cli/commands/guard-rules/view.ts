@@ -1,5 +1,5 @@
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
-import type { Members } from '../../from-file.ts'
+import type { Members } from '../../input/from-file.ts'
 
 export const RULE_ARGUMENT = 'name or id, in any case'
 

@@ -8,9 +8,9 @@ import type {
   Severity,
 } from '../../../shared/wire/incidents.ts'
 import type { CliContext } from '../../context.ts'
-import { type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { toId } from '../../resolve.ts'
-import { KEYS, USERS } from '../../resources.ts'
+import { type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { toId } from '../../resources/resolve.ts'
+import { KEYS, USERS } from '../../resources/resources.ts'
 import { addPeriodOptions, INCIDENTS_PATH, type PeriodFlags, toPeriod } from './period.ts'
 import { INCIDENT_LIST_VIEW } from './view.ts'
 

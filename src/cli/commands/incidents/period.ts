@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { PAST_FORMS, toPast } from '../../past-time.ts'
+import { PAST_FORMS, toPast } from '../../input/past-time.ts'
 
 export const INCIDENTS_PATH = '/api/admin/incidents'
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Incident } from '../../../shared/wire/incidents.ts'
 import type { CliContext } from '../../context.ts'
-import { itemIn, itemPath } from '../../resolve.ts'
+import { itemIn, itemPath } from '../../resources/resolve.ts'
 import { INCIDENTS_PATH } from './period.ts'
 import { INCIDENT_VIEW } from './view.ts'
 

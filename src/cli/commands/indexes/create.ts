@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Index } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
-import { addCreateOptions, type CreateFlags, createOrFind } from '../../creation.ts'
+import { addCreateOptions, type CreateFlags, createOrFind } from '../../resources/creation.ts'
 import { findIndex } from './list.ts'
 import { getIndexName } from './name.ts'
 import { addOwnerOptions, type OwnerFlags, toAsked, toOwner } from './owner.ts'

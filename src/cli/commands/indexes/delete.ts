@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { INDEXES } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { INDEXES } from '../../resources/resources.ts'
 import { getIndexNameOrId } from './name.ts'
 
 export type DeleteIndexInput = RemoveFlags & { index: string }

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { IndexDocument } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import type { Resource } from '../../resolve.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import type { Resource } from '../../resources/resolve.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { DOCUMENT_VIEW } from './view.ts'
 

@@ -3,7 +3,14 @@ import type { z } from 'zod'
 import type { DiscoverIndexesResponse, Index } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { addListOptions, findOne, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
+import {
+  addListOptions,
+  findOne,
+  type ListFlags,
+  type ListInput,
+  listAll,
+  toListInput,
+} from '../../resources/listing.ts'
 import { INDEX_VIEW } from './view.ts'
 
 export function listCommand(context: CliContext, run = listIndexes): Command {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { UploadBody } from '../../client.ts'
+import type { UploadBody } from '../../api/client.ts'
 import type { Document } from './documents.ts'
 
 // Names are escaped as browsers do it (HTML, "multipart/form-data encoding algorithm").

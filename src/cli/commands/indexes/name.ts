@@ -1,6 +1,6 @@
 import { toIndexName } from '../../../shared/index-name.ts'
 import { usageError } from '../../errors.ts'
-import { isId } from '../../resolve.ts'
+import { isId } from '../../resources/resolve.ts'
 
 /** The name as the gateway calls the index. Throws a usage error when nothing of it is left. */
 export function getIndexName(text: string): string {

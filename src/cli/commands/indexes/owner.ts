@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
 import type { Index } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
-import { toId } from '../../resolve.ts'
-import { GROUPS, USERS } from '../../resources.ts'
+import { toId } from '../../resources/resolve.ts'
+import { GROUPS, USERS } from '../../resources/resources.ts'
 
 export type OwnerFlags = { user?: string; group?: string }
 

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import type { SearchResponse } from '../../../shared/wire/indexes.ts'
-import type { Painter } from '../../colour.ts'
-import { forTerminalLine } from '../../terminal-text.ts'
-import { wrapLine } from '../../text-width.ts'
+import type { Painter } from '../../output/colour.ts'
+import { forTerminalLine } from '../../output/terminal-text.ts'
+import { wrapLine } from '../../output/text-width.ts'
 
 export type SearchMatch = z.infer<typeof SearchResponse>['results']['matches'][number]
 

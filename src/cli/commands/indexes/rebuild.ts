@@ -2,9 +2,9 @@ import { Command } from 'commander'
 import type { z } from 'zod'
 import type { RebuildIndexResponse } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
-import { createProgress } from '../../progress.ts'
-import { itemPath, withId } from '../../resolve.ts'
-import { INDEXES } from '../../resources.ts'
+import { createProgress } from '../../output/progress.ts'
+import { itemPath, withId } from '../../resources/resolve.ts'
+import { INDEXES } from '../../resources/resources.ts'
 import { getIndexNameOrId } from './name.ts'
 
 export function rebuildCommand(context: CliContext, run = rebuildIndex): Command {

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
 import { documentsOf } from './docs.ts'
 import { getIndexName } from './name.ts'
 

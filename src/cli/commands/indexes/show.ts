@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { INDEXES } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { INDEXES } from '../../resources/resources.ts'
 import { getIndexNameOrId } from './name.ts'
 import { INDEX_CARD } from './view.ts'
 

@@ -2,9 +2,9 @@ import { type Command, Option } from 'commander'
 import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import { usageError } from '../../errors.ts'
-import type { Members } from '../../from-file.ts'
-import { opposed } from '../../opposites.ts'
-import { repeatable } from '../../repeatable.ts'
+import { opposed } from '../../input/exclusive-flags.ts'
+import type { Members } from '../../input/from-file.ts'
+import { repeatable } from '../../input/repeatable.ts'
 import { getIndexName } from '../indexes/name.ts'
 
 export type KeyFlags = {

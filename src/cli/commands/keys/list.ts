@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { toId } from '../../resolve.ts'
-import { KEYS, USERS } from '../../resources.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { toId } from '../../resources/resolve.ts'
+import { KEYS, USERS } from '../../resources/resources.ts'
 import { KEY_LIST_VIEW } from './view.ts'
 
 const STATUSES: Record<ApiKey['status'], true> = { active: true, expired: true, revoked: true }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { KEYS } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { KEYS } from '../../resources/resources.ts'
 import { KEY_ARGUMENT } from './view.ts'
 
 export type RevokeKeyInput = RemoveFlags & { key: string }

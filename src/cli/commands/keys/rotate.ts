@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { CliContext } from '../../context.ts'
-import { itemIn, itemPath, withId } from '../../resolve.ts'
-import { KEYS } from '../../resources.ts'
-import { addSecretOptions, keepSecret, type SecretFlags } from '../../secret.ts'
+import { itemIn, itemPath, withId } from '../../resources/resolve.ts'
+import { KEYS } from '../../resources/resources.ts'
+import { addSecretOptions, keepSecret, type SecretFlags } from '../../resources/shown-once.ts'
 import { KEY_ARGUMENT, KEY_VIEW } from './view.ts'
 
 export type RotateKeyInput = SecretFlags & { key: string }

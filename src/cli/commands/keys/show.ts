@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { KEYS } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { KEYS } from '../../resources/resources.ts'
 import { KEY_ARGUMENT, KEY_VIEW } from './view.ts'
 
 export function showCommand(context: CliContext, run = showKey): Command {

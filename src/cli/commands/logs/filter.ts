@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { toId } from '../../resolve.ts'
-import { KEYS, USERS } from '../../resources.ts'
+import { toId } from '../../resources/resolve.ts'
+import { KEYS, USERS } from '../../resources/resources.ts'
 
 const SEVERITIES = ['info', 'warning', 'error', 'critical']
 const OUTCOMES = ['success', 'denied', 'failure']

@@ -1,11 +1,11 @@
 import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { ActivityLog } from '../../../shared/wire/logs.ts'
-import { type ApiRequest, pause } from '../../client.ts'
+import { type ApiRequest, pause } from '../../api/client.ts'
+import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { notAGateway } from '../../http-errors.ts'
-import { readPages, waitingFor } from '../../listing.ts'
+import { readPages, waitingFor } from '../../resources/listing.ts'
 import { LOGS_PATH } from './view.ts'
 
 const POLL_MS = 5_000

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import type { ActivityLog } from '../../../shared/wire/logs.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { readPages } from '../../listing.ts'
+import { readPages } from '../../resources/listing.ts'
 import { LOG_VIEW, LOGS_PATH } from './view.ts'
 
 /** Of the log that is kept for ever; the gateway shows a week unless it is told. */

@@ -1,4 +1,4 @@
-import { findAtPath } from '../../formats.ts'
+import { findAtPath } from '../../output/formats.ts'
 
 export const LOGS_PATH = 'activity-logs'
 

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { Policy } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
-import { itemIn, itemPath } from '../../resolve.ts'
-import { POLICIES } from '../../resources.ts'
+import { itemIn, itemPath } from '../../resources/resolve.ts'
+import { POLICIES } from '../../resources/resources.ts'
 import { POLICY_ARGUMENT, POLICY_VIEW } from './view.ts'
 
 export function activateCommand(context: CliContext, run = activatePolicy): Command {

@@ -2,8 +2,8 @@ import { Command, Option } from 'commander'
 import type { PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { repeatable } from '../../repeatable.ts'
-import { addTextArgument, readTextInput } from '../../text-input.ts'
+import { repeatable } from '../../input/repeatable.ts'
+import { addTextArgument, readTextInput } from '../../input/text-input.ts'
 import { toChatRequest } from '../chat/input.ts'
 
 type Flags = { policy?: string; model: string[]; index?: string }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { POLICIES } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { POLICIES } from '../../resources/resources.ts'
 import { POLICY_ARGUMENT } from './view.ts'
 
 export type DeletePolicyInput = RemoveFlags & { policy: string }

@@ -3,8 +3,8 @@ import type { z } from 'zod'
 import type { DiffPoliciesResponse } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { isObject, readFields } from '../../from-file.ts'
-import { POLICIES } from '../../resources.ts'
+import { isObject, readFields } from '../../input/from-file.ts'
+import { POLICIES } from '../../resources/resources.ts'
 import { POLICY_MEMBERS } from './view.ts'
 
 export type DiffInput = { from: string; to: string }

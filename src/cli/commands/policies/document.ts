@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
-import { findAtPath } from '../../formats.ts'
-import { type Fields, isObject, withFlags } from '../../from-file.ts'
+import { type Fields, isObject, withFlags } from '../../input/from-file.ts'
+import { findAtPath } from '../../output/formats.ts'
 
 /** A field of a policy document by its path, such as `pii.action`, and what it is set to. */
 export type Setting = { path: string; value: unknown }

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { addFromFileOption, type Fields, isObject, readFields, textIn } from '../../from-file.ts'
-import { repeatable } from '../../repeatable.ts'
+import { addFromFileOption, type Fields, isObject, readFields, textIn } from '../../input/from-file.ts'
+import { repeatable } from '../../input/repeatable.ts'
 import { type Setting, toSetting } from './document.ts'
 import { POLICY_MEMBERS } from './view.ts'
 

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { DiscoverPoliciesResponse, ListPoliciesResponse } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { POLICIES } from '../../resources.ts'
+import { POLICIES } from '../../resources/resources.ts'
 import { POLICY_LIST } from './view.ts'
 
 export function listCommand(context: CliContext, run = listPolicies): Command {

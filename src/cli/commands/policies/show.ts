@@ -2,8 +2,8 @@ import { Command } from 'commander'
 import type { z } from 'zod'
 import type { ActivePolicyResponse } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { POLICIES } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { POLICIES } from '../../resources/resources.ts'
 import { POLICY_ARGUMENT, POLICY_VIEW } from './view.ts'
 
 export function showCommand(context: CliContext, run = showPolicy): Command {

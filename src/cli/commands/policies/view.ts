@@ -1,5 +1,5 @@
 import type { Policy } from '../../../shared/wire/policies.ts'
-import type { Members } from '../../from-file.ts'
+import type { Members } from '../../input/from-file.ts'
 import { toSettingTexts } from './document.ts'
 
 export const POLICY_ARGUMENT = 'name or id, in any case'

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
-import { DEFAULT_BASE_URL } from '../../profile.ts'
+import { entryOf, loadConfigFiles } from '../../profile/config-files.ts'
+import { DEFAULT_BASE_URL } from '../../profile/profile.ts'
 
 const PROFILE_VIEW = {
   columns: [{ path: 'name' }, { path: 'current' }, { path: 'base_url', title: 'ADDRESS' }, { path: 'key' }],

@@ -1,5 +1,5 @@
-import type { ProfileEntry } from '../../config-files.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
+import type { ProfileEntry } from '../../profile/config-files.ts'
 
 /** Throws exit 3 and lists what there is. */
 export function assertProfile(profiles: Record<string, ProfileEntry>, name: string): void {

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { editConfig, editCredentials, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
+import { editConfig, editCredentials, loadConfigFiles } from '../../profile/config-files.ts'
 import { forgetConversation } from '../chat/conversation.ts'
 import { assertProfile } from './names.ts'
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { editConfig, editCredentials, entryOf, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
+import { editConfig, editCredentials, entryOf, loadConfigFiles } from '../../profile/config-files.ts'
 import { moveConversation } from '../chat/conversation.ts'
 import { assertProfile, assertProfileName } from './names.ts'
 

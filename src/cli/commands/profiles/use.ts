@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { editConfig, loadConfigFiles } from '../../config-files.ts'
 import type { CliContext } from '../../context.ts'
+import { editConfig, loadConfigFiles } from '../../profile/config-files.ts'
 import { assertProfile } from './names.ts'
 
 export function useCommand(context: CliContext, run = useProfile): Command {

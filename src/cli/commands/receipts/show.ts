@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { fetchReceipt } from '../../evidence/receipt-file.ts'
-import { findAtPath } from '../../formats.ts'
+import { findAtPath } from '../../output/formats.ts'
 
 /** `openai/gpt-4o timeout 8000 ms, local/extract ok 3 ms`. */
 const toAttempts = (attempts: unknown): unknown =>

@@ -4,8 +4,8 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { findReceipt } from '../../evidence/receipt-file.ts'
-import { findAtPath } from '../../formats.ts'
-import { isPlain } from '../../output.ts'
+import { findAtPath } from '../../output/formats.ts'
+import { isPlain } from '../../output/output.ts'
 
 export type VerifyInput = { receipt: string; keys?: string }
 

@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import type { Role } from '../../../shared/wire/roles.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { ROLES } from '../../resources.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { ROLES } from '../../resources/resources.ts'
 import { ROLE_LIST } from './view.ts'
 
 type RoleListFlags = ListFlags & { system?: true; custom?: true }

@@ -1,8 +1,8 @@
 import { findNearestName } from '../../../shared/nearest-name.ts'
 import { LEVELS, type Permission, SECTIONS } from '../../../shared/permissions.ts'
 import { type CliError, usageError } from '../../errors.ts'
-import { findAtPath } from '../../formats.ts'
-import type { Fields } from '../../from-file.ts'
+import type { Fields } from '../../input/from-file.ts'
+import { findAtPath } from '../../output/formats.ts'
 
 /** Reads `SECTION=LEVEL`. Throws a usage error that says what was probably meant, before anything is sent. */
 export function toPermissions(texts: readonly string[]): Permission[] {

@@ -1,6 +1,6 @@
 import type { Role } from '../../../shared/wire/roles.ts'
-import { findAtPath } from '../../formats.ts'
-import type { Members } from '../../from-file.ts'
+import type { Members } from '../../input/from-file.ts'
+import { findAtPath } from '../../output/formats.ts'
 
 export const ROLE_MEMBERS: Members<keyof Role> = {
   id: false,

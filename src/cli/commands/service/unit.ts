@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { daemonPath } from '../../daemon-process.ts'
-import { printText } from '../../output.ts'
+import { printText } from '../../output/output.ts'
 import { packagePath } from '../../package.ts'
+import { daemonPath } from '../gateway/daemon-process.ts'
 
 /**
  * What a unit of the user's own manager keeps. The rest of the system unit needs rights that manager does not have

@@ -1,6 +1,6 @@
 import { Argument, Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { printText } from '../../output.ts'
+import { printText } from '../../output/output.ts'
 import { type CompletionNode, SHELLS, type Shell, toScript } from './scripts.ts'
 
 const INSTALL = `

@@ -3,8 +3,8 @@ import type { z } from 'zod'
 import type { ShieldLayer, ShieldPolicyDocument, ShieldScanResponse } from '../../../shared/wire/shield.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
-import { eachAt } from '../../formats.ts'
-import { addTextArgument, readTextInput } from '../../text-input.ts'
+import { addTextArgument, readTextInput } from '../../input/text-input.ts'
+import { eachAt } from '../../output/formats.ts'
 
 type Scan = z.infer<typeof ShieldScanResponse>
 

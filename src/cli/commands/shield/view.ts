@@ -1,5 +1,5 @@
 import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
-import { isObject, type Members } from '../../from-file.ts'
+import { isObject, type Members } from '../../input/from-file.ts'
 
 export const SHIELD_POLICY_MEMBERS: Members<keyof ShieldPolicy> = {
   id: false,

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { CliContext } from '../../context.ts'
-import { itemIn, itemPath, withId } from '../../resolve.ts'
-import { KEYS, TENANTS } from '../../resources.ts'
-import { addSecretOptions, keepSecret, type SecretFlags } from '../../secret.ts'
+import { itemIn, itemPath, withId } from '../../resources/resolve.ts'
+import { KEYS, TENANTS } from '../../resources/resources.ts'
+import { addSecretOptions, keepSecret, type SecretFlags } from '../../resources/shown-once.ts'
 import { KEY_VIEW } from '../keys/view.ts'
 import { TENANT_ARGUMENT } from './view.ts'
 

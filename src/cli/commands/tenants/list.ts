@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import type { Tenant } from '../../../shared/wire/tenants.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { TENANTS } from '../../resources.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { TENANTS } from '../../resources/resources.ts'
 import { STATUS_CHOICES, TENANT_VIEW } from './view.ts'
 
 export type ListTenantsInput = ListInput & { status?: string }

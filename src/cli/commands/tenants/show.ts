@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { TENANTS } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { TENANTS } from '../../resources/resources.ts'
 import { TENANT_ARGUMENT, TENANT_VIEW } from './view.ts'
 
 export function showCommand(context: CliContext, run = showTenant): Command {

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { Tenant } from '../../../shared/wire/tenants.ts'
 import type { CliContext } from '../../context.ts'
-import { TENANTS } from '../../resources.ts'
-import { update } from '../../update.ts'
+import { TENANTS } from '../../resources/resources.ts'
+import { update } from '../../resources/update.ts'
 import { TENANT_ARGUMENT, TENANT_VIEW } from './view.ts'
 
 type SetStatusInput = { tenant: string; status: Tenant['status'] }

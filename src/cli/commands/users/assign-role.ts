@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
 import type { CliContext } from '../../context.ts'
-import { getItem } from '../../resolve.ts'
-import { ROLES, USERS } from '../../resources.ts'
-import { update } from '../../update.ts'
+import { getItem } from '../../resources/resolve.ts'
+import { ROLES, USERS } from '../../resources/resources.ts'
+import { update } from '../../resources/update.ts'
 import { USER_ARGUMENT } from './show.ts'
 import { USER_VIEW } from './view.ts'
 

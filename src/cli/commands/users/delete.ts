@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { USERS } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { USERS } from '../../resources/resources.ts'
 import { USER_ARGUMENT } from './show.ts'
 
 export type DeleteUserInput = RemoveFlags & { user: string }

@@ -2,8 +2,8 @@ import { type Command, Option } from 'commander'
 import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { toId } from '../../resolve.ts'
-import { ROLES } from '../../resources.ts'
+import { toId } from '../../resources/resolve.ts'
+import { ROLES } from '../../resources/resources.ts'
 import { LICENSE_CHOICES, toLicense } from './view.ts'
 
 export type UserFlags = {

@@ -2,8 +2,8 @@ import { Command, Option } from 'commander'
 import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
 import type { User } from '../../../shared/wire/users.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { USERS } from '../../resources.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { USERS } from '../../resources/resources.ts'
 import { toLicense, USER_STATUS, USER_VIEW } from './view.ts'
 
 type UserFilter = { role: string | undefined; license: string | undefined; status: number | undefined }

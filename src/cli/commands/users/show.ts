@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { USERS } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { USERS } from '../../resources/resources.ts'
 import { USER_VIEW } from './view.ts'
 
 export const USER_ARGUMENT = 'id, email, username or name'

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { USERS } from '../../resources.ts'
-import { update } from '../../update.ts'
+import { USERS } from '../../resources/resources.ts'
+import { update } from '../../resources/update.ts'
 import { USER_ARGUMENT } from './show.ts'
 import { USER_STATUS, USER_VIEW } from './view.ts'
 

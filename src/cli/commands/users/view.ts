@@ -1,6 +1,6 @@
 import type { License, User } from '../../../shared/wire/users.ts'
 import { usageError } from '../../errors.ts'
-import type { Members } from '../../from-file.ts'
+import type { Members } from '../../input/from-file.ts'
 
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof User['usageByModel'])[]
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../removal.ts'
-import { WEBHOOKS } from '../../resources.ts'
+import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
 import { WEBHOOK_ARGUMENT } from './view.ts'
 
 export type DeleteWebhookInput = RemoveFlags & { webhook: string }

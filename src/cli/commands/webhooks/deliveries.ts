@@ -3,9 +3,9 @@ import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../../../shared/event-catalog.t
 import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
 import type { Delivery } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
-import { type ListFlags, type ListInput, listAll, toListInput } from '../../listing.ts'
-import { toId } from '../../resolve.ts'
-import { WEBHOOKS } from '../../resources.ts'
+import { type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { toId } from '../../resources/resolve.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
 import { DELIVERIES_PATH, deliveryPath, getDelivery, showStarted } from './delivery.ts'
 import { DELIVERY_LIST_VIEW, DELIVERY_VIEW, WEBHOOK_ARGUMENT } from './view.ts'
 

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { ShowDeliveryResponse } from '../../../shared/wire/webhooks.ts'
-import { pause } from '../../client.ts'
+import { pause } from '../../api/client.ts'
+import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { notAGateway } from '../../http-errors.ts'
-import { createProgress } from '../../progress.ts'
-import { itemIn } from '../../resolve.ts'
+import { createProgress } from '../../output/progress.ts'
+import { itemIn } from '../../resources/resolve.ts'
 import { DELIVERY_VIEW } from './view.ts'
 
 export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']

@@ -1,10 +1,10 @@
 import { createParser } from 'eventsource-parser'
 import { LISTEN_PING_MS } from '../../../shared/spec-limits.ts'
 import type { EventFeedFrame } from '../../../shared/wire/event-feed.ts'
-import { pause } from '../../client.ts'
+import { pause } from '../../api/client.ts'
+import { notAGateway, toHttpError } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { notAGateway, toHttpError } from '../../http-errors.ts'
 
 const FEED_PATH = '/api/admin/webhooks/recent-events'
 const RECONNECT_MS = { first: 1_000, longest: 30_000 }

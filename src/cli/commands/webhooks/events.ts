@@ -2,8 +2,8 @@ import { Command } from 'commander'
 import { EVENT_CATALOG, TEST_EVENT } from '../../../shared/event-catalog.ts'
 import { EVENT_SAMPLES, TEST_SAMPLE } from '../../../shared/event-samples.ts'
 import type { CliContext } from '../../context.ts'
-import { toJson } from '../../formats.ts'
-import { isPlain } from '../../output.ts'
+import { toJson } from '../../output/formats.ts'
+import { isPlain } from '../../output/output.ts'
 import { getEvent } from './event-names.ts'
 
 const VIEW = {

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { Webhook } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
-import { listAll } from '../../listing.ts'
-import { WEBHOOKS } from '../../resources.ts'
+import { listAll } from '../../resources/listing.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
 import { WEBHOOK_LIST_VIEW } from './view.ts'
 
 export function listCommand(context: CliContext, run = listWebhooks): Command {

@@ -2,9 +2,9 @@ import { Command } from 'commander'
 import type { z } from 'zod'
 import type { RecoverResponse } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
-import { PAST_FORMS, toPast } from '../../past-time.ts'
-import { itemPath, withId } from '../../resolve.ts'
-import { WEBHOOKS } from '../../resources.ts'
+import { PAST_FORMS, toPast } from '../../input/past-time.ts'
+import { itemPath, withId } from '../../resources/resolve.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
 import { WEBHOOK_ARGUMENT } from './view.ts'
 
 const VIEW = { columns: [{ path: 'recovered' }], members: ['recovered'] }

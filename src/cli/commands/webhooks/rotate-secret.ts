@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import type { Webhook } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
-import { itemIn, itemPath, withId } from '../../resolve.ts'
-import { WEBHOOKS } from '../../resources.ts'
-import { addSecretOptions, keepSecret, type SecretFlags } from '../../secret.ts'
+import { itemIn, itemPath, withId } from '../../resources/resolve.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
+import { addSecretOptions, keepSecret, type SecretFlags } from '../../resources/shown-once.ts'
 import { toSeconds } from './signing-input.ts'
 import { WEBHOOK_ARGUMENT, WEBHOOK_VIEW } from './view.ts'
 

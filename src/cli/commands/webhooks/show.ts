@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { showItem } from '../../resolve.ts'
-import { WEBHOOKS } from '../../resources.ts'
+import { showItem } from '../../resources/resolve.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
 import { WEBHOOK_ARGUMENT, WEBHOOK_VIEW } from './view.ts'
 
 export function showCommand(context: CliContext, run = showWebhook): Command {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { sign } from '../../../shared/webhook-signature.ts'
 import type { CliContext } from '../../context.ts'
-import { isPlain } from '../../output.ts'
+import { isPlain } from '../../output/output.ts'
 import { addSigningOptions, readSigningInput, type SigningFlags, toUnixSeconds } from './signing-input.ts'
 
 export type SignInput = SigningFlags & {

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { type Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { findDuration } from '../../duration.ts'
 import { unreadable, usageError } from '../../errors.ts'
-import { askSecret, mayPrompt } from '../../prompt.ts'
+import { findDuration } from '../../input/duration.ts'
+import { askSecret, mayPrompt } from '../../input/prompt.ts'
 import { readStdin } from '../../stdio.ts'
 
 /** Bodies of ours are a few hundred bytes; this is room for those of others that are signed in the same way. */

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import { WEBHOOK_HELD_COUNTED } from '../../../shared/spec-limits.ts'
 import type { CliContext } from '../../context.ts'
-import { WEBHOOKS } from '../../resources.ts'
-import { update } from '../../update.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
+import { update } from '../../resources/update.ts'
 import { WEBHOOK_ARGUMENT, WEBHOOK_VIEW } from './view.ts'
 
 type SetStatusInput = { webhook: string; enabled: boolean }

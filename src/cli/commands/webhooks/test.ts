@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { itemPath, withId } from '../../resolve.ts'
-import { WEBHOOKS } from '../../resources.ts'
+import { itemPath, withId } from '../../resources/resolve.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
 import { showStarted } from './delivery.ts'
 import { WEBHOOK_ARGUMENT } from './view.ts'
 

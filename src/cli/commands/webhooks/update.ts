@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { repeatable } from '../../repeatable.ts'
-import { WEBHOOKS } from '../../resources.ts'
-import { update } from '../../update.ts'
+import { repeatable } from '../../input/repeatable.ts'
+import { WEBHOOKS } from '../../resources/resources.ts'
+import { update } from '../../resources/update.ts'
 import { getSubscription } from './event-names.ts'
 import { WEBHOOK_ARGUMENT, WEBHOOK_VIEW } from './view.ts'
 

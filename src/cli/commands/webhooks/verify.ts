@@ -1,11 +1,11 @@
 import { Command } from 'commander'
 import { SIGNATURE_TOLERANCE_SECONDS } from '../../../shared/spec-limits.ts'
 import { type SignatureVerdict, verify } from '../../../shared/webhook-signature.ts'
+import { parseBody } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
-import { findAtPath } from '../../formats.ts'
-import { parseBody } from '../../http-errors.ts'
-import { isPlain } from '../../output.ts'
+import { findAtPath } from '../../output/formats.ts'
+import { isPlain } from '../../output/output.ts'
 import { addSigningOptions, readSigningInput, type SigningFlags, toSeconds, toUnixSeconds } from './signing-input.ts'
 
 type Flags = SigningFlags & { signature?: string; tolerance: string; now?: string }

@@ -1,4 +1,4 @@
-import { forTerminalLine } from '../../../terminal-text.ts'
+import { forTerminalLine } from '../../../output/terminal-text.ts'
 
 const PREVIEW_CHARS = 24
 const LABEL = /\[#\d+ [^\]\n]*\]/g

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Io } from '../../../context.ts'
-import { appendState, findStateDir, readState, writeState } from '../../../state-files.ts'
+import { appendState, findStateDir, readState, writeState } from '../../../profile/state-files.ts'
 
 const ENTRIES = 1_000
 

@@ -1,0 +1,280 @@
+import http from 'node:http'
+import https from 'node:https'
+import { Readable } from 'node:stream'
+import { urlToHttpOptions } from 'node:url'
+import type { CliContext, Io } from '../context.ts'
+import { CliError, EXIT } from '../errors.ts'
+import { getKey } from '../profile/key-source.ts'
+import type { Settings } from '../profile/profile.ts'
+import { brokenAnswer, notAGateway, redirected, timedOut, toHttpError, unfinished, unreachable } from './http-errors.ts'
+import { createTrace, type Trace } from './trace.ts'
+
+/** For one call, where neither flag nor configuration say otherwise. */
+export const CALL_TIMEOUT_MS = 30_000
+const ANSWER_BYTES = 256 * 1024 * 1024
+const BACKOFF_MS = 200
+/** A server that asks for more patience than this is left to the caller, who gets exit 7. */
+const LONGEST_WAIT_SECONDS = 5
+
+export type UploadBody = { type: string; length: number; open(): AsyncIterable<Uint8Array> }
+
+export type ApiRequest = {
+  method: string
+  /** Below `/api/external/`, or from the root when it begins with a slash. */
+  path: string
+  query?: Record<string, string | number | undefined>
+  json?: unknown
+  upload?: UploadBody
+  headers?: Record<string, string>
+  /** Probes go without a key. */
+  anonymous?: true
+  /** Used instead of the configured key; `login` checks a key before it is saved. */
+  key?: string
+  /** Sending it twice does the same as once. GET always is. */
+  repeatable?: boolean
+  /** Longest wait for the answer's first byte and, with `read` and `send`, for its last. */
+  timeoutMs?: number
+  /** Tries after the first, where they differ from `--retries`. */
+  retries?: number
+  /** Also ends a running answer, e.g. after `--timeout`. */
+  signal?: AbortSignal
+}
+
+export type OpenAnswer = {
+  status: number
+  headers: http.IncomingHttpHeaders
+  requestId: string | undefined
+  body: http.IncomingMessage
+  timeoutMs: number
+  /** On the monotonic clock: when `timeoutMs` are over. */
+  endsAt: number
+}
+
+type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string | undefined }
+
+export type Api = {
+  baseUrl: string
+  /** Any status, body unread. Throws exit 4 without a key, exit 9 when no answer comes. */
+  open(request: ApiRequest): Promise<OpenAnswer>
+  /** The body as it comes. Throws exit 8 when it breaks off or, if `bounded`, takes longer than its request may. */
+  parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
+  /** The whole body of any status, in the time its request has. */
+  read(answer: OpenAnswer): Promise<Buffer>
+  /** The JSON of a 2xx answer; throws what any other status means (docs/cli.md, Exit codes). */
+  send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
+  /** Ends kept connections, and answers that nobody reads any more. */
+  close(): void
+}
+
+/** Stops a `--dry-run` in front of the network; the program prints the request instead. */
+export class DryRun extends Error {
+  override name = 'DryRun'
+  readonly request: object
+
+  constructor(request: object) {
+    super('dry run: nothing was sent')
+    this.request = request
+  }
+}
+
+type ApiDeps = { settings: Settings; io: Io; note: CliContext['note'] }
+
+/** Calls to the one gateway of this run, over a kept-alive connection. Redirects are never followed. */
+export function createApi({ settings, io, note }: ApiDeps): Api {
+  const { baseUrl } = settings
+  const secure = baseUrl.startsWith('https:')
+  const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true })
+  const trace = createTrace({ settings, io })
+  let ownKey: Promise<string> | undefined
+
+  const keyFor = async (request: ApiRequest): Promise<string | undefined> => {
+    if (request.anonymous) return undefined
+    if (request.key !== undefined) return request.key
+    ownKey ??= getKey(settings, io, note)
+    return ownKey
+  }
+
+  const open = async (request: ApiRequest): Promise<OpenAnswer> => {
+    const url = toUrl(baseUrl, request)
+    if (settings.dryRun && request.method !== 'GET') throw new DryRun(describeRequest(url, request))
+    const key = await keyFor(request)
+    const retries = request.retries ?? settings.retries
+    const signal = signalOf(request, io)
+    for (let triesLeft = retries; ; triesLeft--) {
+      const outcome = await attempt(url, request, key, { agent, secure, io, trace, settings }).catch(
+        (error: unknown) => {
+          if (error instanceof CliError && triesLeft > 0 && error.retryable) return error
+          throw error
+        },
+      )
+      const waitMs = waitBeforeRetry(outcome, request, retries - triesLeft)
+      if (triesLeft === 0 || waitMs === undefined) {
+        if (outcome instanceof CliError) throw outcome
+        return outcome
+      }
+      if (!(outcome instanceof CliError)) outcome.body.resume()
+      await pause(waitMs, { clock: io.clock, signal })
+    }
+  }
+
+  async function* parts(answer: OpenAnswer, { bounded }: { bounded: boolean }): AsyncGenerator<Buffer> {
+    const { body, requestId, timeoutMs } = answer
+    const late = () => body.destroy(unfinished(timeoutMs, requestId))
+    const timer = bounded ? io.clock.after(answer.endsAt - io.clock.monotonic(), late) : undefined
+    const shown = trace.answerBody()
+    try {
+      for await (const chunk of body) {
+        shown.push(chunk)
+        yield chunk
+      }
+    } catch (error) {
+      if (error instanceof CliError || io.signal.aborted) throw error
+      throw brokenAnswer(error, requestId)
+    } finally {
+      timer?.cancel()
+      shown.end()
+    }
+  }
+
+  const read = async (answer: OpenAnswer): Promise<Buffer> => {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of parts(answer, { bounded: true })) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > ANSWER_BYTES) throw new CliError(EXIT.error, `the answer is longer than ${ANSWER_BYTES} bytes`)
+    }
+    return Buffer.concat(chunks)
+  }
+
+  return {
+    baseUrl,
+    open,
+    parts,
+    read,
+    close: () => agent.destroy(),
+    async send<Body extends object>(request: ApiRequest) {
+      const answer = await open(request)
+      const raw = await read(answer)
+      const { status, requestId } = answer
+      if (status >= 300 && status < 400) throw redirected(baseUrl, answer.headers.location)
+      if (status < 200 || status >= 300) throw toHttpError({ status, requestId, raw, headers: answer.headers })
+      return { status, body: parseAnswer<Body>(raw, baseUrl, requestId), raw, requestId }
+    },
+  }
+}
+
+/** The object or array that a body holds. Its type comes from the wire schemas: the gateway keeps its own contract. */
+export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
+  try {
+    const body = JSON.parse(raw.toString())
+    if (typeof body === 'object' && body !== null) return body
+  } catch {}
+  throw notAGateway(EXIT.error, `${baseUrl} did not answer with JSON`, { requestId })
+}
+
+/** The full address of a request. The path can only be a path: it never changes the host. */
+function toUrl(baseUrl: string, { path, query = {} }: Pick<ApiRequest, 'path' | 'query'>): URL {
+  const url = new URL(baseUrl)
+  const [pathname = '', search = ''] = splitOnce(path, '?')
+  url.pathname = `${url.pathname.replace(/\/$/, '')}${pathname.startsWith('/') ? '' : '/api/external/'}${pathname}`
+  url.search = search
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) url.searchParams.set(name, String(value))
+  }
+  return url
+}
+
+function splitOnce(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark)
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+const describeRequest = (url: URL, { method, headers = {}, json, upload }: ApiRequest): object => ({
+  method,
+  url: url.href,
+  headers: { authorization: 'Bearer ***', ...headers },
+  ...(json === undefined ? {} : { body: json }),
+  ...(upload === undefined ? {} : { body: `${upload.type.split(';')[0]}, ${upload.length} bytes` }),
+})
+
+type AttemptDeps = { agent: http.Agent; secure: boolean; io: Io; trace: Trace; settings: Settings }
+
+function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: AttemptDeps): Promise<OpenAnswer> {
+  const { agent, secure, io, trace, settings } = deps
+  const body = request.json === undefined ? undefined : Buffer.from(JSON.stringify(request.json))
+  const length = body?.length ?? request.upload?.length
+  const type = body === undefined ? request.upload?.type : 'application/json'
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'user-agent': 'aigw-cli',
+    ...request.headers,
+    ...(type === undefined ? {} : { 'content-type': type }),
+    ...(length === undefined ? {} : { 'content-length': String(length) }),
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+  }
+  const timeoutMs = request.timeoutMs ?? settings.timeoutMs ?? CALL_TIMEOUT_MS
+  const signal = signalOf(request, io)
+  const startedAt = io.clock.monotonic()
+  trace.request(request.method, url, headers, body)
+
+  return new Promise((resolve, reject) => {
+    const options = { ...urlToHttpOptions(url), method: request.method, headers, agent, signal }
+    const sent = (secure ? https : http).request(options)
+    const timer = io.clock.after(timeoutMs, () => sent.destroy(timedOut(settings.baseUrl, timeoutMs)))
+    sent.once('response', (response) => {
+      timer.cancel()
+      const header = response.headers['x-request-id']
+      const requestId = typeof header === 'string' ? header : undefined
+      const status = response.statusCode ?? 0
+      trace.answer(status, response.headers, requestId, io.clock.monotonic() - startedAt)
+      const { headers: answered } = response
+      resolve({ status, headers: answered, requestId, body: response, timeoutMs, endsAt: startedAt + timeoutMs })
+    })
+    sent.on('error', (error) => {
+      timer.cancel()
+      if (io.signal.aborted || error instanceof CliError) return reject(io.signal.aborted ? io.signal.reason : error)
+      if (request.signal?.aborted) return reject(request.signal.reason)
+      reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
+    })
+    if (request.upload === undefined) return void sent.end(body)
+    // A refusal may arrive while the upload still runs; the response then decides, not the broken pipe.
+    const source = Readable.from(request.upload.open(), { objectMode: false })
+    source.on('error', (error) => sent.destroy(error))
+    sent.once('close', () => source.destroy())
+    source.pipe(sent)
+  })
+}
+
+const signalOf = ({ signal }: ApiRequest, io: Io): AbortSignal =>
+  signal === undefined ? io.signal : AbortSignal.any([io.signal, signal])
+
+const isRepeatable = (request: ApiRequest): boolean => request.method === 'GET' || request.repeatable === true
+
+/** Milliseconds until another try, or undefined when the outcome stands. `CliError`s that get here are retryable. */
+function waitBeforeRetry(outcome: OpenAnswer | CliError, request: ApiRequest, triesMade: number): number | undefined {
+  const backoffMs = BACKOFF_MS * 2 ** triesMade
+  if (outcome instanceof CliError) return backoffMs
+  const asked = Number(outcome.headers['retry-after'] ?? Number.NaN)
+  // 429 and 503 are given before any work is done, so every request may be sent again.
+  if (outcome.status === 429 || outcome.status === 503) return asked <= LONGEST_WAIT_SECONDS ? asked * 1_000 : undefined
+  return (outcome.status === 502 || outcome.status === 504) && request.method === 'GET' ? backoffMs : undefined
+}
+
+/** Waits, unless the user stops the program. */
+export function pause(ms: number, { clock, signal }: Pick<Io, 'clock' | 'signal'>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    // The clock's timers never keep a process alive, and during a pause nothing else would.
+    const alive = setInterval(() => {}, 2 ** 30)
+    const finish = (settle: () => void) => () => {
+      clearInterval(alive)
+      timer.cancel()
+      signal.removeEventListener('abort', stopped)
+      settle()
+    }
+    const stopped = finish(() => reject(signal.reason))
+    const timer = clock.after(ms, finish(resolve))
+    signal.addEventListener('abort', stopped, { once: true })
+  })
+}

@@ -1,0 +1,42 @@
+import { findAtPath } from '../output/formats.ts'
+
+const WORDS: Record<string, string> = {
+  timeout: 'timed out',
+  server_error: 'failed',
+  rate_limit: 'is rate limited',
+  connection_error: 'could not be reached',
+  auth_failed: "rejected the gateway's key",
+  model_not_found: 'is not known to its provider',
+  quota_exhausted: 'has no quota left',
+}
+
+/** Why a model failed, as the end of a sentence that begins with its name. */
+export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
+
+/** What to do where waiting does not help; the provider is the first part of the model's name. */
+const ADVICE: Record<string, (model: string, provider: string) => string> = {
+  auth_failed: (_, provider) =>
+    `The provider rejected the gateway's key: check the key of '${provider}' in the gateway's configuration.`,
+  model_not_found: (model, provider) =>
+    `The provider has no such model: check the name '${model}', and the base_url of '${provider}'.`,
+  quota_exhausted: (_, provider) =>
+    `The provider's quota is used up: check credit and limits of the account behind '${provider}'.`,
+}
+
+const adviceFor = (attempt: unknown): string | undefined => {
+  const model = String(findAtPath(attempt, 'model'))
+  return ADVICE[String(findAtPath(attempt, 'reason'))]?.(model, model.slice(0, Math.max(0, model.indexOf('/'))))
+}
+
+/** One line for each attempt of a chain that failed, then what to do about those that need the operator. */
+export const attemptHints = (attempts: readonly unknown[]): string[] => [
+  ...attempts.map(
+    (attempt) =>
+      `${findAtPath(attempt, 'model')}:  ${findAtPath(attempt, 'reason')} after ${findAtPath(attempt, 'latency_ms')} ms`,
+  ),
+  ...new Set(attempts.flatMap((attempt) => adviceFor(attempt) ?? [])),
+]
+
+/** Whether every attempt failed for what only the operator can end, so that asking again does not help. */
+export const needOperator = (attempts: unknown): boolean =>
+  Array.isArray(attempts) && attempts.length > 0 && attempts.every((attempt) => adviceFor(attempt) !== undefined)

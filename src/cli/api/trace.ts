@@ -1,0 +1,62 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Io } from '../context.ts'
+import { forTerminal } from '../output/terminal-text.ts'
+import type { Settings } from '../profile/profile.ts'
+
+const SHOWN_BODY_BYTES = 65_536
+
+/** Hides API keys, signing secrets and bearer tokens in text that is about to be shown. */
+const maskSecrets = (text: string): string =>
+  text.replace(/\b(sk-|whsec_)[A-Za-z0-9_-]{8,}/g, '$1***').replace(/\b(Bearer\s+)(?!sk-\*)[^\s"']+/gi, '$1***')
+
+/** What `-v` (one line each way) and `--debug` (headers and bodies) print on stderr. */
+export type Trace = {
+  request(method: string, url: URL, headers: Record<string, string>, body: Uint8Array | undefined): void
+  answer(status: number, headers: IncomingHttpHeaders, requestId: string | undefined, ms: number): void
+  /** Shows a body while it comes, line by line: what is masked may not be cut by the border of two chunks. */
+  answerBody(): { push(chunk: Uint8Array): void; end(): void }
+}
+
+export function createTrace({ settings, io }: { settings: Pick<Settings, 'verbose' | 'debug'>; io: Io }): Trace {
+  const shown = settings.verbose || settings.debug
+  const print = (mark: string, text: string) => {
+    const lines = maskSecrets(forTerminal(text)).split('\n')
+    io.stderr.write(lines.map((line) => `${mark} ${line}\n`).join(''))
+  }
+  const printHeaders = (mark: string, headers: Record<string, string | string[] | undefined>) => {
+    for (const [name, value] of Object.entries(headers)) print(mark, `${name}: ${value}`)
+  }
+  const printBody = (mark: string, bytes: Uint8Array) =>
+    print(
+      mark,
+      bytes.length > SHOWN_BODY_BYTES ? `(${bytes.length} bytes, not shown)` : Buffer.from(bytes).toString('utf8'),
+    )
+
+  return {
+    request(method, url, headers, body) {
+      if (shown) print('>', `${method} ${url.href}`)
+      if (!settings.debug) return
+      printHeaders('>', headers)
+      if (body !== undefined) printBody('>', body)
+    },
+    answer(status, headers, requestId, ms) {
+      if (shown) print('<', `${status} ${requestId ?? '(no request id)'} ${Math.round(ms)} ms`)
+      if (settings.debug) printHeaders('<', headers)
+    },
+    answerBody() {
+      if (!settings.debug) return { push: () => {}, end: () => {} }
+      let rest = Buffer.alloc(0)
+      return {
+        push(chunk) {
+          const bytes = Buffer.concat([rest, chunk])
+          const end = bytes.lastIndexOf('\n')
+          rest = bytes.subarray(end + 1)
+          if (end >= 0) printBody('<', bytes.subarray(0, end))
+        },
+        end() {
+          if (rest.length > 0) printBody('<', rest)
+        },
+      }
+    },
+  }
+}

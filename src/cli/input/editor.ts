@@ -1,0 +1,29 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Io } from '../context.ts'
+import { unreadable, usageError } from '../errors.ts'
+
+/**
+ * Lets the user change a text in `$VISUAL` or `$EDITOR`, in a file that only they may read and whose name tells the
+ * editor what it is. Throws a usage error when the editor fails.
+ */
+export async function editText(text: string, env: Io['env'], fileName: string): Promise<string> {
+  const editor = [env.VISUAL, env.EDITOR].find((command) => command !== undefined && command !== '') ?? 'vi'
+  const folder = await mkdtemp(join(tmpdir(), 'aigw-'))
+  try {
+    const path = join(folder, fileName)
+    await writeFile(path, text, { mode: 0o600 })
+    // A command line rather than a program: `code --wait` is a common one.
+    const child = spawn(`${editor} "${path}"`, { shell: true, stdio: 'inherit', env })
+    const [exitCode] = await once(child, 'close')
+    if (exitCode !== 0) throw usageError(`the editor '${editor}' failed`, ['Choose another:  export EDITOR=nano'])
+    return (await readFile(path, 'utf8')).replace(/\n+$/, '')
+  } catch (error) {
+    throw error instanceof Error && 'syscall' in error ? unreadable('what was edited', error) : error
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}

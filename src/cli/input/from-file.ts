@@ -1,0 +1,115 @@
+import { readFile, stat } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { findNearestName } from '../../shared/nearest-name.ts'
+import type { CliContext } from '../context.ts'
+import { unreadable, usageError } from '../errors.ts'
+import { readStdin } from '../stdio.ts'
+
+/** No body of these resources is larger; the gateway says so itself below this. */
+const FILE_BYTES = 4_194_304
+
+export const addFromFileOption = (command: Command): Command =>
+  command.option('--from-file <path>', "take the fields from a JSON or YAML file, '-' for stdin; flags win over it")
+
+export type Fields = Record<string, unknown>
+
+/**
+ * The members of a resource: whether a file may say each, and of one that is an object, which of its members. A view takes
+ * its names from the same table.
+ */
+export type Members<Name extends string = string> = Readonly<Record<Name, boolean | readonly string[]>>
+
+/**
+ * The members of the object in a JSON or YAML file (`-` for stdin); none without a file. Values are left to the gateway to
+ * judge. Throws a usage error for a file that holds something else, or a member that it may not say.
+ */
+export async function readFields(context: CliContext, file: string | undefined, members: Members): Promise<Fields> {
+  if (file === undefined) return {}
+  const where = file === '-' ? 'stdin' : file
+  const content = await parse(await readSource(context, file), where)
+  const allowed = Object.keys(members).filter((name) => members[name] !== false)
+  if (!isObject(content)) throw usageError(`${where} must hold one object`, [`Its members:  ${allowed.join(', ')}`])
+  assertKnown(Object.keys(content), allowed, where)
+  for (const [name, value] of Object.entries(content)) {
+    const inner = members[name]
+    if (typeof inner === 'object' && isObject(value)) assertKnown(Object.keys(value), inner, `${where}: ${name}`)
+  }
+  return { ...content }
+}
+
+/**
+ * The same for a change. What `show -o json` prints may be edited and sent back, so the file may also hold the members that
+ * only the gateway sets; the gateway refuses another value of them.
+ */
+export const readChanges = (context: CliContext, file: string | undefined, members: Members): Promise<Fields> =>
+  readFields(context, file, Object.fromEntries(Object.entries(members).map(([name, inner]) => [name, inner || true])))
+
+/** The fields that only the gateway sets. */
+export const shownOnly = (fields: Fields, members: Members): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => members[name] === false))
+
+/** Whether it has members. */
+export const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function assertKnown(names: string[], allowed: readonly string[], where: string): void {
+  const unknown = names.find((name) => !allowed.includes(name))
+  if (unknown === undefined) return
+  const nearest = findNearestName(unknown, allowed)
+  const hints = [`Members:  ${allowed.join(', ')}`]
+  if (nearest !== undefined) hints.unshift(`Did you mean '${nearest}'?`)
+  throw usageError(`${where}: unknown member '${unknown}'`, hints)
+}
+
+/**
+ * The fields of a file under those of flags, in objects each member by itself; a flag that was not given is undefined and
+ * changes nothing.
+ */
+export function withFlags(fields: object, flags: object): Fields {
+  const merged: Fields = { ...fields }
+  for (const [name, value] of Object.entries(flags)) {
+    const below = merged[name]
+    if (isObject(value)) merged[name] = withFlags(isObject(below) ? below : {}, value)
+    else if (value !== undefined) merged[name] = value
+  }
+  return merged
+}
+
+async function readSource({ io }: CliContext, file: string): Promise<string> {
+  if (file === '-') return (await readStdin(io, FILE_BYTES, 'the object')).toString()
+  try {
+    const { size } = await stat(file)
+    if (size <= FILE_BYTES) return await readFile(file, 'utf8')
+  } catch (error) {
+    throw unreadable(file, error)
+  }
+  throw usageError(`${file} is longer than ${FILE_BYTES} bytes`)
+}
+
+async function parse(source: string, where: string): Promise<unknown> {
+  const { parse: parseYaml } = await import('yaml')
+  try {
+    // Every JSON text is YAML.
+    return parseYaml(source)
+  } catch (error) {
+    const [reason] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw usageError(`${where} is neither JSON nor YAML (${reason})`)
+  }
+}
+
+/** The text that a file gives for a member. Throws a usage error for any other kind of value. */
+export function textIn(fields: Fields, name: string): string | undefined {
+  const value = fields[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string') return value
+  throw usageError(`'${name}' in the file must be text`, ['Put it in quotes.'])
+}
+
+/** The list of texts that a file gives for a member. Throws a usage error for any other kind of value. */
+export function textsIn(fields: Fields, name: string): string[] | undefined {
+  const value = fields[name]
+  if (value === undefined || value === null) return undefined
+  const isText = (entry: unknown): entry is string => typeof entry === 'string'
+  if (Array.isArray(value) && value.every(isText)) return value
+  throw usageError(`'${name}' in the file must be a list of texts`)
+}

@@ -1,0 +1,119 @@
+import { usageError } from '../errors.ts'
+import { forTerminalLine } from './terminal-text.ts'
+
+/** A column is a path into the resource; the same names work in `--fields`, `--field` and JSON. */
+export type Column = {
+  path: string
+  /** Header on a terminal; the path in capitals by default. */
+  title?: string
+  /** Cut to what the terminal's width leaves. */
+  flexible?: boolean
+  /** What tables and TSV show of a value that is not text itself. */
+  toCell?: (value: unknown) => unknown
+}
+
+/** How a kind of resource is shown. `members` are the names a resource may have, where a command must know beforehand. */
+export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
+
+/** The value at a dotted path (`users.0.email`); undefined where there is none. */
+export function findAtPath(value: unknown, path: string): unknown {
+  let current = value
+  for (const segment of path.split('.')) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return undefined
+    current = Reflect.get(current, segment)
+  }
+  return current
+}
+
+/** The value in one cell of a table. */
+export function cellOf(row: object, { path, toCell }: Column): unknown {
+  const value = findAtPath(row, path)
+  return toCell === undefined ? value : toCell(value)
+}
+
+/** For lists of resources: this member of each. */
+export const eachAt =
+  (path: string) =>
+  (value: unknown): unknown =>
+    Array.isArray(value) ? value.map((entry) => findAtPath(entry, path)) : value
+
+/** A value as one piece of text: strings as they are, nothing for null, JSON for what has parts. */
+function toText(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  if (typeof value === 'string') return value
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(',')
+  return JSON.stringify(value)
+}
+
+/** The columns that `--fields` asks for, else those of the view. Throws a usage error for a field no row has. */
+export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
+  if (fields.length === 0) return view.columns
+  return fields.map((path) => {
+    const known = view.columns.find((column) => column.path === path)
+    if (known !== undefined) return known
+    if (rows.length > 0 && rows.every((row) => findAtPath(row, path) === undefined))
+      throw unknownField(path, namesIn(rows))
+    return { path }
+  })
+}
+
+/** The part of one resource that `--fields` leaves. */
+export const chooseFields = (row: object, columns: Column[]): object =>
+  Object.fromEntries(columns.map(({ path }) => [path, findAtPath(row, path) ?? null]))
+
+/** `--field`: one value; on a list, one line for each row unless the path begins with a position. */
+export function toFieldLines(value: object | object[], path: string): string {
+  const rows = Array.isArray(value) && !/^\d+(\.|$)/.test(path) ? value : [value]
+  const values = rows.map((row) => findAtPath(row, path))
+  if (rows.length > 0 && values.every((found) => found === undefined)) {
+    throw unknownField(path, namesIn(rows.flatMap((row) => (Array.isArray(row) ? row : [row]))))
+  }
+  return values.map((found) => `${toText(found)}\n`).join('')
+}
+
+const namesIn = (rows: object[]): string[] => [...new Set(rows.flatMap((row) => Object.keys(row)))]
+
+/** Throws a usage error for a field that no resource of this view has; for commands that change something first. */
+export function assertMembers({ members }: View, paths: string[]): void {
+  const unknown = paths.find((path) => members?.includes(path.split('.')[0] ?? '') === false)
+  if (unknown !== undefined) throw unknownField(unknown, members ?? [])
+}
+
+function unknownField(path: string, names: string[]): Error {
+  return usageError(`there is no field '${path}'`, [`Fields:  ${names.join(', ')}`])
+}
+
+/** Where the ids are. Throws a usage error for resources that have none. */
+export function getIdPath({ idPath }: View): string {
+  if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
+  return idPath
+}
+
+/** The id of each row on its own line. Throws a usage error for resources that have none. */
+export function toIdLines(rows: object[], view: View): string {
+  const idPath = getIdPath(view)
+  return rows.map((row) => `${toText(findAtPath(row, idPath))}\n`).join('')
+}
+
+const TSV_ESCAPES: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
+const toTsvCell = (value: unknown): string => toText(value).replace(/[\\\t\n\r]/g, (char) => TSV_ESCAPES[char] ?? char)
+
+/** Tab-separated; tabs, line breaks and backslashes inside a cell are written `\t`, `\n`, `\r`, `\\`. */
+export function toTsv(rows: object[], columns: Column[], headers: boolean): string {
+  const lines = rows.map((row) => columns.map((column) => toTsvCell(cellOf(row, column))))
+  if (headers) lines.unshift(columns.map(({ path }) => path))
+  return lines.map((cells) => `${cells.join('\t')}\n`).join('')
+}
+
+/** JSON with two spaces. On a terminal C1 controls and DEL are escaped too, which leaves the value the same. */
+export function toJson(value: unknown, { indent, terminal }: { indent: number; terminal: boolean }): string {
+  const text = JSON.stringify(value, null, indent)
+  if (!terminal) return `${text}\n`
+  return `${text.replace(/[\x7f-\x9f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
+}
+
+/** What a terminal shows of one cell: one safe line, and a dash for nothing. */
+export const toTerminalCell = (value: unknown): string => forTerminalLine(toText(value)) || '-'
+
+/** Title of a column on a terminal. */
+export const titleOf = ({ path, title }: Column): string => title ?? path.toUpperCase()

@@ -1,0 +1,178 @@
+import { mkdir, open, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Io } from '../context.ts'
+import { isErrno, unreadable, unwritable, usageError } from '../errors.ts'
+import type { ChatDefaults } from './profile.ts'
+
+export type ProfileEntry = {
+  base_url?: string
+  /** Prints the key on stdout; a string goes through the shell, a list does not. */
+  key_command?: string | string[]
+  chat?: ChatDefaults
+}
+
+/** `config.yaml` of the user and `/etc/aigw/cli.yaml` alike. */
+export type ConfigFile = {
+  current_profile?: string
+  output?: string
+  color?: string
+  timeout?: string
+  retries?: number
+  chat?: ChatDefaults
+  profiles?: Record<string, ProfileEntry>
+}
+
+/** Keys by profile; each may go only to the origin it was stored with. */
+export type Credentials = Record<string, { origin: string; key: string }>
+
+/** The entry of this name; never a member that every object has. */
+export const entryOf = <Entry>(entries: Record<string, Entry> | undefined, name: string): Entry | undefined =>
+  entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined
+
+const SYSTEM_CONFIG = '/etc/aigw/cli.yaml'
+
+type Check = (value: unknown, at: string) => void
+
+const text: Check = (value, at) => {
+  if (typeof value !== 'string') throw new Error(`${at} must be text`)
+}
+const wholeNumber: Check = (value, at) => {
+  if (!Number.isInteger(value)) throw new Error(`${at} must be a whole number`)
+}
+const textOrList: Check = (value, at) => {
+  const items: unknown[] = Array.isArray(value) && value.length > 0 ? value : [value]
+  if (!items.every((item) => typeof item === 'string'))
+    throw new Error(`${at} must be a command line or a list of words`)
+}
+const mapOf =
+  (check: Check): Check =>
+  (value, at) => {
+    for (const [name, entry] of entriesOf(value, at)) check(entry, `${at}.${name}`)
+  }
+const members =
+  (checks: Record<string, Check>): Check =>
+  (value, at) => {
+    for (const [name, entry] of entriesOf(value, at)) {
+      const path = at === '' ? name : `${at}.${name}`
+      const check = entryOf(checks, name)
+      if (check === undefined)
+        throw new Error(`${path} is not a known setting (known: ${Object.keys(checks).join(', ')})`)
+      check(entry, path)
+    }
+  }
+
+function entriesOf(value: unknown, at: string): [string, unknown][] {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return Object.entries(value)
+  throw new Error(`${at === '' ? 'the file' : at} must be a map of names to values`)
+}
+
+const chatDefaults = members({ model: text, index: text, policy: text })
+const configFile = members({
+  current_profile: text,
+  output: text,
+  color: text,
+  timeout: text,
+  retries: wholeNumber,
+  chat: chatDefaults,
+  profiles: mapOf(members({ base_url: text, key_command: textOrList, chat: chatDefaults })),
+})
+const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text })) })
+
+/** Folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
+function configDir(env: Io['env']): string {
+  const base = env.XDG_CONFIG_HOME
+  // The specification asks to ignore relative values.
+  if (base?.startsWith('/')) return join(base, 'aigw')
+  return join(env.HOME ?? '/', '.config', 'aigw')
+}
+
+export const configPath = (env: Io['env']): string => join(configDir(env), 'config.yaml')
+export const credentialsPath = (env: Io['env']): string => join(configDir(env), 'credentials.yaml')
+
+/** Reads all three files; one that is missing is empty. Throws a usage error that names file and key. */
+export async function loadConfigFiles(
+  io: Io,
+): Promise<{ user: ConfigFile; system: ConfigFile; credentials: Credentials }> {
+  const [user, system, keys] = await Promise.all([
+    readYaml<ConfigFile>(configPath(io.env), configFile),
+    readYaml<ConfigFile>(SYSTEM_CONFIG, configFile),
+    readYaml<{ keys?: Credentials }>(credentialsPath(io.env), credentialsFile),
+  ])
+  return { user: user ?? {}, system: system ?? {}, credentials: keys?.keys ?? {} }
+}
+
+/** Whether others than the owner may read the stored keys. */
+export async function areCredentialsExposed(env: Io['env']): Promise<boolean> {
+  const found = await stat(credentialsPath(env)).catch(() => undefined)
+  return found !== undefined && (found.mode & 0o077) !== 0
+}
+
+async function readYaml<Content>(path: string, check: Check): Promise<Content | undefined> {
+  const source = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (isErrno(error) && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined
+    throw unreadable(path, error)
+  })
+  if (source === undefined) return undefined
+  const { parse } = await import('yaml')
+  try {
+    const content = parse(source) ?? {}
+    check(content, '')
+    return content
+  } catch (error) {
+    const [reason] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw usageError(`${path}: ${reason}`, ['Correct the file, or move it away to start afresh.'])
+  }
+}
+
+/** One change to a YAML file: the value to put at a path, or undefined to remove what is there. */
+type Edit = { path: string[]; value: unknown }
+
+/**
+ * Changes single values of the user's configuration; comments and everything else stay as they are, also the mode of the
+ * file. Throws exit 1 when it cannot be written.
+ */
+export const editConfig = (env: Io['env'], edits: Edit[]): Promise<void> => editYaml(configPath(env), edits, undefined)
+
+/** The same for the keys; the file is readable by its owner only from its first byte on. */
+export const editCredentials = (env: Io['env'], edits: Edit[]): Promise<void> =>
+  editYaml(credentialsPath(env), edits, 0o600)
+
+async function editYaml(path: string, edits: Edit[], mode: number | undefined): Promise<void> {
+  const { parseDocument } = await import('yaml')
+  const source = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (isErrno(error) && error.code === 'ENOENT') return ''
+    throw unwritable(path, error)
+  })
+  const document = parseDocument(source)
+  for (const { path: at, value } of edits) {
+    if (value !== undefined) document.setIn(at, value)
+    else if (document.hasIn(at)) document.deleteIn(at)
+  }
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    // A file that is a link into a folder of dotfiles stays one: what it leads to is replaced.
+    const target = await realpath(path).catch(() => path)
+    const found = await stat(target).catch(() => undefined)
+    await replaceFile(target, String(document), mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+}
+
+/** Readers see the old file or the new one, never half of it, also after a crash. */
+async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  const draft = `${path}.${process.pid}.new`
+  const file = await open(draft, 'wx', mode)
+  try {
+    // The mode at opening is narrowed by the umask.
+    await file.chmod(mode)
+    await file.writeFile(content)
+    await file.sync()
+    await file.close()
+    await rename(draft, path)
+  } catch (error) {
+    await file.close().catch(() => {})
+    await unlink(draft).catch(() => {})
+    throw error
+  }
+}

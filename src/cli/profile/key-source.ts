@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import type { CliContext, Io } from '../context.ts'
+import { CliError, EXIT, unreadable, usageError } from '../errors.ts'
+import { readStdin } from '../stdio.ts'
+import { areCredentialsExposed, credentialsPath } from './config-files.ts'
+import type { Settings } from './profile.ts'
+
+/** No key is longer. */
+export const KEY_BYTES = 4_096
+
+/** A key as it goes into a header: one line, visible ASCII. Throws a usage error that never shows it. */
+export function toKey(text: string, from: string): string {
+  const key = text.trim()
+  if (key === '') throw usageError(`${from} holds no API key`)
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw usageError(`${from} is not an API key: one line of visible characters is expected`)
+  return key
+}
+
+/** The key for this run, or undefined when there is none. */
+export async function findKey(settings: Settings, io: Io, note: CliContext['note']): Promise<string | undefined> {
+  const { key } = settings
+  switch (key.kind) {
+    case 'none':
+      return undefined
+    case 'value':
+      if (io.env.AIGW_API_KEY === undefined && (await areCredentialsExposed(io.env))) {
+        await note(`warning: others can read your keys; run: chmod 600 ${credentialsPath(io.env)}`)
+      }
+      return toKey(key.value, 'AIGW_API_KEY')
+    case 'file':
+      if (key.path === '-') return toKey((await readStdin(io, KEY_BYTES, 'the API key')).toString(), 'stdin')
+      return toKey(await readKeyFile(key.path), key.path)
+    case 'command':
+      return toKey(await runKeyCommand(key.command, io), 'key_command')
+  }
+}
+
+/** Like `findKey`; without a key throws exit 4 and says how to get one. */
+export async function getKey(settings: Settings, io: Io, note: CliContext['note']): Promise<string> {
+  const key = await findKey(settings, io, note)
+  if (key !== undefined) return key
+  const why = settings.key.kind === 'none' && settings.key.why !== undefined ? [settings.key.why] : []
+  throw new CliError(EXIT.auth, `no API key for ${settings.baseUrl}`, {
+    code: 'NO_API_KEY',
+    hints: [
+      ...why,
+      `Sign in:     aigw login --base-url ${settings.baseUrl}`,
+      'In scripts:  set AIGW_API_KEY or AIGW_API_KEY_FILE',
+    ],
+  })
+}
+
+async function readKeyFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw unreadable(path, error)
+  }
+}
+
+function runKeyCommand(command: string | string[], io: Io): Promise<string> {
+  const [program = '', ...words] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+  return new Promise((resolve, reject) => {
+    const options = { env: io.env, signal: io.signal, maxBuffer: KEY_BYTES, timeout: 60_000 }
+    const child = execFile(program, words, options, (error, stdout) => {
+      if (error === null) return resolve(stdout)
+      // The command's output is not repeated: it may hold part of a key.
+      reject(
+        new CliError(EXIT.auth, `key_command failed (${error.code ?? error.signal ?? 'not started'})`, {
+          code: 'KEY_COMMAND_FAILED',
+          hints: ['Run it by hand to see why; it must print the key and nothing else.'],
+        }),
+      )
+    })
+    child.stderr?.pipe(io.stderr, { end: false })
+  })
+}

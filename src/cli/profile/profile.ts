@@ -1,0 +1,188 @@
+import type { Io } from '../context.ts'
+import { usageError } from '../errors.ts'
+import { getDuration } from '../input/duration.ts'
+import { FORMATS, type Format, type GlobalFlags } from '../input/global-flags.ts'
+import { type ConfigFile, type Credentials, entryOf, loadConfigFiles, type ProfileEntry } from './config-files.ts'
+
+export const DEFAULT_BASE_URL = 'http://127.0.0.1:8787'
+const DEFAULT_PROFILE = 'default'
+const DEFAULT_RETRIES = 2
+const MOST_RETRIES = 10
+
+/** Where the key comes from; it is read only when a request needs it. */
+type KeySource =
+  | { kind: 'value'; value: string }
+  | { kind: 'file'; path: string }
+  | { kind: 'command'; command: string | string[] }
+  /** `why` says what stands in the way when a key exists but belongs to another gateway. */
+  | { kind: 'none'; why?: string }
+
+export type ChatDefaults = { model?: string; index?: string; policy?: string }
+
+/** Everything flags, environment and configuration decide, once, for the whole run. */
+export type Settings = {
+  profile: string
+  /** No trailing slash, no credentials, http or https. */
+  baseUrl: string
+  key: KeySource
+  chat: ChatDefaults
+  format: Format | undefined
+  fields: string[]
+  field: string | undefined
+  raw: boolean
+  headers: boolean
+  quiet: boolean
+  verbose: boolean
+  debug: boolean
+  yes: boolean
+  /** False with --no-input or AIGW_NO_INPUT; prompts also need terminals. */
+  mayPrompt: boolean
+  dryRun: boolean
+  color: string | undefined
+  /** The pager's command line, when one was asked for. */
+  pager: string | undefined
+  /** For one ordinary call: --timeout, else the configuration. */
+  timeoutMs: number | undefined
+  /** --timeout alone. Answers of models and uploads take as long as they take unless this run says otherwise. */
+  timeoutFlagMs: number | undefined
+  retries: number
+}
+
+export type SettingsInput = {
+  flags: GlobalFlags
+  env: Record<string, string | undefined>
+  user: ConfigFile
+  system: ConfigFile
+  credentials: Credentials
+}
+
+/** The name that `login` and `profiles` act on when none is given: flag, environment, configuration, `default`. */
+const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'credentials'>): string =>
+  flags.profile ?? filled(env.AIGW_PROFILE) ?? user.current_profile ?? system.current_profile ?? DEFAULT_PROFILE
+
+/**
+ * Decides every setting: flag > environment > user config > system config > default. Throws a usage error for a value
+ * that does not hold. An unknown profile that was asked for by name is one, unless `mayBeNew` (login creates it, `profiles` repairs).
+ */
+export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
+  const { flags, env, user, system } = input
+  const profile = profileNameOf(input)
+  const entry = mergeEntries(entryOf(system.profiles, profile), entryOf(user.profiles, profile))
+  if (entry === undefined && profile !== DEFAULT_PROFILE && !mayBeNew) {
+    const known = [...new Set([...Object.keys(user.profiles ?? {}), ...Object.keys(system.profiles ?? {})])]
+    throw usageError(`there is no profile '${profile}'`, [
+      `Profiles:  ${known.join(', ') || 'none yet'}`,
+      `Create it: aigw login --profile ${profile} --base-url URL`,
+    ])
+  }
+  const ownUrl = entry?.base_url === undefined ? DEFAULT_BASE_URL : toBaseUrl(entry.base_url, `profile '${profile}'`)
+  const givenUrl = flags.baseUrl ?? filled(env.AIGW_BASE_URL)
+  const baseUrl =
+    givenUrl === undefined ? ownUrl : toBaseUrl(givenUrl, flags.baseUrl === undefined ? 'AIGW_BASE_URL' : '--base-url')
+
+  const timeoutFlagMs = toTimeout(flags.timeout, '--timeout')
+  return {
+    profile,
+    baseUrl,
+    key: chooseKey(input, { profile, entry, ownUrl, baseUrl }),
+    chat: { ...system.chat, ...user.chat, ...entry?.chat },
+    format: chooseFormat(input),
+    fields: splitList(flags.fields),
+    field: flags.field,
+    raw: flags.raw === true,
+    headers: flags.headers !== false,
+    quiet: flags.quiet === true,
+    verbose: flags.verbose === true,
+    debug: flags.debug === true || env.AIGW_DEBUG === 'api',
+    yes: flags.yes === true,
+    mayPrompt: flags.input !== false && filled(env.AIGW_NO_INPUT) === undefined,
+    dryRun: flags.dryRun === true,
+    color: flags.color ?? user.color ?? system.color,
+    pager: flags.pager === false ? undefined : (filled(env.AIGW_PAGER) ?? filled(env.PAGER)),
+    timeoutMs: timeoutFlagMs ?? toTimeout(user.timeout ?? system.timeout, 'timeout in the configuration'),
+    timeoutFlagMs,
+    retries: toRetries(flags.retries ?? user.retries ?? system.retries ?? DEFAULT_RETRIES),
+  }
+}
+
+/** Reads the configuration files and decides; see `resolveSettings`. */
+export async function loadSettings(flags: GlobalFlags, io: Io, options: { mayBeNew: boolean }): Promise<Settings> {
+  const files = await loadConfigFiles(io)
+  return resolveSettings({ flags, env: io.env, ...files }, options)
+}
+
+/** Checks a gateway address and drops a trailing slash or `/api/external`, which people paste along. */
+export function toBaseUrl(text: string, from: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw usageError(`${from} is not an address: '${text}'`, ['Write it like http://127.0.0.1:8787.'])
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw usageError(`${from} may hold only scheme, host, port and path`, ['Keys go into: aigw login'])
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, '').replace(/\/api\/external$/, '')}`
+}
+
+type Chosen = { profile: string; entry: ProfileEntry | undefined; ownUrl: string; baseUrl: string }
+
+/** A key that was stored for one gateway is never sent to another, whatever the flags say. */
+function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry, ownUrl, baseUrl }: Chosen): KeySource {
+  if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile }
+  const value = filled(env.AIGW_API_KEY)
+  if (value !== undefined) return { kind: 'value', value }
+  const path = filled(env.AIGW_API_KEY_FILE)
+  if (path !== undefined) return { kind: 'file', path }
+
+  const { origin } = new URL(baseUrl)
+  const bound = (owner: string): KeySource => ({
+    kind: 'none',
+    why: `The key of profile '${profile}' belongs to ${owner} and is not sent to ${origin}.`,
+  })
+  if (entry?.key_command !== undefined) {
+    const owner = new URL(ownUrl).origin
+    return owner === origin ? { kind: 'command', command: entry.key_command } : bound(owner)
+  }
+  const stored = entryOf(credentials, profile)
+  if (stored === undefined) return { kind: 'none' }
+  return stored.origin === origin ? { kind: 'value', value: stored.key } : bound(stored.origin)
+}
+
+function chooseFormat({ flags, env, user, system }: SettingsInput): Format | undefined {
+  if (flags.json === true && flags.output !== undefined && flags.output !== 'json') {
+    throw usageError(`--json and -o ${flags.output} contradict each other`)
+  }
+  const text = flags.json === true ? 'json' : (flags.output ?? filled(env.AIGW_OUTPUT) ?? user.output ?? system.output)
+  const format = FORMATS.find((known) => known === text)
+  if (text !== undefined && format === undefined) {
+    throw usageError(`'${text}' is no output format`, [`Formats:  ${FORMATS.join(', ')}`])
+  }
+  return format
+}
+
+function toTimeout(text: string | undefined, from: string): number | undefined {
+  if (text === undefined) return undefined
+  const timeoutMs = getDuration(text, from)
+  if (timeoutMs === 0) throw usageError(`${from} must be longer than nothing`)
+  return timeoutMs
+}
+
+function toRetries(value: string | number): number {
+  const retries = Number(value)
+  if (value !== '' && Number.isInteger(retries) && retries >= 0 && retries <= MOST_RETRIES) return retries
+  throw usageError(`--retries must be a whole number from 0 to ${MOST_RETRIES}, not '${value}'`)
+}
+
+const splitList = (text: string | undefined): string[] =>
+  text === undefined
+    ? []
+    : text
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== '')
+
+const filled = (value: string | undefined): string | undefined => (value === '' ? undefined : value)
+
+function mergeEntries(system: ProfileEntry | undefined, user: ProfileEntry | undefined): ProfileEntry | undefined {
+  if (system === undefined || user === undefined) return user ?? system
+  return { ...system, ...user, chat: { ...system.chat, ...user.chat } }
+}
