@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import type { Clock } from '../shared/time.ts'
 import type { Api } from './api/client.ts'
 import type { GlobalFlags } from './input/global-flags.ts'
@@ -43,6 +44,9 @@ export type CliContext = {
   /** Set by a command that answers with somebody else's exit code. */
   exitCode: number
 }
+
+/** Makes one command of the tree; it is called only when a line of words leads there. */
+export type CommandFactory = (context: CliContext) => Command
 
 /** A context whose parts load on first use and are then shared. */
 export function createContext(io: Io, { managesProfiles }: { managesProfiles: boolean }): CliContext {

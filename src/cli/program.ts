@@ -1,5 +1,5 @@
 import { Command, CommanderError, type Option } from 'commander'
-import { COMMAND_GROUPS, type Entry, entriesOnWay, findCommand, findEntry } from './command-table.ts'
+import { COMMAND_GROUPS, type Entry, entriesOnWay, findCommand, findEntry } from './commands/command-table.ts'
 import { type CliContext, createContext, type Io } from './context.ts'
 import { type CliError, usageError } from './errors.ts'
 import { addGlobalOptions, findOperands, globalFlagsOf } from './input/global-flags.ts'

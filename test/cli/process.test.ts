@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { COMMAND_GROUPS, type Entry } from '../../src/cli/command-table.ts'
+import { COMMAND_GROUPS, type Entry } from '../../src/cli/commands/command-table.ts'
 import { sign } from '../../src/shared/webhook-signature.ts'
 import { serveEvidence } from './evidence-routes.ts'
 import {

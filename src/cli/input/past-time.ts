@@ -1,4 +1,5 @@
 import { isoTime } from '../../shared/time.ts'
+import type { CliContext } from '../context.ts'
 import { usageError } from '../errors.ts'
 
 /** What `toPast` takes, for help texts. */
@@ -21,3 +22,6 @@ export function toPast(text: string, flag: string, nowMs: number): string {
   }
   return isoTime(ms)
 }
+
+/** The same for a field of a command. */
+export const parsePast = (text: string, flag: string, { io }: CliContext): string => toPast(text, flag, io.clock.now())

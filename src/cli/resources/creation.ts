@@ -25,9 +25,9 @@ export type Creation<Item extends object> = CreateFlags & {
   /** What was asked for by name, by the member of the resource that shows it. */
   wanted: object
   /** The resource in the form of `wanted`, where that differs from its own. */
-  toComparable?: (item: Item) => object
+  toComparable?: ((item: Item) => object) | undefined
   /** Whether a 409 is about `name`, where more than names is unique. */
-  isAboutName?: (conflict: CliError) => boolean
+  isAboutName?: ((conflict: CliError) => boolean) | undefined
   /** What to do with an existing one; `aigw <noun>s show <name>` by default. */
   useIt?: string
 }

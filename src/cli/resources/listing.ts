@@ -10,12 +10,13 @@ import type { View } from '../output/formats.ts'
 export type ListFlags = { search?: string; limit: string; all: boolean }
 export type ListInput = { search: string | undefined; limit: number; all: boolean }
 
-/** The flags that every list of the API has; `searched` says what `--search` looks at. */
-export const addListOptions = (command: Command, searched: string): Command =>
-  command
-    .option('--search <text>', `only those with this in ${searched}`)
+/** The flags that every list has; `searched` says what `--search` looks at, without which there is no such flag. */
+export function addListOptions(command: Command, searched?: string): Command {
+  if (searched !== undefined) command.option('--search <text>', `only those with this in ${searched}`)
+  return command
     .option('--limit <n>', 'how many', String(PAGE_LIMIT.large))
     .option('--all', 'every one, however many', false)
+}
 
 /** Throws a usage error for a limit that is none. */
 export function toListInput({ search, limit: text, all }: ListFlags): ListInput {

@@ -57,7 +57,7 @@ export async function keepSecret(
   return isPlain(settings) ? output.text(`${secret}\n`) : output.one({ ...item, secret }, shown, raw)
 }
 
-type SecretCreation<Item extends object> = Creation<Item> &
+export type SecretCreation<Item extends object> = Creation<Item> &
   SecretFlags & {
     view: View
     /** What to print of a new one, where that is more than the resource. */

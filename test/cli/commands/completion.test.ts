@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { COMMAND_GROUPS, type Entry } from '../../../src/cli/command-table.ts'
+import { COMMAND_GROUPS, type Entry } from '../../../src/cli/commands/command-table.ts'
 import { FORMATS } from '../../../src/cli/input/global-flags.ts'
 import { runCli } from '../run-cli.ts'
 

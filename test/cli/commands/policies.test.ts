@@ -63,7 +63,7 @@ describe('with a gateway', () => {
     expect((await create('--activate', '--strict')).exitCode).toBe(6)
     expect(await policies(['create', 'twice', '-d', 'x'])).toMatchObject({
       exitCode: 6,
-      stderr: expect.stringContaining("aigw policies show 'twice'"),
+      stderr: expect.stringContaining('aigw policies show twice'),
     })
   })
 

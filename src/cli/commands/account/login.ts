@@ -13,7 +13,7 @@ const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 export type LoginInput = { withToken: boolean }
 
-export function loginCommand(context: CliContext, run = login): Command {
+export function toCommand(context: CliContext, run = login): Command {
   return new Command('login')
     .description(
       'Check an API key with the gateway, then keep it in a file only you can read.\n' +

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { editCredentials, entryOf, loadConfigFiles } from '../../profile/config-files.ts'
 
-export function logoutCommand(context: CliContext, run = logout): Command {
+export function toCommand(context: CliContext, run = logout): Command {
   return new Command('logout')
     .description('Forget the stored key of the profile. The key itself stays valid at the gateway.')
     .action(() => run(context))

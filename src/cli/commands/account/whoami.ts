@@ -21,7 +21,7 @@ export const WHOAMI_VIEW = {
 /** The resource without its `success` wrapper. */
 export const toWhoami = ({ user, tenant, api_key }: Whoami) => ({ user, tenant, api_key })
 
-export function whoamiCommand(context: CliContext, run = showWhoami): Command {
+export function toCommand(context: CliContext, run = showWhoami): Command {
   return new Command('whoami')
     .description('Show user, tenant and key that requests are made with.')
     .action(() => run(context))

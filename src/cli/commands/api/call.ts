@@ -23,7 +23,7 @@ export type CallInput = {
   include: boolean
 }
 
-export function apiCommand(context: CliContext, run = call): Command {
+export function toCommand(context: CliContext, run = call): Command {
   return new Command('api')
     .description('Call any route of the gateway with your key and print what it answers.')
     .argument('<method>', 'GET, POST, PUT, DELETE')

@@ -19,7 +19,7 @@ const VIEW = {
   columns: MEMBERS.filter((path) => path !== 'note').map((path) => ({ path })),
 }
 
-export function checkpointCommand(context: CliContext, run = makeCheckpoints): Command {
+export function toCommand(context: CliContext, run = makeCheckpoints): Command {
   return new Command('checkpoint')
     .description(
       'Have the gateway sign how far its log goes now, and print the signed notes. Kept where the gateway cannot reach\n' +

@@ -16,7 +16,7 @@ const VIEW = {
   members: ['directory', 'entries', 'chains', 'root', 'key', 'created_at'],
 }
 
-export function exportCommand(context: CliContext, run = exportAudit): Command {
+export function toCommand(context: CliContext, run = exportAudit): Command {
   return new Command('export')
     .description(
       'Write the whole log of this tenant into a directory that anyone can check without a gateway:\n' +

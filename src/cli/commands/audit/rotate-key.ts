@@ -10,7 +10,7 @@ const VIEW = { idPath: 'kid', members: MEMBERS, columns: MEMBERS.map((path) => (
 
 type Key = z.infer<typeof RotateSigningKeyResponse>['key']
 
-export function rotateKeyCommand(context: CliContext, run = rotateKey): Command {
+export function toCommand(context: CliContext, run = rotateKey): Command {
   return new Command('rotate-key')
     .description(
       'Have the gateway sign with a new key from now on (operator key). The old one stays published, so what it signed\n' +

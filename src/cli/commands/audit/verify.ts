@@ -13,7 +13,7 @@ import { repeatable } from '../../input/repeatable.ts'
 type Flags = { checkpoint: string[]; otherLogs: boolean; keys?: string }
 export type VerifyAuditInput = Flags & { folder: string | undefined }
 
-export function verifyCommand(context: CliContext, run = verifyAudit): Command {
+export function toCommand(context: CliContext, run = verifyAudit): Command {
   return new Command('verify')
     .description(
       'Check that nothing of the log was changed: every entry, every signature, every checkpoint, on this machine.\n' +

@@ -58,7 +58,7 @@ class ChatCommand extends Command {
   }
 }
 
-export function chatCommand(context: CliContext, run = chat): Command {
+export function toCommand(context: CliContext, run = chat): Command {
   return new ChatCommand('chat')
     .description(
       'Ask a model. The prompt is what you type, what is piped in, or both. Without any, on a terminal, a session begins.',

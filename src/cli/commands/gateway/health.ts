@@ -18,7 +18,7 @@ const PROBES = {
 const POLL_MS = 200
 const VIEW = { columns: [{ path: 'status' }, { path: 'base_url', title: 'ADDRESS' }] }
 
-export function healthCommand(context: CliContext, run = checkHealth): Command {
+export function toCommand(context: CliContext, run = checkHealth): Command {
   return new Command('health')
     .description(
       'Ask a gateway whether it is well; needs no key. Exit 0 when it is, 10 when not, 9 when it cannot be reached.',

@@ -4,7 +4,7 @@ import { runDaemon } from './daemon-process.ts'
 
 export type ServeInput = { config?: string; listen?: string; dataDir?: string; check?: boolean }
 
-export function serveCommand(context: CliContext, run = serve): Command {
+export function toCommand(context: CliContext, run = serve): Command {
   return new Command('serve')
     .description('Run the gateway on this machine until it is told to stop; the same as aigwd.')
     .option('--config <file>', 'configuration file (AIGW_CONFIG)')

@@ -1,66 +1,62 @@
 import { Command } from 'commander'
 import type { Group, UserReference } from '../../../shared/wire/groups.ts'
-import type { CliContext } from '../../context.ts'
+import type { CliContext, CommandFactory } from '../../context.ts'
 import { getItem, itemIn, itemPath, showFound, toIds } from '../../resources/resolve.ts'
-import { GROUPS, USERS } from '../../resources/resources.ts'
-import { GROUP_VIEW } from './view.ts'
+import { USERS } from '../users/resource.ts'
+import { GROUPS } from './resource.ts'
 
-export type MembersInput = { group: string; users: string[] }
+type Change = (context: CliContext, members: UserReference[], users: string[]) => Promise<string[]>
 
-// The API takes the list of all members only, so a change reads the list first.
-const AT_ONCE = '\nOf two changes to one group at the same moment, the later one may undo the other.'
+const memberVerb =
+  (name: string, description: string, toMembers: Change): CommandFactory =>
+  (context) =>
+    new Command(name)
+      .description(description)
+      .argument('<group>', GROUPS.argument)
+      .argument('<user...>', USERS.argument)
+      // The API takes the list of all members only, so a change reads the list first.
+      .addHelpText('after', '\nOf two changes to one group at the same moment, the later one may undo the other.')
+      .action((group: string, users: string[]) =>
+        changeMembers(context, group, (now) => toMembers(context, now, users)),
+      )
 
-export function addCommand(context: CliContext, run = addMembers): Command {
-  return new Command('add')
-    .description('Add users to a group. Who is a member already stays one.')
-    .argument('<group>', 'name or id')
-    .argument('<user...>', 'id, email, username or name')
-    .addHelpText('after', AT_ONCE)
-    .action((group: string, users: string[]) => run(context, { group, users }))
+export const commands = {
+  add: memberVerb('add', 'Add users to a group. Existing members stay.', addMembers),
+  remove: memberVerb('remove', 'Remove users from a group. The users stay.', removeMembers),
 }
 
-export function removeCommand(context: CliContext, run = removeMembers): Command {
-  return new Command('remove')
-    .description('Take users out of a group. The users stay.')
-    .argument('<group>', 'name or id')
-    .argument('<user...>', 'id, email, username or name')
-    .addHelpText('after', AT_ONCE)
-    .action((group: string, users: string[]) => run(context, { group, users }))
+/** Throws exit 3 for a user who does not exist; then nobody is added. */
+async function addMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
+  return [...new Set([...members.map(({ id }) => id), ...(await toIds(context, USERS, users))])]
 }
 
-/** Prints the group. Throws exit 3 for a group or a user that does not exist; then nobody is added. */
-export async function addMembers(context: CliContext, { group, users }: MembersInput): Promise<void> {
-  const added = await toIds(context, USERS, users)
-  await changeMembers(context, group, async (members) => [...new Set([...members.map(({ id }) => id), ...added])])
+/** Throws exit 3 for a name or email that nobody has. */
+async function removeMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
+  const removed = new Set<string>()
+  for (const user of users) {
+    const member = members.find(({ id, email }) => [id, email].includes(user.toLowerCase()))
+    for (const id of member === undefined ? await toIds(context, USERS, [user]) : [member.id]) removed.add(id)
+  }
+  return members.map(({ id }) => id).filter((id) => !removed.has(id))
 }
 
-/** Prints the group. Throws exit 3 for a group that does not exist, and for a name or email that nobody has. */
-export async function removeMembers(context: CliContext, { group, users }: MembersInput): Promise<void> {
-  await changeMembers(context, group, async (members) => {
-    const removed = new Set<string>()
-    for (const user of users) {
-      const member = members.find(({ id, email }) => [id, email].includes(user.toLowerCase()))
-      for (const id of member === undefined ? await toIds(context, USERS, [user]) : [member.id]) removed.add(id)
-    }
-    return members.map(({ id }) => id).filter((id) => !removed.has(id))
-  })
-}
-
+/** PUT /groups/{id} with all members; prints the group. Throws exit 3 for a group that does not exist. */
 async function changeMembers(
   context: CliContext,
   group: string,
   toMembers: (now: UserReference[]) => Promise<string[]>,
 ): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
-  output.assertShowable(GROUP_VIEW)
+  const { view } = GROUPS
+  output.assertShowable(view)
   const found = await getItem(context, GROUPS, group)
   const { item } = found
   const users = await toMembers(item.users)
-  // Members are only ever added, or only taken out.
+  // Members are only ever added, or only removed.
   if (users.length === item.users.length) {
     await context.note(`note: nothing to change in group '${item.name}'`)
-    return showFound(context, { resource: GROUPS, found, view: GROUP_VIEW })
+    return showFound(context, { resource: GROUPS, found, view })
   }
   const { body, raw } = await api.send({ method: 'PUT', path: itemPath(GROUPS, item.id), json: { users } })
-  await output.one(itemIn<Group>(body, GROUPS.itemKey, api.baseUrl), GROUP_VIEW, raw)
+  await output.one(itemIn<Group>(body, GROUPS.itemKey, api.baseUrl), view, raw)
 }

@@ -3,35 +3,41 @@ import type { z } from 'zod'
 import type { GuardRule, SimulateGuardRulesResponse } from '../../../shared/wire/guard-rules.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
+import { addFields, parseFlags } from '../../input/fields.ts'
+import { addFromFileOption, type Fields, readFields, withFlags } from '../../input/from-file.ts'
 import { addTextArgument, readTextInput } from '../../input/text-input.ts'
 import { getItem } from '../../resources/resolve.ts'
-import { GUARD_RULES } from '../../resources/resources.ts'
-import { addRuleOptions, type RuleFlags, readRule } from './fields.ts'
-import { RULE_ARGUMENT, RULE_MEMBERS } from './view.ts'
+import { RULE_FIELDS } from './fields.ts'
+import { GUARD_RULES, RULE_MEMBERS } from './resource.ts'
 
-type Flags = RuleFlags & { rule?: string }
-export type SimulateInput = Flags & { file: string }
+type Flags = { rule?: string; fromFile?: string }
 
-export function simulateCommand(context: CliContext, run = simulate): Command {
+export function toCommand(context: CliContext): Command {
   const command = new Command('simulate').description(
-    'Show what rules would find in a text; nothing is stored. Without more, all rules of the tenant look, also those that\n' +
-      'are switched off.',
+    'Show what rules would find in a text; nothing is stored. By default, all rules of the tenant are tried, also those\n' +
+      'that are switched off.',
   )
-  return addRuleOptions(addTextArgument(command).option('--rule <rule>', `only this one: ${RULE_ARGUMENT}`))
+  addTextArgument(command).option('--rule <rule>', `only this one: ${GUARD_RULES.argument}`)
+  return addFromFileOption(addFields(command, RULE_FIELDS))
     .addHelpText(
       'after',
-      '\nThe other flags describe a rule that there is not yet, or with --rule change it for this once.\n\n' +
+      '\nThe other flags describe a rule that does not exist yet, or with --rule change it for this run.\n\n' +
         "Example:\n  aigw guard-rules simulate --kind dlp --detector regex --pattern 'TCK-[0-9]{6}' mail.txt",
     )
-    .action((file: string, flags: Flags) => run(context, { file, ...flags }))
+    .action((file: string, flags: Flags) =>
+      simulate(context, { ...flags, file, members: parseFlags(context, RULE_FIELDS, command) }),
+    )
 }
 
 /** POST /api/admin/guard-rules/simulate. Prints where in the text something was found, never what. Throws exit 3 for no such rule. */
-export async function simulate(context: CliContext, { file, ...flags }: SimulateInput): Promise<void> {
-  if (file === '-' && flags.fromFile === '-') throw usageError('text and rule cannot both come from stdin')
+async function simulate(
+  context: CliContext,
+  { file, rule: given, fromFile, members }: Flags & { file: string; members: Fields },
+): Promise<void> {
+  if (file === '-' && fromFile === '-') throw usageError('text and rule cannot both come from stdin')
   const [api, output] = await Promise.all([context.api(), context.output()])
-  const said = await readRule(context, flags)
-  const rule = { ...(flags.rule === undefined ? {} : await documentOf(context, flags.rule)), ...said }
+  const said = withFlags(await readFields(context, fromFile, RULE_MEMBERS), members)
+  const rule = { ...(given === undefined ? {} : await documentOf(context, given)), ...said }
   const samples = [await readTextInput(context, file)]
   const { body, raw } = await api.send<z.infer<typeof SimulateGuardRulesResponse>>({
     method: 'POST',
@@ -43,13 +49,12 @@ export async function simulate(context: CliContext, { file, ...flags }: Simulate
   await output.list(findings, VIEW, raw)
 }
 
-/** What a rule that is there says. */
+/** The members of an existing rule that a request may set. */
 async function documentOf(context: CliContext, given: string): Promise<object> {
   const { item } = await getItem<GuardRule>(context, GUARD_RULES, given)
-  return Object.fromEntries(Object.entries(item).filter(([name]) => name !== 'name' && MAY_BE_SAID.includes(name)))
+  const isSettable = ([name]: [string, unknown]) => name !== 'name' && Reflect.get(RULE_MEMBERS, name) === true
+  return Object.fromEntries(Object.entries(item).filter(isSettable))
 }
-
-const MAY_BE_SAID = Object.entries(RULE_MEMBERS).flatMap(([name, maySay]) => (maySay ? name : []))
 
 const VIEW = {
   columns: [
@@ -60,5 +65,5 @@ const VIEW = {
     { path: 'confidence' },
     { path: 'action' },
   ],
-  none: 'They find nothing.',
+  none: 'No matches.',
 }

@@ -39,7 +39,7 @@ const VIEW = {
   none: 'Nothing was added.',
 }
 
-export function addCommand(context: CliContext, run = addDocuments): Command {
+export function toCommand(context: CliContext, run = addDocuments): Command {
   return new Command('add')
     .description(`Add files to a knowledge base; folders are read in full. ${TAKEN}`)
     .argument('<index>', 'knowledge base')

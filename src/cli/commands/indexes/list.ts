@@ -3,15 +3,8 @@ import type { z } from 'zod'
 import type { DiscoverIndexesResponse, Index } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import {
-  addListOptions,
-  findOne,
-  type ListFlags,
-  type ListInput,
-  listAll,
-  toListInput,
-} from '../../resources/listing.ts'
-import { INDEX_VIEW } from './view.ts'
+import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { INDEXES } from './resource.ts'
 
 export function listCommand(context: CliContext, run = listIndexes): Command {
   const command = new Command('list').description(
@@ -20,12 +13,13 @@ export function listCommand(context: CliContext, run = listIndexes): Command {
   return addListOptions(command, 'their name').action((flags: ListFlags) => run(context, toListInput(flags)))
 }
 
-const SOURCE = { path: 'indexes/all', itemsKey: 'indexes' }
-
 /** GET /indexes/all, page by page; GET /indexes for a key without administrator rights. */
 export async function listIndexes(context: CliContext, { search, limit, all }: ListInput): Promise<void> {
   try {
-    await listAll<Index>(context, { ...SOURCE, query: { search }, limit, all, view: INDEX_VIEW })
+    await listAll<Index>(context, {
+      ...{ ...INDEXES, path: `${INDEXES.path}/all`, query: { search }, limit, all },
+      view: INDEXES.listView ?? INDEXES.view,
+    })
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.forbidden) throw error
     await listQueryable(context, search, all ? Number.POSITIVE_INFINITY : limit)
@@ -47,7 +41,3 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
   await output.list(found.slice(0, wanted), QUERYABLE_VIEW, raw)
   if (found.length > wanted) await context.note(`note: showing ${wanted} of ${found.length}; add --all`)
 }
-
-/** The index that the gateway calls so, or undefined. */
-export const findIndex = (context: CliContext, name: string): Promise<Index | undefined> =>
-  findOne<Index>(context, { ...SOURCE, search: name, matches: (index) => index.name === name })

@@ -10,7 +10,7 @@ export function getIndexName(text: string): string {
 }
 
 /** What names an index to administrators: its id, or its name as the gateway has it. */
-export const getIndexNameOrId = (text: string): string => (isId(text) ? text : getIndexName(text))
+export const toIndexNameOrId = (text: string): string => (isId(text) ? text : getIndexName(text))
 
 /** Path of one index, or of something below it, for the API client. */
 export const indexPath = (name: string, below: string): string => `indexes/${encodeURIComponent(name)}/${below}`

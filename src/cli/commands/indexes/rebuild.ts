@@ -4,16 +4,16 @@ import type { RebuildIndexResponse } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { createProgress } from '../../output/progress.ts'
 import { itemPath, withId } from '../../resources/resolve.ts'
-import { INDEXES } from '../../resources/resources.ts'
-import { getIndexNameOrId } from './name.ts'
+import { toIndexNameOrId } from './name.ts'
+import { INDEXES } from './resource.ts'
 
-export function rebuildCommand(context: CliContext, run = rebuildIndex): Command {
+export function toCommand(context: CliContext, run = rebuildIndex): Command {
   return new Command('rebuild')
     .description(
       'Make what searches use of a knowledge base anew, from the passages it has. It can be searched all the while.',
     )
     .argument('<index>', 'name or id')
-    .action((index: string) => run(context, { index: getIndexNameOrId(index) }))
+    .action((index: string) => run(context, { index: toIndexNameOrId(index) }))
 }
 
 const VIEW = { columns: [{ path: 'documents' }, { path: 'passages' }], idPath: 'documents' }

@@ -18,7 +18,7 @@ const VIEW = {
   none: 'Nothing found.',
 }
 
-export function searchCommand(context: CliContext, run = searchIndex): Command {
+export function toCommand(context: CliContext, run = searchIndex): Command {
   return new Command('search')
     .description('Search a knowledge base; what chat would be given to answer from.')
     .argument('<index>', 'knowledge base')

@@ -2,7 +2,8 @@ import { type Command, Option } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toId } from '../../resources/resolve.ts'
-import { KEYS, USERS } from '../../resources/resources.ts'
+import { KEYS } from '../keys/resource.ts'
+import { USERS } from '../users/resource.ts'
 
 const SEVERITIES = ['info', 'warning', 'error', 'critical']
 const OUTCOMES = ['success', 'denied', 'failure']

@@ -13,7 +13,7 @@ type Period = { since?: string; until?: string }
 type Flags = Omit<FilterFlags, 'search'> & Period & ListFlags
 export type ListLogsInput = Omit<FilterFlags, 'search'> & Period & ListInput
 
-export function listCommand(context: CliContext, run = listLogs): Command {
+export function toCommand(context: CliContext, run = listLogs): Command {
   const command = new Command('list').description(
     'List what was done: requests to models and changes by administrators, the newest first; never what was said.',
   )

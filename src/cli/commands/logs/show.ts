@@ -9,7 +9,7 @@ import { LOG_VIEW, LOGS_PATH } from './view.ts'
 const EVER = '1970-01-01T00:00:00.000Z'
 const MOST_ENTRIES = 100
 
-export function showCommand(context: CliContext, run = showLog): Command {
+export function toCommand(context: CliContext, run = showLog): Command {
   return new Command('show')
     .description('Show what was logged of one request: what it was, who made it, what became of it.')
     .argument('<id>', 'request id (req-…), which lists every entry of it, or bundle id (jti-…), which is one entry')

@@ -18,7 +18,7 @@ export type TailInput = FilterFlags & {
   limit: number | undefined
 }
 
-export function tailCommand(context: CliContext, run = tailLogs): Command {
+export function toCommand(context: CliContext, run = tailLogs): Command {
   const command = new Command('tail').description(
     'Show the last entries, and every new one as it is logged, until Ctrl-C. Goes on when the gateway restarts.',
   )

@@ -4,7 +4,7 @@ import { fetchModels, MODEL_VIEW } from './models.ts'
 
 export type ListModelsInput = { provider: string | undefined }
 
-export function listCommand(context: CliContext, run = listModels): Command {
+export function toCommand(context: CliContext, run = listModels): Command {
   return new Command('list')
     .description("List the models this key may use. 'NAME/*' stands for any model of that provider.")
     .option('--provider <name>', 'only those of this provider, the part before the slash')

@@ -4,7 +4,7 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { fetchModels, MODEL_VIEW, type Model } from './models.ts'
 
-export function showCommand(context: CliContext, run = showModel): Command {
+export function toCommand(context: CliContext, run = showModel): Command {
   return new Command('show')
     .description('Show a model, if this key may use it.')
     .argument('<id>', 'PROVIDER/MODEL, as chat takes it')

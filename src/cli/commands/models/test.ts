@@ -16,7 +16,7 @@ const VIEW = {
   members: ['model', 'first_token_ms', 'total_ms', 'prompt_tokens', 'completion_tokens'],
 }
 
-export function testCommand(context: CliContext, run = testModel): Command {
+export function toCommand(context: CliContext, run = testModel): Command {
   return new Command('test')
     .description('Ask a model for one token, which is billed, and show how long it takes.')
     .argument('<id>', 'PROVIDER/MODEL, as chat takes it')

@@ -9,7 +9,7 @@ import { toChatRequest } from '../chat/input.ts'
 type Flags = { policy?: string; model: string[]; index?: string }
 export type CheckInput = Flags & { file: string }
 
-export function checkCommand(context: CliContext, run = checkPolicy): Command {
+export function toCommand(context: CliContext, run = checkPolicy): Command {
   const command = new Command('check').description(
     'Show what would become of a prompt, check by check: no model is asked, nothing is billed or kept. Exit 10 when it\n' +
       'would not be let through.',

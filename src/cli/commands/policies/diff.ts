@@ -4,12 +4,11 @@ import type { DiffPoliciesResponse } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { isObject, readFields } from '../../input/from-file.ts'
-import { POLICIES } from '../../resources/resources.ts'
-import { POLICY_MEMBERS } from './view.ts'
+import { POLICIES, POLICY_MEMBERS } from './resource.ts'
 
 export type DiffInput = { from: string; to: string }
 
-export function diffCommand(context: CliContext, run = diffPolicies): Command {
+export function toCommand(context: CliContext, run = diffPolicies): Command {
   const side = 'a policy by name or id, or @FILE'
   return new Command('diff')
     .description('Show the fields in which two policies differ. Nothing is changed.')

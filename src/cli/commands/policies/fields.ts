@@ -1,46 +1,46 @@
-import { type Command, Option } from 'commander'
-import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { addFromFileOption, type Fields, isObject, readFields, textIn } from '../../input/from-file.ts'
-import { repeatable } from '../../input/repeatable.ts'
-import { type Setting, toSetting } from './document.ts'
-import { POLICY_MEMBERS } from './view.ts'
+import type { Field } from '../../input/fields.ts'
+import { type Fields, isObject } from '../../input/from-file.ts'
+import { type Setting, toSetting, withSettings } from './document.ts'
 
-/** What create and update share. */
-export type PolicyFlags = { description?: string; set: string[]; fromFile?: string }
+/** What create and update share, also for prompt shield policies. `example` is of a setting. */
+export const policyFields = (example: string): [Field, Field] => [
+  { member: 'description', flag: '-d, --description <text>', help: 'its purpose', isText: true },
+  {
+    ...{ member: 'settings', flag: '--set <field=value>', isList: true, parse: toSetting },
+    help: `a field of its document, such as ${example}; repeatable`,
+  },
+]
 
-/** @param example of a setting */
-export const addPolicyOptions = (command: Command, example = 'pii.action=mask'): Command =>
-  addFromFileOption(
-    command
-      .option('-d, --description <text>', 'what it is for')
-      .addOption(
-        repeatable(new Option('--set <field=value>', `a field of its document, such as ${example}; repeatable`)),
-      ),
-  )
+export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the policy:' }
 
-export const FIELDS_HELP = '\nAll fields of a document:  aigw policies show public -o yaml'
-
-/** What flags and file say; undefined is what neither does. */
-export type PolicyInput = {
-  name: string | undefined
-  description: string | undefined
+type Said = {
   /** The document in the file. */
   document: object | undefined
-  /** Of the flags; they are set in the document beside all others. */
+  /** Of the flags; they are set in the document in addition to all others. */
   settings: Setting[]
+  /** The other members. */
+  others: Fields
 }
 
-/** Reads them together; flags win. Throws a usage error for what cannot be meant. */
-export async function readPolicy(context: CliContext, flags: PolicyFlags): Promise<PolicyInput> {
-  const settings = flags.set.map(toSetting)
-  const file: Fields = await readFields(context, flags.fromFile, POLICY_MEMBERS)
-  const { policy: document } = file
+/** Throws a usage error for a document that is no object. */
+function splitPolicy({ policy: document, settings, ...others }: Fields): Said {
   if (document !== undefined && !isObject(document)) throw usageError("'policy' in the file must be an object")
+  return { document, settings: Array.isArray(settings) ? settings : [], others }
+}
+
+/** A new policy, with its whole document. */
+export function toNewPolicy(said: Fields): Fields {
+  const { document = {}, settings, others } = splitPolicy(said)
+  return { ...others, policy: withSettings(document, settings) }
+}
+
+/** A changed one. Settings are changes of the document in the file or, without it, of the current one. */
+export function toPolicyChange(said: Fields) {
+  const { document, settings, others } = splitPolicy(said)
+  if (settings.length === 0) return { changes: { ...others, policy: document } }
   return {
-    name: textIn(file, 'name'),
-    description: flags.description ?? textIn(file, 'description'),
-    document,
-    settings,
+    changes: { ...others, policy: settings },
+    complete: (now: { policy: object }) => ({ policy: withSettings(document ?? now.policy, settings) }),
   }
 }

@@ -3,10 +3,9 @@ import type { z } from 'zod'
 import type { DiscoverPoliciesResponse, ListPoliciesResponse } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { POLICIES } from '../../resources/resources.ts'
-import { POLICY_LIST } from './view.ts'
+import { POLICIES } from './resource.ts'
 
-export function listCommand(context: CliContext, run = listPolicies): Command {
+export function toCommand(context: CliContext, run = listPolicies): Command {
   return new Command('list')
     .description('List policies: all of them for an administrator, else those the key may request.')
     .action(() => run(context))
@@ -21,7 +20,7 @@ export async function listPolicies(context: CliContext): Promise<void> {
       path: `${POLICIES.path}/all`,
     })
     const { builtInPolicies, customPolicies } = body.data
-    await output.list([...builtInPolicies, ...customPolicies], POLICY_LIST, raw)
+    await output.list([...builtInPolicies, ...customPolicies], POLICIES.listView ?? POLICIES.view, raw)
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.forbidden) throw error
     await listRequestable(context)

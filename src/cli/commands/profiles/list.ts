@@ -9,7 +9,7 @@ const PROFILE_VIEW = {
   none: 'No profiles yet. Create one:  aigw login --base-url URL',
 }
 
-export function listCommand(context: CliContext, run = listProfiles): Command {
+export function toCommand(context: CliContext, run = listProfiles): Command {
   return new Command('list').description('List saved gateways; keys are not shown.').action(() => run(context))
 }
 

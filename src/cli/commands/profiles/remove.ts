@@ -4,7 +4,7 @@ import { editConfig, editCredentials, loadConfigFiles } from '../../profile/conf
 import { forgetConversation } from '../chat/conversation.ts'
 import { assertProfile } from './names.ts'
 
-export function removeCommand(context: CliContext, run = removeProfile): Command {
+export function toCommand(context: CliContext, run = removeProfile): Command {
   return new Command('remove')
     .description(
       'Remove a profile, its stored key and its last conversation. The key itself stays valid at the gateway.',

@@ -5,7 +5,7 @@ import { editConfig, editCredentials, entryOf, loadConfigFiles } from '../../pro
 import { moveConversation } from '../chat/conversation.ts'
 import { assertProfile, assertProfileName } from './names.ts'
 
-export function renameCommand(context: CliContext, run = renameProfile): Command {
+export function toCommand(context: CliContext, run = renameProfile): Command {
   return new Command('rename')
     .description('Rename a profile; its key and its last conversation move along.')
     .argument('<name>', 'profile')

@@ -3,7 +3,7 @@ import type { CliContext } from '../../context.ts'
 import { editConfig, loadConfigFiles } from '../../profile/config-files.ts'
 import { assertProfile } from './names.ts'
 
-export function useCommand(context: CliContext, run = useProfile): Command {
+export function toCommand(context: CliContext, run = useProfile): Command {
   return new Command('use')
     .description('Use this profile from now on, unless -P or AIGW_PROFILE names another.')
     .argument('<name>', 'profile')

@@ -54,7 +54,7 @@ const VIEW = {
   ],
 }
 
-export function showCommand(context: CliContext, run = showReceipt): Command {
+export function toCommand(context: CliContext, run = showReceipt): Command {
   return new Command('show')
     .description(
       'Show the receipt of a request: which policy governed it, what was decided, what it cost; never what was said.\n' +

@@ -12,7 +12,7 @@ export type VerifyInput = { receipt: string; keys?: string }
 const MEMBERS = ['valid', 'bundle_id', 'outcome', 'issued_at', 'signer', 'kid', 'keys_from']
 const VIEW = { columns: MEMBERS.map((path) => ({ path })), idPath: 'bundle_id', members: MEMBERS }
 
-export function verifyCommand(context: CliContext, run = verifyOne): Command {
+export function toCommand(context: CliContext, run = verifyOne): Command {
   return new Command('verify')
     .description(
       'Check a receipt: that nothing of it was changed, and that the gateway signed it. Exit 0 when it holds, else 10.\n' +

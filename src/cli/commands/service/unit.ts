@@ -16,7 +16,7 @@ const USER_DIRECTIVES = new Set([
   ...['TimeoutStartSec', 'TimeoutStopSec', 'KillSignal', 'KillMode', 'UMask', 'NoNewPrivileges', 'LimitNOFILE'],
 ])
 
-export function unitCommand(context: CliContext, run = printUnit): Command {
+export function toCommand(context: CliContext, run = printUnit): Command {
   return new Command('unit')
     .description('Print a systemd unit for this installation; nothing is written.')
     .option('--user', 'for your own service manager instead of the system', false)

@@ -10,7 +10,7 @@ Install:
   fish        aigw completion fish > ~/.config/fish/completions/aigw.fish
   powershell  aigw completion powershell >> $PROFILE`
 
-export function completionCommand(context: CliContext, run = printCompletion): Command {
+export function toCommand(context: CliContext, run = printCompletion): Command {
   return new Command('completion')
     .description('Print a completion script for your shell. It holds the whole tree, so completing starts no process.')
     .addArgument(new Argument('<shell>', 'bash, zsh, fish or powershell').choices(SHELLS))

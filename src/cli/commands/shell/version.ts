@@ -4,7 +4,7 @@ import { packageVersion } from '../../package.ts'
 
 const VIEW = { columns: [{ path: 'version' }, { path: 'node' }, { path: 'platform' }], idPath: 'version' }
 
-export function versionCommand(context: CliContext, run = showVersion): Command {
+export function toCommand(context: CliContext, run = showVersion): Command {
   return new Command('version')
     .description('Print the version of aigw and of what it runs on.')
     .action(() => run(context))

@@ -18,7 +18,7 @@ const LAYERS: Record<ShieldLayer, true> = { regex: true, heuristic: true, ml: tr
 type Flags = { policy?: string; sensitivity?: string; layers?: string }
 export type CheckInput = Flags & { file: string }
 
-export function checkCommand(context: CliContext, run = checkText): Command {
+export function toCommand(context: CliContext, run = checkText): Command {
   const command = new Command('check').description(
     'Ask the prompt shield about a text. Nothing is kept of it. Exit 10 when the verdict is BLOCK.',
   )

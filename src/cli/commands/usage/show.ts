@@ -28,7 +28,7 @@ const VIEW = {
   ],
 }
 
-export function usageCommand(context: CliContext, run = showUsage): Command {
+export function toCommand(context: CliContext, run = showUsage): Command {
   return new Command('usage')
     .description(
       "Show what the key has used and what is left; asking is not counted. '-' (null in JSON) means no limit.\n" +

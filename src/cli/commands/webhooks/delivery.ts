@@ -6,13 +6,12 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { createProgress } from '../../output/progress.ts'
 import { itemIn } from '../../resources/resolve.ts'
-import { DELIVERY_VIEW } from './view.ts'
+import { DELIVERIES } from './resource.ts'
 
 export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']
 
-export const DELIVERIES_PATH = '/api/admin/deliveries'
 /** Ids of deliveries are UUIDs, but whatever is given is one segment of the path. */
-export const deliveryPath = (id: string): string => `${DELIVERIES_PATH}/${encodeURIComponent(id.trim())}`
+export const deliveryPath = (id: string): string => `${DELIVERIES.path}/${encodeURIComponent(id.trim())}`
 
 const ACCEPTED_VIEW = { columns: [{ path: 'delivery_id', title: 'DELIVERY' }], idPath: 'delivery_id' }
 
@@ -30,7 +29,7 @@ export async function showStarted(
   if (typeof id !== 'string') throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with a delivery`, {})
   if (!wait) return output.one({ delivery_id: id }, ACCEPTED_VIEW, answer.raw)
   const { delivery, raw } = await waitForAttempt(context, id)
-  await output.one(delivery, DELIVERY_VIEW, raw)
+  await output.one(delivery, DELIVERIES.view, raw)
   if (delivery.state === 'delivered') return
   throw new CliError(EXIT.checkFailed, `the delivery was not acknowledged (${whyNot(delivery)})`, {
     code: 'NOT_DELIVERED',

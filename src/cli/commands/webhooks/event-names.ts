@@ -9,9 +9,8 @@ export function getEvent(name: string): SubscribableEvent {
   return found
 }
 
-/** What may stand in a subscription: events of the catalog, or `*`. Throws a usage error for any other name. */
-export const getSubscription = (names: string[]): string[] =>
-  [...new Set(names)].map((name) => (name === ALL_EVENTS ? name : getEvent(name)))
+/** An event of a subscription: one of the catalog, or `*`. Throws a usage error for any other name. */
+export const toSubscription = (name: string): string => (name === ALL_EVENTS ? name : getEvent(name))
 
 /**
  * Whether an event is one of these names or fits one of these patterns, in which only the end may be a `*`. Throws a usage

@@ -27,7 +27,7 @@ const ENVELOPE_VIEW = {
   members: ['id', 'type', 'created', 'data'],
 }
 
-export function eventsCommand(context: CliContext, run = listEvents): Command {
+export function toCommand(context: CliContext, run = listEvents): Command {
   return new Command('events')
     .description('List the events that an endpoint may receive, or show the body of one. Needs no gateway.')
     .option('--sample <event>', 'a body as a receiver gets it')

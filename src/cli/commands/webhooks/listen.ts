@@ -21,7 +21,7 @@ export type ListenInput = {
   limit: number | undefined
 }
 
-export function listenCommand(context: CliContext, run = listen): Command {
+export function toCommand(context: CliContext, run = listen): Command {
   return new Command('listen')
     .description(
       'Show the events of this tenant as they happen, and forward them to a receiver on this machine, signed.\n' +

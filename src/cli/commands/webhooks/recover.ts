@@ -4,17 +4,16 @@ import type { RecoverResponse } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
 import { PAST_FORMS, toPast } from '../../input/past-time.ts'
 import { itemPath, withId } from '../../resources/resolve.ts'
-import { WEBHOOKS } from '../../resources/resources.ts'
-import { WEBHOOK_ARGUMENT } from './view.ts'
+import { WEBHOOKS } from './resource.ts'
 
 const VIEW = { columns: [{ path: 'recovered' }], members: ['recovered'] }
 
 export type RecoverInput = { webhook: string; since: string }
 
-export function recoverCommand(context: CliContext, run = recover): Command {
+export function toCommand(context: CliContext, run = recover): Command {
   return new Command('recover')
     .description('Send an endpoint what failed, was held or was never passed on since a time.')
-    .argument('<webhook>', WEBHOOK_ARGUMENT)
+    .argument('<webhook>', WEBHOOKS.argument)
     .requiredOption('--since <when>', PAST_FORMS)
     .action((webhook: string, { since }: { since: string }) =>
       run(context, { webhook, since: toPast(since, '--since', context.io.clock.now()) }),

@@ -12,7 +12,7 @@ export type SignInput = SigningFlags & {
 
 const VIEW = { columns: [{ path: 'signature' }, { path: 'timestamp' }], members: ['signature', 'timestamp'] }
 
-export function signCommand(context: CliContext, run = signBody): Command {
+export function toCommand(context: CliContext, run = signBody): Command {
   const command = new Command('sign').description(
     'Print the X-Service-Signature of a body, as the gateway would send it; needs no gateway.',
   )

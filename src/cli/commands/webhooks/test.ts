@@ -1,16 +1,15 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { itemPath, withId } from '../../resources/resolve.ts'
-import { WEBHOOKS } from '../../resources/resources.ts'
 import { showStarted } from './delivery.ts'
-import { WEBHOOK_ARGUMENT } from './view.ts'
+import { WEBHOOKS } from './resource.ts'
 
 export type TestWebhookInput = { webhook: string; wait: boolean }
 
-export function testCommand(context: CliContext, run = testWebhook): Command {
+export function toCommand(context: CliContext, run = testWebhook): Command {
   return new Command('test')
     .description('Send a webhook:test event to an endpoint.')
-    .argument('<webhook>', WEBHOOK_ARGUMENT)
+    .argument('<webhook>', WEBHOOKS.argument)
     .option('--wait', 'wait for the receiver and show what it answered; exit 10 when it did not acknowledge', false)
     .action((webhook: string, flags: { wait: boolean }) => run(context, { webhook, ...flags }))
 }

@@ -11,9 +11,8 @@ import { mayPrompt } from '../../input/prompt.ts'
 import { repeatable } from '../../input/repeatable.ts'
 import { findAtPath } from '../../output/formats.ts'
 import { toId } from '../../resources/resolve.ts'
-import { WEBHOOKS } from '../../resources/resources.ts'
 import { getEvent } from './event-names.ts'
-import { WEBHOOK_ARGUMENT } from './view.ts'
+import { WEBHOOKS } from './resource.ts'
 
 const TRIGGER_PATH = `${WEBHOOKS.path}/trigger`
 const VIEW = {
@@ -25,7 +24,7 @@ const VIEW = {
 type Flags = { set: string[]; edit: boolean; webhook?: string }
 export type TriggerInput = Flags & { event: string }
 
-export function triggerCommand(context: CliContext, run = trigger): Command {
+export function toCommand(context: CliContext, run = trigger): Command {
   return new Command('trigger')
     .description(
       'Send a sample of an event to every `aigw webhooks listen` of this tenant and, with --webhook, to one endpoint.\n' +
@@ -34,7 +33,7 @@ export function triggerCommand(context: CliContext, run = trigger): Command {
     .argument('<event>', 'its name')
     .addOption(repeatable(new Option('--set <name=value>', 'change a member of its data; repeatable')))
     .option('--edit', 'change its data in $EDITOR first', false)
-    .option('--webhook <webhook>', `deliver it to this endpoint too: ${WEBHOOK_ARGUMENT}`)
+    .option('--webhook <webhook>', `deliver it to this endpoint too: ${WEBHOOKS.argument}`)
     .addHelpText('after', '\nExample:\n  aigw webhooks trigger api:limit_reached --set keyName=ci --set used=100')
     .action((event: string, flags: Flags) => run(context, { event, ...flags }))
 }

@@ -29,7 +29,7 @@ const VIEW = {
   members: ['valid', 'timestamp', 'age_seconds', 'event', 'id'],
 }
 
-export function verifyCommand(context: CliContext, run = verifyBody): Command {
+export function toCommand(context: CliContext, run = verifyBody): Command {
   const command = new Command('verify').description(
     'Check the signature of a body that was received; needs no gateway. Exit 0 when it is right and fresh, else 10.',
   )

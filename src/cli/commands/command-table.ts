@@ -1,0 +1,321 @@
+import type { CommandFactory } from '../context.ts'
+
+/** One line of the tree. Only the commands that a line of words names are loaded; the others are known by this table alone. */
+export type Entry = {
+  name: string
+  aliases?: string[]
+  summary: string
+  /** Works on the saved profiles themselves, so the chosen one need not exist (yet, or any more). */
+  managesProfiles?: true
+} & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
+
+type Group = { title: string; entries: Entry[] }
+
+/** Short names that every noun has. */
+const ALIASES: Record<string, string[]> = { list: ['ls'], show: ['get'], delete: ['rm'], revoke: ['rm'] }
+
+function entry(name: string, summary: string, load: () => Promise<CommandFactory>): Entry {
+  const aliases = ALIASES[name]
+  return { name, ...(aliases && { aliases }), summary, load }
+}
+
+/** A command with a file of its own. */
+const one = (name: string, summary: string, load: () => Promise<{ toCommand: CommandFactory }>): Entry =>
+  entry(name, summary, async () => (await load()).toCommand)
+
+/** The commands of a file that has several. */
+const several = <Name extends string>(
+  load: () => Promise<{ commands: Record<Name, CommandFactory> }>,
+  summaries: Record<Name, string>,
+): Entry[] => names(summaries).map((name) => entry(name, summaries[name], async () => (await load()).commands[name]))
+
+const names = <Name extends string>(summaries: Record<Name, string>): Name[] =>
+  Object.keys(summaries).filter((name): name is Name => Object.hasOwn(summaries, name))
+
+/** Commands about one kind of thing, which is also found by its singular. */
+function noun(name: string, summary: string, verbs: Entry[], singular = name.replace(/s$/, '')): Entry {
+  return { name, aliases: [singular], summary, verbs }
+}
+
+const models: Entry[] = [
+  one('list', 'List the models this key may use', () => import('./models/list.ts')),
+  one('show', 'Show a model', () => import('./models/show.ts')),
+  one('test', 'Ask a model for one token and show how long it takes', () => import('./models/test.ts')),
+]
+
+const groups: Entry[] = [
+  ...several(() => import('./groups/commands.ts'), {
+    create: 'Create a group',
+    list: 'List groups',
+    show: 'Show a group and its members',
+    update: 'Change a group',
+    delete: 'Delete a group',
+  }),
+  {
+    name: 'members',
+    summary: 'Members of a group: add, remove',
+    verbs: several(() => import('./groups/members.ts'), {
+      add: 'Add users to a group',
+      remove: 'Remove users from a group',
+    }).map((member) => (member.name === 'remove' ? { ...member, aliases: ['rm'] } : member)),
+  },
+]
+
+const roles = several(() => import('./roles/commands.ts'), {
+  create: 'Create a role',
+  list: 'List roles',
+  show: 'Show a role and its permissions',
+  update: 'Change a role',
+  delete: 'Delete a role',
+  sections: 'List permission sections and levels',
+})
+
+const policies: Entry[] = [
+  one('list', 'List policies', () => import('./policies/list.ts')),
+  one('show', 'Show a policy, or the active one', () => import('./policies/show.ts')),
+  ...several(() => import('./policies/commands.ts'), {
+    create: 'Create a policy',
+    update: 'Change a policy',
+    delete: 'Delete a policy',
+  }),
+  one('activate', 'Make a policy the active one', () => import('./policies/activate.ts')),
+  one('diff', 'Compare two policies', () => import('./policies/diff.ts')),
+  one('check', 'Show how a prompt would be handled', () => import('./policies/check.ts')),
+]
+
+const shield: Entry[] = [
+  one('check', 'Scan a text with the prompt shield', () => import('./shield/check.ts')),
+  {
+    name: 'policies',
+    aliases: ['policy'],
+    summary: 'Prompt shield policies: list, show, create, update, delete',
+    verbs: several(() => import('./shield/policy-commands.ts'), {
+      list: 'List prompt shield policies',
+      show: 'Show a prompt shield policy',
+      create: 'Create a prompt shield policy',
+      update: 'Change a prompt shield policy',
+      delete: 'Delete a prompt shield policy',
+    }),
+  },
+]
+
+const guardRules: Entry[] = [
+  ...several(() => import('./guard-rules/commands.ts'), {
+    list: 'List guard rules',
+    show: 'Show a guard rule',
+    create: 'Create a guard rule',
+    update: 'Change a guard rule',
+    delete: 'Delete a guard rule',
+  }),
+  one('simulate', 'Show what rules would find in a text', () => import('./guard-rules/simulate.ts')),
+]
+
+const incidents = several(() => import('./incidents/commands.ts'), {
+  list: 'List findings of guards',
+  show: 'Show an incident',
+  counts: 'Count incidents by kind, severity and action',
+})
+
+const users: Entry[] = [
+  ...several(() => import('./users/commands.ts'), {
+    create: 'Create a user',
+    list: 'List users',
+    show: 'Show a user',
+    update: 'Change a user',
+    disable: 'Deactivate a user and their keys',
+    enable: 'Activate a user again',
+    delete: 'Delete a user and their keys',
+  }),
+  one('assign-role', 'Give a user a role', () => import('./users/assign-role.ts')),
+]
+
+const keys = several(() => import('./keys/commands.ts'), {
+  create: 'Create an API key and print its secret',
+  list: 'List API keys',
+  show: 'Show an API key and its restrictions',
+  update: 'Change an API key',
+  rotate: 'Give an API key a new secret',
+  revoke: 'Revoke an API key permanently',
+})
+
+const tenants = several(() => import('./tenants/commands.ts'), {
+  create: 'Create a tenant with its first administrator',
+  list: 'List tenants',
+  show: 'Show a tenant',
+  'admin-key': 'Make a new key for the administrator of a tenant',
+  disable: 'Disable a tenant and its keys',
+  enable: 'Enable a tenant again',
+})
+
+const webhooks: Entry[] = [
+  ...several(() => import('./webhooks/commands.ts'), {
+    create: 'Register an endpoint and print its signing secret',
+    list: 'List endpoints',
+    show: 'Show an endpoint and the state of its deliveries',
+    update: 'Change an endpoint',
+    enable: 'Deliver to an endpoint again',
+    disable: 'Deliver nothing to an endpoint for now',
+    delete: 'Delete an endpoint',
+    'rotate-secret': 'Give an endpoint a new signing secret',
+  }),
+  one('test', 'Send a test event to an endpoint', () => import('./webhooks/test.ts')),
+  one('events', 'List the events, or show a sample of one', () => import('./webhooks/events.ts')),
+  one('verify', 'Check the signature of a received body', () => import('./webhooks/verify.ts')),
+  one('sign', 'Sign a body as the gateway does', () => import('./webhooks/sign.ts')),
+  {
+    name: 'deliveries',
+    aliases: ['delivery'],
+    summary: 'Sent events: list, show, resend',
+    verbs: several(() => import('./webhooks/delivery-commands.ts'), {
+      list: 'List deliveries',
+      show: 'Show a delivery and its response',
+      resend: 'Send the event of a delivery once more',
+    }),
+  },
+  one('recover', 'Send an endpoint the events that it missed', () => import('./webhooks/recover.ts')),
+  one('listen', 'Show events as they happen, or forward them to this machine', () => import('./webhooks/listen.ts')),
+  one('trigger', 'Send a sample of an event', () => import('./webhooks/trigger.ts')),
+]
+
+const indexes: Entry[] = [
+  ...several(() => import('./indexes/commands.ts'), {
+    create: 'Create a knowledge base',
+    list: 'List knowledge bases',
+    show: 'Show a knowledge base',
+    update: 'Rename a knowledge base, or change who may read it',
+    delete: 'Delete a knowledge base with all its documents',
+  }),
+  one('add', 'Add files or folders to a knowledge base', () => import('./indexes/add.ts')),
+  one('docs', 'List the documents of a knowledge base', () => import('./indexes/docs.ts')),
+  one('remove', 'Remove a document from a knowledge base', () => import('./indexes/remove.ts')),
+  one('search', 'Search a knowledge base', () => import('./indexes/search.ts')),
+  one('rebuild', 'Rebuild the search index of a knowledge base', () => import('./indexes/rebuild.ts')),
+]
+
+const profiles: Entry[] = [
+  one('list', 'List profiles', () => import('./profiles/list.ts')),
+  one('use', 'Make a profile the current one', () => import('./profiles/use.ts')),
+  one('rename', 'Rename a profile', () => import('./profiles/rename.ts')),
+  { ...one('remove', 'Remove a profile and its key', () => import('./profiles/remove.ts')), aliases: ['rm'] },
+]
+
+const receipts: Entry[] = [
+  one('show', 'Show the receipt of a request', () => import('./receipts/show.ts')),
+  one('verify', 'Check a receipt, also without a gateway', () => import('./receipts/verify.ts')),
+]
+
+const audit: Entry[] = [
+  one('verify', 'Check that no entry of the log was changed', () => import('./audit/verify.ts')),
+  one('checkpoint', 'Have the gateway sign the current size of its log', () => import('./audit/checkpoint.ts')),
+  one('export', 'Write the log into a directory that anyone can check', () => import('./audit/export.ts')),
+  one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
+]
+
+const logs: Entry[] = [
+  one('list', 'List requests and changes', () => import('./logs/list.ts')),
+  one('tail', 'Show new entries as they are logged', () => import('./logs/tail.ts')),
+  one('show', 'Show the log entries of one request', () => import('./logs/show.ts')),
+]
+
+const profileCommand = { managesProfiles: true } as const
+
+/** The whole command line, in the order of its help. */
+export const COMMAND_GROUPS: Group[] = [
+  {
+    title: 'Chat:',
+    entries: [
+      one('chat', 'Ask a model, with or without a knowledge base', () => import('./chat/chat.ts')),
+      noun('models', 'Models this key may use: list, show, test', models),
+    ],
+  },
+  {
+    title: 'Access:',
+    entries: [
+      noun('groups', 'Groups of users: create, list, show, update, delete, members', groups),
+      noun('roles', 'Roles: create, list, show, update, delete, sections', roles),
+      noun('users', 'Users: create, list, show, update, disable, enable, delete, assign-role', users),
+      noun('keys', 'API keys: create, list, show, update, rotate, revoke', keys),
+      noun('tenants', 'Tenants (operator key): create, list, show, admin-key, disable, enable', tenants),
+    ],
+  },
+  {
+    title: 'Webhooks:',
+    entries: [noun('webhooks', 'Signed events to endpoints: create, test, deliveries, listen and more', webhooks)],
+  },
+  {
+    title: 'Knowledge:',
+    entries: [noun('indexes', 'Knowledge bases and their documents: create, add, docs, search …', indexes, 'index')],
+  },
+  {
+    title: 'Security:',
+    entries: [
+      noun('policies', 'SMLTP policies: list, show, create, update, delete, activate, diff, check', policies, 'policy'),
+      { name: 'shield', summary: 'The prompt shield: check, policies', verbs: shield },
+      noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
+      noun('incidents', 'Findings of guards: list, show, counts', incidents),
+      noun('receipts', 'Signed receipts of requests: show, verify', receipts),
+      { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, rotate-key', verbs: audit },
+    ],
+  },
+  {
+    title: 'Observe:',
+    entries: [
+      noun('logs', 'Requests and changes, and who made them: list, tail, show', logs),
+      one('usage', 'Show the use and the limits of this key', () => import('./usage/show.ts')),
+    ],
+  },
+  {
+    title: 'Gateway:',
+    entries: [
+      one('serve', 'Run the gateway on this machine', () => import('./gateway/serve.ts')),
+      one('health', 'Check whether a gateway is healthy', () => import('./gateway/health.ts')),
+      {
+        name: 'service',
+        summary: 'Run the gateway under systemd',
+        verbs: [one('unit', 'Print a systemd unit', () => import('./service/unit.ts'))],
+      },
+    ],
+  },
+  {
+    title: 'Account:',
+    entries: [
+      { ...one('login', 'Check an API key and save it', () => import('./account/login.ts')), ...profileCommand },
+      { ...one('logout', 'Delete the stored key', () => import('./account/logout.ts')), ...profileCommand },
+      one('whoami', 'Show the user, tenant and key of requests', () => import('./account/whoami.ts')),
+      { ...noun('profiles', 'Saved gateways: list, use, rename, remove', profiles), ...profileCommand },
+    ],
+  },
+  {
+    title: 'More:',
+    entries: [
+      one('api', 'Call any route of the gateway', () => import('./api/call.ts')),
+      one('completion', 'Print a completion script for your shell', () => import('./shell/completion.ts')),
+      one('version', 'Print the version', () => import('./shell/version.ts')),
+      one('help', 'Show the help of a command', () => import('./shell/help.ts')),
+    ],
+  },
+]
+
+/** A top-level command by its name or an alias. */
+export const findCommand = (word: string | undefined): Entry | undefined =>
+  findEntry(
+    COMMAND_GROUPS.flatMap((group) => group.entries),
+    word,
+  )
+
+/** The entries that the first words lead through: `groups members add` has three. */
+export function entriesOnWay(words: string[]): Entry[] {
+  const way: Entry[] = []
+  let below = COMMAND_GROUPS.flatMap((group) => group.entries)
+  for (const word of words) {
+    const entry = findEntry(below, word)
+    if (entry === undefined) break
+    way.push(entry)
+    if (!('verbs' in entry)) break
+    below = entry.verbs
+  }
+  return way
+}
+
+export const findEntry = (entries: Entry[], word: string | undefined): Entry | undefined =>
+  entries.find((entry) => entry.name === word || (word !== undefined && entry.aliases?.includes(word)))

@@ -1,0 +1,70 @@
+import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
+import type { Members } from '../../input/from-file.ts'
+import type { Described } from '../../resources/verbs.ts'
+
+export const RULE_MEMBERS: Members<keyof GuardRule> = {
+  id: false,
+  name: true,
+  kind: true,
+  detector: true,
+  description: true,
+  pattern: true,
+  words: true,
+  caseSensitive: true,
+  maxChars: true,
+  validator: true,
+  severity: true,
+  direction: true,
+  action: true,
+  enabled: true,
+  simulate: true,
+  createdAt: false,
+  updatedAt: false,
+}
+
+const IN_LISTS = [
+  { path: 'id' },
+  { path: 'kind' },
+  { path: 'detector' },
+  { path: 'direction' },
+  { path: 'action' },
+  { path: 'severity' },
+  { path: 'enabled' },
+  { path: 'simulate' },
+]
+
+const shared = {
+  idPath: 'id',
+  members: Object.keys(RULE_MEMBERS),
+  none: 'No guard rules yet. Create one:  aigw guard-rules create NAME --kind dlp --detector keywords --word WORD',
+}
+
+/** Found by name or id, in any case. */
+export const GUARD_RULES: Described<GuardRule> = {
+  noun: 'guard rule',
+  command: 'guard-rules',
+  path: '/api/admin/guard-rules',
+  itemsKey: 'rules',
+  itemKey: 'rule',
+  isCalled: (rule, name) => rule.name === name,
+  isWhole: true,
+  takesNames: true,
+  keepsName: true,
+  argument: 'name or id, in any case',
+  listView: { ...shared, columns: IN_LISTS },
+  view: {
+    ...shared,
+    columns: [
+      ...IN_LISTS,
+      { path: 'name' },
+      { path: 'description' },
+      { path: 'pattern' },
+      { path: 'words' },
+      { path: 'caseSensitive', title: 'CASE SENSITIVE' },
+      { path: 'maxChars', title: 'MAX CHARS' },
+      { path: 'validator' },
+      { path: 'createdAt', title: 'CREATED' },
+      { path: 'updatedAt', title: 'UPDATED' },
+    ],
+  },
+}

@@ -1,0 +1,97 @@
+import { Command } from 'commander'
+import type { z } from 'zod'
+import type {
+  CountIncidentsResponse,
+  GuardDirection,
+  Incident,
+  IncidentAction,
+  IncidentKind,
+  Severity,
+} from '../../../shared/wire/incidents.ts'
+import type { CliContext } from '../../context.ts'
+import { addFields, type Field, parseFlags } from '../../input/fields.ts'
+import { PAST_FORMS, parsePast } from '../../input/past-time.ts'
+import { idOf, itemIn, itemPath } from '../../resources/resolve.ts'
+import { listVerb, toQuery } from '../../resources/verbs.ts'
+import { KEYS } from '../keys/resource.ts'
+import { USERS } from '../users/resource.ts'
+import { INCIDENTS } from './resource.ts'
+
+const KINDS: Record<IncidentKind, true> = { prompt_shield: true, canary: true, dlp: true, pii: true, policy: true }
+const SEVERITIES: Record<Severity, true> = { low: true, medium: true, high: true, critical: true }
+const DIRECTIONS: Record<GuardDirection, true> = { input: true, retrieved: true, output: true }
+const ACTIONS: Record<IncidentAction, true> = {
+  log: true,
+  flag: true,
+  mask: true,
+  remove: true,
+  tokenize: true,
+  block: true,
+}
+
+const PERIOD: Field[] = [
+  {
+    ...{ member: 'startDate', flag: '--since <when>', parse: parsePast },
+    help: `only those from then on: ${PAST_FORMS}`,
+  },
+  { member: 'endDate', flag: '--until <when>', help: 'only those up to then; the same forms', parse: parsePast },
+]
+
+export const commands = {
+  list: listVerb(INCIDENTS, {
+    description: 'List findings of guards, the newest first; never the values.',
+    fields: [
+      { member: 'kind', flag: '--kind <kind>', help: 'only these', choices: Object.keys(KINDS) },
+      { member: 'severity', flag: '--severity <severity>', help: 'only these', choices: Object.keys(SEVERITIES) },
+      {
+        ...{ member: 'direction', flag: '--direction <direction>', choices: Object.keys(DIRECTIONS) },
+        help: 'only those found there',
+      },
+      {
+        ...{ member: 'action', flag: '--action <action>', choices: Object.keys(ACTIONS) },
+        help: 'only those for which it is prescribed',
+      },
+      {
+        ...{ member: 'apiKeyId', flag: '--key <key>', resolve: idOf(KEYS) },
+        help: `only those of this API key: ${KEYS.argument}`,
+      },
+      {
+        ...{ member: 'userId', flag: '--user <user>', resolve: idOf(USERS) },
+        help: `only those of this user: ${USERS.argument}`,
+      },
+      { member: 'requestId', flag: '--request <id>', help: 'only those of this request' },
+      ...PERIOD,
+    ],
+  }),
+  show: showCommand,
+  counts: countsCommand,
+}
+
+/** GET /api/admin/incidents/{id}. Throws exit 3 when there is none. */
+function showCommand(context: CliContext): Command {
+  return new Command('show')
+    .description('Show an incident: what kind of thing was found where, and what was done about it.')
+    .argument('<incident>', INCIDENTS.argument)
+    .action(async (id: string) => {
+      const [api, output] = await Promise.all([context.api(), context.output()])
+      const { body, raw } = await api.send({ method: 'GET', path: itemPath(INCIDENTS, id) })
+      await output.one(itemIn<Incident>(body, INCIDENTS.itemKey, api.baseUrl), INCIDENTS.view, raw)
+    })
+}
+
+const COUNTS_VIEW = {
+  columns: [{ path: 'kind' }, { path: 'severity' }, { path: 'action' }, { path: 'enforced' }, { path: 'count' }],
+  none: 'No incidents.',
+}
+
+/** GET /api/admin/incidents/counts. */
+function countsCommand(context: CliContext): Command {
+  const command = new Command('counts').description('Count incidents by kind, severity and action.')
+  return addFields(command, PERIOD).action(async () => {
+    const query = toQuery(parseFlags(context, PERIOD, command))
+    const [api, output] = await Promise.all([context.api(), context.output()])
+    const request = { method: 'GET', path: `${INCIDENTS.path}/counts`, query }
+    const { body, raw } = await api.send<z.infer<typeof CountIncidentsResponse>>(request)
+    await output.list(body.counts, COUNTS_VIEW, raw)
+  })
+}

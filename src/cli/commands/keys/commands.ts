@@ -1,0 +1,188 @@
+import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
+import type { ApiKey } from '../../../shared/wire/keys.ts'
+import type { CliContext } from '../../context.ts'
+import { usageError } from '../../errors.ts'
+import type { Field } from '../../input/fields.ts'
+import { isObject, withFlags } from '../../input/from-file.ts'
+import { findOne } from '../../resources/listing.ts'
+import { idOf } from '../../resources/resolve.ts'
+import { createVerb, deleteVerb, listVerb, secretVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
+import type { Whoami } from '../account/whoami.ts'
+import { getIndexName } from '../indexes/name.ts'
+import { USERS } from '../users/resource.ts'
+import { toExpiry } from './expiry.ts'
+import { KEY_MEMBERS, KEYS } from './resource.ts'
+
+const BILLING_MODES: Record<ApiKey['billingMode'], true> = { 'user-completions': true, 'usage-by-model': true }
+const INDEX_ACCESS: Record<ApiKey['indexAccess'], true> = { read: true, write: true }
+const STATUSES: Record<ApiKey['status'], true> = { active: true, expired: true, revoked: true }
+
+/** A flag that repeats replaces the whole list, and `--any-…` empties it: an empty list restricts nothing. */
+const models = { member: 'allowedModels', conflicts: 'model', sets: { allowedModels: [] } }
+const indexes = { member: 'allowedIndexes', conflicts: 'index', sets: { allowedIndexes: [] } }
+const policies = { member: 'allowedSMLTPPolicies', conflicts: 'policy', sets: { allowedSMLTPPolicies: [] } }
+const addresses = { member: 'allowedIPs', conflicts: 'allowIp', sets: { allowedIPs: [] } }
+const count = { parse: toCount }
+const list = { isList: true } as const
+
+const name: Field = { member: 'name', flag: '--name <text>', help: 'what it is for' }
+const admin = { member: 'adminAccess', flag: '--admin', help: "with its owner's administrator rights" }
+const user = { member: 'userId', flag: '--user <user>', resolve: idOf(USERS) }
+
+/** What create and update share. */
+const FIELDS: Field[] = [
+  { member: 'enablePromptShield', flag: '--shield', help: 'its prompts go through the prompt shield' },
+  { member: 'enablePromptShield', flag: '--no-shield', help: 'they do not, unless a policy asks for it' },
+  {
+    ...{ member: 'allowedModels', flag: '--model <model>', ...list },
+    help: "it may use PROVIDER/MODEL or 'PROVIDER/*'; repeatable",
+  },
+  { ...models, flag: '--any-model', help: 'it may use every model' },
+  {
+    ...{ member: 'allowedIndexes', flag: '--index <name>', ...list, parse: toIndex },
+    help: "it may query this knowledge base, or 'none'; repeatable",
+  },
+  { ...indexes, flag: '--any-index', help: 'it may query every one' },
+  {
+    ...{ member: 'indexAccess', flag: '--index-access <level>', choices: Object.keys(INDEX_ACCESS) },
+    help: 'whether it changes the documents of knowledge bases',
+  },
+  {
+    ...{ member: 'allowedSMLTPPolicies', flag: '--policy <name>', ...list },
+    help: 'it may ask for this SMLTP policy; repeatable',
+  },
+  { ...policies, flag: '--any-policy', help: 'it may ask for every one' },
+  {
+    ...{ member: 'defaultSMLTPPolicy', flag: '--default-policy <name>', parse: orNull },
+    help: "SMLTP policy of requests that name none, or 'none'",
+  },
+  { member: 'dailyLimit', flag: '--daily <n>', help: "requests a UTC day, or 'none' for no limit", ...count },
+  { member: 'monthlyLimit', flag: '--monthly <n>', help: "requests a UTC month, or 'none'", ...count },
+  { member: 'rateLimit.requestsPerMinute', flag: '--rpm <n>', help: "requests a minute, or 'none'", ...count },
+  { member: 'rateLimit.requestsPerHour', flag: '--rph <n>', help: "requests an hour, or 'none'", ...count },
+  {
+    ...{ member: 'allowedIPs', flag: '--allow-ip <cidr>', ...list },
+    help: 'accepted from this address or block; repeatable',
+  },
+  { ...addresses, flag: '--any-ip', help: 'accepted from every address' },
+  {
+    ...{ member: 'expiresAt', flag: '--expires <when>', parse: toExpiresAt },
+    help: '90d, 12h or 4w from now on, 2030-01-31, 2030-01-31T12:00:00Z, or never',
+  },
+  {
+    ...{ member: 'failoverDefaults', flag: '--failover <a,b,c>', parse: toFailover },
+    help: "models to try in turn for requests that name no chain, or 'none'",
+  },
+  {
+    ...{ member: 'billingMode', flag: '--billing-mode <mode>', choices: Object.keys(BILLING_MODES) },
+    help: 'what its requests draw on',
+  },
+]
+
+export const commands = {
+  create: createVerb(KEYS, {
+    description:
+      'Create an API key and print its secret, once: alone on stdout, or as `secret` of the key with -o json.\n' +
+      "The key has none of its owner's administrator rights, unless --admin is given. Fields that are not named have\n" +
+      "the gateway's defaults.",
+    fields: [
+      { ...name, ask: 'Name of the key:', parse: trim },
+      { ...user, help: 'its owner: id, email, username or name (default: the caller)' },
+      admin,
+      ...FIELDS,
+    ],
+    file: KEY_MEMBERS,
+    help:
+      '--if-not-exists looks for an active key of this name and owner. Names of keys need not be unique, so two runs\n' +
+      'at the same moment may make two. The secret of an existing key cannot be shown again.\n\nExample:\n' +
+      "  aigw keys create --name ci --user ada@example.com --model 'local/*' --daily 500 --save-to ci.key",
+    toRequest: (_, said) => ({ adminAccess: false, ...said }),
+    // "In 90 days" was another time when the existing key was made.
+    toWanted: (request, { expires }) => (isRelative(expires) ? { ...request, expiresAt: undefined } : request),
+    find: (context, called, { userId }) => findActive(context, called, userId),
+    useIt: () => 'aigw keys list',
+    secret: {
+      done: (key) => `Created API key '${key.name}' (${key.id}).`,
+      renewal: (key) => `aigw keys rotate ${key.id}`,
+    },
+  }),
+  list: listVerb(KEYS, {
+    description: 'List API keys; never their secrets.',
+    fields: [
+      { ...user, help: `only those of this user: ${USERS.argument}` },
+      { member: 'status', flag: '--status <status>', help: 'only these', choices: Object.keys(STATUSES) },
+    ],
+    searched: 'their name',
+  }),
+  show: showVerb(KEYS, 'Show an API key and all of its restrictions; never its secret.'),
+  update: updateVerb(KEYS, {
+    description: 'Change the named fields of an API key; the rest stays as it is. A repeatable flag replaces its list.',
+    fields: [name, admin, { member: 'adminAccess', flag: '--no-admin', help: 'without them' }, ...FIELDS],
+    file: KEY_MEMBERS,
+    toChange(_, changes) {
+      const { failoverDefaults: chain } = changes
+      if (!isObject(chain)) return { changes }
+      // The gateway replaces the whole object; members that are not named, such as a time limit, stay.
+      return { changes, complete: (now) => ({ failoverDefaults: withFlags(now.failoverDefaults ?? {}, chain) }) }
+    },
+  }),
+  rotate: secretVerb<ApiKey>(KEYS, {
+    name: 'rotate',
+    description: 'Give an API key a new secret and print it, once. The old one stops working at once.',
+    question: (key) => `Rotate the secret of API key '${key}'? The current one stops.`,
+    done: (key) => `Rotated API key '${key.name}'.`,
+  }),
+  revoke: deleteVerb(KEYS, {
+    name: 'revoke',
+    description: 'Revoke an API key permanently; it stays in the list as revoked.',
+    question: (key) => `Revoke API key '${key}'? It cannot be undone.`,
+    done: 'revoked',
+  }),
+}
+
+/** The active key of this name and owner; without an owner, the caller's. */
+async function findActive(context: CliContext, called: string, userId: unknown): Promise<ApiKey | undefined> {
+  const owner = typeof userId === 'string' ? userId : await ownId(context)
+  const query = { userId: owner, status: 'active', sortOrder: 'asc' }
+  const matches = (key: ApiKey) => key.name === called && key.userId === owner && key.status === 'active'
+  return findOne<ApiKey>(context, { ...KEYS, query, search: called, matches })
+}
+
+async function ownId(context: CliContext): Promise<string> {
+  const api = await context.api()
+  const { body } = await api.send<Whoami>({ method: 'GET', path: 'whoami' })
+  return body.user.id
+}
+
+function toExpiresAt(text: string, _flag: string, context: CliContext): string | null {
+  return toExpiry(text, context.io.clock.now()).at
+}
+
+const isRelative = (expires: unknown): boolean => typeof expires === 'string' && toExpiry(expires, 0).isRelative
+
+function trim(text: string): string {
+  return text.trim()
+}
+
+const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
+
+/** Every key may ask without a knowledge base, so that one alone in the list shuts out all others. */
+function toIndex(text: string): string {
+  return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)
+}
+
+function orNull(text: string): string | null {
+  return text === 'none' ? null : text
+}
+
+/** The gateway checks the bounds. */
+function toCount(text: string, flag: string): number | null {
+  if (text === 'none') return null
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw usageError(`${flag} must be a whole number or 'none', not '${text}'`)
+}
+
+function toFailover(text: string): { models: string[] } | null {
+  if (text === 'none') return null
+  return { models: text.split(',').flatMap((model) => model.trim() || []) }
+}

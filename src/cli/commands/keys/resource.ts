@@ -1,0 +1,86 @@
+import type { ApiKey } from '../../../shared/wire/keys.ts'
+import type { Members } from '../../input/from-file.ts'
+import type { Described } from '../../resources/verbs.ts'
+
+const RATE_LIMIT = ['requestsPerMinute', 'requestsPerHour'] as const satisfies (keyof ApiKey['rateLimit'])[]
+const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof ApiKey['usageByModel'])[]
+const FAILOVER = ['models', 'timeout_ms', 'first_token_timeout_ms', 'on'] as const satisfies (keyof NonNullable<
+  ApiKey['failoverDefaults']
+>)[]
+
+export const KEY_MEMBERS: Members<keyof ApiKey> = {
+  id: false,
+  name: true,
+  userId: false,
+  user: false,
+  status: false,
+  isOperator: false,
+  adminAccess: true,
+  indexAccess: true,
+  billingMode: true,
+  usageByModel: USAGE_BY_MODEL,
+  dailyLimit: true,
+  monthlyLimit: true,
+  rateLimit: RATE_LIMIT,
+  allowedModels: true,
+  allowedIndexes: true,
+  allowedSMLTPPolicies: true,
+  defaultSMLTPPolicy: true,
+  allowedIPs: true,
+  enablePromptShield: true,
+  promptShieldSensitivity: true,
+  promptShieldPolicyId: true,
+  allowedPromptShieldPolicies: true,
+  allowPromptShieldOptOut: true,
+  failoverDefaults: FAILOVER,
+  createdAt: false,
+  updatedAt: false,
+  expiresAt: true,
+  revokedAt: false,
+  lastUsedAt: false,
+}
+
+const IN_LISTS = [
+  { path: 'name', flexible: true },
+  { path: 'user.email', title: 'USER' },
+  { path: 'status' },
+  { path: 'adminAccess', title: 'ADMIN' },
+  { path: 'expiresAt', title: 'EXPIRES' },
+  { path: 'lastUsedAt', title: 'LAST USED' },
+  { path: 'id' },
+]
+
+/** An empty list restricts nothing, and null is no limit. */
+const orAny = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? 'any' : value)
+const orNone = (value: unknown): unknown => value ?? 'none'
+
+const RESTRICTIONS = [
+  { path: 'dailyLimit', title: 'PER DAY', toCell: orNone },
+  { path: 'monthlyLimit', title: 'PER MONTH', toCell: orNone },
+  { path: 'rateLimit.requestsPerMinute', title: 'PER MINUTE', toCell: orNone },
+  { path: 'rateLimit.requestsPerHour', title: 'PER HOUR', toCell: orNone },
+  { path: 'allowedModels', title: 'MODELS', toCell: orAny },
+  { path: 'allowedIndexes', title: 'INDEXES', toCell: orAny },
+  { path: 'indexAccess', title: 'INDEX ACCESS' },
+  { path: 'allowedSMLTPPolicies', title: 'POLICIES', toCell: orAny },
+  { path: 'defaultSMLTPPolicy', title: 'DEFAULT POLICY' },
+  { path: 'allowedIPs', title: 'ADDRESSES', toCell: orAny },
+  { path: 'failoverDefaults.models', title: 'FAILOVER' },
+  { path: 'billingMode', title: 'BILLING' },
+]
+
+const shared = { idPath: 'id', members: Object.keys(KEY_MEMBERS), none: 'No keys found.' }
+
+/** Names of keys are labels that several may have. A revoked key is history, and is found by its id alone. */
+export const KEYS: Described<ApiKey> = {
+  noun: 'API key',
+  command: 'keys',
+  path: '/api/admin/api-keys',
+  itemsKey: 'apiKeys',
+  itemKey: 'apiKey',
+  isCalled: ({ name, status }, given) => name === given && status !== 'revoked',
+  sharesNames: true,
+  argument: 'id, or name if only one has it',
+  listView: { ...shared, columns: IN_LISTS },
+  view: { ...shared, columns: [...IN_LISTS, ...RESTRICTIONS] },
+}

@@ -1,0 +1,109 @@
+import { Command } from 'commander'
+import { LEVELS, SECTIONS } from '../../../shared/permissions.ts'
+import type { Role } from '../../../shared/wire/roles.ts'
+import type { CliContext } from '../../context.ts'
+import type { Field } from '../../input/fields.ts'
+import { type Fields, textsIn } from '../../input/from-file.ts'
+import { createVerb, deleteVerb, listVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
+import { permissionsIn, toOpenSections, toPermissions, withPermissions } from './permissions.ts'
+import { ROLE_MEMBERS, ROLES } from './resource.ts'
+
+const hasAdminPanelAccess = { member: 'hasAdminPanelAccess' }
+const canInteractWithAI = { member: 'canInteractWithAI' }
+const canUseChat = { member: 'canUseChat' }
+const FIELDS: Field[] = [
+  { member: 'displayName', flag: '--display-name <text>', help: 'its name for people', isText: true },
+  { member: 'description', flag: '-d, --description <text>', help: 'who has it and why', isText: true },
+  {
+    ...{ member: 'named', flag: '--permission <section=level>', isList: true },
+    help: 'a section that it opens, and the level; repeatable',
+  },
+  { ...hasAdminPanelAccess, flag: '--admin-panel', help: 'let its permissions take effect' },
+  { ...hasAdminPanelAccess, flag: '--no-admin-panel', help: 'keep its permissions from taking effect' },
+  { ...canInteractWithAI, flag: '--ai', help: 'let its users talk to models' },
+  { ...canInteractWithAI, flag: '--no-ai', help: 'do not let them' },
+  { ...canUseChat, flag: '--chat', help: 'let its users chat' },
+  { ...canUseChat, flag: '--no-chat', help: 'do not let them' },
+]
+const ASKED: Record<string, string> = { displayName: 'Display name:', description: 'Description:' }
+
+const isSystem = { member: 'isSystem' }
+
+export const commands = {
+  create: createVerb(ROLES, {
+    description: 'Create a role. On a terminal, missing values are prompted for. Its name cannot be changed later.',
+    fields: [
+      {
+        ...{ member: 'name', flag: '[name]', ask: 'Name of the role:' },
+        help: '2 to 64 of a-z, 0-9, "_" and "-", beginning with a letter',
+      },
+      ...FIELDS.map((field) => ({ ...field, ...(ASKED[field.member] && { ask: ASKED[field.member] }) })),
+    ],
+    file: ROLE_MEMBERS,
+    help:
+      'Sections and levels:  aigw roles sections\n\nExample:\n  aigw roles create auditor --display-name Auditor' +
+      ' -d "Reads along" --admin-panel --permission analytics=reader',
+    toRequest(_, said) {
+      const { permissions, named, fields } = permissionsOf(said)
+      if (named.length === 0 && permissions === undefined) return fields
+      return { ...fields, permissions: withPermissions(permissions ?? [], named) }
+    },
+    toWanted(request) {
+      const { permissions: _, ...others } = request
+      const permissions = permissionsIn(request)
+      return { permissions: permissions && toOpenSections(permissions), ...others }
+    },
+    toComparable: (existing) => ({ ...existing, permissions: toOpenSections(existing.permissions) }),
+    note: noteClosedPanel,
+  }),
+  list: listVerb(ROLES, {
+    description: 'List roles, the newest first.',
+    fields: [
+      { ...isSystem, flag: '--system', help: 'only those that every tenant has', conflicts: 'custom' },
+      { ...isSystem, flag: '--custom', help: 'only your own', sets: { isSystem: false } },
+    ],
+    searched: 'their name, display name or description',
+  }),
+  show: showVerb(ROLES, 'Show a role and its permissions.'),
+  update: updateVerb(ROLES, {
+    description: 'Change the named fields of a role; the rest stays as it is, including the other sections.',
+    fields: FIELDS,
+    file: ROLE_MEMBERS,
+    help: '`permissions` in a file replaces all of them; --permission sets one section.',
+    toChange(_, said) {
+      const { permissions, named, fields } = permissionsOf(said)
+      if (named.length === 0) return { changes: { ...fields, permissions } }
+      const complete = (now: Role) => ({ permissions: withPermissions(permissions ?? now.permissions, named) })
+      return { changes: { ...fields, permissions: named }, complete }
+    },
+    note: noteClosedPanel,
+  }),
+  delete: deleteVerb(ROLES, { description: 'Delete a role that no user has.' }),
+  sections: sectionsCommand,
+}
+
+/** The permissions in the file, those of flags, and all other members. Throws a usage error for an unknown section or level. */
+function permissionsOf(said: Fields) {
+  const { named, permissions: _, ...fields } = said
+  return { named: toPermissions(textsIn({ named }, 'named') ?? []), permissions: permissionsIn(said), fields }
+}
+
+/** Notes that the permissions of a role have no effect. */
+async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
+  const opensSomething = role.permissions.some(({ level }) => level !== 'none')
+  if (opensSomething && !role.hasAdminPanelAccess) {
+    await context.note(`note: the permissions of '${role.name}' open nothing without --admin-panel`)
+  }
+}
+
+const SECTION_VIEW = { columns: [{ path: 'section' }, { path: 'levels' }], idPath: 'section' }
+
+/** Offline: the sections are part of the contract. */
+function sectionsCommand(context: CliContext): Command {
+  return new Command('sections')
+    .description('List the sections of the administration and the levels a role may have in each. Needs no gateway.')
+    .action(async () => {
+      const rows = SECTIONS.map((section) => ({ section, levels: LEVELS }))
+      await (await context.output()).list(rows, SECTION_VIEW)
+    })
+}

@@ -1,0 +1,59 @@
+import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
+import { isObject, type Members } from '../../input/from-file.ts'
+import type { Described } from '../../resources/verbs.ts'
+
+export const SHIELD_POLICY_MEMBERS: Members<keyof ShieldPolicy> = {
+  id: false,
+  name: true,
+  description: true,
+  type: false,
+  createdAt: false,
+  updatedAt: false,
+  policy: true,
+}
+
+/** The fields of a document, as `--set` takes them. */
+const toSettingTexts = (document: unknown, before = ''): string[] => {
+  if (!isObject(document)) return []
+  return Object.entries(document).flatMap(([field, value]) => {
+    if (value === null) return []
+    return isObject(value) ? toSettingTexts(value, `${before}${field}.`) : `${before}${field}=${value}`
+  })
+}
+
+/** Found by name or id, in any case. */
+export const SHIELD_POLICIES: Described<ShieldPolicy> = {
+  noun: 'prompt shield policy',
+  command: 'shield policies',
+  path: '/api/admin/prompt-shield-policies',
+  itemsKey: 'policies',
+  itemKey: 'policy',
+  isCalled: (policy, name) => policy.name === name,
+  isWhole: true,
+  takesNames: true,
+  keepsName: true,
+  argument: 'name or id, in any case',
+  listView: {
+    columns: [
+      { path: 'id' },
+      { path: 'type' },
+      { path: 'policy.sensitivity', title: 'SENSITIVITY' },
+      { path: 'policy.mode', title: 'MODE' },
+      { path: 'description', flexible: true },
+    ],
+    idPath: 'id',
+  },
+  view: {
+    columns: [
+      { path: 'id' },
+      { path: 'name' },
+      { path: 'description' },
+      { path: 'type' },
+      { path: 'policy', toCell: (document: unknown) => toSettingTexts(document).join(' ') },
+      { path: 'createdAt', title: 'CREATED' },
+      { path: 'updatedAt', title: 'UPDATED' },
+    ],
+    idPath: 'id',
+    members: Object.keys(SHIELD_POLICY_MEMBERS),
+  },
+}

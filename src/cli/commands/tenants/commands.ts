@@ -1,0 +1,91 @@
+import type { ApiKey } from '../../../shared/wire/keys.ts'
+import type { Tenant } from '../../../shared/wire/tenants.ts'
+import { usageError } from '../../errors.ts'
+import { findAtPath } from '../../output/formats.ts'
+import { createVerb, listVerb, secretVerb, setVerb, showVerb } from '../../resources/verbs.ts'
+import { KEYS } from '../keys/resource.ts'
+import { TENANTS } from './resource.ts'
+
+const STATUSES: Record<Tenant['status'], true> = { Active: true, Disabled: true }
+
+const { view } = TENANTS
+/** A new one comes with its first administrator and their key. */
+const NEW_TENANT_VIEW = {
+  ...view,
+  columns: [...view.columns, { path: 'admin.email', title: 'ADMINISTRATOR' }, { path: 'apiKey.id', title: 'KEY' }],
+  members: [...(view.members ?? []), 'admin', 'apiKey'],
+}
+
+export const commands = {
+  create: createVerb(TENANTS, {
+    description:
+      "Create a tenant with its first administrator, and print the secret of that administrator's key, once: alone on\n" +
+      'stdout, or as `secret` with -o json. Needs the operator key.',
+    fields: [
+      { member: 'name', flag: '[name]', help: 'name of the tenant', ask: 'Name of the tenant:', parse: trim },
+      {
+        ...{ member: 'admin.name', flag: '--admin-name <text>', ask: 'Full name of its administrator:' },
+        help: 'full name of its administrator',
+      },
+      {
+        ...{ member: 'admin.email', flag: '--admin-email <address>', ask: 'Email of its administrator:' },
+        help: 'their email address',
+      },
+      { member: 'admin.username', flag: '--admin-username <name>', help: 'their username (default: from the email)' },
+    ],
+    help:
+      'Example:\n  aigw tenants create acme --admin-name "Ada Lovelace" --admin-email ada@example.com --save-to acme.key\n' +
+      '  aigw --api-key-file acme.key users list',
+    assertFlags({ strict }) {
+      if (!strict) return
+      const reason =
+        '--strict cannot compare the administrator: the operator key is not shown the users of another tenant'
+      throw usageError(reason, ['Leave it out. Of an existing tenant there is nothing else to compare.'])
+    },
+    toWanted: () => ({}),
+    secret: {
+      toShown: (tenant, body) => ({
+        ...tenant,
+        admin: findAtPath(body, 'admin'),
+        apiKey: findAtPath(body, 'apiKey'),
+      }),
+      done: (tenant) => `Created tenant '${tenant.name}' (${tenant.id}) and a key for its administrator.`,
+      renewal: (tenant) => `aigw tenants admin-key ${tenant.id}`,
+    },
+    view: NEW_TENANT_VIEW,
+  }),
+  list: listVerb(TENANTS, {
+    description: 'List tenants. Needs the operator key.',
+    fields: [{ member: 'status', flag: '--status <status>', help: 'only these', choices: Object.keys(STATUSES) }],
+    searched: 'their name',
+  }),
+  show: showVerb(TENANTS, 'Show a tenant. Needs the operator key.'),
+  'admin-key': secretVerb<ApiKey>(TENANTS, {
+    name: 'admin-key',
+    description:
+      'Make a new key for an administrator of a tenant and print its secret, once: for a tenant that has lost its own.\n' +
+      'Its other keys stay as they are. Needs the operator key.',
+    fields: [
+      {
+        ...{ member: 'userId', flag: '--user <id>' },
+        help: 'id of the administrator (default: the one with the earliest account)',
+      },
+    ],
+    made: KEYS,
+    done: (key) => `Created API key '${key.name}' (${key.id}) for ${key.user.email}.`,
+  }),
+  disable: setVerb(TENANTS, {
+    name: 'disable',
+    description: 'Disable a tenant: all of its keys are rejected. Nothing is deleted. Needs the operator key.',
+    changes: { status: 'Disabled' satisfies Tenant['status'] },
+  }),
+  enable: setVerb(TENANTS, {
+    name: 'enable',
+    description: 'Enable a tenant again; its keys are accepted as before. Needs the operator key.',
+    changes: { status: 'Active' satisfies Tenant['status'] },
+  }),
+}
+
+function trim(text: string): string {
+  return text.trim()
+}

@@ -1,0 +1,33 @@
+import type { Tenant } from '../../../shared/wire/tenants.ts'
+import type { Described } from '../../resources/verbs.ts'
+
+const MEMBERS: Record<keyof Tenant, true> = {
+  id: true,
+  name: true,
+  status: true,
+  userCount: true,
+  createdAt: true,
+  updatedAt: true,
+}
+
+export const TENANTS: Described<Tenant> = {
+  noun: 'tenant',
+  command: 'tenants',
+  path: '/api/admin/tenants',
+  itemsKey: 'tenants',
+  itemKey: 'tenant',
+  isCalled: (tenant, name) => tenant.name === name,
+  argument: 'name or id',
+  view: {
+    columns: [
+      { path: 'name', flexible: true },
+      { path: 'status' },
+      { path: 'userCount', title: 'USERS' },
+      { path: 'createdAt', title: 'CREATED' },
+      { path: 'id' },
+    ],
+    idPath: 'id',
+    members: Object.keys(MEMBERS),
+    none: 'No tenants found.',
+  },
+}

@@ -1,0 +1,57 @@
+import type { User } from '../../../shared/wire/users.ts'
+import type { Members } from '../../input/from-file.ts'
+import type { Described } from '../../resources/verbs.ts'
+
+const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof User['usageByModel'])[]
+
+/** As `create` and `update` both take them. */
+export const USER_MEMBERS: Members<keyof User> = {
+  id: false,
+  name: true,
+  username: true,
+  email: true,
+  role: true,
+  license: true,
+  usageByModel: USAGE_BY_MODEL,
+  status: false,
+  isVerified: false,
+  setupCompleted: true,
+  authType: false,
+  mfaEnabled: false,
+  customRole: false,
+  createdAt: false,
+  updatedAt: false,
+  lastActive: false,
+}
+
+/** As `status` is on the wire. */
+export const USER_STATUS = { inactive: 0, active: 1 } as const
+
+const toStatus = (value: unknown): unknown => (value === USER_STATUS.active ? 'active' : 'inactive')
+
+/** Emails and usernames are kept in lower case. One user's name may be another one's username. */
+export const USERS: Described<User> = {
+  noun: 'user',
+  command: 'users',
+  path: 'users',
+  itemsKey: 'users',
+  itemKey: 'user',
+  isCalled: ({ name, username, email }, given) =>
+    name === given || username === given.toLowerCase() || email === given.toLowerCase(),
+  sharesNames: true,
+  argument: 'id, email, username or name',
+  view: {
+    columns: [
+      { path: 'name', flexible: true },
+      { path: 'email' },
+      { path: 'role' },
+      { path: 'customRole.name', title: 'CUSTOM ROLE' },
+      { path: 'license' },
+      { path: 'status', toCell: toStatus },
+      { path: 'id' },
+    ],
+    idPath: 'id',
+    members: Object.keys(USER_MEMBERS),
+    none: 'No users found.',
+  },
+}

@@ -1,0 +1,60 @@
+import { Command } from 'commander'
+import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../../../shared/event-catalog.ts'
+import type { Delivery } from '../../../shared/wire/webhooks.ts'
+import type { CliContext } from '../../context.ts'
+import { idOf } from '../../resources/resolve.ts'
+import { listVerb } from '../../resources/verbs.ts'
+import { deliveryPath, getDelivery, showStarted } from './delivery.ts'
+import { DELIVERIES, WEBHOOKS } from './resource.ts'
+
+const STATES: Record<Delivery['state'], true> = {
+  pending: true,
+  delivered: true,
+  failed: true,
+  held: true,
+  cancelled: true,
+}
+
+export const commands = {
+  list: listVerb(DELIVERIES, {
+    description: 'List deliveries, the newest first.',
+    fields: [
+      {
+        ...{ member: 'webhookId', flag: '--webhook <webhook>', resolve: idOf(WEBHOOKS) },
+        help: `only those to this endpoint: ${WEBHOOKS.argument}`,
+      },
+      { member: 'state', flag: '--state <state>', help: 'only these', choices: Object.keys(STATES) },
+      {
+        ...{ member: 'event', flag: '-e, --event <event>', choices: [...SUBSCRIBABLE_EVENTS, TEST_EVENT] },
+        help: 'only those of this event',
+      },
+    ],
+  }),
+  show: showCommand,
+  resend: resendCommand,
+}
+
+/** GET /api/admin/deliveries/{id}. */
+function showCommand(context: CliContext): Command {
+  return new Command('show')
+    .description('Show a delivery: the request and the response.')
+    .argument('<delivery>', DELIVERIES.argument)
+    .action(async (id: string) => {
+      const output = await context.output()
+      const { delivery, raw } = await getDelivery(context, id)
+      await output.one(delivery, DELIVERIES.view, raw)
+    })
+}
+
+/** POST /api/admin/deliveries/{id}/resend. */
+function resendCommand(context: CliContext): Command {
+  return new Command('resend')
+    .description('Send the event of a delivery once more, as a delivery of its own.')
+    .argument('<delivery>', 'id')
+    .option('--wait', 'wait for the receiver and show its response; exit 10 if it did not acknowledge', false)
+    .action(async (id: string, flags: { wait: boolean }) => {
+      const api = await context.api()
+      const answer = await api.send({ method: 'POST', path: `${deliveryPath(id)}/resend` })
+      await showStarted(context, answer, flags)
+    })
+}

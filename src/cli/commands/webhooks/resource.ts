@@ -1,0 +1,121 @@
+import type { Delivery, Webhook } from '../../../shared/wire/webhooks.ts'
+import type { Described } from '../../resources/verbs.ts'
+
+const MEMBERS: Record<keyof Webhook, true> = {
+  id: true,
+  url: true,
+  description: true,
+  events: true,
+  enabled: true,
+  disabledReason: true,
+  failureCount: true,
+  previousSecretUntil: true,
+  lastDeliveryAt: true,
+  lastStatus: true,
+  heldDeliveries: true,
+  heldDropped: true,
+  createdAt: true,
+  updatedAt: true,
+}
+
+const IN_LISTS = [
+  { path: 'url', flexible: true },
+  { path: 'events' },
+  { path: 'enabled' },
+  { path: 'failureCount', title: 'FAILURES' },
+  { path: 'lastStatus', title: 'LAST STATUS' },
+  { path: 'lastDeliveryAt', title: 'LAST DELIVERY' },
+  { path: 'id' },
+]
+
+const shared = {
+  idPath: 'id',
+  members: Object.keys(MEMBERS),
+  none: 'No webhooks yet. Create one:  aigw webhooks create --url URL',
+}
+
+/** Several endpoints may have one address. */
+export const WEBHOOKS: Described<Webhook> = {
+  noun: 'webhook',
+  command: 'webhooks',
+  path: '/api/admin/webhooks',
+  itemsKey: 'webhooks',
+  itemKey: 'webhook',
+  isCalled: (webhook, address) => webhook.url === address,
+  sharesNames: true,
+  isWhole: true,
+  argument: 'id, or address if only one has it',
+  listView: { ...shared, columns: IN_LISTS },
+  view: {
+    ...shared,
+    columns: [
+      ...IN_LISTS,
+      { path: 'description' },
+      { path: 'disabledReason', title: 'DISABLED BY' },
+      { path: 'heldDeliveries', title: 'HELD' },
+      { path: 'heldDropped', title: 'GIVEN UP' },
+      { path: 'previousSecretUntil', title: 'EARLIER SECRET UNTIL' },
+      { path: 'createdAt', title: 'CREATED' },
+      { path: 'updatedAt', title: 'UPDATED' },
+    ],
+  },
+}
+
+const DELIVERY_MEMBERS: Record<keyof Delivery, true> = {
+  id: true,
+  webhookId: true,
+  eventId: true,
+  eventType: true,
+  state: true,
+  attempts: true,
+  nextAttemptAt: true,
+  deliveredAt: true,
+  lastStatus: true,
+  lastError: true,
+  lastDurationMs: true,
+  resendOf: true,
+  isTest: true,
+  createdAt: true,
+}
+
+const IN_LOG = [
+  { path: 'createdAt', title: 'CREATED' },
+  { path: 'eventType', title: 'EVENT' },
+  { path: 'state' },
+  { path: 'attempts' },
+  { path: 'lastStatus', title: 'STATUS' },
+  { path: 'lastError', title: 'ERROR', flexible: true },
+  { path: 'id' },
+]
+
+export const DELIVERIES: Described<Delivery> = {
+  noun: 'delivery',
+  command: 'webhooks deliveries',
+  path: '/api/admin/deliveries',
+  itemsKey: 'deliveries',
+  itemKey: 'delivery',
+  isCalled: () => false,
+  argument: 'its id, which is the X-Service-Delivery of its requests',
+  listView: {
+    columns: IN_LOG,
+    idPath: 'id',
+    members: Object.keys(DELIVERY_MEMBERS),
+    none: 'No deliveries.',
+  },
+  view: {
+    columns: [
+      ...IN_LOG,
+      { path: 'lastDurationMs', title: 'MS' },
+      { path: 'nextAttemptAt', title: 'NEXT ATTEMPT' },
+      { path: 'deliveredAt', title: 'DELIVERED' },
+      { path: 'webhookId', title: 'WEBHOOK' },
+      { path: 'eventId', title: 'EVENT ID' },
+      { path: 'resendOf', title: 'RESEND OF' },
+      { path: 'isTest', title: 'TEST' },
+      { path: 'lastResponse', title: 'ANSWER' },
+      { path: 'event.data', title: 'DATA' },
+    ],
+    idPath: 'id',
+    members: [...Object.keys(DELIVERY_MEMBERS), 'lastResponse', 'event'],
+  },
+}
