@@ -3,7 +3,6 @@ import type { CliContext } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { findAtPath } from '../output/formats.ts'
 import { type Fields, withFlags } from './from-file.ts'
-import { askMissing } from './prompt.ts'
 import { repeatable } from './repeatable.ts'
 
 /** One flag or argument of a command, and the member of the request that it sets. */
@@ -114,6 +113,7 @@ export async function askFields(context: CliContext, fields: readonly Field[], k
     if (ask === undefined) continue
     const value = findAtPath(known, member)
     const flag = labelOf(field)
+    const { askMissing } = await import('./prompt.ts')
     const text = await askMissing(context, { flag, message: ask }, typeof value === 'string' ? value : undefined)
     members = withFlags(members, nest(member, parse === undefined ? text : parse(text, flag, context)))
   }

@@ -1,15 +1,10 @@
 import { readFile, stat } from 'node:fs/promises'
-import type { Command } from 'commander'
-import { findNearestName } from '../../shared/nearest-name.ts'
 import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
 import { readStdin } from '../stdio.ts'
 
 /** No body of these resources is larger; the gateway says so itself below this. */
 const FILE_BYTES = 4_194_304
-
-export const addFromFileOption = (command: Command): Command =>
-  command.option('--from-file <path>', "take the fields from a JSON or YAML file, '-' for stdin; flags win over it")
 
 export type Fields = Record<string, unknown>
 
@@ -29,10 +24,10 @@ export async function readFields(context: CliContext, file: string | undefined, 
   const content = await parse(await readSource(context, file), where)
   const allowed = Object.keys(members).filter((name) => members[name] !== false)
   if (!isObject(content)) throw usageError(`${where} must hold one object`, [`Its members:  ${allowed.join(', ')}`])
-  assertKnown(Object.keys(content), allowed, where)
+  await assertKnown(Object.keys(content), allowed, where)
   for (const [name, value] of Object.entries(content)) {
     const inner = members[name]
-    if (typeof inner === 'object' && isObject(value)) assertKnown(Object.keys(value), inner, `${where}: ${name}`)
+    if (typeof inner === 'object' && isObject(value)) await assertKnown(Object.keys(value), inner, `${where}: ${name}`)
   }
   return { ...content }
 }
@@ -52,9 +47,10 @@ export const shownOnly = (fields: Fields, members: Members): Fields =>
 export const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function assertKnown(names: string[], allowed: readonly string[], where: string): void {
+async function assertKnown(names: string[], allowed: readonly string[], where: string): Promise<void> {
   const unknown = names.find((name) => !allowed.includes(name))
   if (unknown === undefined) return
+  const { findNearestName } = await import('../../shared/nearest-name.ts')
   const nearest = findNearestName(unknown, allowed)
   const hints = [`Members:  ${allowed.join(', ')}`]
   if (nearest !== undefined) hints.unshift(`Did you mean '${nearest}'?`)

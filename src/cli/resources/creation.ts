@@ -1,18 +1,10 @@
-import type { Command } from 'commander'
 import type { ApiRequest } from '../api/client.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT, usageError } from '../errors.ts'
 import type { View } from '../output/formats.ts'
 import { toShellWord } from '../output/shell-word.ts'
+import type { CreateFlags } from './options.ts'
 import { itemIn, toCode } from './resolve.ts'
-
-export type CreateFlags = { ifNotExists: boolean; strict: boolean }
-
-/** The flags that let a script run twice. */
-export const addCreateOptions = (command: Command): Command =>
-  command
-    .option('--if-not-exists', 'succeed when it exists already, and print it', false)
-    .option('--strict', 'with --if-not-exists: exit 6 when the existing one differs', false)
 
 export type Creation<Item extends object> = CreateFlags & {
   request: ApiRequest

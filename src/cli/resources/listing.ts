@@ -1,29 +1,10 @@
-import type { Command } from 'commander'
 import { PAGE_LIMIT, SEARCH_CHARS } from '../../shared/spec-limits.ts'
 import type { Pagination } from '../../shared/wire/common.ts'
 import type { ApiRequest } from '../api/client.ts'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
-import { CliError, EXIT, usageError } from '../errors.ts'
+import { CliError, EXIT } from '../errors.ts'
 import type { View } from '../output/formats.ts'
-
-export type ListFlags = { search?: string; limit: string; all: boolean }
-export type ListInput = { search: string | undefined; limit: number; all: boolean }
-
-/** The flags that every list has; `searched` says what `--search` looks at, without which there is no such flag. */
-export function addListOptions(command: Command, searched?: string): Command {
-  if (searched !== undefined) command.option('--search <text>', `only those with this in ${searched}`)
-  return command
-    .option('--limit <n>', 'how many', String(PAGE_LIMIT.large))
-    .option('--all', 'every one, however many', false)
-}
-
-/** Throws a usage error for a limit that is none. */
-export function toListInput({ search, limit: text, all }: ListFlags): ListInput {
-  const limit = Number(text)
-  if (Number.isInteger(limit) && limit >= 1) return { search, limit, all }
-  throw usageError(`--limit must be a whole number from 1 on, not '${text}'`)
-}
 
 type ListSource = {
   path: string

@@ -1,12 +1,7 @@
-import type { Command } from 'commander'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
+import type { RemoveFlags } from './options.ts'
 import { itemPath, type Resource, withId } from './resolve.ts'
-
-export type RemoveFlags = { ignoreNotFound: boolean }
-
-export const addRemoveOptions = (command: Command, noun: string): Command =>
-  command.option('--ignore-not-found', `succeed when there is no such ${noun}`, false)
 
 type Removal<Item extends { id: string }> = RemoveFlags & {
   resource: Resource<Item>

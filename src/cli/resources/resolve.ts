@@ -158,12 +158,6 @@ export const toId = async <Item extends { id: string }>(
   given: string,
 ): Promise<string> => (isId(given) ? given.trim().toLowerCase() : (await getNamed(context, resource, given)).id)
 
-/** The same, for fields of commands. */
-export const idOf =
-  <Item extends { id: string }>(resource: Resource<Item>) =>
-  (context: CliContext, given: string): Promise<string> =>
-    toId(context, resource, given)
-
 /** The same for several. */
 export async function toIds<Item extends { id: string }>(
   context: CliContext,

@@ -1,5 +1,4 @@
 import { access } from 'node:fs/promises'
-import { type Command, Option } from 'commander'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT, usageError } from '../errors.ts'
@@ -9,17 +8,8 @@ import { openSecretFile } from '../output/secret-file.ts'
 import { toShellWord } from '../output/shell-word.ts'
 import type { Settings } from '../profile/profile.ts'
 import { type Creation, checkCreation, createUnlessThere, findExisting } from './creation.ts'
+import type { SecretFlags } from './options.ts'
 import { toCode } from './resolve.ts'
-
-export type SecretFlags = { saveTo?: string; force: boolean }
-
-export const addSecretOptions = (command: Command): Command =>
-  command
-    .option(
-      '--save-to <file>',
-      'write the secret into this new file, mode 0600; stdout stays empty unless an output is chosen',
-    )
-    .addOption(new Option('--force', 'with --save-to: replace the file if there is one').default(false))
 
 /** An answer with a secret: what to print of it, and what to say was done. */
 type Answer = { item: object; body: object; raw: Uint8Array; done: string }

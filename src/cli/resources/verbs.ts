@@ -2,24 +2,37 @@ import { Command } from 'commander'
 import type { CliContext, CommandFactory } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { addFields, askFields, type Field, parseFlags, resolveFlags } from '../input/fields.ts'
-import {
-  addFromFileOption,
-  type Fields,
-  type Members,
-  readChanges,
-  readFields,
-  textIn,
-  textsIn,
-  withFlags,
-} from '../input/from-file.ts'
+import { type Fields, type Members, readChanges, readFields, textIn, textsIn, withFlags } from '../input/from-file.ts'
 import type { View } from '../output/formats.ts'
 import { toShellWord } from '../output/shell-word.ts'
-import { addCreateOptions, type Creation, createOrFind } from './creation.ts'
-import { addListOptions, type ListFlags, listAll, toListInput } from './listing.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from './removal.ts'
-import { findNamed, itemIn, itemPath, type Resource, showItem, withId } from './resolve.ts'
-import { addSecretOptions, createWithSecret, keepSecret, type SecretCreation, type SecretFlags } from './shown-once.ts'
-import { update } from './update.ts'
+import type { Creation } from './creation.ts'
+import {
+  addCreateOptions,
+  addFromFileOption,
+  addListOptions,
+  addRemoveOptions,
+  addSecretOptions,
+  type ListFlags,
+  type RemoveFlags,
+  type SecretFlags,
+  toListInput,
+} from './options.ts'
+import type { Resource } from './resolve.ts'
+import type { SecretCreation } from './shown-once.ts'
+
+// Help and completion need flags alone, so each action loads what it does itself.
+const listing = () => import('./listing.ts')
+const creating = () => import('./creation.ts')
+const removal = () => import('./removal.ts')
+const resolving = () => import('./resolve.ts')
+const secrets = () => import('./shown-once.ts')
+const updating = () => import('./update.ts')
+
+/** Looks up the id for a name or id of this resource, for flags that take one. */
+export const idOf =
+  <Item extends { id: string }>(resource: Resource<Item>) =>
+  async (context: CliContext, given: string): Promise<string> =>
+    (await resolving()).toId(context, resource, given)
 
 /** A resource with all that its commands have in common. */
 export type Described<Item extends { id: string }> = Resource<Item> & {
@@ -67,7 +80,7 @@ export const listVerb =
       const { search, ...bounds } = isWhole ? { limit: 1, all: true } : toListInput(flags)
       const filters = await resolveFlags(context, fields, parseFlags(context, fields, command))
       const query = { search, ...toQuery(filters) }
-      await listAll<Item>(context, { ...resource, path: listPath, query, ...bounds, view: listView })
+      await (await listing()).listAll<Item>(context, { ...resource, path: listPath, query, ...bounds, view: listView })
     })
   }
 
@@ -78,7 +91,11 @@ export const showVerb =
     new Command('show')
       .description(description)
       .argument(argumentOf(resource), resource.argument)
-      .action((given: string) => showItem(context, { resource, given: referTo(resource, given), view: resource.view }))
+      .action(async (text: string) => {
+        const { view } = resource
+        const { showItem } = await resolving()
+        await showItem(context, { resource, given: referTo(resource, text), view })
+      })
 
 type Deletion = {
   description: string
@@ -95,9 +112,10 @@ export const deleteVerb =
     const { noun } = resource
     const { description, name = 'delete', question = (given) => `Delete ${noun} '${given}'?`, done } = deletion
     const command = new Command(name).description(description).argument(argumentOf(resource), resource.argument)
-    return addRemoveOptions(command, noun).action((text: string, { ignoreNotFound }: RemoveFlags) => {
+    return addRemoveOptions(command, noun).action(async (text: string, { ignoreNotFound }: RemoveFlags) => {
       const given = referTo(resource, text)
-      return remove(context, { resource, given, ignoreNotFound, question: question(given), ...(done && { done }) })
+      const { remove } = await removal()
+      await remove(context, { resource, given, ignoreNotFound, question: question(given), ...(done && { done }) })
     })
   }
 
@@ -135,6 +153,7 @@ export const updateVerb =
         toChange === undefined ? { changes: wanted } : await toChange(context, wanted)
       const renamed = resource.keepsName === true ? (name ?? undefined) : undefined
       const view = resource.view
+      const { update } = await updating()
       const item = await update<Item>(context, {
         resource,
         given,
@@ -187,6 +206,7 @@ export const setVerb =
       .argument(argumentOf(resource), resource.argument)
       .action(async (given: string) => {
         const { view } = resource
+        const { update } = await updating()
         const item = await update<Item>(context, { resource, given: referTo(resource, given), changes, view })
         await note?.(context, item)
       })
@@ -231,6 +251,7 @@ export const createVerb =
       const name = referTo(resource, String(json[key]))
       const { ifNotExists, strict, saveTo, force } = command.opts()
       const { [key]: _, ...others } = json
+      const { findNamed } = await resolving()
       const creation = {
         ...{ ifNotExists, strict, noun, itemKey, name, view: verb.view ?? view },
         ...{ toComparable: verb.toComparable, isAboutName: verb.isAboutName },
@@ -239,8 +260,9 @@ export const createVerb =
         wanted: toWanted === undefined ? others : toWanted(others, command.opts()),
         useIt: verb.useIt?.(name) ?? `aigw ${resource.command} show ${toShellWord(name)}`,
       }
-      if (secret !== undefined) return createWithSecret<Item>(context, { ...creation, ...secret, saveTo, force })
-      const item = await createOrFind<Item>(context, creation)
+      if (secret !== undefined)
+        return (await secrets()).createWithSecret<Item>(context, { ...creation, ...secret, saveTo, force })
+      const item = await (await creating()).createOrFind<Item>(context, creation)
       await note?.(context, item)
     })
   }
@@ -264,6 +286,7 @@ export const secretVerb =
     return addSecretOptions(addFields(command, fields)).action(async (given: string, flags: SecretFlags) => {
       const json = parseFlags(context, fields, command)
       const [api, { dryRun }] = await Promise.all([context.api(), context.settings()])
+      const [{ itemIn, itemPath, withId }, { keepSecret }] = await Promise.all([resolving(), secrets()])
       const call = async (id: string) => {
         if (question !== undefined && !dryRun) await context.confirm(question(given, json))
         const request = { method: 'POST', path: `${itemPath(resource, id)}/${name}` }

@@ -136,11 +136,11 @@ export async function chat(context: CliContext, words: string[], flags: ChatFlag
   }
   const messages = [...(before?.messages ?? []), { role: 'user' as const, content: prompt }]
   const fitting = fitMessages(messages, input.system)
-  const said = before === undefined ? { prompt } : { messages: fitting }
+  const text = before === undefined ? { prompt } : { messages: fitting }
   const leftOut = leftOutLine(messages.length - fitting.length)
   if (leftOut !== undefined) await context.note(leftOut)
   const stream = show === 'frames' || show === 'code' || (show === 'text' && flags.stream)
-  const body = toChatRequest(input, said, settings.chat, stream)
+  const body = toChatRequest(input, text, settings.chat, stream)
   const block = flags.extractLast ? 'last' : 'first'
   const model = firstModel(body)
   const answer = await ask(context, { body, model, show, block, render, usage, sources, idempotencyKey })

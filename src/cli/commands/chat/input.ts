@@ -80,7 +80,10 @@ function toModel(text: string): string {
 type Redundancy = { on?: FailoverTrigger[]; commit?: CommitPoint }
 type ModelFields = { model?: string; models?: ChainEntry[]; fallback_models?: string[] }
 
-function toModels({ models, fallbacks, chain }: ChatInput, byDefault: string | undefined): ModelFields {
+function toModels(
+  { models = [], fallbacks = [], chain }: Partial<ChatInput>,
+  byDefault: string | undefined,
+): ModelFields {
   if (chain !== undefined) {
     if (models.length + fallbacks.length > 0) throw usageError('--chain cannot be combined with --model or --fallback')
     const entries = chain.split(',').filter((entry) => entry !== '')
@@ -98,7 +101,7 @@ function toModels({ models, fallbacks, chain }: ChatInput, byDefault: string | u
   return following.length === 0 ? { model } : { model, fallback_models: following }
 }
 
-function toRedundancy({ triggers, commit }: ChatInput): { redundancy?: Redundancy } {
+function toRedundancy({ triggers = [], commit }: Partial<ChatInput>): { redundancy?: Redundancy } {
   if (triggers.length === 0 && commit === undefined) return {}
   return {
     redundancy: { ...(triggers.length > 0 && { on: triggers }), ...(commit !== undefined && { commit }) },
@@ -120,20 +123,20 @@ export function toIndex(flag: string | undefined, byDefault: string | undefined)
 }
 
 /** One question by itself, or the latest of a conversation. */
-export type Said = { prompt: string } | { messages: Message[] }
+export type PromptText = { prompt: string } | { messages: Message[] }
 
-/** The body of POST /chat/completions; members that were not asked for are left to the gateway. */
-export function toChatRequest(input: ChatInput, said: Said, defaults: ChatDefaults, stream: boolean) {
+/** The body of POST /chat/completions; the gateway has defaults for all members that are not given. */
+export function toChatRequest(input: Partial<ChatInput>, text: PromptText, defaults: ChatDefaults, stream: boolean) {
   const temperature = toNumber(input.temperature, '--temperature')
   const maxTokens = toNumber(input.maxTokens, '--max-tokens')
   const policy = input.policy ?? defaults.policy
   const { shield } = input
   return {
-    ...said,
+    ...text,
     ...toModels(input, defaults.model),
     index: toIndex(input.index, defaults.index),
     ...toRedundancy(input),
-    ...(input.rag ? {} : { use_rag: false }),
+    ...(input.rag === false ? { use_rag: false } : {}),
     ...(policy === undefined ? {} : { smltp_policy: policy }),
     ...(shield === undefined ? {} : { prompt_shield: toShield(shield) }),
     ...(input.system === undefined ? {} : { system_message: input.system }),

@@ -1,7 +1,6 @@
 import type { Index } from '../../../shared/wire/indexes.ts'
 import type { Field } from '../../input/fields.ts'
-import { idOf } from '../../resources/resolve.ts'
-import { createVerb, deleteVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
+import { createVerb, deleteVerb, idOf, showVerb, updateVerb } from '../../resources/verbs.ts'
 import { GROUPS } from '../groups/resource.ts'
 import { USERS } from '../users/resource.ts'
 import { listCommand } from './list.ts'

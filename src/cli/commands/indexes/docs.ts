@@ -1,7 +1,8 @@
 import { Command } from 'commander'
 import type { IndexDocument } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
-import { addListOptions, type ListFlags, listAll, toListInput } from '../../resources/listing.ts'
+import { listAll } from '../../resources/listing.ts'
+import { addListOptions, type ListFlags, toListInput } from '../../resources/options.ts'
 import { getIndexName } from './name.ts'
 import { documentsOf } from './resource.ts'
 

@@ -3,7 +3,8 @@ import type { z } from 'zod'
 import type { DiscoverIndexesResponse, Index } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { addListOptions, type ListFlags, type ListInput, listAll, toListInput } from '../../resources/listing.ts'
+import { listAll } from '../../resources/listing.ts'
+import { addListOptions, type ListFlags, type ListInput, toListInput } from '../../resources/options.ts'
 import { INDEXES } from './resource.ts'
 
 export function listCommand(context: CliContext, run = listIndexes): Command {

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { addRemoveOptions, type RemoveFlags, remove } from '../../resources/removal.ts'
+import { addRemoveOptions, type RemoveFlags } from '../../resources/options.ts'
+import { remove } from '../../resources/removal.ts'
 import { getIndexName } from './name.ts'
 import { documentsOf } from './resource.ts'
 

@@ -27,8 +27,7 @@ export function toCommand(context: CliContext, run = testModel): Command {
 export async function testModel(context: CliContext, { id }: { id: string }): Promise<void> {
   const output = await context.output()
   output.assertShowable(VIEW)
-  const input = { models: [id], index: 'none', maxTokens: '1' }
-  const body = toChatRequest({ ...NOTHING_ELSE, ...input }, { prompt: 'ping' }, {}, true)
+  const body = toChatRequest({ models: [id], index: 'none', maxTokens: '1' }, { prompt: 'ping' }, {}, true)
   const answer = await receive(context, { body, idempotencyKey: undefined }, {})
   const served = answer.metadata?.served_model
   if (served !== undefined && served !== id) {
@@ -46,18 +45,4 @@ export async function testModel(context: CliContext, { id }: { id: string }): Pr
     completion_tokens: usage?.completion_tokens ?? null,
   }
   await output.one(row, VIEW)
-}
-
-const NOTHING_ELSE = {
-  fallbacks: [],
-  chain: undefined,
-  triggers: [],
-  commit: undefined,
-  rag: true,
-  policy: undefined,
-  shield: undefined,
-  system: undefined,
-  temperature: undefined,
-  conversation: undefined,
-  user: undefined,
 }

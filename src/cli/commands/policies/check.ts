@@ -26,7 +26,7 @@ export function toCommand(context: CliContext, run = checkPolicy): Command {
 export async function checkPolicy(context: CliContext, { file, ...flags }: CheckInput): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   const prompt = await readTextInput(context, file)
-  const json = toChatRequest({ ...NOTHING_SAID, ...flags, models: flags.model }, { prompt }, settings.chat, false)
+  const json = toChatRequest({ ...flags, models: flags.model }, { prompt }, settings.chat, false)
   const { body, raw } = await api.send<PolicyCheckResponse>({
     method: 'POST',
     path: 'policy-check',
@@ -43,22 +43,6 @@ export async function checkPolicy(context: CliContext, { file, ...flags }: Check
 const VIEW = {
   columns: [{ path: 'check' }, { path: 'result' }, { path: 'detail', flexible: true }],
   idPath: 'check',
-}
-
-const NOTHING_SAID = {
-  fallbacks: [],
-  chain: undefined,
-  triggers: [],
-  commit: undefined,
-  index: undefined,
-  rag: true,
-  policy: undefined,
-  shield: undefined,
-  system: undefined,
-  temperature: undefined,
-  maxTokens: undefined,
-  conversation: undefined,
-  user: undefined,
 }
 
 type Outcome = PolicyCheckResponse['checks'][keyof PolicyCheckResponse['checks']]
