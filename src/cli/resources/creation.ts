@@ -109,22 +109,22 @@ export const differences = (wanted: object, existing: object): string[] =>
     .map(([field]) => field)
 
 const toLowerCase = (text: string): string => text.toLowerCase()
-/** What two texts of such a member have in common when they mean the same; others are kept as they are said. */
-const MEANINGS: Record<string, (text: string) => unknown> = {
-  email: toLowerCase,
-  username: toLowerCase,
-  roleId: toLowerCase,
-  expiresAt: Date.parse,
-}
+/** How to normalise such a member before comparing; other texts are compared as they are. */
+const NORMALISERS = new Map<string, (text: string) => unknown>([
+  ['email', toLowerCase],
+  ['username', toLowerCase],
+  ['roleId', toLowerCase],
+  ['expiresAt', Date.parse],
+])
 /** Models of a chain are tried in their order; all other lists that the gateway keeps are sets. */
 const ORDERED_LISTS = new Set(['models'])
 
 function isSame(field: string, wanted: unknown, existing: unknown): boolean {
   if (wanted === undefined) return true
   if (typeof wanted === 'string' && typeof existing === 'string') {
-    const meaningOf = MEANINGS[field] ?? String
-    // The gateway keeps texts without the white space around them.
-    return Object.is(meaningOf(wanted.trim()), meaningOf(existing.trim()))
+    const normalise = NORMALISERS.get(field) ?? String
+    // The gateway removes white space around texts.
+    return Object.is(normalise(wanted.trim()), normalise(existing.trim()))
   }
   if (Array.isArray(wanted) && Array.isArray(existing)) {
     const [these, those] = [toSet(wanted), toSet(existing)]

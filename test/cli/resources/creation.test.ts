@@ -49,6 +49,10 @@ test('nothing differs from itself', () => {
   )
 })
 
+test('a member may have a name that every object has', () => {
+  expect(differences({ valueOf: 'a', toString: 'b' }, { valueOf: 'a', toString: 'c' })).toEqual(['toString'])
+})
+
 test('a name that is put in quotes means itself to a shell', () => {
   expect(toShellWord('support')).toBe('support')
   expect(toShellWord('')).toBe("''")
