@@ -2,16 +2,20 @@ import { Command } from 'commander'
 import type { ActivityLog } from '../../../shared/wire/logs.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
+import { addFields, parseFlags, resolveFlags } from '../../input/fields.ts'
+import type { Fields } from '../../input/from-file.ts'
 import { toJson } from '../../output/formats.ts'
 import type { Output } from '../../output/output.ts'
 import type { Settings } from '../../profile/profile.ts'
-import { addFilterOptions, type FilterFlags, toQuery } from './filter.ts'
+import { toQuery } from '../../resources/verbs.ts'
+import { FILTERS } from './filter.ts'
 import { followLogs } from './follow.ts'
 
 const LINES = 10
 
-type Flags = FilterFlags & { lines: string; limit?: string }
-export type TailInput = FilterFlags & {
+type Flags = { lines: string; limit?: string }
+export type TailInput = {
+  filters: Fields
   /** So many of those that are there already. */
   lines: number
   /** Ends after so many entries. */
@@ -22,12 +26,12 @@ export function toCommand(context: CliContext, run = tailLogs): Command {
   const command = new Command('tail').description(
     'Show the last entries, and every new one as it is logged, until Ctrl-C. Goes on when the gateway restarts.',
   )
-  return addFilterOptions(command)
+  return addFields(command, FILTERS)
     .option('-n, --lines <n>', 'how many of those that are there already', String(LINES))
     .option('--limit <n>', 'end after so many entries')
-    .action(({ lines, limit, ...filter }: Flags) =>
+    .action(({ lines, limit }: Flags) =>
       run(context, {
-        ...filter,
+        filters: parseFlags(context, FILTERS, command),
         lines: toCount(lines, '--lines', 0),
         limit: limit === undefined ? undefined : toCount(limit, '--limit', 1),
       }),
@@ -35,10 +39,10 @@ export function toCommand(context: CliContext, run = tailLogs): Command {
 }
 
 /** GET /activity-logs every five seconds, until it is stopped. */
-export async function tailLogs(context: CliContext, { lines, limit, ...filter }: TailInput): Promise<void> {
+export async function tailLogs(context: CliContext, { lines, limit, filters }: TailInput): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const show = shownIn(settings, output)
-  const query = await toQuery(context, filter)
+  const query = toQuery(await resolveFlags(context, FILTERS, filters))
   let shown = 0
   for await (const entry of followLogs(context, { query, lines })) {
     await show(entry)
