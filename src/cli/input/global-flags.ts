@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 export const FORMATS = ['table', 'json', 'ndjson', 'yaml', 'tsv', 'id'] as const
 export type Format = (typeof FORMATS)[number]
 
-/** What the global flags said, on whichever side of the subcommand they stood. */
+/** Values of the global flags, before or after the subcommand. */
 export type GlobalFlags = {
   profile?: string
   baseUrl?: string

@@ -9,7 +9,7 @@ export const mayPrompt = (settings: Settings, io: Io): boolean =>
 
 const promptContext = (io: Io) => ({ input: io.stdin, output: io.stderr, signal: io.signal })
 
-/** Returns when the user agrees or said `--yes`; throws a usage error otherwise. Never assumes a yes. */
+/** Returns when the user agrees or passed `--yes`; throws a usage error otherwise. Never assumes a yes. */
 export async function assertConfirmed(question: string, settings: Settings, io: Io): Promise<void> {
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (nobody can be asked here)`)

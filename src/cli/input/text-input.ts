@@ -20,12 +20,12 @@ export async function readTextInput({ io }: CliContext, file: string): Promise<s
   }
   const text =
     file === '-' ? toUtf8(await readStdin(io, MESSAGE_CONTENT_BYTES, 'the text'), from) : await readText(file)
-  const said = text.replace(/[\r\n]+$/, '')
-  if (said.trim() === '') throw usageError(`${from} holds no text`)
-  if (Buffer.byteLength(said) > MESSAGE_CONTENT_BYTES) {
+  const content = text.replace(/[\r\n]+$/, '')
+  if (content.trim() === '') throw usageError(`${from} holds no text`)
+  if (Buffer.byteLength(content) > MESSAGE_CONTENT_BYTES) {
     throw usageError(`${from} is longer than the ${MESSAGE_CONTENT_BYTES} bytes a prompt may have`)
   }
-  return said
+  return content
 }
 
 /** A text file; throws a usage error for one that cannot be read or is no UTF-8. */

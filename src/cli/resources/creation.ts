@@ -26,7 +26,7 @@ export type Creation<Item extends object> = CreateFlags & {
 
 type Created<Item> =
   | { item: Item; isNew: true; body: object; raw: Buffer }
-  /** It was there already; stderr has said so. */
+  /** It existed already; a note on stderr reports it. */
   | { item: Item; isNew: false }
 
 /**
@@ -51,7 +51,7 @@ export async function createUnlessThere<Item extends object>(
   }
 }
 
-/** What is there already, after stderr has said so. Throws exit 6 with `strict` when it differs. */
+/** The existing item, after a note on stderr. Throws exit 6 with `strict` when it differs. */
 export async function findExisting<Item extends object>(
   context: CliContext,
   creation: Creation<Item>,
@@ -137,7 +137,7 @@ function isSame(field: string, wanted: unknown, existing: unknown): boolean {
   return differences(wanted, existing).length === 0
 }
 
-/** Said twice is said once. */
+/** Repeated entries count once. */
 const toSet = (list: unknown[]): Set<string> => new Set(list.map((entry) => JSON.stringify(entry)))
 
 function alreadyExists(

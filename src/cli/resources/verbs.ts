@@ -129,7 +129,7 @@ type Update<Item> = Verb & {
   /** Where a file may not repeat what only the gateway sets. */
   read?: typeof readFields
   /** What to send for what flags and file say, where that is not the same. */
-  toChange?(context: CliContext, said: Fields): Change<Item> | Promise<Change<Item>>
+  toChange?(context: CliContext, input: Fields): Change<Item> | Promise<Change<Item>>
   note?(context: CliContext, item: Item): Promise<void>
 }
 
@@ -146,9 +146,9 @@ export const updateVerb =
       const given = referTo(resource, text)
       const flags = parseFlags(context, fields, command)
       const inFile = file === undefined ? {} : await readTexts(context, command, { fields, file, read })
-      const said = withFlags(inFile, await resolveFlags(context, fields, flags))
-      const { name, ...others } = said
-      const wanted = resource.keepsName ? others : said
+      const input = withFlags(inFile, await resolveFlags(context, fields, flags))
+      const { name, ...others } = input
+      const wanted = resource.keepsName ? others : input
       const { changes, complete }: Change<Item> =
         toChange === undefined ? { changes: wanted } : await toChange(context, wanted)
       const renamed = resource.keepsName === true ? (name ?? undefined) : undefined
@@ -218,10 +218,10 @@ type Create<Item extends object> = Verb &
     /** The member that tells it from all others. */
     key?: string
     /** The request for what flags, file and answers say, where that is not the same. */
-    toRequest?(context: CliContext, said: Fields): Fields | Promise<Fields>
+    toRequest?(context: CliContext, input: Fields): Fields | Promise<Fields>
     /** What `--if-not-exists` compares of the request, where that is not all of it. */
     toWanted?(request: Fields, flags: Record<string, unknown>): object
-    /** The existing one; by its name unless said otherwise. */
+    /** The existing one; by its name by default. */
     find?(context: CliContext, key: string, request: Fields): Promise<Item | undefined>
     useIt?(name: string): string
     /** Where the answer has a secret that is shown once. */
@@ -246,8 +246,8 @@ export const createVerb =
       const flags = parseFlags(context, fields, command)
       const inFile = file === undefined ? {} : await readTexts(context, command, { fields, file, read: readFields })
       const asked = await askFields(context, fields, withFlags(inFile, flags))
-      const said = withFlags(withFlags(inFile, await resolveFlags(context, fields, flags)), asked)
-      const json = toRequest === undefined ? said : await toRequest(context, said)
+      const input = withFlags(withFlags(inFile, await resolveFlags(context, fields, flags)), asked)
+      const json = toRequest === undefined ? input : await toRequest(context, input)
       const name = referTo(resource, String(json[key]))
       const { ifNotExists, strict, saveTo, force } = command.opts()
       const { [key]: _, ...others } = json

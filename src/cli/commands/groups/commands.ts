@@ -42,17 +42,17 @@ export const commands = {
     ],
     file: GROUP_MEMBERS,
     help: 'Members:  aigw groups members add|remove. `users` in a file replaces all of them.',
-    toChange: async (context, said) => ({ changes: await withMemberIds(context, said) }),
+    toChange: async (context, input) => ({ changes: await withMemberIds(context, input) }),
   }),
   delete: deleteVerb(GROUPS, { description: 'Delete a group. Its members stay.' }),
 }
 
 /** Users by id. A group that was printed has them as objects. */
-async function withMemberIds(context: CliContext, said: Fields): Promise<Fields> {
-  const { users: given } = said
+async function withMemberIds(context: CliContext, input: Fields): Promise<Fields> {
+  const { users: given } = input
   const users = Array.isArray(given)
     ? given.map((user: unknown) => (isObject(user) ? Reflect.get(user, 'id') : user))
     : given
   const named = textsIn({ users }, 'users')
-  return { ...said, users: named && (await toIds(context, USERS, named)) }
+  return { ...input, users: named && (await toIds(context, USERS, named)) }
 }

@@ -11,7 +11,7 @@ const ACTIONS: Record<GuardRule['action'], true> = { log: true, mask: true, remo
 const severity = { member: 'severity', choices: Object.keys(SEVERITIES) }
 const direction = { member: 'direction', choices: Object.keys(DIRECTIONS) }
 
-/** What may be said about a rule, new or old; `--no-…` is for what was switched on before. */
+/** The flags of a rule, new or old; `--no-…` switches off what was on. */
 export const RULE_FIELDS: Field[] = [
   { member: 'kind', flag: '--kind <kind>', help: 'what its incidents are', choices: Object.keys(KINDS) },
   {

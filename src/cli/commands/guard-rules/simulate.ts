@@ -37,8 +37,8 @@ async function simulate(
 ): Promise<void> {
   if (file === '-' && fromFile === '-') throw usageError('text and rule cannot both come from stdin')
   const [api, output] = await Promise.all([context.api(), context.output()])
-  const said = withFlags(await readFields(context, fromFile, RULE_MEMBERS), members)
-  const rule = { ...(given === undefined ? {} : await documentOf(context, given)), ...said }
+  const input = withFlags(await readFields(context, fromFile, RULE_MEMBERS), members)
+  const rule = { ...(given === undefined ? {} : await documentOf(context, given)), ...input }
   const samples = [await readTextInput(context, file)]
   const { body, raw } = await api.send<z.infer<typeof SimulateGuardRulesResponse>>({
     method: 'POST',

@@ -95,7 +95,7 @@ export const commands = {
       '--if-not-exists looks for an active key of this name and owner. Names of keys need not be unique, so two runs\n' +
       'at the same moment may make two. The secret of an existing key cannot be shown again.\n\nExample:\n' +
       "  aigw keys create --name ci --user ada@example.com --model 'local/*' --daily 500 --save-to ci.key",
-    toRequest: (_, said) => ({ adminAccess: false, ...said }),
+    toRequest: (_, input) => ({ adminAccess: false, ...input }),
     // "In 90 days" was another time when the existing key was made.
     toWanted: (request, { expires }) => (isRelative(expires) ? { ...request, expiresAt: undefined } : request),
     find: (context, called, { userId }) => findActive(context, called, userId),

@@ -19,7 +19,7 @@ export const commands = {
     help:
       `${FIELDS_HELP}\n\nExample:\n  aigw policies create "Health data" -d "About patients" --set pii.enabled=true` +
       ' --set pii.action=tokenize --set allowedProviders=mistral,local',
-    toRequest: (_, said) => toNewPolicy(said),
+    toRequest: (_, input) => toNewPolicy(input),
     toWanted: ({ setAsActive, ...request }) => (setAsActive ? { ...request, isActive: true } : request),
   }),
   update: updateVerb(POLICIES, {
@@ -28,7 +28,7 @@ export const commands = {
     file: POLICY_MEMBERS,
     read: readFields,
     help: `\`policy\` in a file replaces the whole document; --set changes one field.\n${FIELDS_HELP}`,
-    toChange: (_, said) => toPolicyChange(said),
+    toChange: (_, input) => toPolicyChange(input),
   }),
   delete: deleteVerb(POLICIES, { description: 'Delete a policy that is not active and that no key names.' }),
 }

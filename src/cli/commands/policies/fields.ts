@@ -14,7 +14,7 @@ export const policyFields = (example: string): [Field, Field] => [
 
 export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the policy:' }
 
-type Said = {
+type PolicyInput = {
   /** The document in the file. */
   document: object | undefined
   /** Of the flags; they are set in the document in addition to all others. */
@@ -24,20 +24,20 @@ type Said = {
 }
 
 /** Throws a usage error for a document that is no object. */
-function splitPolicy({ policy: document, settings, ...others }: Fields): Said {
+function splitPolicy({ policy: document, settings, ...others }: Fields): PolicyInput {
   if (document !== undefined && !isObject(document)) throw usageError("'policy' in the file must be an object")
   return { document, settings: Array.isArray(settings) ? settings : [], others }
 }
 
 /** A new policy, with its whole document. */
-export function toNewPolicy(said: Fields): Fields {
-  const { document = {}, settings, others } = splitPolicy(said)
+export function toNewPolicy(input: Fields): Fields {
+  const { document = {}, settings, others } = splitPolicy(input)
   return { ...others, policy: withSettings(document, settings) }
 }
 
 /** A changed one. Settings are changes of the document in the file or, without it, of the current one. */
-export function toPolicyChange(said: Fields) {
-  const { document, settings, others } = splitPolicy(said)
+export function toPolicyChange(input: Fields) {
+  const { document, settings, others } = splitPolicy(input)
   if (settings.length === 0) return { changes: { ...others, policy: document } }
   return {
     changes: { ...others, policy: settings },

@@ -43,8 +43,8 @@ export const commands = {
     help:
       'Sections and levels:  aigw roles sections\n\nExample:\n  aigw roles create auditor --display-name Auditor' +
       ' -d "Reads along" --admin-panel --permission analytics=reader',
-    toRequest(_, said) {
-      const { permissions, named, fields } = permissionsOf(said)
+    toRequest(_, input) {
+      const { permissions, named, fields } = permissionsOf(input)
       if (named.length === 0 && permissions === undefined) return fields
       return { ...fields, permissions: withPermissions(permissions ?? [], named) }
     },
@@ -70,8 +70,8 @@ export const commands = {
     fields: FIELDS,
     file: ROLE_MEMBERS,
     help: '`permissions` in a file replaces all of them; --permission sets one section.',
-    toChange(_, said) {
-      const { permissions, named, fields } = permissionsOf(said)
+    toChange(_, input) {
+      const { permissions, named, fields } = permissionsOf(input)
       if (named.length === 0) return { changes: { ...fields, permissions } }
       const complete = (now: Role) => ({ permissions: withPermissions(permissions ?? now.permissions, named) })
       return { changes: { ...fields, permissions: named }, complete }
@@ -83,9 +83,9 @@ export const commands = {
 }
 
 /** The permissions in the file, those of flags, and all other members. Throws a usage error for an unknown section or level. */
-function permissionsOf(said: Fields) {
-  const { named, permissions: _, ...fields } = said
-  return { named: toPermissions(textsIn({ named }, 'named') ?? []), permissions: permissionsIn(said), fields }
+function permissionsOf(input: Fields) {
+  const { named, permissions: _, ...fields } = input
+  return { named: toPermissions(textsIn({ named }, 'named') ?? []), permissions: permissionsIn(input), fields }
 }
 
 /** Notes that the permissions of a role have no effect. */

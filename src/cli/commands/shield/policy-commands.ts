@@ -22,7 +22,7 @@ export const commands = {
     ],
     file: SHIELD_POLICY_MEMBERS,
     help: FIELDS_HELP,
-    toRequest: (_, said) => toNewPolicy(said),
+    toRequest: (_, input) => toNewPolicy(input),
   }),
   update: updateVerb(SHIELD_POLICIES, {
     description: 'Change the named fields of a prompt shield policy; the rest stays as it is.',
@@ -30,7 +30,7 @@ export const commands = {
     file: SHIELD_POLICY_MEMBERS,
     read: readFields,
     help: `\`policy\` in a file replaces the whole document; --set changes one field.\n${FIELDS_HELP}`,
-    toChange: (_, said) => toPolicyChange(said),
+    toChange: (_, input) => toPolicyChange(input),
   }),
   delete: deleteVerb(SHIELD_POLICIES, { description: 'Delete a prompt shield policy.' }),
 }

@@ -28,7 +28,7 @@ export const commands = {
       'moment may make two. The secret of an existing one cannot be shown again.\n\nExample:\n' +
       '  aigw webhooks create --url https://example.com/hook --event pii:incident --save-to hook.secret',
     key: 'url',
-    toRequest: (_, said) => ({ events: [ALL_EVENTS], enabled: true, ...said }),
+    toRequest: (_, input) => ({ events: [ALL_EVENTS], enabled: true, ...input }),
     find: (context, address) =>
       findOne<Webhook>(context, { ...WEBHOOKS, search: address, matches: (webhook) => webhook.url === address }),
     useIt: () => 'aigw webhooks list',
