@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import pino from 'pino'
 import { isoTime } from '../../shared/time.ts'
 
-/** What the slices log through: an object with the facts, and a message that names the event. */
+/** The log interface of all rooms: an object with the facts, and a message that names the event. */
 export type Log = {
   debug(facts: object, message: string): void
   info(facts: object, message: string): void
@@ -15,15 +15,17 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 /** The daemon's own log. */
 export type DaemonLog = Log & {
   fatal(facts: object, message: string): void
-  /** Resolves when every line so far is written or its reader is gone; with a reader that stands still, never. */
+  /**
+   * Resolves when every line so far is written or its reader is closed; it never resolves while a reader is stalled.
+   */
   flush(): Promise<void>
 }
 
-/** Lines wait for a slow reader up to this many characters; what comes then is counted and dropped. */
+/** Maximum characters buffered for a slow reader; lines above it are counted and dropped. */
 const BACKLOG_CHARS = 4_194_304
 
-// Secrets are looked for in the finished line, so that no depth of nesting and no error text can carry one past.
-// Only whole names count: `apiKeyId` and `secret_hash` are worth reading.
+// Secrets are searched in the finished line, so neither nesting nor an error's text can hide one. Only whole names
+// match: `apiKeyId` and `secret_hash` stay readable.
 const SECRET_MEMBER =
   /"([\w-]*(?:authorization|api[_-]?key|bootstrap[_-]?key|password|secret|cookie))":("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\])/gi
 const API_KEY = /\bsk-[\w-]{16,}/g
@@ -31,7 +33,7 @@ const SIGNING_SECRET = /\bwhsec_[\w+/=-]{8,}/g
 const BEARER = /\b(bearer\s+)[^\s"\\]+/gi
 const URL_PASSWORD = /(:\/\/[^\s:@/"]*:)[^\s@/"]+@/g
 
-/** Takes every secret out of one line of JSON; the line stays JSON. */
+/** Removes every secret from one line of JSON; the line stays JSON. */
 export function withoutSecrets(line: string): string {
   return line
     .replace(SECRET_MEMBER, '"$1":"[secret]"')
@@ -42,8 +44,8 @@ export function withoutSecrets(line: string): string {
 }
 
 /**
- * JSON lines on `out`, one for each event and in order: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`. Secrets are
- * left out. Neither a reader that is slow nor one that went away makes a request wait or costs more than the lines.
+ * Writes JSON lines to `out`, one for each event and in order: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`.
+ * Secrets are removed. A slow or closed reader never delays a request; it only costs log lines.
  */
 export function createLog(level: LogLevel, out: Writable = process.stdout): DaemonLog {
   const lines = createLineWriter(out)
@@ -68,8 +70,8 @@ export function createLog(level: LogLevel, out: Writable = process.stdout): Daem
   }
 }
 
-// A stream, and not file writes on libuv's threads: a thread that is stuck in a pipe nobody reads cannot be given up, so
-// it would keep the process from ending, and the store from one of its threads.
+// A stream, because file writes use libuv's threads. A thread blocked on a pipe without a reader cannot be cancelled,
+// so it would keep the process from ending, and take a thread from the store.
 function createLineWriter(out: Writable): { write(line: string): void; flush(): Promise<void> } {
   let turn = ''
   let dropped = 0
@@ -82,7 +84,7 @@ function createLineWriter(out: Writable): { write(line: string): void; flush(): 
     try {
       if (text !== '') out.write(text)
     } catch {
-      // A file on a full disk throws here. The lines are lost, the service is not.
+      // A file on a full disk throws here. The lines are lost; the daemon keeps serving.
     }
   }
 

@@ -1,24 +1,24 @@
 import { setImmediate } from 'node:timers/promises'
 import { GUARD_SCAN_STEPS } from '../../shared/spec-limits.ts'
 
-/** Keeps the work of one request from holding up the others: all of its slots, rules and scans share one. */
+/** Keeps the work of one request from blocking others; all of its slots, rules and scans share one pacer. */
 export type Pacer = {
-  /** Something to await when the work has gone on for PACE_MS since the last turn; undefined while it may go on. */
+  /** Returns a promise to await when the work has run for PACE_MS since the last turn; undefined while it may go on. */
   turn(): Promise<void> | undefined
   /**
-   * Takes so many steps out of what the patterns of customers may take; false when they are used up. It counts steps and no
-   * time, so that what a rule finds does not depend on how busy the machine is.
+   * Deducts steps from the budget for customers' patterns; false when it is exhausted. It counts steps instead of time,
+   * so that a rule's result does not depend on the machine's load.
    */
   spend(steps: number): boolean
 }
 
-/** One for work that waits in between. */
+/** A pacer for work that also awaits other things. */
 export type ResumablePacer = Pacer & {
-  /** The wait is over: others had their turn meanwhile. */
+  /** Call after an await, which has already yielded to others. */
   resume(): void
 }
 
-/** After so long the rest of the daemon has a turn. */
+/** Work yields to the rest of the daemon after this time. */
 export const PACE_MS = 5
 
 /** @param now a clock in milliseconds */
@@ -41,7 +41,10 @@ export function createPacer(now: () => number = () => performance.now()): Resuma
   }
 }
 
-/** Does work that stops now and then, and gives others a turn where it stops when it is time to. What is short is done at once. */
+/**
+ * Runs work that yields at intervals, and gives others a turn when PACE_MS has passed. Short work completes
+ * synchronously.
+ */
 export function paced<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>): T | Promise<T> {
   for (;;) {
     const step = work.next()
@@ -61,7 +64,7 @@ async function goOn<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>, fir
   }
 }
 
-/** Does such work without a stop. */
+/** Runs such work without a pause. */
 export function atOnce<T>(work: Generator<void, T>): T {
   for (;;) {
     const step = work.next()

@@ -5,8 +5,8 @@ import type { Log } from './log.ts'
 const NOTIFY_TIMEOUT_MS = 5_000
 
 /**
- * Tells systemd about a state, such as `READY=1` (sd_notify(3)); without NOTIFY_SOCKET, so outside of a `Type=notify`
- * unit, it does nothing. Never throws: a daemon that cannot report must still serve. The socket takes datagrams, which
+ * Reports a state to systemd, such as `READY=1` (sd_notify(3)). It does nothing without NOTIFY_SOCKET, so outside of a
+ * `Type=notify` unit. Never throws: a daemon that cannot report must still serve. The socket takes datagrams, which
  * Node cannot send to a path, so systemd's own program sends them.
  */
 export async function notifySystemd(

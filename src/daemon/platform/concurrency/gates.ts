@@ -3,34 +3,35 @@ import { TURN_RETRY_AFTER_SECONDS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 
 export type GateLimits = {
-  /** How many may be inside one gate at once; 0 for any number. */
+  /** How many slots one gate has; 0 for no limit. */
   places: number
-  /** How many of one lane may wait at one gate. */
+  /** How many callers of one queue may wait at one gate. */
   waitingPerLane: number
-  /** How long each may wait. */
+  /** How long each caller may wait, in milliseconds. */
   waitMs: number
 }
 
-/** Gates by name, all with the same limits. Whoever waits at one is let in by turns: one of each lane, then the next of each. */
+/** Named gates with the same limits. Each gate serves its queues round-robin. */
 export type Gates = {
   /**
-   * Takes a place: at once when it returns undefined, else when the promise resolves. Whoever was let in must `leave`.
-   * @throws OVERLOADED when too many wait already; the promise rejects with it after waitMs, and with the signal's reason.
+   * Takes a slot: at once when it returns undefined, else when the promise resolves. The caller must then `leave`.
+   * @throws OVERLOADED when the queue is full. The promise rejects with OVERLOADED after waitMs, and with the signal's
+   * reason.
    */
   enter(gate: string, lane: string, signal: AbortSignal): Promise<void> | undefined
   leave(gate: string): void
-  /** How many gates somebody is in: what this costs in memory. */
+  /** How many gates are in use; memory grows with it. */
   readonly busy: number
 }
 
 type Waiting = { letIn(): void }
 type Gate = {
   inside: number
-  /** Only lanes in which somebody waits; the first one's turn is next. */
+  /** Only queues with a waiting caller, the next to be served first. */
   lanes: Map<string, Waiting[]>
 }
 
-/** @param what completes "at once" in the refusal, such as "this key may run 100 chats" */
+/** @param what completes "at once" in the error message, such as "this key may run 100 chats" */
 export function createGates({ places, waitingPerLane, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
@@ -85,9 +86,9 @@ export function createGates({ places, waitingPerLane, waitMs }: GateLimits, cloc
       const [lane, queue] = next
       gate.lanes.delete(lane)
       const first = queue.shift()
-      // Behind all the others: theirs are the next turns.
+      // Round-robin: the queue goes to the end.
       if (queue.length > 0) gate.lanes.set(lane, queue)
-      // The place goes from hand to hand, so that nobody who comes now can take it.
+      // The slot passes directly to the next waiter, so a newcomer cannot take it.
       first?.letIn()
       return
     }

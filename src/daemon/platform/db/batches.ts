@@ -5,9 +5,9 @@ import { engineOf, type WriteFailure } from './engine.ts'
 type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
 
 /**
- * Answers questions in transactions, all that came while one ran in the next, so that a crowd costs one and not one each.
- * `run` answers each in their order. When it fails for a crowd, nothing of it counts, and it is called once more for each
- * group of the crowd apart, so that a question with which it fails, or waits too long, harms nobody but its own group.
+ * Answers questions in batches. Questions that arrive while a transaction runs share the next one. `run` returns the
+ * answers in the order of the questions. When it fails for a batch, the batch is rolled back and `run` is called once
+ * for each group. So a question that fails, or waits too long, affects only its own group.
  */
 export function createBatches<Question, Answer>({
   db,
@@ -16,9 +16,9 @@ export function createBatches<Question, Answer>({
   run,
 }: {
   db: Db
-  /** The most questions of one transaction. */
+  /** Maximum number of questions in one transaction. */
   size: number
-  /** Names the group of a question. */
+  /** Returns the group of a question. */
   groupOf(question: Question): string
   run(tx: Db, questions: readonly Question[]): Promise<readonly Answer[]>
 }): (question: Question) => Promise<Answer> {
@@ -51,7 +51,7 @@ export function createBatches<Question, Answer>({
       for (const [at, { resolve }] of asked.entries()) resolve(answers[at] as Answer)
       return undefined
     } catch (error) {
-      // What breaks during COMMIT may have happened, and must not happen twice.
+      // A failure during COMMIT leaves the outcome unknown, so the work must not be repeated.
       return { error, kind: isDecided ? 'unknown' : failureOf(error) }
     }
   }
@@ -69,7 +69,7 @@ export function createBatches<Question, Answer>({
       const failure = final ?? (await answer(group))
       if (!failure) continue
       for (const { reject } of group) reject(failure.error)
-      // The store is gone. Asking it once for each of hundreds of groups would keep them all waiting.
+      // The store is down. Retrying hundreds of groups one by one would keep all of them waiting.
       if (failure.kind !== 'row' && failure.kind !== 'busy') final = failure
     }
   }

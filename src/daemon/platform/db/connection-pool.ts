@@ -1,8 +1,8 @@
-/** Lends a fixed set of connections, each to one borrower at a time, in the order they asked. */
+/** Lends a fixed set of connections, each to one borrower at a time, first come, first served. */
 export type ConnectionPool<Connection> = {
   acquire(): Promise<Connection>
   release(connection: Connection): void
-  /** Takes every connection out of use, waiting for those that are lent, and returns them. Later borrowers are refused. */
+  /** Waits for lent connections, takes all of them out of use and returns them. Later borrowers are rejected. */
   drain(): Promise<Connection[]>
 }
 

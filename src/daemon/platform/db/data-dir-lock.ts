@@ -4,16 +4,16 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTime, systemClock } from '../../../shared/time.ts'
 import { type SqliteConnection, sqlite3Driver } from './sqlite-driver.ts'
 
-/** Which daemon holds a data directory; `url` is null until it listens. */
+/** The daemon that has locked a data directory; `url` is null until it listens. */
 export type DataDirHolder = { pid: number; host: string; since: string; url: string | null }
 
 export type DataDirLock = {
-  /** Adds where the daemon listens to what a second one is told. */
+  /** Records where the daemon listens, for the error message of a second daemon. */
   describe(info: { url: string }): Promise<void>
   release(): Promise<void>
 }
 
-/** Another daemon works in the data directory. `holder` is unknown when it has not yet said who it is. */
+/** Another daemon uses the data directory. `holder` is unknown until that daemon has written its details. */
 export class DataDirInUseError extends Error {
   override name = 'DataDirInUseError'
   readonly holder: DataDirHolder | undefined
@@ -30,7 +30,7 @@ export class DataDirInUseError extends Error {
 }
 
 /**
- * Makes the data directory, readable by this user only, when it does not exist.
+ * Creates the data directory if it does not exist, readable by this user only.
  * @throws Error that names the directory and the reason.
  */
 export async function makeDataDir(dataDir: string): Promise<void> {
@@ -46,7 +46,7 @@ export async function makeDataDir(dataDir: string): Promise<void> {
   }
 }
 
-// Node's own recursive mkdir never returns where a file system answers ENOENT although the parent is there, as /proc does.
+// Node's recursive mkdir never returns when a file system answers ENOENT although the parent exists, as /proc does.
 async function makeWithParents(directory: string): Promise<void> {
   try {
     await mkdir(directory, { mode: 0o700 })
@@ -61,16 +61,16 @@ async function makeWithParents(directory: string): Promise<void> {
 const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 /**
- * Takes the data directory for this process, creating it when missing. The lock is the operating system's, on a file that
- * SQLite holds exclusively, so it ends with the process, however that ends.
- * @throws DataDirInUseError when another process, or another daemon of this one, has it.
+ * Locks the data directory for this process and creates it if missing. SQLite takes an operating-system lock on a file,
+ * so the lock ends with the process, however the process ends.
+ * @throws DataDirInUseError when another process, or another daemon in this process, has the lock.
  */
 export async function lockDataDir(
   dataDir: string,
   { clock = systemClock }: { clock?: Clock } = {},
 ): Promise<DataDirLock> {
   await makeDataDir(dataDir)
-  // Not in the locked file: POSIX drops a process's lock as soon as the process closes any handle of that file.
+  // A file of its own: POSIX drops a process's lock as soon as the process closes any handle of the locked file.
   const holderFile = join(dataDir, 'aigwd.holder.json')
   const connection = await sqlite3Driver.open(join(dataDir, 'aigwd.lock'), 'write')
   try {
@@ -104,7 +104,7 @@ function takeLock(connection: SqliteConnection): Promise<void> {
 }
 
 async function writeHolder(file: string, holder: DataDirHolder): Promise<void> {
-  // Renamed into place, so that nobody reads half of it.
+  // Written to a temporary file and renamed, so that readers never see half of it.
   await writeFile(`${file}.new`, `${JSON.stringify(holder)}\n`, { mode: 0o600 })
   await rename(`${file}.new`, file)
 }
@@ -113,7 +113,7 @@ async function readHolder(file: string): Promise<DataDirHolder | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as DataDirHolder
   } catch {
-    // The holder is just starting or just leaving; the lock itself is what counts.
+    // The other daemon is just starting or stopping. Only the lock itself counts.
     return undefined
   }
 }

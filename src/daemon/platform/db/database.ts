@@ -10,8 +10,9 @@ import type { Tables } from './tables.ts'
 export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'postgres'; url: string }
 
 /**
- * Opens the store: `<dataDir>/aigw.db` (created when missing) or a PostgreSQL server, which must answer. Nothing is
- * migrated. `withVectors`: a file is opened with sqlite-vec, where that is to be had for this machine. Close it with `db.destroy()`, which waits for running statements and transactions.
+ * Opens the store: `<dataDir>/aigw.db` (created if missing) or a PostgreSQL server, which must answer. Runs no
+ * migrations. `withVectors` loads sqlite-vec into SQLite if the extension exists for this platform. Close with
+ * `db.destroy()`, which waits for running statements and transactions.
  */
 export async function openDatabase(
   options: DatabaseOptions,
@@ -23,7 +24,7 @@ export async function openDatabase(
       : await openPostgresDialect(options.url, log)
   const db = new Kysely<Tables>({ dialect })
   try {
-    // Kysely closes only what it has used, and the PostgreSQL pool connects on demand: a wrong URL shall show here.
+    // The PostgreSQL pool connects on demand. Connecting here reports a wrong URL at once.
     await db.connection().execute(async () => undefined)
   } catch (error) {
     await db.destroy()
@@ -37,7 +38,7 @@ async function openFile(dataDir: string, withVectors: boolean): Promise<Dialect>
   return openSqliteDialect(sqlite3Driver, join(dataDir, 'aigw.db'), withVectors ? await findSqliteVec() : undefined)
 }
 
-/** The file of the extension; undefined where there is none for this system. */
+/** The file of the extension; undefined if it does not exist for this platform. */
 async function findSqliteVec(): Promise<string | undefined> {
   try {
     const { getLoadablePath } = await import('sqlite-vec')

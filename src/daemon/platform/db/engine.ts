@@ -1,65 +1,69 @@
 import type { DialectAdapter } from 'kysely'
 
-/** A value that one of the two engines would change or refuse, so neither gets it. */
+/** A value that one of the two engines would change or reject. It is rejected on both. */
 export class UnstorableValueError extends Error {
   override name = 'UnstorableValueError'
 }
 
 /**
- * Which statement an engine needs to insert many rows at once; `sql` takes the parameters that `toParameters` makes of the
- * rows and of the same values in the order of the columns.
+ * The statement that an engine uses to insert many rows at once. `toParameters` makes the parameters of `sql` from the
+ * rows and from the same values in column order.
  */
 export type BulkInsert = {
   sql: string
-  /** May change the values. */
+  /** May modify `values`. */
   toParameters(rows: readonly Record<string, unknown>[], values: unknown[][]): InsertParameters
 }
-/** The rows as JSON, and what was handed over beside it. */
+/** The rows as JSON, and the values that are passed separately. */
 export type InsertParameters = readonly [json: string, ...beside: (string | number | null | Buffer)[]]
 
-/** What is special about columns of an insert. */
+/** Special properties of columns of an insert. */
 export type ColumnTraits = {
-  /** Holds long texts, which may be handed over in a way of their own. */
+  /** A column of long texts, which may be passed separately. */
   longText?: string | undefined
-  /** Have one value in all rows, which may be handed over once. */
+  /** Columns with the same value in all rows, which may be passed once. */
   common?: readonly string[] | undefined
 }
 
 /**
- * What a failed write means: `row` is a row that will always be refused (a key that exists, a value that does not fit),
- * `busy` has waited too long for somebody else, `transient` may work when tried again and may even have been committed,
- * `other` is a store that cannot be written.
+ * Why a write failed. `row`: the row will always be rejected (duplicate key, invalid value). `busy`: a lock was not
+ * free in time. `transient`: a retry may succeed, and the write may even have been committed. `other`: the store is not
+ * writable.
  */
 export type WriteFailure = 'row' | 'busy' | 'transient' | 'other'
 
-/** One statement for several: what has to be set up for it once, then the statement, which takes all their parameters in turn. */
+/**
+ * One statement for several: the set-up that it needs once, then the statement, which takes all their parameters in
+ * order.
+ */
 export type JoinedStatement = { setUp: readonly string[]; sql: string }
 
-/** Where the two engines differ. Everything else is written once, as portable SQL. */
+/** The differences between the two engines. Everything else is written once, as portable SQL. */
 export type Engine = {
   name: 'sqlite' | 'postgres'
-  /**
-   * @param onConflict the clause for rows that exist: portable SQL, or empty.
-   */
+  /** @param onConflict the conflict clause in portable SQL, or empty. */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Makes one statement of several that `bulkInsert` made, where that is cheaper than a transaction.
-   * @param name tells it from others of the same connection
+   * Joins several statements of `bulkInsert` into one, if that is cheaper than a transaction.
+   * @param name unique among the joined statements of a connection
    */
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement
-  /** A table of rows that a statement joins with: the SQL around its one parameter, the rows as JSON arrays. */
+  /** A table of rows to join with: the SQL before and after its one parameter, the rows as JSON arrays. */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
-  /** A member of a column that holds a JSON object: its text or number as text, null where it is none. */
+  /** A member of a column that contains a JSON object: a text or number as text, else null. */
   jsonMember(column: string, name: string): string
   failureOf(error: unknown): WriteFailure
-  /** What the engine calls the unique key that refused a row; on both, it names the columns. Undefined for other errors. */
+  /**
+   * The unique key that rejected a row, as the engine names it; on both engines the name contains the columns.
+   * Undefined for other errors.
+   */
   uniqueKeyOf(error: unknown): string | undefined
 }
 
-/** The adapter is the one part of a dialect that a transaction can reach as well, so the engine travels on it. */
+/** The engine is attached to the adapter, because a transaction can reach no other part of a dialect. */
 export type EngineAdapter = DialectAdapter & { readonly engine: Engine }
 
-/** The engine behind a database or a transaction that `openDatabase` made. */
+/** The engine of a database or transaction that `openDatabase` made. */
 export function engineOf(db: { getExecutor(): { adapter: DialectAdapter } }): Engine {
   const adapter = db.getExecutor().adapter
   if (!('engine' in adapter)) throw new Error('not a database of openDatabase')

@@ -2,18 +2,17 @@ import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 
-/** What is read with nearly every request and seldom changes: keys, or what tenants have set up. */
+/** A cache for data that nearly every request reads and that seldom changes: keys and tenants' settings. */
 export type FreshCache<T> = {
-  /** Answers at once with what was loaded within the time given. @throws what loading throws */
+  /** Returns the cached value at once if it is fresh enough, else loads it. @throws what loading throws */
   of(name: string): T | Promise<T>
-  /** Loads it again next time, or everything: called after any change of it. */
+  /** Invalidates one entry, or all. Call it after each change. */
   forget(name?: string): void
 }
 
 /**
- * Remembers what `load` answers for each name, for `maxAgeMs`: the bound on how late a change is seen that another daemon
- * made. What is in use is loaded again from half that age on while requests go on with what is known, and once for all who
- * ask, so that a crowd neither waits nor asks the store once each.
+ * Caches the result of `load` for each name for `maxAgeMs`, which bounds how late a change by another daemon is seen.
+ * An entry in use is reloaded in the background from half that age on. Concurrent loads of one name share one query.
  */
 export function createFreshCache<T extends object>({
   clock,
@@ -23,7 +22,7 @@ export function createFreshCache<T extends object>({
 }: {
   clock: Clock
   maxAgeMs: number
-  /** So many are remembered. */
+  /** Maximum number of entries. */
   names?: number
   load: (name: string) => Promise<T>
 }): FreshCache<T> {
@@ -46,11 +45,11 @@ export function createFreshCache<T extends object>({
     const startedIn = generation
     try {
       const value = await load(name)
-      // A change that came while the store was asked may or may not be in its answer.
+      // A change during the query may be missing from its result, so the result is not cached.
       if (startedIn === generation) cache.set(name, { value, loadedAtMs })
       return value
     } catch (error) {
-      // What is not there any more must not be answered with; a store that is gone says nothing about it.
+      // Evict on "not found", not when the store is down.
       if (startedIn === generation && error instanceof GatewayError) cache.delete(name)
       throw error
     }
@@ -61,7 +60,7 @@ export function createFreshCache<T extends object>({
       const known = cache.get(name)
       const ageMs = known ? clock.monotonic() - known.loadedAtMs : maxAgeMs
       if (!known || ageMs >= maxAgeMs) return loadOnce(name)
-      // When it fails, the next request finds out why.
+      // If it fails, the next request loads it and gets the error.
       if (ageMs >= maxAgeMs / 2) loadOnce(name).catch(() => {})
       return known.value
     },

@@ -3,26 +3,26 @@ import type { Db } from './db.ts'
 import { type BulkInsert, type Engine, engineOf, type InsertParameters, UnstorableValueError } from './engine.ts'
 import type { Tables } from './tables.ts'
 
-/** A statement that was made once, and what it was made for. */
+/** A prepared statement and the properties it was prepared for. */
 type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
-/** By engine and table. A list, because comparing a few names costs far less than joining them to the key of a map. */
+/** By engine and table. Lists, because comparing a few names is far cheaper than building a map key from them. */
 const prepared = new Map<Engine, Map<string, Prepared[]>>()
 
 type Columns<Table extends keyof Tables> = readonly [keyof Tables[Table] & string, ...(keyof Tables[Table] & string)[]]
 
 /**
- * What becomes of a row whose key exists: it is left out, it overwrites the one with the same `replace` columns, or it is
- * added, number by number and up to the largest safe one, to the one with the same `addTo` columns.
+ * How to handle a row whose key exists: ignore the new row, overwrite the row with the same `replace` columns, or add
+ * each number to the row with the same `addTo` columns, up to the largest safe integer.
  */
 export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Columns<Table> } | { addTo: Columns<Table> }
 
 /**
- * Inserts many rows in one statement, so all of them or none, and returns how many were written. Without `onConflict` one
- * row that a unique key refuses refuses them all. No two rows may replace the same one.
+ * Inserts many rows in one statement, all or none, and returns how many were written. Without `onConflict`, one
+ * duplicate key rejects all rows. Two rows must not replace the same row.
  *
- * Takes text, null and whole numbers. Fractions are refused because SQLite reads about one decimal in ten thousand back a
- * bit off, NUL and lone surrogates because PostgreSQL cannot store them.
+ * Takes text, null and whole numbers. Fractions are rejected because SQLite reads about one decimal in ten thousand
+ * back slightly wrong. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertRows<Table extends keyof Tables>(
@@ -38,8 +38,8 @@ export async function insertRows<Table extends keyof Tables>(
 }
 
 /**
- * Rows of one table, at least one, and what becomes of those whose key exists. `common` are columns that have one value in
- * all these rows: the first row speaks for all.
+ * Rows of one table, at least one, and how to handle existing keys. `common` lists columns with the same value in all
+ * rows; it is taken from the first row.
  */
 export type TableRows<Table extends keyof Tables = keyof Tables> = {
   [Name in Table]: {
@@ -50,7 +50,7 @@ export type TableRows<Table extends keyof Tables = keyof Tables> = {
   }
 }[Table]
 
-/** The same where it no longer matters which table it is. */
+/** Column names, regardless of the table. */
 type Names = readonly string[]
 type AnyConflict = 'ignore' | { replace: Names } | { addTo: Names } | undefined
 type AnyRows = {
@@ -60,10 +60,10 @@ type AnyRows = {
   common?: Names | undefined
 }
 
-/** Columns of texts that are long in most rows. */
+/** Columns whose texts are long in most rows. */
 const LONG_TEXTS: Readonly<Record<string, string>> = { evidence_entries: 'payload' }
 
-/** The statement that inserts these rows and its parameters. @throws UnstorableValueError naming the column */
+/** The statement that inserts these rows, and its parameters. @throws UnstorableValueError naming the column */
 export function toInsert(
   engine: Engine,
   { table, rows, onConflict, common = NONE }: AnyRows,
@@ -71,15 +71,15 @@ export function toInsert(
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
   for (const row of rows) {
-    // Rows of one table are nearly always made in one place, so their members come in one order: then they need not be
-    // asked for by name, which takes three times as long.
+    // Rows of a table nearly always have their members in the same order. Then values are read by position, which is
+    // three times faster than by name.
     const inOrder = isSameList(Object.keys(row), columns)
     values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))
   }
   const insert = bulkInsert(engine, { table, columns, onConflict, common })
   const parameters = insert.toParameters(rows, values)
   const [json, ...beside] = parameters
-  // Escapes in the text show that a value may hold what cannot be stored; only then is every value looked at.
+  // Only JSON with such escapes can contain an unstorable value, so only then is every value checked.
   const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || beside.some(isSuspectBeside)
   if (isSuspect) for (const row of rows) checkText(table, row)
   return { sql: insert.sql, parameters }
@@ -87,7 +87,7 @@ export function toInsert(
 
 const NONE: Names = []
 
-/** Of half a surrogate pair UTF-8 makes a replacement character. */
+/** UTF-8 turns a lone surrogate into a replacement character. */
 function isSuspectBeside(value: InsertParameters[number]): boolean {
   if (typeof value === 'string') return UNSTORABLE.test(value)
   return Buffer.isBuffer(value) && (value.includes(0) || value.includes('\ufffd'))
@@ -104,7 +104,7 @@ function bulkInsert(engine: Engine, { table, columns, onConflict, common }: Inse
   )
   if (known !== undefined) return known.insert
   for (const name of [table, ...columns, ...keyOf(onConflict)]) {
-    // Names come from our own row types; this keeps it so.
+    // Names come from our own row types. This check enforces it.
     if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a name of a table or column`)
   }
   const clause = conflictClause(table, columns, onConflict)
@@ -113,7 +113,7 @@ function bulkInsert(engine: Engine, { table, columns, onConflict, common }: Inse
   return insert
 }
 
-/** Whether two lists hold the same texts in the same order. */
+/** Whether two lists contain the same texts in the same order. */
 export function isSameList(a: readonly string[], b: readonly string[]): boolean {
   if (a.length !== b.length) return false
   for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false
@@ -124,7 +124,7 @@ const isSameConflict = (a: AnyConflict, b: AnyConflict): boolean =>
   a === b ||
   (typeof a === 'object' && typeof b === 'object' && 'addTo' in a === 'addTo' in b && isSameList(keyOf(a), keyOf(b)))
 
-/** The columns by which a row is found that exists already. */
+/** The columns that identify an existing row. */
 function keyOf(onConflict: AnyConflict): readonly string[] {
   if (typeof onConflict !== 'object') return []
   return 'addTo' in onConflict ? onConflict.addTo : onConflict.replace
@@ -141,7 +141,7 @@ function conflictClause(table: string, columns: readonly string[], onConflict: A
   return `on conflict (${key.join(', ')}) do update set ${sets.join(', ')}`
 }
 
-// A larger sum could be stored and never be read again.
+// A larger sum could be stored but never read back.
 const sumOf = (a: string, b: string) =>
   `case when ${a} > ${Number.MAX_SAFE_INTEGER} - ${b} then ${Number.MAX_SAFE_INTEGER} else ${a} + ${b} end`
 
@@ -155,7 +155,7 @@ function checked(table: string, columns: readonly string[], values: unknown[]): 
   return values
 }
 
-// In a pattern with the u flag, a surrogate that is half of a pair is not a character of its own.
+// With the u flag, \p{Surrogate} matches only lone surrogates.
 const UNSTORABLE = /[\0\p{Surrogate}]/u
 
 function checkText(table: string, row: Record<string, unknown>): void {

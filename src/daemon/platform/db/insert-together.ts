@@ -4,18 +4,18 @@ import { engineOf } from './engine.ts'
 import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Statements that were joined, and the one statement for them as soon as it can be used. */
+/** Statements that were joined, and the one statement for them once it is ready. */
 type Joined = { statements: readonly string[]; sql: Promise<string> }
 
 const joined = new WeakMap<DialectAdapter, Joined[]>()
 let joinsMade = 0
 
 /**
- * Inserts into several tables, in this order and all or nothing, in a transaction of its own; for each as `insertRows` does.
+ * Inserts into several tables in this order, all or nothing, in one transaction; see `insertRows`.
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertTogether(db: Db, inserts: readonly TableRows[]): Promise<void> {
-  // One statement is a transaction of its own.
+  // A single statement is its own transaction.
   if (inserts.length < 2) return insertEach(db, inserts)
   const engine = engineOf(db)
   if (engine.joinInserts === undefined) return db.transaction().execute((tx) => insertEach(tx, inserts))
@@ -28,7 +28,7 @@ export async function insertTogether(db: Db, inserts: readonly TableRows[]): Pro
   await db.executeQuery(CompiledQuery.raw(sql, parameters))
 }
 
-/** The same as a part of a transaction that does more. */
+/** The same inside an existing transaction. */
 export async function insertEach(tx: Db, inserts: readonly TableRows[]): Promise<void> {
   for (const insert of inserts) await insertOne(tx, insert)
 }
@@ -45,7 +45,7 @@ function joinedStatement(db: Db, statements: readonly string[]): Promise<string>
   joinsMade += 1
   const made = { statements, sql: joinStatements(db, `together_${joinsMade}`, statements) }
   known.push(made)
-  // Whoever awaits it gets the failure; the next one tries again.
+  // The awaiting caller gets the error; the next caller retries.
   made.sql.catch(() => known.splice(known.indexOf(made), 1))
   return made.sql
 }

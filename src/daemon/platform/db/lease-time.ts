@@ -3,8 +3,8 @@ import type { Db } from './db.ts'
 import { engineOf } from './engine.ts'
 
 /**
- * What leases are measured by: on PostgreSQL its own clock, since those of the daemons that share it may differ.
- * @param now milliseconds since 1970 by the clock of this daemon, which is the only one on SQLite
+ * The clock for leases. On PostgreSQL it is the server's, because the clocks of daemons that share it may differ.
+ * @param now milliseconds since 1970 by this daemon's clock; SQLite has only this daemon
  */
 export async function readLeaseTime(db: Db, now: number): Promise<number> {
   if (engineOf(db).name === 'sqlite') return now

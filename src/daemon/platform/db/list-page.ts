@@ -1,10 +1,10 @@
 import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import type { Pagination } from '../../../shared/wire/common.ts'
 
-/** Where a page begins and how long it is; both have been clamped. */
+/** Page number and page size, both clamped. */
 export type Page = { page: number; limit: number }
 
-/** The `pagination` block of a list (named-endpoints §1.3). */
+/** The `pagination` block of a list. */
 export const toPagination = ({ page, limit }: Page, total: number): Pagination => ({
   page,
   limit,
@@ -13,27 +13,26 @@ export const toPagination = ({ page, limit }: Page, total: number): Pagination =
 })
 
 /**
- * A text that so few rows hold is looked for once, in whatever order is quickest. One that more hold fills a page soon, in
- * any order.
+ * Up to this many matches are fetched in one query, in the quickest order. More matches fill a page soon in any order.
  */
 const FEW_MATCHES = 200
 
-/** One page of a list, and how to find it. */
+/** One page of a list, and the queries that find it. */
 export type Listing<Row> = Page & {
-  /** What the list is sorted by, all in one direction: a column with an index, and what breaks its ties. */
+  /** The sort keys, all in one direction: an indexed column, then the tie-breakers. */
   sortKeys: readonly (string | RawBuilder<unknown>)[]
   sortOrder: 'asc' | 'desc'
-  /** Whether rows are matched by a part of a text, for which no order helps. */
+  /** Whether rows are matched by substring, which no index order speeds up. */
   isSearch: boolean
-  /** How many rows match, where it is known: none is looked for behind the last of them, and nobody counts. */
+  /** How many rows match, if known. It replaces the count, and the search stops at the last match. */
   total?: number | undefined
-  /** The rows with these ids, in any order; those that are gone by now are left out. */
+  /** The rows with these ids, in any order. Rows that were deleted meanwhile are omitted. */
   find(ids: readonly string[]): Promise<readonly Row[]>
 }
 
 /**
- * One page of the rows that match, with how many there are in all. Ids come first and in the order of an index, so that
- * only the rows of the page are read, however far down the list it is.
+ * One page of the matching rows, and the total count. Ids are selected first, in index order, so only the rows of the
+ * page are read, however deep the page is.
  * @param matching selects the ids of all rows of the list
  */
 export async function pageOf<Database, Table extends keyof Database, Row extends { id: string }>(
@@ -72,10 +71,10 @@ async function countOf<Database, Table extends keyof Database>(matching: Ids<Dat
   return (await counted.executeTakeFirstOrThrow()).total
 }
 
-/** What a search looks at: the texts in lower case, one a line, so that a match never spans two of them. */
+/** The searchable text in lower case, one field a line, so that a match never spans two fields. */
 export const toSearchText = (...texts: string[]): string => texts.join('\n').toLowerCase()
 
-/** Whether the column holds `text` somewhere, whatever its case; `%` and `_` mean themselves. */
+/** Whether the column contains `text`, ignoring case; `%` and `_` are literal. */
 export function contains(column: string, text: string): Expression<SqlBool> {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   return sql<SqlBool>`${sql.ref(column)} like ${pattern} escape '\\'`

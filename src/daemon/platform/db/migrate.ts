@@ -38,13 +38,13 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
-  // STRICT: a column refuses values of another type, as PostgreSQL does.
+  // STRICT: a column rejects values of another type, as PostgreSQL does.
   sqlite: { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' },
-  // Text compares by code point on both engines, so lists have one order whatever the server's locale.
+  // Text compares by code point on both engines, so lists have the same order whatever the server's locale.
   postgres: { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' },
 }
 
-/** The database was written by a newer aigwd. Nothing in it was touched. */
+/** A newer aigwd wrote the database. Nothing was changed. */
 export class NewerSchemaError extends Error {
   override name = 'NewerSchemaError'
 
@@ -57,8 +57,10 @@ export class NewerSchemaError extends Error {
 }
 
 /**
- * Brings the schema up to date, all or nothing. Daemons that start together on one PostgreSQL take turns and all succeed.
- * @throws NewerSchemaError before anything is written, when the database knows migrations that we do not.
+ * Migrates the schema, all or nothing. Daemons that start at the same time on one PostgreSQL migrate one after the
+ * other.
+ * @throws NewerSchemaError, before anything is written, when the database has migrations that this version does not
+ * know.
  */
 export async function migrateDatabase(db: Db): Promise<void> {
   await refuseNewerSchema(db)
@@ -68,12 +70,12 @@ export async function migrateDatabase(db: Db): Promise<void> {
     if (results.length > 0 && engineOf(db).name === 'sqlite') await fixSqliteStatistics(db)
     return
   }
-  // A newer daemon may have migrated between our look and our turn.
+  // A newer daemon may have migrated between the first check and our lock.
   await refuseNewerSchema(db)
   throw error
 }
 
-/** Whether every migration of this aigwd, and no other, has run. */
+/** Whether exactly the migrations of this aigwd have run. */
 export async function isMigrated(db: Db): Promise<boolean> {
   const applied = await appliedMigrations(db)
   return applied.length === Object.keys(STEPS).length && applied.every(isKnown)

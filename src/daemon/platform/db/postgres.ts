@@ -7,21 +7,21 @@ import { type Engine, UnstorableValueError } from './engine.ts'
 const POOL_CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
-/** No statement of the daemon may run this long, and no transaction may sit idle this long while it holds locks. */
+/** Maximum run time of a statement, and maximum idle time of a transaction that may have locks. */
 const STATEMENT_TIMEOUT_MS = 30_000
-// A server that still runs would have ended the statement by then, so the connection is given up.
+// A live server would have ended the statement by then, so the connection is closed.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
 /** Object ids of int8 and of numeric, which is what sum() of an int8 column returns (pg_type). */
 const INT8 = 20
 const NUMERIC = 1700
 
-/** How long the server may be silent while a query waits for it, and while the store is being closed. */
+/** How long the server may be silent while a query waits for it, and while the store closes. */
 export type SilenceTimeouts = { runningMs: number; closingMs: number }
 
 /**
- * Kysely's dialect for a PostgreSQL server. Connections that break, or are silent for too long, are logged and replaced,
- * never thrown; the query that waits for one rejects.
+ * Kysely's dialect for a PostgreSQL server. Connections that break, or are silent for too long, are logged and
+ * replaced, never thrown; the waiting query rejects.
  */
 export async function openPostgresDialect(
   url: string,
@@ -48,12 +48,12 @@ export async function openPostgresDialect(
     types,
   })
   const sockets = new Set<Socket>()
-  // A connection that breaks while it is lent tells its client and not the pool, and an unheard `error` event would end
-  // the process. So every client is listened to, and the pool need not be.
+  // A lent connection that breaks emits `error` on its client, not on the pool. Without a listener that would end the
+  // process, so every client gets one.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // pg's own query_timeout would give the connection back to the pool with the lost query still on it, and the next
-    // query would wait behind that one. The socket's clock costs nothing per query, and it ends the connection.
+    // pg's query_timeout would return the connection to the pool with the lost query still on it, and the next query
+    // would wait behind it. The socket's timeout costs nothing per query, and it ends the connection.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
     sockets.add(socket)
@@ -84,38 +84,38 @@ const postgresEngine: Engine = {
   bulkInsert(table, columns, onConflict) {
     const names = columns.join(', ')
     return {
-      // The table's own row type tells each column's type.
+      // The table's own row type defines each column's type.
       sql: `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json) ${onConflict}`,
       toParameters: (rows) => [JSON.stringify(rows)],
     }
   },
   rowList(columns) {
     const values = Object.entries(columns).map(([name, type], position) =>
-      // With the collation of our columns, or the two could not be compared.
+      // Uses the collation of our columns; otherwise the two could not be compared.
       type === 'text' ? `(value->>${position}) collate "C" as ${name}` : `(value->>${position})::bigint as ${name}`,
     )
     return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }
   },
-  // The server refuses to read a text with an escaped NUL, even beside the member.
+  // The server rejects a text with an escaped NUL, even outside the member.
   jsonMember: (column, name) => `(replace(${column}, '\\u0000', '\\ufffd')::json ->> '${name}')`,
   failureOf(error) {
     if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Anything that is
-    // no SQLSTATE comes from the socket.
+    // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Any other code
+    // comes from the socket.
     if (/^(22|23|54)...$/.test(code)) return 'row'
-    // A lock, or a whole statement, that took longer than it may.
+    // A lock timeout or a statement timeout.
     if (code === '55P03' || code === '57014') return 'busy'
     return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
   },
   uniqueKeyOf(error) {
-    // SQLSTATE unique_violation. The name of the constraint, unlike the message, is the same in every language.
+    // SQLSTATE unique_violation. The constraint's name, unlike the message, is the same in every language.
     if (!(error instanceof Error && 'code' in error && error.code === '23505')) return undefined
     return 'constraint' in error ? String(error.constraint) : undefined
   },
 }
 
-/** Counts and sums come as text because they could exceed 2^53; ours are kept below, and a wrong number must not pass. */
+/** Counts and sums arrive as text because they could exceed 2^53. Ours stay below; a rounded number must not pass. */
 function toNumber(text: string): number {
   const value = Number(text)
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {

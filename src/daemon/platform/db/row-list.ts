@@ -7,9 +7,9 @@ type ListedRow<Columns extends ColumnTypes> = {
 }
 
 /**
- * Rows of ours as a table that a statement can join with, in one parameter: the statement stays the same however many there
- * are. Takes text, null and whole numbers.
- * @throws UnstorableValueError naming a column whose text has a NUL or half a surrogate pair, which PostgreSQL refuses.
+ * Rows as a table to join with, passed as one parameter, so the statement is the same for any number of rows. Takes
+ * text, null and whole numbers.
+ * @throws UnstorableValueError naming a column whose text has a NUL or lone surrogate, which PostgreSQL rejects.
  */
 export function rowList<const Columns extends ColumnTypes>(
   db: Parameters<typeof engineOf>[0],
@@ -18,10 +18,10 @@ export function rowList<const Columns extends ColumnTypes>(
 ): RawBuilder<ListedRow<Columns>> {
   const engine: Engine = engineOf(db)
   const names = Object.keys(columns)
-  // Names come from our own code; this keeps it so.
+  // Names come from our own code. This check enforces it.
   for (const name of names) if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is no column name`)
   const json = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
-  // Escapes show that a value may hold what cannot be stored, or one that speaks of them; only then is every value looked at.
+  // Only JSON with such escapes can contain an unstorable value, so only then is every value checked.
   if (json.includes('\\u0000') || json.includes('\\ud')) for (const row of rows) checkText(row)
   const { before, after } = engine.rowList(columns)
   return sql`${sql.raw(before)}${json}${sql.raw(after)}`
@@ -29,7 +29,7 @@ export function rowList<const Columns extends ColumnTypes>(
 
 function checkText(row: Readonly<Record<string, string | number | null>>): void {
   for (const [name, value] of Object.entries(row)) {
-    // In a pattern with the u flag, a surrogate that is half of a pair is not a character of its own.
+    // With the u flag, \p{Surrogate} matches only lone surrogates.
     if (typeof value === 'string' && /[\0\p{Surrogate}]/u.test(value))
       throw new UnstorableValueError(`${name} holds a NUL or half a surrogate pair`)
   }

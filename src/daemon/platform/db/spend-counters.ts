@@ -3,36 +3,36 @@ import type { Db } from './db.ts'
 import type { TableRows } from './insert-rows.ts'
 import type { SpendCounterRow, SpendReservationRow } from './tables.ts'
 
-/** Which counter. */
+/** Identifies a counter. */
 export type SpendCounterKey = Pick<SpendCounterRow, 'tenant_id' | 'holder' | 'holder_id' | 'period'>
 
-/** The request that reservations were made for. */
+/** The request that reservations belong to. */
 export type ReservedRequest = Pick<SpendReservationRow, 'tenant_id' | 'request_id'>
 
-/** What one request may add to a counter. */
+/** The amount that one request may add to a counter. */
 export type Reservation = Omit<SpendReservationRow, 'expires_at'>
 
 export const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
 
-/** Names no other counter: none of its parts holds a space. */
+/** Unique for each counter, because no part contains a space. */
 export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
   `${tenant_id} ${holder} ${holder_id} ${period}`
 
-/** The order in which counters are locked and written everywhere, so that no two transactions wait for each other. */
+/** The order in which counters are always locked and written, which prevents deadlocks. */
 export const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] =>
   rows
     .map((row) => ({ row, name: spendCounterName(row) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map(({ row }) => row)
 
-/** Adds to these counters, each of which is named once; one that does not exist begins at nothing. */
+/** Adds to these counters, each named once; a missing counter starts at 0. */
 export const toSpendInsert = (rows: readonly SpendCounterRow[]): TableRows<'spend_counters'> => ({
   table: 'spend_counters',
   rows: inSpendOrder(rows),
   onConflict: { addTo: ['tenant_id', 'holder', 'holder_id', 'period'] },
 })
 
-/** What this holder has drawn on in this month; nothing when there is no row yet. */
+/** The holder's spend in this month; zero when there is no row yet. */
 export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCounterRow> {
   const found = await db
     .selectFrom('spend_counters')
@@ -46,13 +46,13 @@ export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCoun
 }
 
 /**
- * Locks these counters until the transaction ends and returns them as they are now; one that does not exist is made. Fails
- * as `busy` where somebody else holds one for longer than `waitMs`. PostgreSQL only.
+ * Locks these counters until the transaction ends and returns their current values; missing counters are created. Fails
+ * as `busy` when a counter stays locked for longer than `waitMs`. PostgreSQL only.
  */
 export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs: number): Promise<SpendCounterRow[]> {
   await sql`select set_config('lock_timeout', ${String(waitMs)}, true)`.execute(tx)
   const rows = JSON.stringify(inSpendOrder(keys).map(emptySpend))
-  // An update that changes nothing, because only a row that was written is locked and returned.
+  // An update that changes nothing, because only a written row is locked and returned.
   const locked = sql<SpendCounterRow>`
     insert into spend_counters (tenant_id, holder, holder_id, period, nanos, points)
     select tenant_id, holder, holder_id, period, nanos, points
@@ -62,7 +62,7 @@ export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs
   return (await locked.execute(tx)).rows
 }
 
-/** What running requests may add to these counters, of all whose reservations hold. PostgreSQL only. */
+/** The sum of all unexpired reservations of running requests for these counters. PostgreSQL only. */
 export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]): Promise<SpendCounterRow[]> {
   const sums = sql<SpendCounterRow>`
     select r.tenant_id, r.holder, r.holder_id, r.period,
@@ -75,8 +75,8 @@ export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]):
 }
 
 /**
- * Makes reservations that hold for `leaseMs` unless they are renewed. A request may make them again: one whose
- * Idempotency-Key was lost and won again may have left some that could not be ended. PostgreSQL only.
+ * Creates reservations that expire after `leaseMs` unless they are renewed. A request may create them again: after its
+ * Idempotency-Key was lost and reclaimed, old reservations may remain. PostgreSQL only.
  */
 export async function insertReservations(tx: Db, rows: readonly Reservation[], leaseMs: number): Promise<void> {
   if (rows.length === 0) return
@@ -89,9 +89,9 @@ export async function insertReservations(tx: Db, rows: readonly Reservation[], l
   await insert.execute(tx)
 }
 
-/** Lets the reservations of these requests hold for `leaseMs` from now on. PostgreSQL only. */
+/** Extends the reservations of these requests to `leaseMs` from now. PostgreSQL only. */
 export async function renewReservations(db: Db, requests: readonly ReservedRequest[], leaseMs: number): Promise<void> {
-  // Those that a commit is just ending are passed over: waiting for them could become a deadlock.
+  // `SKIP LOCKED` skips reservations that a commit is ending: waiting for them could deadlock.
   const renewal = sql`
     update spend_reservations set expires_at = ${storeTime(leaseMs)}
     where (tenant_id, holder, holder_id, request_id) in (
@@ -103,12 +103,12 @@ export async function renewReservations(db: Db, requests: readonly ReservedReque
   await renewal.execute(db)
 }
 
-/** The store's own time, so that the clocks of several daemons need not agree: ISO 8601, `afterMs` from now. */
+/** The store's clock, so that the clocks of several daemons need not agree: ISO 8601, `afterMs` from now. */
 const storeTime = (afterMs: number) =>
   sql`to_char(
     clock_timestamp() at time zone 'UTC' + ${afterMs}::int * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-/** Ends the reservations of these requests. */
+/** Deletes the reservations of these requests. */
 export async function deleteReservations(db: Db, requests: readonly ReservedRequest[]): Promise<void> {
   if (requests.length === 0) return
   await db
@@ -123,7 +123,7 @@ export async function deleteReservations(db: Db, requests: readonly ReservedRequ
     .execute()
 }
 
-/** Deletes what no longer holds: reservations of daemons that were killed, of all tenants. PostgreSQL only. */
+/** Deletes expired reservations of all tenants, left behind by killed daemons. PostgreSQL only. */
 export async function deleteExpiredReservations(db: Db): Promise<void> {
   await sql`delete from spend_reservations where expires_at <= ${storeTime(0)}`.execute(db)
 }

@@ -1,18 +1,21 @@
 import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 
-/** Some 400 pages of the log where chats write it, and 1,000 and more where documents do: with more, commits wait for the disk. */
+/**
+ * About 400 pages of the log for chats, and 1,000 and more for documents. With a larger number, commits wait for the
+ * disk.
+ */
 const WRITES_PER_CHECKPOINT = 32
 
 export type Checkpoints = {
-  /** Something was written, and the writer is free for the next. */
+  /** Call after a write, when the writer is free again. */
   written(): void
 }
 
 /**
- * Writes the log back into the file beside the commits, over a connection of its own. Left to SQLite, the commit that
- * fills 1,000 pages does it: of chats one in 65, which then takes 2 to 10 ms more. That was their p99. While it runs it keeps one of the `readers`,
- * so that there is always a thread for the commit that every request waits for.
+ * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default SQLite checkpoints
+ * in the commit that fills 1,000 pages: one chat in 65 then takes 2 to 10 ms more, which was their p99. A running
+ * checkpoint borrows one of the `readers`, so that a thread is always free for the commit that every request waits for.
  */
 export function createCheckpoints(
   connection: SqliteConnection,
@@ -37,8 +40,8 @@ export function createCheckpoints(
       writes = 0
       running = true
       writeBack()
-        // The next one does it, or a commit when the log has become long, which says what is wrong with the disk. At the end
-        // closing does it.
+        // The next checkpoint retries, or a commit does once the log is long; its error then names the disk's fault.
+        // Closing checkpoints at the end.
         .catch(() => undefined)
         .finally(() => {
           running = false

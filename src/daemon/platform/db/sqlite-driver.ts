@@ -3,26 +3,26 @@ import sqlite3 from 'sqlite3'
 
 export type SqliteValue = string | number | Uint8Array | null
 
-/** One open connection. Its calls must not overlap: whoever holds it waits for one before making the next. */
+/** One open connection. Its calls must not overlap: await each one before making the next. */
 export type SqliteConnection = {
   /** Runs a statement to its end and returns its rows. */
   all(sql: string, parameters: readonly SqliteValue[]): Promise<Record<string, unknown>[]>
-  /** Runs a statement that returns no rows; `changes` means something for INSERT, UPDATE and DELETE only. */
+  /** Runs a statement that returns no rows; `changes` is valid only for INSERT, UPDATE and DELETE. */
   run(sql: string, parameters: readonly SqliteValue[]): Promise<{ changes: number }>
   /** Runs several statements without parameters. */
   exec(sql: string): Promise<void>
-  /** Adds the functions of the library at this path. */
+  /** Loads the extension at this path. */
   loadExtension(path: string): Promise<void>
   close(): Promise<void>
 }
 
-/** What the store needs of a SQLite library, so that the library can be exchanged. */
+/** What the store needs of a SQLite library, so that the library can be replaced. */
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
-/** Statements known on each connection: enough for every statement of the daemon, and a bound on memory. */
+/** Prepared statements on each connection: enough for every statement of the daemon, and a bound on memory. */
 const STATEMENTS_PER_CONNECTION = 128
 
-/** The `sqlite3` package. Its work happens on libuv's thread pool; each call costs one hop. */
+/** The `sqlite3` package. It works on libuv's thread pool; each call costs one thread switch. */
 export const sqlite3Driver: SqliteDriver = {
   async open(file, mode) {
     const access = mode === 'read' ? sqlite3.OPEN_READONLY : sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE
@@ -35,7 +35,7 @@ export const sqlite3Driver: SqliteDriver = {
   },
 }
 
-/** Its values take a piece each. There are 123 pieces, of 128 and 1,200 bytes. */
+/** Each value takes one lookaside slot. There are 123 slots, of 128 and 1,200 bytes. */
 const HOLDER = {
   sql: `select ${Array<string>(150).fill('?').join(',')}`,
   values: Array<string>(150).fill('x'.repeat(100)),
@@ -44,10 +44,10 @@ const HOLDER = {
 const CHANGES_SCHEMA = /^\s*(create|drop|alter|analyze)\b/i
 
 function createConnection(database: sqlite3.Database): SqliteConnection {
-  // A statement stays prepared from its second use on. Those of the migrations never come back.
+  // A statement stays prepared from its second use on. Statements of migrations run once.
   const statements = new LRUCache<string, sqlite3.Statement | 'used once'>({
     max: STATEMENTS_PER_CONNECTION,
-    // Nobody uses a statement while another one is prepared (calls do not overlap), so the evicted one is idle.
+    // The evicted statement is idle, because calls do not overlap.
     dispose: (statement) => {
       if (statement !== 'used once') statement.finalize()
     },
@@ -62,9 +62,10 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   }
 
   /**
-   * A statement to keep. SQLite sets some pieces of memory aside for each connection, and once statements keep them, each
-   * column of each commit locks the allocator that all threads share (measured: a fifth of its work for a commit). So
-   * somebody else has all pieces while it is prepared, and it gets its memory elsewhere.
+   * Prepares a statement to be cached. SQLite has a few lookaside slots for each connection. If cached statements
+   * occupy them, each column of each commit locks the allocator that all threads share (measured: a fifth of a commit's
+   * work). So another statement occupies all slots during the preparation, and the new one gets its memory from the
+   * heap.
    */
   async function prepareToKeep(sql: string): Promise<sqlite3.Statement> {
     const holder = await prepare(HOLDER.sql)
@@ -79,7 +80,7 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   }
 
   async function use<Result>(sql: string, execute: (statement: sqlite3.Statement) => Promise<Result>): Promise<Result> {
-    // SQLite would prepare all of them anew by itself, with the pieces that are free then.
+    // SQLite would re-prepare all of them by itself and use the lookaside slots that are free then.
     if (CHANGES_SCHEMA.test(sql)) statements.clear()
     const known = statements.get(sql)
     if (known !== undefined && known !== 'used once') return execute(known)

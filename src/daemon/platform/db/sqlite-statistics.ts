@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type { Db } from './db.ts'
 
-/** What the planner shall take every table for: large, and a tenant's for the most part. */
+/** The size that the planner assumes for every table: large, with most rows in one tenant. */
 const ROWS = 100_000
-/** How many values a column has in such a table; any other is taken to tell rows apart. */
+/** Number of distinct values of a column in such a table; other columns are assumed to be unique. */
 const DISTINCT_VALUES: Record<string, number> = {
   tenant_id: 2,
   role: 3,
@@ -21,13 +21,13 @@ const DISTINCT_VALUES: Record<string, number> = {
 }
 
 /**
- * Tells SQLite's planner what our tables look like when they matter. Without statistics it takes any index that begins
- * with tenant_id to find ten rows, and walks all of a tenant's users where it could look up twenty by id; and nobody runs
- * ANALYZE at the right moment. Figures that are fixed make plans that are, too (sqlite.org: "ANALYZE", fixed results).
+ * Gives SQLite's planner fixed statistics for large tables. Without them it uses any index that begins with tenant_id
+ * to find ten rows, and scans all of a tenant's users instead of looking up twenty by id. Running ANALYZE at the right
+ * moment is not reliable. Fixed figures also keep the plans fixed (sqlite.org: "ANALYZE", fixed results).
  */
 export async function fixSqliteStatistics(db: Db): Promise<void> {
   await db.transaction().execute(async (tx) => {
-    // Makes the table of statistics when it is not there yet.
+    // Creates the statistics table if it does not exist.
     await sql`analyze sqlite_schema`.execute(tx)
     const { rows: columns } = await sql<{ tbl: string; idx: string; isUnique: number; name: string }>`
       select m.name as tbl, i.name as idx, i."unique" as "isUnique", c.name as name
@@ -43,11 +43,11 @@ export async function fixSqliteStatistics(db: Db): Promise<void> {
       await sql`insert into sqlite_stat1 (tbl, idx, stat) values (${ofIndex[0]?.tbl}, ${idx}, ${stat})`.execute(tx)
     }
   })
-  // Connections read the statistics together with the schema; the one that wrote them has read that already.
+  // Connections read the statistics together with the schema. The connection that wrote them must reload them.
   await sql`analyze sqlite_schema`.execute(db)
 }
 
-/** The rows of the table, then how many of them share the first column, the first two, … */
+/** The number of rows, then how many rows share the first column, the first two, … */
 function toStatistics(columns: readonly string[], isUnique: boolean): string {
   let share = ROWS
   const shares = columns.map((column, at) => {

@@ -15,17 +15,19 @@ import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-drive
 
 /** libuv has four threads by default. Three slow reads must leave one for the commit that every request waits for. */
 const READERS = 3
-/** Waiting time for a lock that another process holds, such as a backup. */
+/** How long to wait for a lock of another process, such as a backup. */
 const BUSY_TIMEOUT_MS = 5_000
-/** The write-ahead log is cut back to this size after a checkpoint, so one large import does not keep the disk. */
+/**
+ * The write-ahead log is truncated to this size after a checkpoint, so a large import does not occupy the disk forever.
+ */
 const WAL_BYTES = 67_108_864
 /**
- * A commit writes the log back only when it has so many pages (32 MB), which it has when the one beside it never finds a moment
- * without writers. Then most of it is written back, and it is little work.
+ * A commit checkpoints only at this many pages (32 MB). That happens when the parallel checkpoints never find a moment
+ * without writers. By then most pages are already written back, so little work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 
-// FULL: a commit is on the disk when it returns, also after a power cut. NORMAL would lose the last commits.
+// FULL: a commit is on the disk when it returns, even after a power cut. NORMAL would lose the last commits.
 const WRITER_SETUP = `
   pragma busy_timeout = ${BUSY_TIMEOUT_MS};
   pragma journal_mode = wal;
@@ -39,15 +41,15 @@ const READER_SETUP = `pragma busy_timeout = ${BUSY_TIMEOUT_MS};`
 type Pools = {
   writer: ConnectionPool<SqliteConnection>
   readers: ConnectionPool<SqliteConnection>
-  /** Writes the log back (createCheckpoints); used by nobody else. */
+  /** Reserved for checkpoints (createCheckpoints). */
   checkpointer: SqliteConnection
 }
 
 /**
- * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside a
- * transaction goes to a reader and never waits for a writer; everything else takes its turn on the one writer, which a
- * transaction keeps until it ends. A transaction declared `read only` keeps a reader instead and sees one snapshot. Readers
- * have the functions of `extension`, the path of a library, if it can be loaded.
+ * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside
+ * a transaction uses a reader and never waits for a writer. Everything else queues for the one writer, which a
+ * transaction keeps until it ends. A transaction declared `read only` keeps a reader instead and sees one snapshot.
+ * Readers load `extension`, the path of a library, if possible.
  */
 export async function openSqliteDialect(driver: SqliteDriver, file: string, extension?: string): Promise<Dialect> {
   const writer = await driver.open(file, 'write')
@@ -65,7 +67,7 @@ export async function openSqliteDialect(driver: SqliteDriver, file: string, exte
     for (let count = 0; count < READERS; count++) {
       const reader = await open('read', READER_SETUP)
       readers.push(reader)
-      // Whoever uses it finds out whether it is there.
+      // Callers check for themselves whether the extension was loaded.
       if (extension !== undefined) await reader.loadExtension(extension).catch(() => undefined)
     }
     return dialectOf(toPools(writer, readers, checkpointer))
@@ -97,7 +99,7 @@ function dialectOf(pools: Pools): Dialect {
 
 class SqliteEngineAdapter extends SqliteAdapter {
   readonly engine = sqliteEngine
-  // Kysely's own adapter says no, but SQLite rolls back CREATE TABLE like anything else.
+  // Kysely's own adapter returns false, but SQLite can roll back CREATE TABLE.
   override get supportsTransactionalDdl(): boolean {
     return true
   }
@@ -113,19 +115,19 @@ const sqliteEngine: Engine = {
         if (common.includes(column)) return `?${common.indexOf(column) + (long < 0 ? 2 : 3)}`
         const position = own.indexOf(column)
         const value = `value->>p${position}`
-        // Where it begins; behind the columns, how long it is.
+        // The value is the start position; its length follows after the columns.
         return position === long ? `cast(substr(?2, ${value}, value->>p${own.length}) as text)` : value
       })
       .join(', ')
-    // A call with a constant among its arguments has registers of its own, and each of them a copy of the whole row, until
-    // the statement ends: so many that SQLite runs out of the small pieces of memory that a connection has set aside, and every
-    // call locks the allocator that all threads share (measured: a third of its work for a commit). So paths are columns.
+    // A call with a constant argument has its own registers, each with a copy of the whole row, until the statement
+    // ends. They exhaust the connection's lookaside memory, and every call locks the allocator that all threads share
+    // (measured: a third of a commit's work). So paths are columns.
     const paths = Array.from({ length: own.length + 1 }, (_, at) => `'$[${at}]' as p${at}`).join(', ')
     // Without WHERE the parser would take ON CONFLICT for a join condition.
     const conflict = onConflict === '' ? '' : ` where true ${onConflict}`
     return {
-      // jsonb_each parses the text once; with json_each every column of every row would parse its row again, which
-      // doubles the cost of a row.
+      // jsonb_each parses the text once. json_each would parse a row again for each of its columns, which doubles the
+      // cost of a row.
       sql: `insert into ${table} (${columns.join(', ')}) select ${values} from (select ${paths}) cross join jsonb_each(?1)${conflict}`,
       toParameters([first], values) {
         const once = common.map((column) => first?.[column] as string | number | null)
@@ -138,8 +140,8 @@ const sqliteEngine: Engine = {
     const values = Object.keys(columns).map((name, position) => `value->>'$[${position}]' as ${name}`)
     return { before: `(select ${values.join(', ')} from jsonb_each(`, after: '))' }
   },
-  // A view that hands its columns to the statements of its trigger. BEGIN and COMMIT around them would be four or five
-  // trips to another thread instead of one, which is most of what a commit costs (measured: a third of its CPU time).
+  // A view that passes its columns to the statements of its trigger. BEGIN and COMMIT would need four or five thread
+  // switches instead of one, and these are most of a commit's cost (measured: a third of its CPU time).
   joinInserts(name, statements) {
     const columns: string[] = []
     const steps = statements.map((statement, position) => {
@@ -159,7 +161,7 @@ const sqliteEngine: Engine = {
   jsonMember: (column, name) => `cast(${column} ->> '$.${name}' as text)`,
   failureOf(error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // What has no code of SQLite's did not come from it: our own checks refused a value.
+    // An error without an SQLite code comes from our own checks, which reject a value.
     return !code.startsWith('SQLITE_') || ROW_FAULTS.has(code) ? 'row' : 'other'
   },
   uniqueKeyOf(error) {
@@ -171,7 +173,7 @@ const sqliteEngine: Engine = {
 /** A numbered parameter in a statement of `bulkInsert`. */
 const PARAMETER = /\?[1-9]\d*/g
 
-/** Leaves only the values of the other columns. */
+/** Removes the values of these columns. */
 function takeOut(row: unknown[], columns: readonly string[], names: readonly string[]): void {
   let kept = 0
   for (let at = 0; at < columns.length; at++) {
@@ -181,16 +183,16 @@ function takeOut(row: unknown[], columns: readonly string[], names: readonly str
 }
 
 /**
- * The long texts of a column one after another, and in their place in the rows where each begins. As JSON, every quote of a
- * text that is JSON itself would be escaped and unescaped again (measured: 20 µs for an entry of 2 KB).
+ * Concatenates the long texts of a column and replaces each text in its row by its start position. As JSON, every quote
+ * of a text that is itself JSON would be escaped and unescaped again (measured: 20 µs for an entry of 2 KB).
  */
 function withTextsApart(values: unknown[][], column: number): [json: string, texts: Buffer] {
   const texts = values.map((row) => row[column])
-  // The library binds an empty buffer as NULL, so it never is. The point keeps two halves of a surrogate pair apart, which
-  // would become one.
+  // The library binds an empty buffer as NULL, so the buffer is never empty. The full stop separates a high and a low
+  // surrogate of two texts, which would otherwise merge into one character.
   const together = `.${texts.map((text) => (typeof text === 'string' ? `${text}.` : '')).join('')}`
   const bytes = Buffer.from(together)
-  // Nearly always: then no text has to be looked at for its length.
+  // The usual case: byte lengths equal text lengths.
   const isAscii = bytes.length === together.length
   let begin = 1
   for (let at = 0; at < values.length; at++) {
@@ -240,12 +242,12 @@ class SqliteKyselyDriver {
   async destroy(): Promise<void> {
     const { readers, writer, checkpointer } = this.#pools
     const [idle, writers] = await Promise.all([readers.drain(), writer.drain()])
-    // Readers first: the last connection to close writes the log back into the file, and a reader may not.
+    // Readers first: the last connection to close checkpoints the log, and a reader may not.
     for (const connection of [...idle, checkpointer, ...writers]) await connection.close()
   }
 }
 
-/** What Kysely takes for a connection: it borrows one per statement, or one for as long as a transaction lasts. */
+/** A connection for Kysely, which borrows one for each statement or for the duration of a transaction. */
 class SqliteSession implements DatabaseConnection {
   readonly #pools: Pools
   #transaction: { pool: ConnectionPool<SqliteConnection>; connection: SqliteConnection } | undefined
@@ -258,7 +260,7 @@ class SqliteSession implements DatabaseConnection {
     const pool = readOnly ? this.#pools.readers : this.#pools.writer
     const connection = await pool.acquire()
     this.#transaction = { pool, connection }
-    // IMMEDIATE takes the file's write lock now: a deferred one could find it gone half-way and fail.
+    // IMMEDIATE takes the file's write lock now. A deferred transaction could fail half-way because the lock is taken.
     await connection.run(readOnly ? 'begin' : 'begin immediate', [])
   }
 
@@ -270,12 +272,12 @@ class SqliteSession implements DatabaseConnection {
     try {
       await this.#transaction?.connection.run('rollback', [])
     } catch (error) {
-      // A full disk or an I/O error has rolled back by itself; the caller shall see that error and not this one.
+      // SQLite rolls back by itself on a full disk or an I/O error. The caller must see that error, not this one.
       if (!(error instanceof Error && error.message.includes('no transaction is active'))) throw error
     }
   }
 
-  /** Gives the connection of a transaction back; safe to call when there is none. */
+  /** Returns the connection of a transaction; safe to call when there is none. */
   end(): void {
     this.#transaction?.pool.release(this.#transaction.connection)
     this.#transaction = undefined
@@ -332,7 +334,10 @@ async function execute<Row>(
   return kind === 'read' ? { rows } : { numAffectedRows: BigInt(rows.length), rows }
 }
 
-/** The library would bind a Date as a number, NaN as NULL, and PostgreSQL otherwise; what both understand is allowed. */
+/**
+ * The library would bind a Date as a number and NaN as NULL, unlike PostgreSQL. Only values that both understand are
+ * allowed.
+ */
 function toSqliteValue(value: unknown): SqliteValue {
   if (value === null || typeof value === 'string' || value instanceof Uint8Array) return value
   if (typeof value === 'number' && Number.isFinite(value)) return value

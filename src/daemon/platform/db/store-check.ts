@@ -2,17 +2,17 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Db } from './db.ts'
 import { isMigrated } from './migrate.ts'
 
-/** Whether the store answers, and whether its schema is this binary's. */
+/** Whether the store answers, and whether its schema matches this version. */
 export type StoreState = { store: boolean; migrations: boolean }
 
-/** Probes of load balancers give up after a few seconds; ours has an answer before that. */
+/** Load balancers' probes time out after a few seconds; this check answers earlier. */
 const STORE_CHECK_MS = 1_500
 
 const AWAY: StoreState = { store: false, migrations: false }
 
 /**
- * Makes the check behind the probes: it answers within STORE_CHECK_MS and never rejects; a store that is later than that
- * is away. Callers share one query, so that probes cannot use up the connections of a store that hangs.
+ * Creates the check behind the probes. It answers within STORE_CHECK_MS and never rejects; a slower store counts as
+ * down. Callers share one query, so probes cannot use up the connections of a store that hangs.
  */
 export function createStoreCheck({ db, clock }: { db: Db; clock: Clock }): () => Promise<StoreState> {
   let asked: Promise<StoreState> | undefined

@@ -4,18 +4,18 @@ import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../
 import type { License } from '../../../shared/wire/users.ts'
 
 /**
- * Every row type on one page. Times are ISO 8601 text, flags are 0 or 1, and every row of a customer has its tenant_id.
- * The same columns exist on SQLite and on PostgreSQL.
+ * All row types. Times are ISO 8601 text, flags are 0 or 1, and every row of a customer has its tenant_id. SQLite and
+ * PostgreSQL have the same columns.
  */
 export type Tables = {
   tenants: {
     id: string
     name: string
-    /** While a tenant is disabled, none of its keys is accepted. */
+    /** While a tenant is disabled, its keys are rejected. */
     status: 'Active' | 'Disabled'
     created_at: string
     updated_at: string
-    /** The name in lower case: what a search looks at. */
+    /** The name in lower case, for searches. */
     search_text: string
   }
   users: {
@@ -33,7 +33,7 @@ export type Tables = {
     auth_type: 'basic' | 'enterprise'
     is_verified: number
     setup_completed: number
-    /** Name, email and username in lower case, one a line: what a search looks at. */
+    /** Name, email and username in lower case, one a line, for searches. */
     search_text: string
     /** 1: may be billed in dollars, up to `dollar_limit_nanos` a month; null is no limit. */
     usage_by_model: number
@@ -52,9 +52,9 @@ export type Tables = {
     permissions: string
     can_interact_with_ai: number
     can_use_chat: number
-    /** Name, display name and description in lower case, one a line: what a search looks at. */
+    /** Name, display name and description in lower case, one a line, for searches. */
     search_text: string
-    /** User id; null for system roles. That user may be gone. */
+    /** User id; null for system roles. The user may have been deleted. */
     created_by: string | null
     created_at: string
     updated_at: string
@@ -68,9 +68,9 @@ export type Tables = {
     name: string
     description: string
     status: 'Active' | 'Inactive'
-    /** How many group_members it has: kept with every change of them, so that lists can be sorted by it. */
+    /** Number of group_members, updated with every change of them, so that lists can be sorted by it. */
     user_count: number
-    /** Name and description in lower case, one a line: what a search looks at. */
+    /** Name and description in lower case, one a line, for searches. */
     search_text: string
     created_at: string
     updated_at: string
@@ -88,29 +88,31 @@ export type Tables = {
     updated_at: string
     expires_at: string | null
     revoked_at: string | null
-    /** JSON: StoredSettings, of which what is absent has its default. */
+    /** JSON: StoredSettings; absent members have their defaults. */
     settings: string
-    /** The name in lower case: what a search looks at. */
+    /** The name in lower case, for searches. */
     search_text: string
   }
   smltp_policies: {
     tenant_id: string
-    /** Its name in lower case, with hyphens for spaces. Unique in its tenant, and none of a built-in policy. */
+    /** The name in lower case, with hyphens for spaces. Unique in its tenant, and never the id of a built-in policy. */
     id: string
     name: string
     description: string
-    /** JSON: PolicyDocument, of which what is absent has its default. */
+    /** JSON: PolicyDocument; absent members have their defaults. */
     document: string
     created_at: string
     updated_at: string
   }
-  /** The policy that is active in a tenant, built-in or custom; no row for the default of the system. */
+  /** The active policy of a tenant, built-in or custom; no row for the system default. */
   smltp_active_policies: { tenant_id: string; policy_id: string; activated_at: string }
   rate_counters: RateCounterRow
   evidence_entries: EvidenceEntryRow
   evidence_commits: EvidenceCommitRow
   evidence_checkpoints: EvidenceCheckpointRow
-  /** Roots of complete subtrees of a chain's Merkle tree, of 256 to the power of `level` entries: what saves proofs reading. */
+  /**
+   * Roots of complete subtrees of a chain's Merkle tree, of 256 to the power of `level` entries. They shorten proofs.
+   */
   evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
   evidence_keys: EvidenceKeyRow
   outbox_events: OutboxEventRow
@@ -128,7 +130,10 @@ export type Tables = {
   indexes: {
     id: string
     tenant_id: string
-    /** Unique in its tenant. What is deleted is called `~<id>`, as no index can be, and keeps its own name beside it. */
+    /**
+     * Unique in its tenant. A deleted index is named `~<id>`, which no index name allows; its name moves to another
+     * column.
+     */
     name: string
     deleted_name: string | null
     description: string
@@ -136,7 +141,10 @@ export type Tables = {
     created_at: string
     updated_at: string
     deleted_at: string | null
-    /** Whose index it is: this user's or this group's, and with neither everybody's in the tenant. They may be gone. */
+    /**
+     * The owner of the index: this user or this group; with neither, all of the tenant. The owner may have been
+     * deleted.
+     */
     assigned_user_id: string | null
     assigned_group_id: string | null
   }
@@ -144,27 +152,27 @@ export type Tables = {
     id: string
     tenant_id: string
     index_id: string
-    /** File name or the given name; unique within its index among what is published. */
+    /** File name or given name; unique among the published documents of its index. */
     source: string
     title: string
     /** SHA-256 of the file, hex; an unchanged document is skipped. */
     content_hash: string
     passage_count: number
     /**
-     * Only what is `published` is searched. Before it is a `draft`, and once it is `discarded` it never comes back. It is
-     * `buried` when its passages are deleted and a segment still holds their words.
+     * Only `published` documents are searched. A document begins as a `draft`, and a `discarded` one never returns.
+     * `buried`: its passages are deleted, but a segment still contains their words.
      */
     state: 'draft' | 'published' | 'discarded' | 'buried'
     created_at: string
-    /** Its passages have ids from here on, one after the other. Null until the daemon has indexed an old document anew. */
+    /** Its passages have consecutive ids from this one. Null until the daemon has re-indexed an old document. */
     first_passage_id: number | null
-    /** 1 once words of it are in a segment that holds other documents as well. */
+    /** 1 once a segment contains words of it and of other documents. */
     in_shared_segment: number
-    /** The embedding model that has embedded all of it; 0 for none, which is what it begins with. */
+    /** The embedding model that has embedded all of it; 0, the initial value, for none. */
     embedded_by?: number | undefined
   }
   passages: {
-    /** Whole number, given by us in rising order, because FTS5 refers to passages by rowid. */
+    /** Whole number that we assign in ascending order, because FTS5 refers to passages by rowid. */
     id: number
     tenant_id: string
     index_id: string
@@ -174,19 +182,19 @@ export type Tables = {
     /** Headings above the passage, outermost first, joined by " > ". */
     headings: string
     body: string
-    /** The page that it begins on, in documents that have pages. */
+    /** The page where it begins, in documents that have pages. */
     page: number | null
   }
-  /** Which words some passages hold: a part of the inverted index. Never changed but for its state. */
+  /** The words of some passages: a part of the inverted index. Only its state changes. */
   segments: {
     id: string
     tenant_id: string
     index_id: string
-    /** While it holds passages of this document only. */
+    /** Set while it contains passages of this document only. */
     document_id: string | null
-    /** Only what is `published` is searched. */
+    /** Only `published` segments are searched. */
     state: 'draft' | 'published'
-    /** The segment that is about to take the place of this one. */
+    /** The segment that will replace this one. */
     merged_into: string | null
     passage_count: number
     page_count: number
@@ -209,32 +217,35 @@ export type Tables = {
     id: number
     /** `<provider>/<model>` */
     model: string
-    /** How many numbers a vector was asked to have; 0: as many as the model gives. */
+    /** The number of dimensions requested; 0: the model's default. */
     asked_dimensions: number
-    /** How many its vectors have; 0 until the first one came. */
+    /** The number of dimensions of its vectors; 0 until the first one arrived. */
     dimensions: number
   }
-  /** One row: which model embeds now, and which daemon has it done. */
+  /** One row: the current embedding model, and the daemon that runs the embedding. */
   embedding_work: { id: number; model_id: number; lease_owner: string | null; lease_until: string | null }
-  /** Of an index that has vectors: those of which model are searched, and whether there may be others to delete. */
+  /**
+   * For indexes with vectors: the model whose vectors are searched, and whether vectors of others may remain to be
+   * deleted.
+   */
   index_vectors: { tenant_id: string; index_id: string; model_id: number; is_clean: number }
   passage_vectors: {
     passage_id: number
     model_id: number
     tenant_id: string
     index_id: string
-    /** Bits that tell about how near two vectors are (knowledge/vectors/signature.ts). On PostgreSQL a text goes in. */
+    /** Bits that approximate the distance of two vectors (knowledge/vectors/signature.ts). PostgreSQL takes a text. */
     signature: Uint8Array | string
-    /** The numbers, of length 1. On PostgreSQL a text goes in. */
+    /** The vector, normalised to length 1. PostgreSQL takes a text. */
     vector: Uint8Array | string
   }
 }
 
-/** How often a key was used in the current window of one counter. */
+/** Requests of a key in the current window of one counter. */
 export type RateCounterRow = {
   tenant_id: string
   api_key_id: string
-  /** `minute`, `hour`, `day`, `month`, or one of these behind a route: `POST /api/external/groups minute`. */
+  /** `minute`, `hour`, `day` or `month`, optionally after a route: `POST /api/external/groups minute`. */
   counter: string
   /** ISO 8601. A later window overwrites the earlier one. */
   window_start: string
@@ -242,14 +253,14 @@ export type RateCounterRow = {
   last_used_at: string
 }
 
-/** One link of a hash chain: what a request or an administrative change was. Never edited; its payload may be expunged. */
+/** One link of a hash chain: a request or an administrative change. Never edited; its payload may be expunged. */
 export type EvidenceEntryRow = {
   tenant_id: string
   /** `changes`, or `requests-` and the id of the daemon that writes it. */
   chain: string
   /** From 0, without a gap. */
   seq: number
-  /** Of a request its bundle id. */
+  /** The bundle id, for a request. */
   id: string
   created_at: string
   /** Canonical JSON; null when it was expunged. */
@@ -258,11 +269,11 @@ export type EvidenceEntryRow = {
   payload_hash: string
   entry_hash: string
   commit_id: string
-  /** Where it is among the leaves of its commit. */
+  /** Its position among the leaves of its commit. */
   leaf_index: number
 }
 
-/** What signs the entries of one commit, of all tenants. */
+/** The signature over the entries of one commit, of all tenants. */
 export type EvidenceCommitRow = {
   id: string
   created_at: string
@@ -270,15 +281,15 @@ export type EvidenceCommitRow = {
   /** The name of the key. */
   signer: string
   tree_size: number
-  /** Of the Merkle tree over the entries, hex. */
+  /** Root of the Merkle tree over the entries, hex. */
   root: string
-  /** Their hashes in order, hex, joined. */
+  /** The entries' hashes in order, hex, joined. */
   leaves: string
   /** base64 */
   signature: string
 }
 
-/** What a chain was at some length, signed. */
+/** The signed state of a chain at some length. */
 export type EvidenceCheckpointRow = {
   tenant_id: string
   chain: string
@@ -291,7 +302,7 @@ export type EvidenceCheckpointRow = {
   created_at: string
 }
 
-/** A key that signs evidence, or has. */
+/** A key that signs evidence, or a retired one. */
 export type EvidenceKeyRow = {
   /** RFC 7638 thumbprint. */
   kid: string
@@ -304,7 +315,7 @@ export type EvidenceKeyRow = {
   retired_at: string | null
 }
 
-/** One event, until and after it is delivered. */
+/** One event, kept before and after its delivery. */
 export type OutboxEventRow = {
   /** `evt_` and 24 hex characters. */
   id: string
@@ -313,11 +324,11 @@ export type OutboxEventRow = {
   created_at: string
   /** JSON object: the event's `data`. */
   data: string
-  /** When its deliveries were made; null until then. Whoever writes an event leaves it out. */
+  /** When its deliveries were created; null until then. Inserts omit it. */
   fanned_out_at?: string | null | undefined
 }
 
-/** A subscription (spec: Webhook endpoint). */
+/** A webhook endpoint. */
 export type WebhookEndpointRow = {
   id: string
   tenant_id: string
@@ -326,28 +337,28 @@ export type WebhookEndpointRow = {
   /** JSON: event types, or `["*"]`. */
   events: string
   enabled: number
-  /** Why it is disabled: `failures` when it happened by itself. Null while it is enabled. */
+  /** Why it is disabled: `failures` for automatic disabling. Null while it is enabled. */
   disabled_reason: 'failures' | 'manual' | null
-  /** Deliveries in a row that used up their attempts. */
+  /** Consecutive deliveries that used up their attempts. */
   failure_count: number
-  /** Deliveries that were given up because too many were held, in all. */
+  /** Total number of held deliveries that were dropped because too many were held. */
   held_dropped: number
   /** Sealed (secrets/seal.ts): the `whsec_…` text. */
   secret: string
-  /** Sealed as `secret` is; signs too until `previous_secret_until`, when a rotation asked for an overlap. */
+  /** Sealed like `secret`. It also signs until `previous_secret_until`, when a rotation requested an overlap. */
   previous_secret: string | null
   previous_secret_until: string | null
   created_at: string
   updated_at: string
-  /** When the last attempt ended, and its HTTP status; null when there was none, or no answer. */
+  /** When the last attempt ended, and its HTTP status; null for no attempt or no response. */
   last_delivery_at: string | null
   last_status: number | null
 }
 
 /**
- * One event on its way to one endpoint. `pending` waits for `due_at`; `held` waits for its disabled endpoint; `failed` has
- * used up its attempts; `cancelled` was given up, because its endpoint is gone, too many were held, or its event is not
- * kept any more.
+ * One delivery of an event to one endpoint. `pending` waits for `due_at`. `held` waits for its disabled endpoint.
+ * `failed` has used up its attempts. `cancelled` was dropped: its endpoint was deleted, too many were held, or its
+ * event has expired.
  */
 export type WebhookDeliveryRow = {
   /** UUID: X-Service-Delivery, the same over all attempts. */
@@ -359,24 +370,26 @@ export type WebhookDeliveryRow = {
   created_at: string
   due_at: string
   state: 'pending' | 'delivered' | 'failed' | 'held' | 'cancelled'
-  /** Attempts that have ended. */
+  /** Finished attempts. */
   attempts: number
-  /** The daemon that is sending it, until when it may, and a number that rises with each claim. */
+  /** The daemon that sends it, when its lease expires, and a number that rises with each claim. */
   lease_owner: string | null
   lease_until: string | null
   fence: number
   last_status: number | null
   last_error: string | null
   last_duration_ms: number | null
-  /** The first 4 KiB of the last answer. */
+  /** The first 4 KiB of the last response. */
   last_response: string | null
   delivered_at: string | null
-  /** The delivery that an administrator sent once more with this one. */
+  /** The delivery that an administrator resent with this one. */
   resend_of: string | null
   is_test: number
 }
 
-/** One finished request: what is billed, to whom. Primary key is the request id, so a request cannot be billed twice. */
+/**
+ * One finished request, billed to an account. The primary key is the request id, so a request cannot be billed twice.
+ */
 export type UsageRecordRow = {
   request_id: string
   tenant_id: string
@@ -400,36 +413,36 @@ export type UsageRecordRow = {
   attempts: number
   latency_ms: number
   first_token_ms: number | null
-  /** What was drawn on: points or dollars. */
+  /** What it is billed in: points or dollars. */
   billing_mode: BillingMode
   /** The month in which the request began: `2026-11`. */
   billing_period: string
-  /** What its tokens cost, whatever was drawn on. */
+  /** The cost of its tokens, whatever the billing mode. */
   cost_nanos: number
-  /** 0 when dollars were drawn on. */
+  /** 0 when billed in dollars. */
   points: number
-  /** 1: nobody told the price of the model, and one was assumed. */
+  /** 1: the price of the model is unknown, and a default was applied. */
   price_missing: number
 }
 
-/** What an account, or a key, has drawn on in one month: the sum over its usage_records. */
+/** The spend of an account, or a key, in one month: the sum over its usage_records. */
 export type SpendCounterRow = {
   tenant_id: string
-  /** `user`: all that was billed to this account. `key`: the dollars that were spent through this key. */
+  /** `user`: everything billed to this account. `key`: the dollars spent through this key. */
   holder: 'user' | 'key'
   holder_id: string
   period: string
-  /** Cost of the requests that drew on dollars. */
+  /** Cost of the requests that were billed in dollars. */
   nanos: number
   points: number
 }
 
-/** The most that a running request may add to a spend counter. After `expires_at` (ISO 8601) it does not count. */
+/** The maximum that a running request may add to a spend counter. It is ignored after `expires_at` (ISO 8601). */
 export type SpendReservationRow = SpendCounterRow & { request_id: string; expires_at: string }
 
 /**
- * The stored answer to a request that carried an Idempotency-Key; unique by tenant, key, route and idempotency_key. While
- * `lease_until` is set there is no answer yet: the row is the claim of the daemon that runs the request `request_id`.
+ * The stored response to a request with an Idempotency-Key; unique by tenant, key, route and idempotency_key. While
+ * `lease_until` is set there is no response yet: the row is the claim of the daemon that runs the request `request_id`.
  */
 export type IdempotencyResultRow = {
   tenant_id: string
@@ -445,43 +458,43 @@ export type IdempotencyResultRow = {
   body: string
   created_at: string
   expires_at: string
-  /** ISO 8601. Once it is over, another daemon may take the claim. Null for an answer; SQLite has nothing else. */
+  /** ISO 8601. After it, another daemon may take over the claim. Null for a response, and always on SQLite. */
   lease_until: string | null
 }
 
-/** What a guard found in one request: what kind of thing, how often, and what was done; never the thing itself. */
+/** A finding of a guard in one request: the type, the count and the action, never the text itself. */
 export type IncidentRow = {
   id: string
   tenant_id: string
   created_at: string
   request_id: string
-  /** `trx-…`, as the refusal names it. */
+  /** `trx-…`, as the error response shows it. */
   trace_id: string
   api_key_id: string
   user_id: string
   /** The route's path. */
   endpoint: string
-  /** Null when no model had been asked. */
+  /** Null when no model had been called. */
   model: string | null
   kind: IncidentKind
   rule_id: string
   rule_name: string
   category: string
-  /** JSON: how often each type was found. */
+  /** JSON: the count of each type. */
   types: string
   match_count: number
   severity: Severity
   direction: GuardDirection
   action: IncidentAction
-  /** 0 where policy or rule only watch, so that nothing was done. */
+  /** 0 when the policy or rule only monitors, so no action was taken. */
   enforced: number
-  /** 0 to 100, of the prompt shield. */
+  /** 0 to 100, from the prompt shield. */
   risk_score: number | null
   /** Canonical name. */
   policy: string
 }
 
-/** A prompt shield policy that a tenant has made; `id` is its name in lower case, with hyphens for spaces. */
+/** A prompt shield policy of a tenant; `id` is its name in lower case, with hyphens for spaces. */
 export type ShieldPolicyRow = {
   tenant_id: string
   id: string
@@ -493,7 +506,7 @@ export type ShieldPolicyRow = {
   updated_at: string
 }
 
-/** A rule of a tenant about what texts may hold; `id` is its name in lower case, with hyphens for spaces. */
+/** A guard rule of a tenant; `id` is its name in lower case, with hyphens for spaces. */
 export type GuardRuleRow = {
   tenant_id: string
   id: string

@@ -19,10 +19,10 @@ export function requireAccess(caller: Caller, access: Access, method: Method): v
 }
 
 /**
- * Nobody hands out more than they have, nor touches who or what has more.
- * @param subject whom or what the rights belong to, as a sentence begins: `The role "ops"`.
- * @param hint the way out, a sentence.
- * @throws INSUFFICIENT_PERMISSIONS naming everything that `granted` holds and `own` lacks.
+ * Checks that callers neither grant rights they lack, nor change users and roles with more rights.
+ * @param subject who or what has the rights, as the beginning of a sentence: `The role "ops"`.
+ * @param hint what to do instead, a sentence.
+ * @throws INSUFFICIENT_PERMISSIONS naming everything that `granted` contains and `own` lacks.
  */
 export function requireCovered(
   own: Rights,

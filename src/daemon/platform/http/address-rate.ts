@@ -4,15 +4,15 @@ import type { Clock } from '../../../shared/time.ts'
 
 const MINUTE_MS = 60_000
 
-/** How often an address may ask what is open to everyone. */
+/** The rate limit of an address on public routes. */
 export type AddressRate = {
-  /** Counts one request. Answers with the seconds to wait when there were too many in this minute. */
+  /** Counts one request. Returns the seconds to wait when the limit for this minute is exceeded. */
   refuses(address: string | undefined): number | undefined
 }
 
 /**
- * Counts by the minute and in memory: a bound on what strangers cost this daemon, and no quota. Whoever holds one address of
- * IPv6 holds all that begin with its first 64 bits, so these count as one.
+ * Counts by the minute and in memory. It bounds the cost of unauthenticated clients and is no quota. A client with one
+ * IPv6 address usually has its whole /64, so all addresses of a /64 count as one.
  */
 export function createAddressRate({
   clock,
@@ -21,7 +21,7 @@ export function createAddressRate({
 }: {
   clock: Clock
   perMinute: number
-  /** So many are remembered. */
+  /** Maximum number of addresses to remember. */
   addresses: number
 }): AddressRate {
   const counts = new LRUCache<string, { minute: number; requests: number }>({ max: addresses })
@@ -39,7 +39,7 @@ export function createAddressRate({
   }
 }
 
-/** Connections whose address is not known count as one. */
+/** Connections with an unknown address count as one. */
 function networkOf(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return ''
   const parsed = ipaddr.process(address)

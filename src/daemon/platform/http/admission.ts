@@ -3,23 +3,23 @@ import type { RateCounterRow } from '../db/tables.ts'
 import type { Caller } from './caller.ts'
 import type { Route } from './route.ts'
 
-/** Says whether a key may make one more request; asked for every route that needs a key, before anything else is looked at. */
+/** Decides whether a key may make one more request. It runs first on every route that needs a key. */
 export type Limiter = {
-  /** Counts the request, unless it is refused. */
+  /** Counts the request, unless it is rejected. */
   admit(caller: Caller, route: Route): Admission | Promise<Admission>
 }
 
-/** What was decided on one request. */
+/** The decision on one request. */
 export type Admission = {
-  /** `RateLimit-*`, for whatever the answer will be. None when nothing limits. */
+  /** `RateLimit-*` headers for the response, whatever its status. Empty when no limit applies. */
   readonly headers: Readonly<Record<string, string>>
-  /** Why the request is not let in. */
+  /** Why the request is rejected. */
   readonly refusal: GatewayError | undefined
-  /** The counters that are to be durable before the last byte of the answer; whoever takes them commits them, or throws. */
+  /** The counters that must be durable before the last byte of the response. The caller commits them, or throws. */
   takeCounters(): readonly RateCounterRow[]
   /**
-   * Makes durable what nobody took, or what was taken by a handler that has `thrown`: it may not have come so far. Called
-   * once for each admitted request, before its answer leaves. Never rejects.
+   * Commits the counters that were not taken, or that a handler took before it threw (`thrown`): it may have failed
+   * before the commit. Called once for each admitted request, before its response is sent. Never rejects.
    */
   finish(ending: 'answered' | 'thrown'): Promise<void> | undefined
 }

@@ -8,14 +8,14 @@ import {
   MEMORY_RETRY_AFTER_SECONDS,
 } from '../../../shared/spec-limits.ts'
 
-/** What each body takes without being counted: a body of FREE_BODY_BYTES, whatever its text. */
+/** The uncounted memory of each body: that of a body of FREE_BODY_BYTES, whatever its text. */
 const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
 
 /**
- * Bounds the memory that request bodies take in one daemon: their bytes and the copies made of them (BODY_COPIES). A body
- * counts from its arrival until its request has ended. Small requests are not counted, so that they never wait for large
- * ones; a body that is the only one always fits. Several of one tenant may take half, so that nobody can deny the others
- * theirs.
+ * Bounds the memory of all request bodies in one daemon: their bytes and the copies made of them (BODY_COPIES). A body
+ * counts from its arrival until its request has ended. Small requests are not counted, so they never wait for large
+ * ones. A single body always fits. The bodies of one tenant together may take half, so a tenant cannot starve the
+ * others.
  */
 export class BodyMemory {
   readonly #limitBytes: number
@@ -34,7 +34,10 @@ export class BodyMemory {
     return new BodyShare(this, tenantId)
   }
 
-  /** Changes a tenant's share from `countedBytes` by `bytes`. @throws OVERLOADED when all requests, or its own, would hold too much */
+  /**
+   * Changes a tenant's share from `countedBytes` by `bytes`. @throws OVERLOADED when all requests, or the tenant's own,
+   * would use too much
+   */
   hold(tenantId: string, countedBytes: number, bytes: number): void {
     const ofTenant = this.#tenants.get(tenantId) ?? 0
     if (this.#heldBytes > countedBytes && this.#heldBytes + bytes > this.#limitBytes) throw full('')
@@ -54,7 +57,7 @@ export class BodyMemory {
   }
 }
 
-/** What one request holds. */
+/** The memory of one request's body. */
 export class BodyShare {
   readonly #memory: BodyMemory
   readonly #tenantId: string
@@ -66,7 +69,9 @@ export class BodyShare {
     this.#tenantId = tenantId
   }
 
-  /** Holds so many bytes of memory more. @throws OVERLOADED when all requests, or those of the tenant, would hold too much */
+  /**
+   * Reserves this much more memory. @throws OVERLOADED when all requests, or those of the tenant, would use too much
+   */
   hold(bytes: number): void {
     this.#totalBytes += bytes
     const more = this.#totalBytes - FREE_BYTES - this.#countedBytes
@@ -75,7 +80,7 @@ export class BodyShare {
     this.#countedBytes += more
   }
 
-  /** Gives everything back. May be called again. */
+  /** Releases everything. May be called again. */
   release(): void {
     if (this.#countedBytes > 0) this.#memory.release(this.#tenantId, this.#countedBytes)
     this.#totalBytes = 0
@@ -83,11 +88,11 @@ export class BodyShare {
   }
 }
 
-/** BODY_MEMORY_BYTES.default, or half of what the heap or the machine has when that is less. */
+/** BODY_MEMORY_BYTES.default, or half of the heap or of the machine's memory if that is less. */
 export const defaultBodyMemory = (heapBytes = getHeapStatistics().heap_size_limit, machineBytes = machineMemory()) =>
   Math.min(BODY_MEMORY_BYTES.default, Math.floor(heapBytes / 2), Math.floor(machineBytes / 2))
 
-/** A container may have less than the machine; without a limit, some systems say 0 and some a number beyond all memory. */
+/** A container may have less than the machine. Without a limit, some systems report 0 and some a huge number. */
 const machineMemory = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 const full = (whose: string) =>

@@ -15,16 +15,16 @@ import {
 import type { Clock } from '../../../shared/time.ts'
 import type { BodyShare } from './body-memory.ts'
 
-/** So much of a refused body is read at most: a client that is still sending might miss its answer otherwise. */
+/** Maximum bytes to read of a rejected body: a client that is still sending might otherwise miss its response. */
 export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024 } as const
 
 /**
- * Reads a whole body; `share` holds what it takes in memory, BODY_COPIES.ascii for each byte: from the beginning when the
- * length was declared, else from its arrival.
- * @param proceed called before anything is read, unless the declared length is refused
+ * Reads a whole body. `share` counts its memory, BODY_COPIES.ascii for each byte: at once when the length is declared,
+ * else as bytes arrive.
+ * @param proceed called before anything is read, unless the declared length is rejected
  * @throws OVERLOADED when `share` has no room, PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when less than
- * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP when the client stops half way, and the signal's reason when
- * it is aborted.
+ * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP when the client stops half way, and the signal's
+ * reason when it is aborted.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
@@ -49,7 +49,7 @@ export function readBody(
     if (declared === 0) share.hold(more * BODY_COPIES.ascii)
   }
   if (request.complete) {
-    // All of it came with the headers, as nearly every request does: no listener and no timer is needed.
+    // Fast path: the body arrived with the headers, as nearly always. It needs no listener and no timer.
     const body: Buffer = request.read() ?? EMPTY
     try {
       holdArrived(body.length, body.length)
@@ -59,7 +59,7 @@ export function readBody(
     return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
-    // One buffer for a body whose length is known: to join pieces would take its size twice.
+    // One buffer when the length is known: joining pieces would take its size twice.
     const whole = declared > 0 ? Buffer.allocUnsafe(declared) : undefined
     const pieces: Buffer[] = []
     let bytes = 0
@@ -111,7 +111,7 @@ const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended befor
 const tooLarge = (limit: number) =>
   new GatewayError('PAYLOAD_TOO_LARGE', `The body may have at most ${limit} bytes; send less.`)
 
-/** Throws away what still comes of a refused request's body: all of it, `maxBytes` or for LINGER_MS, what is first. */
+/** Discards the rest of a rejected request's body: until its end, `maxBytes` or LINGER_MS, whichever comes first. */
 export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: number): Promise<void> {
   if (request.complete || request.destroyed) return Promise.resolve()
   return new Promise((resolve) => {
@@ -131,18 +131,18 @@ export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: nu
 }
 
 /**
- * Bytes → checked value.
- * @param share holds what the parsed values take, and what text beyond ASCII does beside BODY_COPIES.ascii
- * @param maxDepth levels that arrays and objects may nest
- * @throws OVERLOADED when `share` has no room, INVALID_JSON for bytes that are not JSON, nest too deep or hold too many
- * values, VALIDATION_ERROR naming the first field at fault.
+ * Parses and validates a body.
+ * @param share counts the parsed values, and the memory of non-ASCII text in addition to BODY_COPIES.ascii
+ * @param maxDepth maximum nesting of arrays and objects
+ * @throws OVERLOADED when `share` has no room, INVALID_JSON when the bytes are not JSON, nest too deep or have too many
+ * values, VALIDATION_ERROR naming the first invalid field.
  */
 export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
   holdParsed(raw, share, valuesOf(raw, maxDepth))
   return checkAgainst(schema, toJson(raw, raw.toString()))
 }
 
-/** The same with a stop wherever others may have their turn: each step takes long when the body is large. */
+/** The same in steps: it yields between steps that take long for a large body. */
 export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
@@ -174,7 +174,7 @@ function toJson(raw: Buffer, text: string): unknown {
   }
 }
 
-/** Whether all its texts are of characters that take one byte. Many clients escape all others. */
+/** Whether all its texts consist of one-byte characters. Many clients escape all others. */
 const isPlain = (raw: Buffer): boolean => isAscii(raw) && !raw.includes('\\u')
 
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c]
@@ -199,7 +199,7 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
   return values
 }
 
-/** Where the string that begins at `start` has its closing quote; the end of the body when it has none. */
+/** The position of the closing quote of the string that begins at `start`; the end of the body if there is none. */
 function stringEnd(raw: Buffer, start: number): number {
   for (let end = raw.indexOf(QUOTE, start + 1); end >= 0; end = raw.indexOf(QUOTE, end + 1)) {
     let escapes = 0
@@ -209,7 +209,7 @@ function stringEnd(raw: Buffer, start: number): number {
   return raw.length
 }
 
-/** Query string → checked value. @throws VALIDATION_ERROR as for bodies, also for a parameter given twice. */
+/** Parses and validates a query string. @throws VALIDATION_ERROR as for bodies, also for a repeated parameter. */
 export function parseQuery(search: string, schema: z.ZodType): unknown {
   const values: Record<string, string> = Object.create(null)
   for (const [name, value] of new URLSearchParams(search)) {
@@ -220,25 +220,25 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
   return checkAgainst(schema, values)
 }
 
-/** The value as the schema makes it. @throws VALIDATION_ERROR naming the first field at fault */
+/** The value as the schema outputs it. @throws VALIDATION_ERROR naming the first invalid field */
 export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  // Asked again for the input at fault: zod's fast way does not keep it.
+  // Parsed a second time for the invalid input: zod's fast path does not keep it.
   const { error } = schema.safeParse(value, { reportInput: true })
   const { issues } = error ?? result.error
-  // A required member that is misspelt is unknown and absent; the misspelling is what helps.
+  // A misspelt required member is both unknown and missing. Reporting the misspelling helps more.
   throw toValidationError(issues.find(isUnknownMember) ?? (issues[0] as z.core.$ZodIssue))
 }
 
 const isUnknownMember = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys'
 
-/** One issue of a failed check, as the error a caller sees. */
+/** Converts one validation issue to the error that a caller sees. */
 export function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const field = issue.path.join('.')
   const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`
   if (field === '') return new GatewayError('VALIDATION_ERROR', message)
-  // That of an unknown member says itself where it is.
+  // The message of an unknown member already names its path.
   return invalidField(field, isUnknownMember(issue) ? message : `${field}: ${message}`, issue.input)
 }
 

@@ -3,7 +3,7 @@ import type { UsageByModel } from '../../../shared/wire/billing.ts'
 import { DEFAULT_KEY_SETTINGS, type KeySettings } from '../../../shared/wire/keys.ts'
 import type { License } from '../../../shared/wire/users.ts'
 
-/** Whom a request speaks for: the key that was presented, the user who owns it, and their tenant. */
+/** The authenticated caller: the key, the user who owns it, and their tenant. */
 export type Caller = {
   tenantId: string
   tenantName: string
@@ -11,18 +11,18 @@ export type Caller = {
   keyName: string
   /** ISO 8601; null for never. */
   expiresAt: string | null
-  /** SHA-256 of the presented secret, hex: by it the key is looked up again. */
+  /** SHA-256 of the presented secret, hex: the key is looked up by it. */
   secretHash: string
   userId: string
   userName: string
   userEmail: string
   userRole: string
   userLicense: License
-  /** Whether the owner may be billed in dollars, and how many of them a month. */
+  /** Whether the owner may be billed in dollars, and the monthly limit. */
   userUsageByModel: UsageByModel
-  /** What the key may do: never more than its owner (architecture §6). */
+  /** The key's rights: never more than its owner's. */
   rights: Rights
-  /** May act for other users of the tenant: the section `user-management` is open to it at level `admin`. */
+  /** May act for other users of the tenant: has the section `user-management` at level `admin`. */
   isAdmin: boolean
   /** Only the operator key may manage tenants; it is exempt from the general limits. */
   isOperator: boolean
@@ -30,7 +30,7 @@ export type Caller = {
   settings: KeySettings
 }
 
-/** The caller of a route that is open to everyone. */
+/** The caller of a public route. */
 export const NOBODY: Caller = Object.freeze({
   tenantId: '',
   tenantName: '',

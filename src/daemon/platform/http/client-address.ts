@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
-/** Addresses and blocks, IPv4 and IPv6. An IPv4 address in IPv6 notation counts as what it stands for. */
+/** Addresses and blocks, IPv4 and IPv6. An IPv4-mapped IPv6 address counts as IPv4. */
 export type AddressList = { has(address: string): boolean }
 
 /** @param blocks each one passes `isAddressBlock` */
@@ -22,9 +22,9 @@ export type ClientRequest = Pick<IncomingMessage, 'headers'> & {
 }
 
 /**
- * The address a request comes from: that of the connection, unless a proxy that we trust made it. Then it is the last entry of
- * X-Forwarded-For that is not such a proxy: whatever stands before it, the client may have written itself. When all of them
- * are trusted, it is the first. Undefined when that header is no list of addresses, or the connection is gone.
+ * The client's address: that of the connection, unless it is a trusted proxy. Then it is the last untrusted entry of
+ * X-Forwarded-For, because the client may have written the entries before it. When all entries are trusted, it is the
+ * first. Undefined when the header is no list of addresses, or the connection is closed.
  */
 export function clientAddress(request: ClientRequest, trustedProxies: AddressList): string | undefined {
   const peer = request.socket.remoteAddress

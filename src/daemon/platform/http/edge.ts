@@ -37,13 +37,16 @@ export type EdgeOptions = {
   limiter: Limiter
   clock: Clock
   log: Log
-  /** Requests that may run at once; RUNNING_REQUESTS unless given. */
+  /** Maximum number of concurrent requests; default RUNNING_REQUESTS. */
   runningMax?: number | undefined
-  /** What holds all request bodies; unless given, one of `defaultBodyMemory`. */
+  /** The memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
 }
 
-/** From a parsed request to its answer, in the order of architecture §8; and who is running, and whether we take more. */
+/**
+ * Handles a parsed request up to its response, in a fixed order of checks. It also tracks running requests and
+ * shutdown.
+ */
 export class Edge {
   draining = false
   readonly #options: EdgeOptions
@@ -51,7 +54,7 @@ export class Edge {
   readonly #largeBodies = new Turns()
   readonly #running = new RunningExchanges()
   readonly #connections = new WeakMap<Socket, AbortController>()
-  /** Connections with a request whose head was refused. Node may have parsed more requests out of the same bytes. */
+  /** Connections whose request head was rejected. Node may have parsed more requests from the same bytes. */
   readonly #ending = new WeakSet<Socket>()
   readonly #shutdown = new AbortController()
   #onIdle: (() => void) | undefined
@@ -59,7 +62,7 @@ export class Edge {
   constructor(options: EdgeOptions) {
     this.#options = options
     this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
-    // Every running request may listen; Node would take more than ten for a leak.
+    // Every running request may listen; Node would report a leak above ten.
     setMaxListeners(0, this.#shutdown.signal)
   }
 
@@ -93,7 +96,7 @@ export class Edge {
       const answer = await this.#run(route, search, exchange)
       if (answer) await this.#send(exchange, answer)
     } catch (error) {
-      // What is left of a refused body is thrown away as it comes.
+      // The rest of a rejected body is discarded as it arrives.
       exchange.bodyShare?.release()
       await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
     } finally {
@@ -113,7 +116,7 @@ export class Edge {
     }
   }
 
-  /** Probes are answered whatever happens; everything else only while there is room. */
+  /** Probes are always answered; other requests only while there is capacity. */
   #refuseWhenBusy(): void {
     if (this.draining) throw shuttingDown()
     if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
@@ -123,8 +126,8 @@ export class Edge {
   }
 
   /**
-   * What is aborted when the client goes away. One for the connection: it carries one request after another, and a new
-   * AbortController for each would cost more than their authentication.
+   * The controller that is aborted when the client disconnects. Requests of a connection are sequential and share it: a
+   * new AbortController for each would cost more than their authentication.
    */
   #connectionOf(socket: Socket): AbortController {
     const known = this.#connections.get(socket)
@@ -150,7 +153,7 @@ export class Edge {
       ending = 'answered'
       return answer
     } finally {
-      // Whatever the answer is, the request counts, and that is durable before anyone can see the answer.
+      // The request counts whatever its response, and the counter is durable before the response is sent.
       await admission.finish(ending)
     }
   }
@@ -162,7 +165,10 @@ export class Edge {
     return route.handle(exchange)
   }
 
-  /** A function of its own, so that the bytes are gone when the handler runs, which a stream would hold for minutes. */
+  /**
+   * A separate function, so that the raw bytes can be freed when the handler runs. A stream would keep them for
+   * minutes.
+   */
   async #readBody(route: Route, limit: number, schema: z.ZodType, exchange: Exchange): Promise<void> {
     const { request, signal, caller } = exchange
     if (!route.bodyOptional) requireJson(request)
@@ -173,7 +179,7 @@ export class Edge {
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      // Most bodies are small, and every step of a generator costs them more than it is worth.
+      // Most bodies are small, and each generator step costs more than it gains.
       exchange.body =
         raw.length > LARGE_BODY_BYTES
           ? await this.#largeBodies.run(parsingBody(raw, schema, bodyShare, route.jsonDepth), signal)
@@ -191,7 +197,7 @@ export class Edge {
       'content-length': Buffer.byteLength(text),
       'x-request-id': exchange.requestId,
     }
-    // A refusal may be quicker than the rest of the packet that holds its request.
+    // An early rejection may come before the rest of the packet that contains the request.
     if (!request.complete) await new Promise(setImmediate)
     if (!request.complete || this.draining || isLast) sent.connection = 'close'
     if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
@@ -202,8 +208,8 @@ export class Edge {
       response.end(text)
       return
     }
-    // The answer leaves at once, the connection stays for a moment: closing it on unread bytes would reset it, and the
-    // client might never see the answer.
+    // The response is sent at once, and the connection stays open for a moment. Closing it with unread bytes would
+    // reset it, and the client might never see the response.
     response.write(text)
     const kind = exchange.caller === NOBODY ? 'unknown' : 'known'
     await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
@@ -221,11 +227,11 @@ export class Edge {
       this.#options.log.error(facts, 'a request failed unexpectedly')
     })
     if (!response.headersSent) await this.#send(exchange, answer)
-    // A stream that broke for a reason its handler did not foresee: cut without [DONE], it does not look complete.
+    // A stream broke for an unexpected reason. Without [DONE], the cut stream does not look complete.
     else if (!response.writableEnded) response.destroy()
   }
 
-  /** Bytes that are no HTTP request, headers that are too large or too slow, a body that never ends. */
+  /** Handles bytes that are no HTTP request, headers that are too large or too slow, and bodies that never end. */
   onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     const running = this.#runningOn(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || running?.response.headersSent === true) socket.destroy()
@@ -233,15 +239,15 @@ export class Edge {
     else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now())
   }
 
-  /** A good request was followed by garbage: it still gets its answer, and then the connection ends. */
+  /** Garbage followed a valid request: the request gets its response, and then the connection closes. */
   #closeAfter({ response }: Exchange, socket: Socket): void {
     response.shouldKeepAlive = false
     response.once('finish', () => socket.destroySoon())
   }
 
   /**
-   * Nothing moved on this connection for SOCKET_QUIET_MS. That is right while an upstream thinks; a client that does not
-   * read its answer, does not send its upload or just stays is let go.
+   * The connection was idle for SOCKET_QUIET_MS. That is normal while an upstream works. A client that does not read
+   * its response, does not send its upload or is just idle is disconnected.
    */
   onQuietSocket(socket: Socket): void {
     const running = this.#runningOn(socket)
@@ -275,7 +281,7 @@ export class Edge {
   }
 }
 
-/** @throws VALIDATION_ERROR, which names its parameter in its message only where the contract has no label for each. */
+/** @throws VALIDATION_ERROR; its message names the parameter, except where the contract has no label for each. */
 function queryOf({ unnamedParameters }: Route, schema: z.ZodType, search: string): unknown {
   try {
     return parseQuery(search, schema)

@@ -4,14 +4,13 @@ import type { OpenAiError } from '../../../shared/wire/openai.ts'
 import { RequestAborted } from './request-aborted.ts'
 import type { ErrorShape, Reply } from './route.ts'
 
-/** What a request is called, and its evidence when there is some. */
+/** The request id, and the id of its evidence if there is some. */
 export type RequestIds = { requestId: string; bundleId?: string | undefined }
 
 /**
- * Turns an error into the body the route documents (spec: Errors). The one place where that happens; the same error and ids
- * give the same bytes.
- * @param error a GatewayError, or RequestAborted by a shutdown; anything else is a bug, is handed to `onBug` and answered as
- * a bare 500.
+ * Converts an error to the body that the route documents. The same error and ids give the same bytes.
+ * @param error a GatewayError, or RequestAborted by a shutdown. Anything else is a bug: it is passed to `onBug` and
+ * answered as a bare 500.
  */
 export function toErrorReply(
   error: unknown,
@@ -73,7 +72,7 @@ function flatBody(error: GatewayError, { requestId, bundleId }: RequestIds): obj
   }
 }
 
-/** What is decided before a request is handled, or would be the same on every surface, is flat here too (named-endpoints §5). */
+/** These statuses are flat on every surface: they are decided before the handler runs, or are the same everywhere. */
 const FLAT_STATUSES: readonly number[] = [401, 403, 429]
 
 function openAiBody(error: GatewayError, ids: RequestIds): object {
@@ -87,7 +86,7 @@ function openAiBody(error: GatewayError, ids: RequestIds): object {
   } satisfies OpenAiError
 }
 
-/** What clients of OpenAI look for, by our code or by why a provider refused the request. */
+/** Codes that OpenAI clients look for, by our code or by the provider's reason for rejecting the request. */
 const OPENAI_CODES = new Map<unknown, string>([
   ['ALL_MODELS_FAILED', 'all_models_failed'],
   ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
@@ -126,13 +125,13 @@ const ANTHROPIC_TYPES = new Map<number, string>([
   [503, 'overloaded_error'],
 ])
 
-/** What a flat body says in `error`. */
+/** The `error` member of a flat body. */
 export function flatLabel({ code, details }: GatewayError): string {
   const topField = details?.field.split('.', 1)[0]
   return code === 'VALIDATION_ERROR' && topField ? `Invalid ${topField}` : ERRORS[code].label
 }
 
-/** What was sent is shown back, but never more of it than a person would read. */
+/** Shows the sent value, shortened to a readable length. */
 function shownValue(value: unknown): unknown {
   if (value === undefined) return null
   if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}…` : value

@@ -8,10 +8,10 @@ import type { RequestAborted } from './request-aborted.ts'
 import type { Access, RequestContext } from './route.ts'
 import { type EventStream, openEventStream } from './sse.ts'
 
-/** On every reply to a request that leaves evidence: what that is called. */
+/** The header with the evidence id, on every response to a request that leaves evidence. */
 export const BUNDLE_ID_HEADER = 'x-smltp-bundle-id'
 
-/** One request and its answer: what the handler is given, and whether the client is still there. */
+/** One request and its response: the handler's context, and whether the client is still connected. */
 export class Exchange implements RequestContext {
   readonly requestId: string
   readonly request: IncomingMessage
@@ -25,18 +25,18 @@ export class Exchange implements RequestContext {
   body: unknown
   bodySha256 = ''
   bundleId: string | undefined
-  /** The client sent `Expect: 100-continue` and has not been told to go on. */
+  /** The client sent `Expect: 100-continue` and has not received `100 Continue` yet. */
   bodyHeldBack: boolean
-  /** No request follows this one on its connection. */
+  /** The connection closes after this request. */
   isLast = false
-  /** What its body holds of the memory for all bodies, once it is read. */
+  /** The memory reserved for its body, once it is read. */
   bodyShare: BodyShare | undefined
-  /** Its place among the running ones. */
+  /** Its index among the running requests. */
   slot = -1
   readonly shutdown: AbortSignal
   readonly #connection: AbortController
 
-  /** @param connection what is aborted when the client's connection closes; its next requests share it. */
+  /** @param connection aborted when the client's connection closes; later requests of the connection share it. */
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
@@ -49,7 +49,7 @@ export class Exchange implements RequestContext {
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
     this.#connection = connection
-    // A socket that breaks is seen through its 'close'; without a listener the 'error' would end the process.
+    // A broken socket is detected by its 'close'. Without a listener, 'error' would end the process.
     response.on('error', ignore)
     request.on('error', ignore)
   }
@@ -85,8 +85,8 @@ export class Exchange implements RequestContext {
 const ignore = () => {}
 
 /**
- * The requests that run. A Set would do, were it not for V8: each time it grows or shrinks, its old table keeps pointing at
- * the new one, and through such chains dead requests survive the young generation (measured: a quarter of all CPU).
+ * The running requests. Not a Set, because of V8: whenever a Set is resized, its old table keeps pointing at the new
+ * one. Through such chains dead requests survive the young generation (measured: a quarter of all CPU).
  */
 export class RunningExchanges {
   readonly #list: Exchange[] = []

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { invalidField } from '../../../shared/errors.ts'
 
-/** Read-only members that change by themselves, so that an answer of a moment ago may have other values. */
+/** Read-only members that change on their own, so a value read a moment ago may be outdated. */
 const MOVING: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
 
 /**
- * What the body of a PUT changes: the body without the members in `readOnly`, which it may repeat as GET shows them. Null
- * stands for "not sent".
+ * The changes that a PUT body requests: the body without the members in `readOnly`, which it may repeat as GET shows
+ * them. Null means "not sent".
  * @param shown the resource as GET shows it now
  * @throws VALIDATION_ERROR for another value of a read-only member
  */

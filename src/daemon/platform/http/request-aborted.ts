@@ -1,4 +1,4 @@
-/** Why a request's signal was aborted: its client went away, or the daemon gave up draining. */
+/** Why a request's signal was aborted: its client disconnected, or the drain timed out. */
 export class RequestAborted extends Error {
   override name = 'RequestAborted'
   readonly by: 'client' | 'shutdown'

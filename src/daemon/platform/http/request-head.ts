@@ -2,16 +2,16 @@ import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../../../shared/errors.ts'
 import { HEADER_COUNT } from '../../../shared/spec-limits.ts'
 
-/** A second one of these would let two programs read two different requests out of the same bytes. */
+/** Repeating one of these headers could make two programs read different requests from the same bytes. */
 const ONCE = new Set(['host', 'authorization', 'content-length', 'content-type', 'idempotency-key'])
 const ONCE_LENGTHS = new Set([...ONCE].map((name) => name.length))
 
 export type Target = { path: string; search: string }
 
 /**
- * Checks what is known before the body (architecture §8) and splits the target.
- * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. Where such a request ends is not
- * certain, so no more of its connection may be read.
+ * Checks what is known before the body, and splits the target.
+ * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. The end of such a request is
+ * uncertain, so the rest of its connection must not be read.
  */
 export function checkRequestHead(request: IncomingMessage): Target {
   checkHeaders(request)
@@ -39,8 +39,8 @@ function checkHeaders(request: IncomingMessage): void {
 }
 
 /**
- * Node decodes `chunked` when it comes last, whatever stands before it. A proxy in front may find another end of the body, and
- * the bytes in between would become a request of somebody else (RFC 9112 §6.1).
+ * Node decodes `chunked` when it comes last, whatever precedes it. A proxy may find another end of the body, and the
+ * bytes in between would be read as someone else's request (RFC 9112 §6.1).
  */
 function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): void {
   const coding = headers['transfer-encoding']

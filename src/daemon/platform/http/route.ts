@@ -10,59 +10,61 @@ import type { Caller } from './caller.ts'
 import type { EventStream } from './sse.ts'
 
 /**
- * Who may call a route. Deny is the default: a route that names nothing does not compile. A section of the administration
- * asks for level `reader` on GET and for `admin` on everything else (architecture §6).
+ * Who may call a route. There is no default: a route without it does not compile. A section of the administration
+ * requires level `reader` for GET and `admin` for all other methods.
  */
 export type Access = 'none' | 'key' | 'operator' | Section
 
 /**
- * How often a key may call a route (named-endpoints §1.2): `write` and `read` are the classes of administration, counted
- * for each route on top of what the key may do in all; `unmetered` leaves the daily and monthly counters alone.
+ * How often a key may call a route. `write` and `read` are the classes of administration, counted for each route in
+ * addition to the key's own limits. `unmetered` skips the daily and monthly counters.
  */
 export type RateClass = 'write' | 'read' | 'general' | 'unmetered'
 
-/** Which error bodies a route answers with: one of the two of the spec, or those that the clients of others know. */
+/** The shape of a route's error bodies: one of our two, or that of OpenAI or Anthropic. */
 export type ErrorShape = 'flat' | 'structured' | 'openai' | 'anthropic'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** A finished answer. `body` is an object to be sent as JSON, or a string that is JSON already. */
+/** A finished response. `body` is an object to be sent as JSON, or a string that is JSON already. */
 export type Reply = { status: number; body: object | string; headers?: Record<string, string> }
 
 export const reply = (status: number, body: object | string, headers?: Record<string, string>): Reply =>
   headers === undefined ? { status, body } : { status, body, headers }
 
-/** What a handler is given. `body` and `query` have passed their schemas. */
+/** The context of a handler. `body` and `query` are validated. */
 export type RequestContext<Body = unknown, Query = unknown> = {
   requestId: string
   /** Method and path pattern of the route: `PUT /api/external/groups/{groupId}`. */
   endpoint: string
-  /** What the route asks of its callers. */
+  /** The access that the route requires. */
   access: Access
   caller: Caller
   params: Record<string, string>
   query: Query
   body: Body
-  /** SHA-256 of the body as it was received, hex; empty unless the route asks for it (`hashesBody`). */
+  /** SHA-256 of the body as received, hex; empty unless the route sets `hashesBody`. */
   bodySha256: string
-  /** What the evidence of this request is called, once it is certain that there will be some. Set by the handler. */
+  /** The evidence id of this request, once it is certain to leave evidence. Set by the handler. */
   bundleId: string | undefined
   request: IncomingMessage
   response: ServerResponse
-  /** Aborted when the client goes away before its answer is complete, or when the daemon gives up draining. */
+  /** Aborted when the client disconnects before its response is complete, or when the drain times out. */
   signal: AbortSignal
-  /** Aborted only when the daemon gives up draining: for work that must outlive its client. */
+  /** Aborted only when the drain times out: for work that must outlive its client. */
   shutdown: AbortSignal
   /**
-   * The counters of the key that this request has raised. A handler that commits something of its own before its last byte
-   * takes them along, and throws when it cannot commit; for all others the edge commits them.
+   * The key's counters that this request has raised. A handler that commits before its last byte commits them too, and
+   * throws when it cannot commit. For all other handlers the edge commits them.
    */
   takeCounters(): readonly RateCounterRow[]
-  /** Starts a text/event-stream answer; the handler then returns undefined. */
+  /** Starts a text/event-stream response; the handler then returns undefined. */
   openStream(headers?: Record<string, string>): EventStream
 }
 
-/** A documented answer: its JSON, the frames when it can be a text/event-stream, and the type when it can be another text. */
+/**
+ * A documented response: its JSON, the frames if it can be a text/event-stream, and the type if it can be another text.
+ */
 export type ResponseDoc = {
   description: string
   schema?: z.ZodType
@@ -72,33 +74,33 @@ export type ResponseDoc = {
 
 export type Route = {
   method: Method
-  /** Absolute, with `{name}` for a segment that is handed to the handler decoded. */
+  /** Absolute. A `{name}` segment is decoded and passed to the handler. */
   path: string
-  /** The last segment of the path takes all that is left of it, slashes too. */
+  /** The last segment of the path matches the rest, including slashes. */
   takesRest?: true
   access: Access
   rate: RateClass
-  /** Which class this request has in place of `rate`, for a route with two ways to answer. */
+  /** The rate class of this request, instead of `rate`, for a route with two kinds of response. */
   rateOf?(request: IncomingMessage): RateClass
   errors: ErrorShape
   /** Shown in /openapi.json. */
   summary: string
   tags: string[]
   body?: z.ZodType
-  /** Nothing in the body of a POST or DELETE is required, so an empty one means `{}`, whatever its Content-Type. */
+  /** The body of a POST or DELETE has no required member, so an empty body means `{}`, whatever its Content-Type. */
   bodyOptional: boolean
   query?: z.ZodType
-  /** Flat errors say `Invalid request` in place of `Invalid <parameter>`, as the contract has it for some routes. */
+  /** Flat errors read `Invalid request` instead of `Invalid <parameter>`, as the contract requires for some routes. */
   unnamedParameters?: true
   /** The route honours the Idempotency-Key header. */
   takesIdempotencyKey?: true
-  /** Schemas of the documented answers by status; shown in /openapi.json and checked by the tests. */
+  /** Schemas of the documented responses by status; shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
-  /** Largest JSON body in bytes; `'unread'` leaves the body to the handler. */
+  /** Maximum size of a JSON body in bytes; `'unread'` leaves the body to the handler. */
   bodyLimit: number | 'unread'
-  /** Levels that its JSON may nest; JSON_DEPTH unless given. */
+  /** Maximum nesting of its JSON; default JSON_DEPTH. */
   jsonDepth?: number
-  /** The handler wants to know the hash of the body that was received. */
+  /** The handler needs the hash of the received body. */
   hashesBody?: boolean
   handle(context: RequestContext): Promise<Reply | undefined>
 }
@@ -109,7 +111,7 @@ type RouteOptions<Body extends z.ZodType, Query extends z.ZodType> = Omit<
 > & {
   rate?: RateClass
   body?: Body
-  /** The handler asks for more than the schema does, so a request without a body is a mistake. */
+  /** The handler requires more than the schema does, so a request without a body is rejected. */
   bodyRequired?: true
   query?: Query
   bodyLimit?: number | 'unread'
@@ -117,8 +119,8 @@ type RouteOptions<Body extends z.ZodType, Query extends z.ZodType> = Omit<
 }
 
 /**
- * Declares a route; the handler's `body` and `query` have the types of their schemas. `responses` are those of the handler:
- * what is refused before it runs is added, unless the route describes that status itself.
+ * Declares a route; the handler's `body` and `query` have the types of their schemas. `responses` are those of the
+ * handler. Rejections before the handler are added, unless the route describes that status itself.
  */
 export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.ZodType = z.ZodUndefined>(
   options: RouteOptions<Body, Query>,
@@ -126,30 +128,32 @@ export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.Z
   const { bodyRequired, ...described } = options
   const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
   const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
-  // PUT with {} changes nothing. Whoever sends it without a body has lost it, and must not be told that it worked.
+  // PUT with {} changes nothing. A client that sends no body has lost it, so it must not get a success.
   const mayBeLeftOut = described.method === 'POST' || described.method === 'DELETE'
   const bodyOptional = mayBeLeftOut && !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
   return { ...described, bodyLimit, bodyOptional, rate, responses } as Route
 }
 
-/** The id in a path, in lower case. What cannot be one is not asked for. @throws what `unknown` makes of it */
+/**
+ * The id in a path, in lower case. An invalid id is rejected without a query. @throws the error that `unknown` makes
+ */
 export function idOf(text: string | undefined, unknown: (text: string) => GatewayError): string {
   const id = toObjectId(text)
   if (id === undefined) throw unknown((text ?? '').slice(0, SHOWN_ID_CHARS))
   return id
 }
 
-/** What was given for an id is shown back, but not all of a text that somebody made long. */
+/** An invalid id is shown in the error, shortened to this length. */
 const SHOWN_ID_CHARS = 100
 
-/** Method and path pattern, as logs, counters and audit entries name a route. */
+/** Method and path pattern: the name of a route in logs, counters and audit entries. */
 export const endpointOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string => `${method} ${path}`
 
 type Described = Pick<Route, 'access' | 'errors' | 'path' | 'bodyLimit'> & Partial<Pick<Route, 'body' | 'query'>>
 
 /**
- * What a route may answer before its handler runs, by status: the same for all that ask for the same. Routes that answer in
- * the shape of somebody else's interface describe these statuses themselves.
+ * The responses that a route may send before its handler runs, by status. Routes in the shape of OpenAI's or
+ * Anthropic's API describe these statuses themselves.
  */
 function refusalsOf({ access, errors, path, body, query, bodyLimit }: Described): Record<number, ResponseDoc> {
   const schema = errors === 'structured' ? StructuredError : FlatError

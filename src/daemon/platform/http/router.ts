@@ -6,21 +6,21 @@ export type Match = { route: Route; params: Record<string, string> }
 export type Router = {
   /** @throws NOT_FOUND, METHOD_NOT_ALLOWED, or INVALID_HTTP for a path that cannot be decoded. */
   match(method: string, path: string): Match
-  /** The error shape of whatever `match` throws for this path: that of the route which the path fits, or lies under in `/v1`. */
+  /** The error shape for errors of `match`: that of the route that the path matches or, in `/v1`, is below. */
   shapeOf(method: string, path: string): ErrorShape
 }
 
 type Pattern = { segments: string[]; takesRest: boolean; byMethod: Map<string, Route> }
 
-/** Many clients put `/v1` right after the host, whatever base they are given. */
+/** Many clients put `/v1` right after the host, whatever their base URL. */
 const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
 
-/** The segment of a long path under which the clients of other APIs have their routes. */
+/** The segment of a full path below which the routes for other APIs' clients are. */
 const CLIENTS = { at: 3, name: 'v1' } as const
 
 const NO_PARAMS: Record<string, string> = Object.freeze({})
 
-/** Builds the route table. @throws Error when two routes claim the same method and path. */
+/** Builds the route table. @throws Error when two routes have the same method and path. */
 export function createRouter(routes: readonly Route[]): Router {
   const fixed = new Map<string, Map<string, Route>>()
   const patterns: Pattern[] = []
@@ -49,7 +49,7 @@ export function createRouter(routes: readonly Route[]): Router {
   }
 }
 
-/** Whoever asks under `/v1` for what is not there is a client of the route above it, and reads errors in its words. */
+/** An unknown path below `/v1` comes from a client of the route above it, so it gets that route's error shape. */
 function routeAbove(fixed: Map<string, Map<string, Route>>, segments: string[]): Route | undefined {
   if (segments[CLIENTS.at] !== CLIENTS.name) return undefined
   for (let end = segments.length - 1; end > CLIENTS.at; end--) {
@@ -77,7 +77,7 @@ function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route:
   byMethod.set(route.method, route)
 }
 
-/** HEAD is answered like GET, without the body. */
+/** HEAD is handled like GET, without the body. */
 const lookupMethod = (method: string): string => (method === 'HEAD' ? 'GET' : method)
 
 function pick(byMethod: Map<string, Route>, method: string, path: string): Route {
@@ -108,7 +108,7 @@ function decodeSegment(segment: string): string {
     const decoded = decodeURIComponent(segment)
     if (!decoded.includes('\0')) return decoded
   } catch {
-    // A broken escape and a NUL get the same answer.
+    // A broken escape and a NUL get the same response.
   }
   throw new GatewayError('INVALID_HTTP', 'The path holds a percent-escape that stands for no character.')
 }

@@ -15,7 +15,7 @@ import { refuseOnSocket } from './raw-refusal.ts'
 import type { Route } from './route.ts'
 import { createRouter } from './router.ts'
 
-/** Limits of the edge, times in milliseconds; tests shorten them. */
+/** Limits of connections, times in milliseconds; tests shorten them. */
 export type ConnectionLimits = {
   runningMax: number
   headersTimeoutMs: number
@@ -35,20 +35,20 @@ export type HttpServer = {
   url: string
   isDraining(): boolean
   /**
-   * Refuses new work with 503, waits up to `timeoutMs` for what runs, then aborts the rest (streams get an error frame)
-   * and gives it a moment to end.
+   * Rejects new requests with 503, waits up to `timeoutMs` for running ones, then aborts the rest (streams get an error
+   * frame) and gives them a moment to end.
    */
   drain(timeoutMs: number): Promise<void>
   /** Closes the listener and every connection. */
   close(): Promise<void>
 }
 
-/** The server, for those who are opened before it listens. */
+/** The server, for rooms that open before it listens. */
 export type Http = {
   /** Undefined until it listens. */
   port(): number | undefined
   isDraining(): boolean
-  /** As `startHttpServer`. Call it once. */
+  /** See `startHttpServer`. Call it once. */
   listen(options: HttpServerOptions): Promise<HttpServer>
 }
 
@@ -72,16 +72,17 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     {
       maxHeaderSize: HEADER_BYTES,
       headersTimeout: limits.headersTimeoutMs ?? HEADERS_TIMEOUT_MS,
-      // The backstop for uploads; other bodies have REQUEST_TIMEOUT_MS, kept by readBody.
+      // The upper bound for uploads; other bodies have REQUEST_TIMEOUT_MS, enforced by readBody.
       requestTimeout: UPLOAD_TIMEOUT_MS,
       keepAliveTimeout: limits.keepAliveTimeoutMs ?? KEEP_ALIVE_TIMEOUT_MS,
-      // Node looks for late connections this seldom; its default of 30 s would let the limits above fire far too late.
+      // The interval of Node's check for late connections. Its default of 30 s would apply the limits above far too
+      // late.
       connectionsCheckingInterval: limits.checkEveryMs ?? CONNECTIONS_CHECK_MS,
       requireHostHeader: false,
     },
     (request, response) => void edge.handle(request, response, 'nothing'),
   )
-  // Counted by checkRequestHead; Node would drop the headers above its own limit without a word.
+  // Counted by checkRequestHead; Node would silently drop the headers above its own limit.
   server.maxHeadersCount = 0
   server.setTimeout(limits.quietMs ?? SOCKET_QUIET_MS, (socket) => edge.onQuietSocket(socket))
   server.on('checkContinue', (request, response) => void edge.handle(request, response, '100-continue'))
@@ -108,7 +109,7 @@ function listen(server: Server, { host, port }: { host: string; port: number }):
   })
 }
 
-/** Answers that are on their way may still be flushed; what is left after a second is cut. */
+/** Responses in flight may still be flushed; the rest is cut after a second. */
 function close(server: Server, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const cut = clock.after(1000, () => server.closeAllConnections())

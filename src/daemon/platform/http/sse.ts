@@ -1,33 +1,36 @@
 import type { ServerResponse } from 'node:http'
 import { STREAM_BUFFER_BYTES } from '../../../shared/spec-limits.ts'
 
-/** A running text/event-stream answer. */
+/** A running text/event-stream response. */
 export type EventStream = {
-  /** Sends whole frames at once. False when the client is so slow that the caller must await `drained` before more. */
+  /** Sends whole frames at once. False means backpressure: await `drained` before more. */
   write(frames: string): boolean
-  /** Resolves when the client has read enough, or is gone. @throws the signal's reason when it is aborted first. */
+  /**
+   * Resolves when the client has read enough, or has disconnected. @throws the signal's reason when it is aborted
+   * first.
+   */
   drained(signal: AbortSignal): Promise<void>
-  /** Sends the last frames and ends the answer. */
+  /** Sends the last frames and ends the response. */
   end(frames: string): void
 }
 
 /** One event of a stream (WHATWG HTML, 9.2): `data: <json>` and a blank line. */
 export const sseFrame = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
 
-/** The terminator of a complete answer. An answer that broke never gets one. */
+/** The terminator of a complete response. A broken response never gets one. */
 export const SSE_DONE = 'data: [DONE]\n\n'
 
-/** Sends the head of a 200 text/event-stream answer. */
+/** Sends the head of a 200 text/event-stream response. */
 export function openEventStream(response: ServerResponse, headers: Record<string, string>): EventStream {
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache, no-transform',
-    // A proxy such as nginx would otherwise hold the frames back until its buffer is full.
+    // A proxy such as nginx would otherwise buffer the frames.
     'x-accel-buffering': 'no',
     ...headers,
   })
-  // Node writes a chunk of HTTP/1.1 as four pieces, which are gathered and joined again for each; as one string of our own
-  // it is a single write (measured: a seventh of the instructions of a chunk). Clients of HTTP/1.0 get no chunks.
+  // Node writes an HTTP/1.1 chunk as four pieces, which are gathered and joined for each. As one string it is a single
+  // write (measured: a seventh of the instructions of a chunk). HTTP/1.0 clients get no chunks.
   const isChunked = response.chunkedEncoding
   response.chunkedEncoding = false
   return {
@@ -58,7 +61,7 @@ export function openEventStream(response: ServerResponse, headers: Record<string
   }
 }
 
-/** RFC 9112 §7.1. An empty one would be the last. */
+/** RFC 9112 §7.1. An empty chunk would end the body. */
 const toHttpChunk = (text: string): string =>
   text === '' ? '' : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 

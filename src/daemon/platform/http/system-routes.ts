@@ -5,14 +5,14 @@ import { type Route, reply, route } from './route.ts'
 
 export type SystemDeps = {
   clock: Clock
-  /** Whether the store answers, and whether its schema is this binary's. */
+  /** Whether the store answers, and whether its schema matches this version. */
   checkStore(): Promise<{ store: boolean; migrations: boolean }>
   isDraining(): boolean
   /** Every route of the daemon, for /openapi.json. */
   allRoutes(): readonly Route[]
 }
 
-/** Probes and the description of the interface: open to everyone, and answered while draining too. */
+/** Probes and the OpenAPI document: public, and available while draining. */
 export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: SystemDeps): Route[] {
   let description: Promise<string> | undefined
   return [
@@ -74,7 +74,7 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       tags: ['System'],
       responses: { 200: { description: 'The OpenAPI document' } },
       async handle() {
-        // Loaded on first use: most daemons are never asked, and the generator is not small.
+        // Loaded on first use, because the generator is large and most daemons never need it.
         description ??= import('./openapi.ts').then(({ openApiDocument }) =>
           JSON.stringify(openApiDocument(allRoutes())),
         )

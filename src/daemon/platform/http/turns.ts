@@ -1,8 +1,11 @@
-/** Runs long work one at a time and in steps, so that everything else goes on meanwhile. */
+/** Runs long CPU-bound work one at a time and in steps, so that the event loop stays responsive. */
 export class Turns {
   #last: Promise<void> = Promise.resolve()
 
-  /** What `work` returns; each of its steps has a turn of the event loop. @throws what it throws, and the signal's reason */
+  /**
+   * Returns the result of `work`; each step runs in a separate turn of the event loop. @throws errors of `work`, and
+   * the signal's reason
+   */
   async run<T>(work: Generator<void, T>, signal: AbortSignal): Promise<T> {
     const before = this.#last
     let leave = () => {}

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../../shared/time.ts'
 
 export type Beat = { isNeeded(): boolean; run(): Promise<void>; failed(error: unknown): void }
 
-/** Runs again and again while it is needed, never twice at once. Call `check` after whatever may have changed the need. */
+/** Repeats a task while it is needed, never concurrently. Call `check` after anything that may change the need. */
 export function createBeat(clock: Clock, everyMs: number, { isNeeded, run, failed }: Beat): { check(): void } {
   let timer: Timer | undefined
   let isRunning = false

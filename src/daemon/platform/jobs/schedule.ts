@@ -1,15 +1,17 @@
 import type { Clock, Timer } from '../../../shared/time.ts'
 import type { Log } from '../log.ts'
 
-/** Work that comes again and again. */
+/** A periodic task. */
 export type Job = { name: string; everyMs: number; run(): Promise<void> }
 
 export type Schedule = {
-  /** Starts no further run and waits for the one under way. */
+  /** Starts no further run and waits for the current one. */
   stop(): Promise<void>
 }
 
-/** Runs each job at once and then `everyMs` after its last run ended; one that fails is logged and tried again then. */
+/**
+ * Runs each job at once and then `everyMs` after its last run ended. A failed run is logged; the next one is the retry.
+ */
 export function startSchedule(jobs: readonly Job[], { clock, log }: { clock: Clock; log: Log }): Schedule {
   const timers = new Map<Job, Timer>()
   const running = new Set<Promise<void>>()

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import { type Route, reply, route } from '../http/route.ts'
 
-/** What this daemon counts, for Prometheus: with the operator key, because the numbers are of all tenants. */
+/** Metrics of this daemon for Prometheus. They require the operator key, because the numbers cover all tenants. */
 export function metricsRoutes({ metrics }: { metrics: Registry }): Route[] {
   return [
     route({

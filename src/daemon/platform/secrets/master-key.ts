@@ -9,18 +9,18 @@ import type { Log } from '../log.ts'
 import { createMasterKey, type MasterKey, openSecret, SealBrokenError, type SealedPlace, sealSecret } from './seal.ts'
 import { writeSecretFile } from './secret-file.ts'
 
-/** Where the generated master key is kept. */
+/** Path of the generated master key. */
 export const masterKeyFile = (dataDir: string): string => join(dataDir, 'master.key')
 
 export type MasterKeyOptions = {
-  /** The key the operator chose, 64 hex characters; undefined to use `<dataDir>/master.key`, made when it is needed. */
+  /** The configured key, 64 hex characters; undefined to use `<dataDir>/master.key`, created when needed. */
   configured: string | undefined
   dataDir: string
   clock: Clock
   log: Pick<Log, 'warn'>
 }
 
-/** The secrets of the store cannot be opened with the master key there is, or there is none. */
+/** The master key is missing, or does not open the secrets of the store. */
 export class MasterKeyError extends Error {
   override name = 'MasterKeyError'
 }
@@ -29,13 +29,13 @@ const CHECK: SealedPlace = { purpose: 'check', table: 'master_key_check', row: '
 const CHECK_TEXT = 'aigw'
 
 /**
- * The master key of this store (architecture §5). The store keeps a text that was sealed with it, so a daemon with another
- * key ends here and seals nothing. Safe at every start, in many daemons at once, and after one that was killed at any
- * point. @throws MasterKeyError
+ * Returns the master key of this store. The store keeps a text sealed with it, so a daemon with another key fails here
+ * and seals nothing. Safe at every start, in many daemons at once, and after a start that was killed at any point.
+ * @throws MasterKeyError
  */
 export function openMasterKey(db: Db, { configured, dataDir, clock, log }: MasterKeyOptions): Promise<MasterKey> {
   return db.transaction().execute(async (tx) => {
-    // One daemon at a time; on SQLite every transaction of ours is alone already.
+    // One daemon at a time; on SQLite transactions are already exclusive.
     if (engineOf(tx).name === 'postgres') await sql`lock table master_key_check in exclusive mode`.execute(tx)
     const check = await tx
       .selectFrom('master_key_check')
@@ -101,7 +101,7 @@ async function readWithMode(path: string): Promise<{ text: string; mode: number 
   }
 }
 
-/** The file is there before anything is sealed with its key. */
+/** The file is written before anything is sealed with its key. */
 async function newMasterKey(dataDir: string): Promise<string> {
   const key = randomBytes(32).toString('hex')
   await writeSecretFile(masterKeyFile(dataDir), key)

@@ -1,15 +1,15 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
-/** What sealed texts are for; each purpose has a key of its own. */
+/** Purposes of sealed texts; each has its own key. */
 export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries' | 'evidence-signing'
 
-/** Where a sealed text is kept. It opens there and nowhere else, so a copied row gives away nothing. */
+/** The location of a sealed text. The text opens only there, so a copied row reveals nothing. */
 export type SealedPlace = { purpose: SealPurpose; table: string; row: string; tenant: string }
 
-/** What secrets in the store are sealed with. Holds its bytes where neither a log nor JSON finds them. */
+/** The key that seals secrets in the store. Its bytes are hidden from logs and JSON. */
 export type MasterKey = { keyFor(purpose: SealPurpose): KeyObject }
 
-/** A sealed text that this master key, or this place, does not open; or one that was changed. */
+/** This master key or location does not open the sealed text, or the text was changed. */
 export class SealBrokenError extends Error {
   override name = 'SealBrokenError'
 }
@@ -17,7 +17,7 @@ export class SealBrokenError extends Error {
 const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** Tells one form of sealed texts from a later one. */
+/** The version of the format. */
 const FORM = 'v1.'
 
 /** @param hex 64 hex characters */
@@ -28,7 +28,7 @@ export function createMasterKey(hex: string): MasterKey {
     keyFor(purpose) {
       let key = keys.get(purpose)
       if (key === undefined) {
-        // RFC 5869; no salt, because the master key is random already.
+        // RFC 5869; no salt, because the master key is already random.
         key = createSecretKey(new Uint8Array(hkdfSync('sha256', master, '', `aigw/${purpose}`, 32)))
         keys.set(purpose, key)
       }
@@ -37,7 +37,7 @@ export function createMasterKey(hex: string): MasterKey {
   }
 }
 
-/** The text as it may be stored: AES-256-GCM with a fresh nonce, bound to its place (architecture §5). */
+/** Seals a text for the store: AES-256-GCM with a random nonce, bound to its location. */
 export function sealSecret(masterKey: MasterKey, place: SealedPlace, text: string): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, masterKey.keyFor(place.purpose), nonce).setAAD(toAad(place))
@@ -45,7 +45,7 @@ export function sealSecret(masterKey: MasterKey, place: SealedPlace, text: strin
   return FORM + sealed.toString('base64url')
 }
 
-/** The text that was sealed for this place. @throws SealBrokenError, which says nothing of the text */
+/** Opens the text that was sealed for this location. @throws SealBrokenError, which reveals nothing of the text */
 export function openSecret(masterKey: MasterKey, place: SealedPlace, sealed: string): string {
   const bytes = Buffer.from(sealed.slice(FORM.length), 'base64url')
   if (!sealed.startsWith(FORM) || bytes.length < NONCE_BYTES + TAG_BYTES) throw broken(place)

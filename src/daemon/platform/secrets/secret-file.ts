@@ -2,8 +2,8 @@ import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
- * Writes one line to a file that this user alone may read, and makes its directory. When this returns the file survives a
- * power cut; killed before, there is the earlier file or none.
+ * Writes one line to a file that only this user may read, and creates its directory. When this returns, the file
+ * survives a power cut. If the process is killed earlier, the previous file remains, or none.
  */
 export async function writeSecretFile(path: string, line: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -20,7 +20,7 @@ export async function writeSecretFile(path: string, line: string): Promise<void>
   await syncDirectory(dirname(path))
 }
 
-/** A new name is only durable once its directory is. */
+/** A new file name is durable only once its directory is synced. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r')
   try {

@@ -1,4 +1,4 @@
-/** The signs that a line begins or ends a block of code with (CommonMark §4.5); undefined for any other line. */
+/** The fence that begins or ends a code block on this line (CommonMark §4.5); undefined for other lines. */
 export const fenceOf = (line: string): string | undefined => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
 
 /** Whether the line ends the block that `fence` began. */

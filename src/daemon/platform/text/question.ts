@@ -1,32 +1,37 @@
 import { contentWords, isStopWord, wordsOf } from './words.ts'
 
 /**
- * What to search for. `own`: what the user said last, empty when no word of it says what it is about. `inContext`: the same
- * with what it may lean on ("And on Windows?"); undefined where nothing was said before, or so much now that it needs none.
- * One of them is there whenever the user has said anything.
+ * The search texts. `own`: the user's last message, empty when it has no content word. `inContext`: the same with the
+ * previous messages that it may refer to ("And on Windows?"); undefined without previous messages, or when the last one
+ * is long enough. At least one is set if the user has written anything.
  */
 export type Question = { own: string; inContext: string | undefined }
 
 const QUESTION_CHARS = 2_000
 const CONTEXT_CHARS = 300
-/** How far back a question may lean: "And on a Mac?" on "And on Windows?" on the question that both are about. */
+/**
+ * How many messages back a question may refer: "And on a Mac?" to "And on Windows?" to the question that both are
+ * about.
+ */
 const CONTEXT_TURNS = 3
-/** With fewer words of its own, an earlier question leans on the one before it. */
+/** With fewer content words, an earlier question refers to the one before it. */
 const WORDS_OF_ITS_OWN = 2
-/** A word that refers back says nothing where so much else is said. */
+/** With this many content words, a referring word is ignored. */
 const REFERRING_WORDS = 8
 
-/** Words that stand for something said before. */
+/** Words that refer to previous text. */
 const REFERRING =
   /(?<![\p{L}\p{N}])(?:it|its|they|them|their|this|that|these|those|there|he|she|him|her|his|one|ones|same|former|latter|above)(?![\p{L}\p{N}])/iu
-/** A question that begins so goes on with the one before. Scripts without spaces have no sign for where a word ends. */
+/**
+ * A question with such a beginning continues the previous one. Scripts without spaces do not mark where a word ends.
+ */
 const GOING_ON =
   /^[\s\p{P}]*(?:(?:and|or|but|also|then|so|what about|how about|und|oder|aber|et|mais|y|e|и|а)(?![\p{L}\p{N}])|和|那|では|じゃあ|そして)/iu
 
 /**
- * What to search for. Whether a question leans on the one before cannot be told from its words in every language, so both
- * searches are made, and what they find decides (knowledge/ground.ts). Of long texts the beginning and the end. `turns`: what
- * the user has said, oldest first.
+ * The search texts for the user's last message. Its words do not show in every language whether it refers to earlier
+ * ones, so both searches run, and their results decide (knowledge/ground.ts). Long texts are cut to their beginning and
+ * end. `turns`: the user's messages, oldest first.
  */
 export function questionOf(turns: readonly string[]): Question {
   const own = headAndTail(turns.at(-1) ?? '', QUESTION_CHARS)
@@ -37,11 +42,11 @@ export function questionOf(turns: readonly string[]): Question {
     if (!leansOnOthers(turn)) break
   }
   if (context.length === 0) return { own, inContext: undefined }
-  // What is asked now comes twice, so that its words count more than those it leans on: Windows, and no longer Linux.
+  // The current question appears twice, so that its words outweigh the context: Windows, and no longer Linux.
   return { own: saysNothing(own) ? '' : own, inContext: [own, ...context, own].join('\n') }
 }
 
-/** "Why?", "What is it?": searched alone, it would find whatever has these words. */
+/** "Why?", "What is it?": searched alone, it would match any text with these words. */
 const saysNothing = (question: string): boolean => contentWords(question).every(isStopWord)
 
 function leansOnOthers(question: string): boolean {
@@ -53,7 +58,7 @@ function leansOnOthers(question: string): boolean {
   )
 }
 
-/** People ask at the beginning of a long text or at its end. */
+/** In a long text, the question is usually at the beginning or at the end. */
 function headAndTail(text: string, chars: number): string {
   return text.length <= chars ? text : `${text.slice(0, chars / 2)}\n${text.slice(-chars / 2)}`
 }

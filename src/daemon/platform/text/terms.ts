@@ -6,23 +6,25 @@ import { stemmer as stemRussian } from '@orama/stemmers/russian'
 import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
 
 /**
- * What one word is found by, in the index and in a query alike. `term` stands for the word: it is counted in the length
- * of a text, and its place is where the word is. `further` are other ways to the same word; no text needs to hold them.
+ * The terms of one word, in the index and in a query. `term` represents the word: it counts in the length of a text and
+ * has a position. `further` are alternative terms for the same word; a text need not contain them.
  */
 export type Unit = { term: string; further: readonly Further[] }
-/** `exact`: the word with its diacritics. `prefix`: how it begins. `part`: one or a few of its characters. */
+/** `exact`: the word with its diacritics. `prefix`: its beginning. `part`: one or a few of its characters. */
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
-/** Characters by which words with other endings are still alike, in whichever language: what a stemmer misses. */
+/**
+ * Length of the prefix by which words with different endings match, in any language: it covers what a stemmer misses.
+ */
 const PREFIX_CHARS = 4
-/** What is longer is no word. Its beginning stands for it, so that no term is longer than a page of postings. */
+/** Longer runs are no words. They are cut to this length, so that no term is longer than a page of postings. */
 const WORD_CHARS = 64
 
-// Signs that no word holds, so that the two kinds of term meet neither a word nor each other.
+// Characters that words never contain, so the two kinds of term collide neither with words nor with each other.
 const EXACT = '^'
 const PREFIX = '*'
 
-/** The units of a text in order. Equal texts have equal units on every engine: nothing is left to the database. */
+/** The terms of a text in order. They are the same on every engine, because the database plays no part. */
 export function unitsOf(text: string): Unit[] {
   const units: Unit[] = []
   for (const [run] of withoutInvisible(text).matchAll(RUN)) {
@@ -34,9 +36,9 @@ export function unitsOf(text: string): Unit[] {
 
 const RUN = /[\p{L}\p{N}\p{M}]+/gu
 const ASCII = /^[\0-\x7f]*$/
-/** Written or left out as one likes: Hebrew and Arabic vowels, and the stroke that lengthens an Arabic word. */
+/** Optional signs: Hebrew and Arabic vowels, and the stroke that lengthens an Arabic word. */
 const VOWEL_POINTS = /[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]/g
-/** With a group, so that split() keeps what it splits at. */
+/** With a group, so that split() keeps the separators. */
 const UNSPACED =
   /([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]+|[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+)/u
 /** Whether a word is of a script without spaces. */
@@ -44,7 +46,7 @@ export const isUnspaced = (term: string): boolean => UNSPACED.test(term)
 
 const CHINESE_OR_JAPANESE = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]/u
 
-/** Some single characters stand for several words, or for numbers with a sign between them. */
+/** Some single characters represent several words, or numbers with a sign between them. */
 function addRun(units: Unit[], normalized: string): void {
   for (const [run] of normalized.matchAll(RUN)) {
     for (const piece of run.split(UNSPACED)) addPiece(units, piece)
@@ -64,7 +66,7 @@ function addWord(units: Unit[], word: string): void {
   if (unit.term !== '') units.push(unit)
 }
 
-/** Two characters are nearly a word, and they are the same two wherever a dictionary would have cut. */
+/** Two characters are nearly a word, and do not depend on a dictionary. */
 function addPairs(units: Unit[], run: string): void {
   const characters = [...run]
   const part = (term: string): Further => ({ kind: 'part', term })
@@ -76,7 +78,9 @@ function addPairs(units: Unit[], run: string): void {
   }
 }
 
-/** Words as the dictionary of the segmenter cuts them, and every three characters, because it cuts names anyhow. */
+/**
+ * Words as the segmenter's dictionary cuts them, and every three characters, because the dictionary cuts names wrongly.
+ */
 function addSegmentedWords(units: Unit[], run: string): void {
   const characters = [...run]
   let start = 0
@@ -91,7 +95,7 @@ function addSegmentedWords(units: Unit[], run: string): void {
   }
 }
 
-/** The same words come again and again, and stemming one takes longer than looking it up. */
+/** The same words repeat, and stemming takes longer than a look-up. */
 const known = new Map<string, Unit>()
 const KNOWN_WORDS = 50_000
 
@@ -100,7 +104,7 @@ function unitOf(word: string): Unit {
   if (stored !== undefined) return stored
   const unit = makeUnit(shortened(word))
   if (word.length > WORD_CHARS) return unit
-  // Beginning anew is cheap, and remembering which words came last costs as much as stemming.
+  // Refilling is cheap; tracking recent use would cost as much as stemming.
   if (known.size === KNOWN_WORDS) known.clear()
   known.set(word, unit)
   return unit
@@ -120,15 +124,15 @@ function makeUnit(word: string): Unit {
 const HANGUL = /\p{Script=Hangul}/u
 const LATIN = /[a-z]/
 
-/** Korean writes its particles onto the word, so a word is also found by each two of its syllables. */
+/** Korean attaches particles to the word, so a word is also found by each two of its syllables. */
 function hangulPairs(word: string): Further[] {
   const syllables = [...word]
   return syllables.slice(1).map((syllable, at) => ({ kind: 'part', term: `${syllables[at]}${syllable}` }))
 }
 
 /**
- * One stemmer a script. English ends harmlessly on other Latin words, and which language a short query is in nobody can
- * tell; what it misses there is found by the prefix.
+ * One stemmer for each script. English suffixes do little harm to other Latin words, and the language of a short query
+ * is unknown. The prefix finds what the stemmer misses.
  */
 function stem(word: string, folded: string): string {
   if (LATIN.test(folded)) return stemEnglish(folded)
@@ -161,7 +165,7 @@ const LETTERS: Readonly<Record<string, string>> = {
 }
 const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
 
-/** The word without what people leave out when they type in a hurry. */
+/** The word without what people omit when they type in a hurry. */
 function fold(word: string): string {
   if (ASCII.test(word)) return word
   const letters = word.normalize('NFD').replace(ACCENTS, '').normalize('NFC')

@@ -1,18 +1,18 @@
 import { estimateTokenCount } from 'tokenx'
 
-/** So much text is counted in one go: of the worst that takes a few milliseconds. */
+/** Maximum characters counted in one step: a few milliseconds in the worst case. */
 const PIECE_CHARS = 8_192
-/** A cut behind a blank changes nothing of what is counted, for a word counts by itself. */
+/** A cut after a blank does not change the count, because words are counted separately. */
 const BLANK = /\s(?=\S)/g
-/** So far before the end of a piece such a place is looked for. What has none is cut where the piece ends. */
+/** How far before the end of a piece to look for a blank. Without one, the piece is cut at its end. */
 const LOOK_BACK_CHARS = 256
 
-/** About how many tokens a model would count in `text`; 0 only for the empty text. Linear in its length. */
+/** Estimates how many tokens a model would count in `text`; 0 only for the empty text. Linear in its length. */
 export function countTokens(text: string): number {
   return text === '' ? 0 : Math.max(1, estimateTokenCount(text))
 }
 
-/** The same for a text of any length: stops between the pieces of a long one, so that others can have a turn. */
+/** The same in steps: yields between the pieces of a long text, so that others get a turn. */
 export function* countingTokens(text: string): Generator<void, number> {
   if (text.length <= PIECE_CHARS) return countTokens(text)
   let tokens = 0

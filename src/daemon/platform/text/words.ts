@@ -1,6 +1,6 @@
 /** What counts as a word, for everything that compares texts: search terms, the built-in model, cutting into passages. */
 
-/** U+200B, the sign for "a word ends here" in scripts that write no spaces. It takes no room on a screen. */
+/** U+200B, the word separator in scripts without spaces. It is invisible. */
 const WORD_BORDER = '\u200b'
 
 // Scripts that are written without spaces between words.
@@ -9,15 +9,15 @@ const UNSPACED_RUN =
 const WORD = /[\p{L}\p{N}\p{M}]+/gu
 
 const wordSegmenter = new Intl.Segmenter('und', { granularity: 'word' })
-/** One step of Intl.Segmenter costs as much as the text it was given is long, so it is given little at a time. */
+/** Each step of Intl.Segmenter is linear in its input, so it gets short pieces. */
 const SEGMENTER_CHARS = 256
 
-/** Sets the words of scripts without spaces apart by WORD_BORDER. */
+/** Separates the words of scripts without spaces by WORD_BORDER. */
 function withWordBorders(text: string): string {
   return text.replace(UNSPACED_RUN, (run) => WORD_BORDER + wordPieces(run).join(WORD_BORDER) + WORD_BORDER)
 }
 
-/** The words of a run of text without spaces, side by side. */
+/** The words of a run of text without spaces, in order. */
 export function wordPieces(run: string): string[] {
   const words: string[] = []
   for (const piece of pieces(run)) {
@@ -26,12 +26,12 @@ export function wordPieces(run: string): string[] {
   return words
 }
 
-/** The words of a text in order, in lower case. They hold letters, digits and their marks, nothing else. */
+/** The words of a text in order, in lower case. They consist of letters, digits and their marks. */
 export function wordsOf(text: string): string[] {
   return withWordBorders(withoutInvisible(text)).toLowerCase().match(WORD) ?? []
 }
 
-/** Soft hyphens, joiners, spaces of no width and marks of byte order: nobody sees them, and each would cut a word in two. */
+/** Soft hyphens, joiners, zero-width spaces and byte order marks: invisible, and each would cut a word in two. */
 const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Tenants, their users and API keys. Keys refer to (tenant_id, id) of their user, so no statement can tie a key of one
- * tenant to a user of another. A tenant that still owns something cannot be deleted; a deleted user's keys go along.
+ * Tenants, their users and API keys. Keys refer to (tenant_id, id) of their user, so a key cannot belong to a user of
+ * another tenant. A tenant that still owns something cannot be deleted. Deleting a user deletes its keys.
  */
 export const accounts: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table tenants (

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * What was billed, and the answers kept for Idempotency-Key. Neither refers to users or keys: a bill outlives the account
- * it was for, and the ledger's inserts look nothing up.
+ * Usage records, and the responses kept for Idempotency-Key. Neither refers to users or keys: a bill outlives its
+ * account, and the ledger's inserts look up nothing.
  */
 export const usage: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table usage_records (

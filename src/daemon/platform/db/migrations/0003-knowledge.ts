@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Indexes, their documents, and passages with a full-text index that the database itself keeps in step. A document that
- * is replaced is for a while there twice; only one of the two is `published`.
+ * Indexes, their documents, and passages with a full-text index that the database maintains. While a document is
+ * replaced it exists twice; only one of the two is `published`.
  */
 export const knowledge: MigrationStep = (dialect) => {
   const { text, integer, tableEnd } = dialect
@@ -48,8 +48,8 @@ export const knowledge: MigrationStep = (dialect) => {
   ]
 }
 
-// External content: the text is stored once, in passages. Deleting from such an index needs the old values, hence the triggers.
-// With index_id as a word of each passage, a search in a small index need not walk through what a large one holds.
+// External content: the text is stored once, in passages. Deleting from such an index needs the old values, hence the
+// triggers. index_id is a word of each passage, so a search in a small index need not scan the entries of a large one.
 const sqliteFullText = [
   `create virtual table passages_fts using fts5 (
     index_id, headings, body,
@@ -71,8 +71,8 @@ const sqliteFullText = [
   end`,
 ]
 
-// Left to itself, PostgreSQL takes README.md, a/b and a-b for one word each, skips <tags>, and in the C locale does not see
-// that U+200B (between words of scripts without spaces) is no letter. SQLite breaks words at all of them.
+// By default, PostgreSQL treats README.md, a/b and a-b as one word each and skips <tags>. In the C locale it does not
+// know that U+200B (between words of scripts without spaces) is no letter. SQLite breaks words at all of them.
 const SIGNS = '/.-_:@#=&?%+~<>\\'
 const spaced = (column: string) => `translate(${column}, '${SIGNS}' || chr(8203), '${' '.repeat(SIGNS.length + 1)}')`
 

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Groups, roles, what a key may do and how much of it was used, the record of administrative changes, and the outbox.
- * Audit entries, counters and events refer to no account: they outlive it, and writing them looks nothing up.
+ * Groups, roles, permissions and usage of keys, the log of administrative changes, and the outbox. Audit entries,
+ * counters and events refer to no account: they outlive it, and writing them looks up nothing.
  */
 export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table tenants add column status ${text} not null default 'Active'`,
@@ -20,11 +20,11 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table users add column search_text ${text} not null default ''`,
   `update users set search_text = lower(name) || '\n' || email || '\n' || username`,
   'create unique index users_by_name on users (tenant_id, name)',
-  // Lists walk it in their order, and a search finds all it looks at in the index itself.
+  // Lists read it in their order, and a search finds all it needs in the index itself.
   'create index users_by_age on users (tenant_id, created_at, id, search_text)',
   'create index users_by_change on users (tenant_id, updated_at, id)',
   'create index users_by_role on users (tenant_id, role, created_at, id)',
-  // As narrow as can be: to count a tenant's users, or those of a role, is to walk it.
+  // As narrow as possible: counting a tenant's users, or those of a role, scans it.
   'create index users_by_count on users (tenant_id, role)',
   'create index users_by_license on users (tenant_id, license, created_at, id)',
   'create index users_by_status on users (tenant_id, status, created_at, id)',
@@ -48,7 +48,7 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
     unique (tenant_id, name)
   )${tableEnd}`,
   'create index roles_by_age on roles (tenant_id, created_at, id)',
-  // A table of its own, because no engine of ours can add a two-column reference to users afterwards.
+  // A separate table, because neither engine can add a two-column reference to users later.
   `create table user_roles (
     tenant_id ${text} not null,
     user_id ${text} not null,
@@ -136,9 +136,9 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
 ]
 
 /**
- * Lets PostgreSQL find a part of a name through an index. The extension is part of every usual installation and may be
- * created by the owner of a database; where it may not, a search reads all of a tenant's rows. Managed databases often keep
- * it in a schema of its own, which is not on the search path.
+ * Lets PostgreSQL find a part of a name through an index. The extension is part of every usual installation, and the
+ * owner of a database may create it. Without it, a search reads all of a tenant's rows. Managed databases often keep
+ * the extension in a separate schema, which is not on the search path.
  */
 const TRIGRAM_SEARCH = `do $$ declare place text; begin
   create extension if not exists pg_trgm;

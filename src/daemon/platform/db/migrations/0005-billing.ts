@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * What a request cost, what each account and key has spent in a month, and what is reserved for requests that still run.
- * Money is in nano-dollars. What was spent refers to no account: it outlives it.
+ * The cost of each request, the monthly spend of each account and key, and the reservations of running requests. Money
+ * is in nano-dollars. Spend refers to no account: it outlives the account.
  */
 export const billing: MigrationStep = ({ text, integer, tableEnd }) => [
   `alter table users add column usage_by_model ${integer} not null default 0`,
@@ -24,7 +24,7 @@ export const billing: MigrationStep = ({ text, integer, tableEnd }) => [
     points ${integer} not null,
     primary key (tenant_id, holder, holder_id, period)
   )${tableEnd}`,
-  // Only where several daemons share a store; the one daemon of an SQLite store keeps them in memory.
+  // Used only if several daemons share a store; the one daemon of an SQLite store keeps reservations in memory.
   `create table spend_reservations (
     tenant_id ${text} not null,
     holder ${text} not null,

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * A row of idempotency_results may also be the claim of a daemon that runs the request: then `lease_until` says how long
- * it is believed to. The index holds claims only, so finished answers cost it nothing.
+ * A row of idempotency_results may also be the claim of a daemon that runs the request; `lease_until` is then set. The
+ * index contains only claims, so finished responses cost it nothing.
  */
 export const idempotencyClaims: MigrationStep = ({ text }) => [
   `alter table idempotency_results add column lease_until ${text}`,

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Where events go, and every delivery of one. Deliveries refer to no endpoint: the log outlives it. An event that was
- * there before anyone could subscribe counts as passed on.
+ * Webhook endpoints, and every delivery. Deliveries refer to no endpoint: the log outlives it. Events from before this
+ * migration count as dispatched.
  */
 export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table webhook_endpoints (
@@ -46,16 +46,16 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
     resend_of ${text},
     is_test ${integer} not null
   )${tableEnd}`,
-  // What is due of one endpoint, whatever waits for the others.
+  // Due deliveries of one endpoint, however many wait for the others.
   "create index webhook_deliveries_pending on webhook_deliveries (endpoint_id, due_at) where state = 'pending'",
   'create index webhook_deliveries_by_endpoint on webhook_deliveries (endpoint_id, created_at, id)',
   'create index webhook_deliveries_by_age on webhook_deliveries (tenant_id, created_at, id)',
-  // Counted whenever an endpoint is shown; most have none. Where there are too many, the oldest are given up.
+  // Counted whenever an endpoint is shown; most have none. Above the limit, the oldest are dropped.
   `create index webhook_deliveries_held on webhook_deliveries (endpoint_id, created_at, id)
     where state = 'held' and is_test = 0`,
   // An event is kept while a delivery refers to it.
   'create index webhook_deliveries_by_event on webhook_deliveries (event_id)',
-  // Passing an event on again, after a crash or beside another daemon, makes no second delivery of it.
+  // Dispatching an event twice, after a crash or from two daemons, creates no second delivery.
   `create unique index webhook_deliveries_once on webhook_deliveries (endpoint_id, event_id) where resend_of is null`,
 
   `alter table outbox_events add column fanned_out_at ${text}`,

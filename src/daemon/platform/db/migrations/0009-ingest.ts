@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Indexes that belong to a user or a group, and deleted ones, of which the row stays. No foreign key leads to the user or the
- * group: an index whose owner is gone must not become everybody's.
+ * Indexes that belong to a user or a group, and deleted indexes, whose rows stay. No foreign key refers to the user or
+ * group: an index whose owner was deleted must not become visible to everyone.
  */
 export const ingest: MigrationStep = ({ text, integer }) => [
   `alter table indexes add column deleted_name ${text}`,

@@ -1,6 +1,6 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** Policies of tenants. The built-in ones are in the program. */
+/** Policies of tenants. The built-in policies are in the program. */
 export const policies: MigrationStep = ({ text, tableEnd }) => [
   `create table smltp_policies (
     tenant_id ${text} not null references tenants (id),
@@ -12,7 +12,7 @@ export const policies: MigrationStep = ({ text, tableEnd }) => [
     updated_at ${text} not null,
     primary key (tenant_id, id)
   )${tableEnd}`,
-  // The policy may be a built-in one, of which there is no row.
+  // No foreign key: the policy may be a built-in one, which has no row.
   `create table smltp_active_policies (
     tenant_id ${text} primary key references tenants (id),
     policy_id ${text} not null,

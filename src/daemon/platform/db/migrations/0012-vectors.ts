@@ -1,9 +1,9 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * What embedding models make of passages. `documents.embedded_by` is the model that a document is whole in, 0 for none, so that
- * what is left to do is found by name. Each vector is there twice: a search looks through the `signature` of all (see
- * `knowledge/vectors/signature.ts`), and reads the numbers of a few.
+ * Embeddings of passages. `documents.embedded_by` is the model that has embedded the whole document, 0 for none, so
+ * pending work is found through an index. Each vector is stored twice: a search scans the `signature` of all (see
+ * `knowledge/vectors/signature.ts`), and reads the full vectors of a few.
  */
 export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
   const [bits, numbers] = engine === 'sqlite' ? ['blob', 'blob'] : ['bit varying', 'real[]']
@@ -41,13 +41,13 @@ export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
       primary key (passage_id, model_id)
     )${tableEnd}`,
     ...(engine === 'sqlite'
-      ? // The signatures are in the index, so that to look through them reads nothing else.
+      ? // The index contains the signatures, so scanning them reads nothing else.
         [
           'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id, passage_id, signature)',
         ]
       : [
           'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id)',
-          // The same with the means of PostgreSQL: the numbers lie apart, and the signatures close together.
+          // The same on PostgreSQL: vectors are stored externally, and signatures close together.
           'alter table passage_vectors alter column vector set storage external',
           'alter table passage_vectors set (toast_tuple_target = 128)',
         ]),

@@ -1,6 +1,6 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** What guards have found. It refers to no key, user or policy: it outlives them. */
+/** Findings of guards. They refer to no key, user or policy: they outlive them. */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table incidents (
     id ${text} primary key,

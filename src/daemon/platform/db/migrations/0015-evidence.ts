@@ -5,10 +5,10 @@ import { entryHash, GENESIS_HASH, payloadHash } from '../../../../shared/evidenc
 import { newCommitId } from '../../../../shared/ids.ts'
 import type { MigrationWithData } from '../migration-step.ts'
 
-/** The hash chains, what signs them, and the log of changes that was kept until now as their beginning. */
+/** The hash chains, their signing keys, and the previous log of changes as the beginning of the chains. */
 export const evidence: MigrationWithData = {
   before: ({ text, integer, tableEnd }) => [
-    // The key is named after its columns, as SQLite names it when it refuses a row.
+    // The key is named after its columns, as SQLite names it when it rejects a row.
     `create table evidence_entries (
       tenant_id ${text} not null,
       chain ${text} not null,
@@ -34,7 +34,7 @@ export const evidence: MigrationWithData = {
       leaves ${text} not null,
       signature ${text} not null
     )${tableEnd}`,
-    // Those of this migration, until a daemon has opened its key. All others are signed when they are written.
+    // Only commits of this migration, until a daemon has opened its key. All others are signed when they are written.
     `create index evidence_commits_unsigned on evidence_commits (id) where signature = ''`,
     `create table evidence_checkpoints (
       tenant_id ${text} not null,
@@ -88,7 +88,7 @@ export const evidence: MigrationWithData = {
 
 const ROWS_PER_COMMIT = 1_000
 
-/** The tables as they are at this migration, whatever becomes of them later. */
+/** The tables as of this migration, whatever changes later. */
 type FormerTables = {
   users: { id: string; tenant_id: string }
   audit_entries: Omit<FormerEntry, 'home'>
@@ -112,7 +112,7 @@ type FormerEntry = {
   outcome: string
   compliance_category: string
   metadata: string
-  /** The tenant of the user; null when the user is gone. */
+  /** The tenant of the user; null when the user was deleted. */
   home: string | null
 }
 type Entry = {
@@ -129,7 +129,7 @@ type Entry = {
 }
 type Head = { tenantId: string; size: number; hash: string }
 
-/** The next of all entries, by tenant and age. */
+/** The next page of all entries, by tenant and age. */
 function formerEntries(tx: Kysely<FormerTables>, last: FormerEntry | undefined): Promise<FormerEntry[]> {
   let query = tx
     .selectFrom('audit_entries as entry')
@@ -162,8 +162,8 @@ function linked(head: Head, row: FormerEntry): Omit<Entry, 'commit_id' | 'leaf_i
 }
 
 /**
- * Without the name and address of who it was: they stay with the user, and go with them. Of one who is gone already nobody
- * can tell whether they were of this tenant.
+ * Omits the name and address of the person: they stay with the user, and are deleted with it. For a deleted user, the
+ * tenant cannot be determined any more.
  */
 function toPayload(row: FormerEntry): string {
   const isForeign = row.home !== null && row.home !== row.tenant_id
@@ -189,13 +189,13 @@ function toPayload(row: FormerEntry): string {
   })
 }
 
-/** What was written of these named people, and their addresses. */
+/** Actions whose entries contained names and addresses of people. */
 const OF_PEOPLE: ReadonlySet<string> = new Set(['user_management', 'key_management', 'tenant_management'])
 
 const toDescription = ({ type, operation, resource_type, resource_id, description }: FormerEntry): string =>
   OF_PEOPLE.has(type) ? `External API: ${operation} ${resource_type} ${resource_id}` : description
 
-/** As such facts are recorded today: nothing of who somebody is, nor what a rule of the guards looks for. */
+/** Facts in today's format: without personal data and without the search texts of guard rules. */
 function toFacts({ changes, ...facts }: Facts, type: string): Facts {
   if (type === 'guard_rule_management') {
     const { words, pattern, ...rest } = facts
