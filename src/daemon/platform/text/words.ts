@@ -35,18 +35,18 @@ export function wordsOf(text: string): string[] {
 const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
-/** Whether an English word, in lower case, carries no meaning of its own. */
+/** Whether an English word, in lower case, is a stop word. */
 export const isStopWord = (word: string): boolean => STOP_WORDS.has(word)
 
-/** The distinct words that carry meaning, in order; all distinct words when there are no others. */
+/** The distinct content words in order; all distinct words when there are no content words. */
 export function contentWords(text: string): string[] {
   const meaningful = wordsOf(withoutStopWords(text))
   return [...new Set(meaningful.length > 0 ? meaningful : wordsOf(text))]
 }
 
 /**
- * A text without the English words that carry no meaning of their own. What is written in capitals among other letters is a
- * name, however it is spelt: "US holidays", "the extension of IT".
+ * A text without English stop words. A word in capitals among lower-case letters is a name, even if it spells a stop
+ * word: "US holidays", "the extension of IT".
  */
 export function withoutStopWords(text: string): string {
   return withoutInvisible(text)
@@ -61,17 +61,17 @@ export function withoutStopWords(text: string): string {
     .join('\n')
 }
 
-/** With the rest of what an apostrophe cuts off, which stands for nothing alone. */
+/** Includes the part after an apostrophe, which is no word alone. */
 const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
 const APOSTROPHE = /^['’]/
 const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u
 const CAPITALS = /^[A-Z]{2,}$/
-/** Searchers write them as operators, and others for emphasis. */
+/** Search operators, and capitals for emphasis. */
 const OPERATORS: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT'])
 
 /**
- * Neighbours written as one word, in order, each with its two parts: "back up" → "backup", which is how another text may
- * spell it. Two words without meaning of their own are not joined.
+ * Adjacent words joined into one, in order, each with its two parts: "back up" → "backup", as another text may spell
+ * it. Two stop words are not joined.
  */
 export function joinedWords(text: string): Map<string, readonly [string, string]> {
   const words = wordsOf(text)
@@ -94,7 +94,7 @@ function* pieces(run: string): Generator<string> {
   }
 }
 
-/** The last index up to `index` that does not fall between the two halves of a character. */
+/** The last index up to `index` that does not split a surrogate pair. */
 export function characterBorder(text: string, index: number): number {
   if (index >= text.length) return text.length
   const code = text.charCodeAt(index)
