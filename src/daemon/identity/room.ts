@@ -13,13 +13,13 @@ import { userRoutes } from './users/routes.ts'
 import { findUserNames } from './users/store.ts'
 
 export type IdentityRoom = Pick<Authenticator, 'authenticate' | 'isAccepted'> & {
-  /** What every change by an administrator is made with. */
+  /** What every change by an administrator needs. */
   access: ChangeDeps
   findUserNames: typeof findUserNames
   routes: Route[]
 }
 
-/** Opens the room. The first start of a store makes the operator's tenant and key. */
+/** Opens the room. The first start of a store creates the operator's tenant and key. */
 export async function openIdentity(
   config: {
     bootstrapKey: string | undefined

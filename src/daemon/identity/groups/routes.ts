@@ -35,7 +35,7 @@ import {
 const NOT_FOUND = { description: 'No group of this tenant has this id', schema: StructuredError }
 const NAME_EXISTS = { description: 'The name exists', schema: StructuredError }
 
-/** The routes of groups (spec: POST /groups; named-endpoints §17). */
+/** The routes of groups. */
 export function groupRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
@@ -143,7 +143,7 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
           })
           await record({
             ...activityOn(before, 'update'),
-            // Members that were not sent are undefined, and so not in the entry's JSON.
+            // Members that were not sent are undefined, so the entry's JSON omits them.
             metadata: { ...fields, usersAdded: members?.added, usersRemoved: members?.removed },
           })
           return getGroup(tx, tenantId, id)
@@ -196,7 +196,7 @@ const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   name: group.name,
   description: group.description,
   status: group.status,
-  // Counted here, so that an answer never disagrees with itself while someone changes the group.
+  // Counted here, so that a response is consistent while someone changes the group.
   userCount: group.user_count,
   createdAt: group.created_at,
   updatedAt: group.updated_at,

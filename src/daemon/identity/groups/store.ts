@@ -8,8 +8,8 @@ import { insertRows } from '../../platform/db/insert-rows.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 
-// Members are added and removed in a `change`, and so are users, which is one at a time for a tenant. Otherwise a group could
-// gain a user who is being deleted: the database would take the membership away, and user_count would still have it.
+// Changes of members and of users run inside a `change`, one at a time for a tenant. Otherwise a group could gain a
+// user who is being deleted: the database would delete the membership, but user_count would still include it.
 
 export type GroupRow = Tables['groups']
 export type GroupWithMembers = GroupRow & { members: UserReference[] }
@@ -21,7 +21,7 @@ export type GroupFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** The unique key decides, so of two administrators at once only one succeeds. @throws GROUP_NAME_EXISTS */
+/** The unique key decides between concurrent inserts. @throws GROUP_NAME_EXISTS */
 export async function insertGroup(db: Db, group: GroupRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('groups')
@@ -36,7 +36,7 @@ export async function updateGroup(tx: Db, { tenant_id, id, ...columns }: GroupRo
   try {
     await tx.updateTable('groups').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (cause) {
-    // Only its name is unique.
+    // Only the name is unique.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name, cause)
   }
@@ -48,7 +48,7 @@ const nameExists = (name: string, cause?: unknown) =>
     cause,
   })
 
-/** Deletes the group with its memberships and returns what it was. */
+/** Deletes the group with its memberships and returns the deleted row. */
 export function deleteGroup(tx: Db, tenantId: string, id: string): Promise<GroupRow | undefined> {
   return tx
     .deleteFrom('groups')
@@ -58,7 +58,10 @@ export function deleteGroup(tx: Db, tenantId: string, id: string): Promise<Group
     .executeTakeFirst()
 }
 
-/** Adds users to a group in which none of them is. @throws VALIDATION_ERROR naming the first who is not of this tenant. */
+/**
+ * Adds users, none of whom is a member yet, to a group. @throws VALIDATION_ERROR naming the first who is not of this
+ * tenant.
+ */
 export async function addMembers(tx: Db, tenantId: string, groupId: string, userIds: readonly string[]): Promise<void> {
   if (userIds.length === 0) return
   const rows = await tx
@@ -82,7 +85,7 @@ export async function addMembers(tx: Db, tenantId: string, groupId: string, user
 }
 
 /**
- * Makes these users, and no others, the members of a group; says who came and who went.
+ * Replaces the members of a group by these users; returns who was added and removed.
  * @throws VALIDATION_ERROR naming the first who is not of this tenant.
  */
 export async function replaceMembers(
@@ -113,7 +116,7 @@ export async function replaceMembers(
   return { added, removed }
 }
 
-/** Takes a user out of every group, so that the user can be deleted. */
+/** Removes a user from every group, so that the user can be deleted. */
 export async function removeUserFromGroups(tx: Db, tenantId: string, userId: string): Promise<void> {
   const ofUser = tx
     .selectFrom('group_members')
@@ -142,8 +145,8 @@ export async function findGroup(db: Db, tenantId: string, id: string): Promise<G
 }
 
 /**
- * One page of a tenant's groups, with how many match in all. `search`: a part of the name or the description. Of a large
- * group only GROUP_LIST_USERS members come along.
+ * One page of a tenant's groups, and the total count. `search`: a part of the name or the description. A large group
+ * includes only its first GROUP_LIST_USERS members.
  */
 export async function listGroups(
   db: Db,
@@ -172,8 +175,8 @@ const SORT_COLUMNS = {
 } as const satisfies Record<GroupFilter['sortBy'], keyof GroupRow>
 
 /**
- * One query for all of them. Members are in the order of their names. The `first` are those with the lowest ids, who have
- * been users the longest: so many and no more are read of each group.
+ * One query for all groups. Members are sorted by name. `first` limits the members of each group to those with the
+ * lowest ids, who have been users the longest; only these rows are read.
  */
 async function addMembersTo(
   db: Db,
@@ -200,7 +203,7 @@ async function addMembersTo(
   return groups.map((group) => ({ ...group, members: members.get(group.id) ?? [] }))
 }
 
-/** The last one to come along; where a group has fewer, a text that is beyond every id. */
+/** The id of the last included member; for a smaller group, a text that sorts after every id. */
 const LAST_OF_FIRST = sql<string>`coalesce((
   select x.user_id from group_members as x where x.tenant_id = g.tenant_id and x.group_id = g.id
   order by x.user_id limit 1 offset ${sql.lit(GROUP_LIST_USERS - 1)}), '~')`

@@ -20,21 +20,21 @@ const KEYS_CACHED = 10_000
 
 export type Authenticator = {
   /**
-   * Whom the request speaks for. Answers at once for a key it looked up within KEY_CACHE_MS.
-   * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired, its owner inactive or its tenant
-   * disabled; CLIENT_ADDRESS_REFUSED when it may not be used from where the request comes.
+   * The caller of the request. Returns at once for a key that was looked up within KEY_CACHE_MS.
+   * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired, its owner inactive or its
+   * tenant disabled; CLIENT_ADDRESS_REFUSED when the key is not allowed from the client's address.
    */
   authenticate(request: ClientRequest): Caller | Promise<Caller>
   /**
-   * Whether the key of a request that has begun is still good: not from KEY_CACHE_MS after its revocation on, wherever that
-   * was; here from the moment it was. Answers at once as `authenticate` does.
+   * Whether the key of a running request is still valid. A revocation on this daemon applies at once, one on another
+   * daemon within KEY_CACHE_MS. Returns at once as `authenticate` does.
    */
   isAccepted(caller: Pick<Caller, 'secretHash'>): boolean | Promise<boolean>
-  /** Looks every key up again: called after any change of keys, users, roles or tenants. */
+  /** Invalidates all cached keys. Call it after any change of keys, users, roles or tenants. */
   forgetKeys(): void
   /**
-   * The caller as this transaction sees their key, which is looked up by the secret that was presented.
-   * @throws UNAUTHORIZED when it is not accepted any more
+   * The caller as this transaction sees it; the key is looked up by the presented secret.
+   * @throws UNAUTHORIZED when it is not valid any more
    */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
@@ -42,14 +42,14 @@ export type Authenticator = {
 export type AuthenticatorOptions = {
   db: Db
   clock: Clock
-  /** Addresses and blocks of proxies whose X-Forwarded-For is believed; none by default. */
+  /** Addresses and blocks of proxies whose X-Forwarded-For is trusted; none by default. */
   trustedProxies?: readonly string[] | undefined
 }
 
-/** What the cache holds of a key; `allowedFrom` is undefined when it may be used from everywhere. */
+/** A cache entry of a key; `allowedFrom` is undefined when every address is allowed. */
 type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined }
 
-/** Looks keys up by their SHA-256 and remembers them for KEY_CACHE_MS, the published bound on a revocation's delay. */
+/** Looks keys up by their SHA-256 and caches them for KEY_CACHE_MS, the documented limit on a revocation's delay. */
 export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {
   const proxies = createAddressList(trustedProxies)
   const keys = createFreshCache<KnownKey>({
@@ -63,7 +63,7 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
     },
   })
 
-  /** What changes between two requests with one key: the time, and where they come from. */
+  /** Checks what may differ between two requests with one key: the time and the client's address. */
   function admit({ caller, expiresAtMs, allowedFrom }: KnownKey, request: ClientRequest): Caller {
     if (clock.now() >= expiresAtMs) throw expired()
     if (allowedFrom !== undefined) checkAddress(clientAddress(request, proxies), allowedFrom)
@@ -95,7 +95,7 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
   }
 }
 
-/** `x-api-key` is where clients of Anthropic put it. Two different keys would leave open whom the request speaks for. */
+/** Anthropic's clients send `x-api-key`. Two different keys in one request would make the caller ambiguous. */
 function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['headers']): string {
   if (apiKey === undefined) return bearerToken(authorization)
   if (typeof apiKey !== 'string' || (authorization !== undefined && bearerToken(authorization) !== apiKey)) {

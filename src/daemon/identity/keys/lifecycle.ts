@@ -16,17 +16,20 @@ import { findKey, findOtherKeysOfAdministrators, findOwner, insertKey, type Owne
 import { toApiKey } from './view.ts'
 
 export type KeyDeps = ChangeDeps & {
-  /** Which policies a key may name. Called inside the change, so that a policy cannot be deleted while a key is given it. */
+  /**
+   * The policies that a key may name. Called inside the change, so that a policy cannot be deleted while it is assigned
+   * to a key.
+   */
   knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
 }
 
-/** A key, and its secret, which is shown this once. */
+/** A key and its secret, which is shown only once. */
 export type NewSecret = { key: OwnedKey; secret: string }
 
 /**
- * Makes a key for an active user of the tenant, by default the caller.
- * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS when the key would have more rights than the caller's, or be another
- * user's and the caller does not administer users.
+ * Creates a key for an active user of the tenant, by default the caller.
+ * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS when the key would have more rights than the caller's, or would
+ * belong to another user and the caller does not administer users.
  */
 export function createKey(
   deps: KeyDeps,
@@ -67,9 +70,10 @@ export function createKey(
 }
 
 /**
- * Changes what the request names.
- * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has, or would have,
- * more rights than the caller's, or is another user's and the caller does not administer users, LAST_ADMINISTRATOR.
+ * Changes the settings that the request contains.
+ * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has, or would
+ * have, more rights than the caller's, or belongs to another user and the caller does not administer users,
+ * LAST_ADMINISTRATOR.
  */
 export function changeKey(
   deps: KeyDeps,
@@ -89,7 +93,7 @@ export function changeKey(
       await deps.knownPolicies(tx, caller.tenantId),
     )
     let { grantedLevels } = stored
-    // Granted anew, `adminAccess` means what the owner has today.
+    // A new grant of `adminAccess` means the owner's current levels.
     if (adminAccess !== undefined) grantedLevels = null
     const rights = rightsOfKey({ settings, grantedLevels }, key.ownerRights)
     requireCovered(caller.rights, rights, `The key "${key.row.name}", changed like this,`, WITHOUT_EXCESS)
@@ -109,10 +113,10 @@ export function changeKey(
 }
 
 /**
- * Gives the key a new secret; the old one is refused from now on. Everything else of the key stays, but for
- * administrator rights that its owner does not have any more: whoever sees the secret was only checked against these.
- * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's, or is
- * another user's and the caller does not administer users.
+ * Gives the key a new secret; the old one is rejected from now on. The rest of the key stays, except for administrator
+ * rights that its owner has lost: the person who sees the secret was only checked against the current ones.
+ * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's,
+ * or belongs to another user and the caller does not administer users.
  */
 export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<NewSecret> {
   const secret = newApiKey()
@@ -131,9 +135,10 @@ export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | 
 }
 
 /**
- * Ends a key for good; one that is revoked already stays as it is. Also another user's: whoever keeps keys has to be able to
- * stop one at once.
- * @throws API_KEY_NOT_FOUND, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's, LAST_ADMINISTRATOR.
+ * Revokes a key permanently; a revoked key stays unchanged. Works for keys of other users too, because an administrator
+ * of keys must be able to stop any key at once.
+ * @throws API_KEY_NOT_FOUND, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's,
+ * LAST_ADMINISTRATOR.
  */
 export function revokeKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<OwnedKey> {
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key }) => {
@@ -160,7 +165,7 @@ export async function getKey(db: Db, { tenantId }: Caller, keyId: string | undef
 
 type OneKey = Change & { key: OwnedKey; stored: StoredSettings }
 
-/** Runs a change of one key, and answers what it is afterwards. */
+/** Changes one key and returns its new state. */
 async function changeOne(
   deps: ChangeDeps,
   actor: Actor,
@@ -188,8 +193,8 @@ async function changeOne(
 const WITHOUT_EXCESS = 'Use a key that has it, or leave that out: "adminAccess": false gives no administration.'
 
 /**
- * Whoever has a key's secret acts as its owner, who pays, so a key for somebody else takes more than the keeping of keys. It
- * is asked first, so that a refusal does not tell which users there are.
+ * The secret of a key lets its holder act as the key's owner, who pays. So a key for another user requires more than
+ * the right to administer keys. Checked first, so that a rejection does not reveal which users exist.
  * @throws INSUFFICIENT_PERMISSIONS
  */
 function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = ''): void {
@@ -201,8 +206,9 @@ function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = '
 }
 
 /**
- * Before a key stops to be one of an administrator. Whoever ends another one keeps their own, so this is about the key that
- * ends itself. @throws LAST_ADMINISTRATOR when nobody in the tenant could make another one
+ * Checked before a key loses its administrator rights. It matters only when the caller's own key is changed: in all
+ * other cases the caller's key remains. @throws LAST_ADMINISTRATOR when no other key in the tenant could create a new
+ * one
  */
 async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: OwnedKey, now: string): Promise<void> {
   if (row.id !== caller.keyId || !administersAll(caller.rights)) return
@@ -223,8 +229,8 @@ function refuseRevoked({ row }: OwnedKey): void {
 }
 
 /**
- * UTC, as it is stored. A key that has expired may be sent back as it was shown.
- * @throws VALIDATION_ERROR for another time that has passed, or that has no year of four digits
+ * UTC, as stored. The stored expiry is accepted unchanged, even if it has passed.
+ * @throws VALIDATION_ERROR for another time in the past, or a year without four digits
  */
 function toExpiry(expiresAt: string | null, now: number, stored: string | null = null): string | null {
   if (expiresAt === null) return null
@@ -235,7 +241,7 @@ function toExpiry(expiresAt: string | null, now: number, stored: string | null =
   return isoTime(ms)
 }
 
-/** Later ones have more digits, and would not compare as text. */
+/** Later times have more digits, and would not compare as text. */
 const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const activity = (

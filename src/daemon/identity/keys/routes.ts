@@ -26,10 +26,10 @@ const mayDoMore = refused('Not an administrator, or the key in question may do m
 const unknown = refused('No such key')
 const revoked = refused('The key was revoked')
 
-/** No cache on the way keeps an answer with a secret. */
+/** Prevents caches from storing a response with a secret. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
-/** The routes of API keys (named-endpoints §10), and whoami. */
+/** The routes of API keys, and whoami. */
 export function keyRoutes(deps: KeyDeps): Route[] {
   const { db, clock } = deps
   const shown = (key: OwnedKey) => toApiKey(key, isoTime(clock.now()))

@@ -4,12 +4,12 @@ import { LEVELS, type Rights, SECTIONS } from '../../../shared/permissions.ts'
 import { toPolicyId } from '../../../shared/policy-id.ts'
 import { type KEY_READ_ONLY, KeySettings, type UpdateKeyRequest } from '../../../shared/wire/keys.ts'
 
-/** What the column `settings` of a key holds. */
+/** The content of the column `settings` of a key. */
 export type StoredSettings = {
   settings: KeySettings
   /**
-   * How far its administrator rights went when it was made, rotated or last given any: it never has more, also when its
-   * owner rises. Null for as far as its owner's.
+   * The highest administrator levels, fixed when the key was created, rotated or last granted any. The key never
+   * exceeds them, even if its owner's rights grow. Null for the owner's levels.
    */
   grantedLevels: Rights['levels'] | null
 }
@@ -17,17 +17,17 @@ export type StoredSettings = {
 const GrantedLevels = z.partialRecord(z.enum(SECTIONS), z.enum(LEVELS)).nullable().default(null)
 const Stored = KeySettings.extend({ grantedLevels: GrantedLevels })
 
-/** `settings` of an api_keys row. What is absent has its default. */
+/** Parses `settings` of an api_keys row. Absent members have their defaults. */
 export function readSettings(json: string): StoredSettings {
   const { grantedLevels, ...settings } = Stored.parse(JSON.parse(json))
   return { settings, grantedLevels }
 }
 
-/** The other way round. */
+/** The inverse of readSettings. */
 export const writeSettings = ({ settings, grantedLevels }: StoredSettings): string =>
   JSON.stringify({ ...settings, grantedLevels })
 
-/** `settings` with what the request names, which for `rateLimit` and `usageByModel` is each of their members. */
+/** Merges the request into `settings`; `rateLimit` and `usageByModel` are merged member by member. */
 export function changedSettings(
   settings: KeySettings,
   request: Omit<z.output<typeof UpdateKeyRequest>, (typeof KEY_READ_ONLY)[number]>,
@@ -45,8 +45,8 @@ const withoutUnset = (fields: object = {}): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /**
- * `settings` with their policies called by id, as `isKnown` takes them: whatever was written, name or id and in any case.
- * @throws VALIDATION_ERROR for a policy that does not exist, and for a default that the key could not use.
+ * `settings` with policies given by id. The input may be a name or an id in any case.
+ * @throws VALIDATION_ERROR for an unknown policy, and for a default policy that the key may not use.
  */
 export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => boolean): KeySettings {
   const idOf = (field: string, name: string): string => {

@@ -12,20 +12,20 @@ import { toUsageByModel } from '../users/usage-by-model.ts'
 
 export type KeyRow = Tables['api_keys']
 
-/** What may be shown of a key's row. */
+/** The columns of a key that may be shown. */
 export type KeyFacts = Omit<KeyRow, 'secret_hash' | 'search_text'>
 
-/** A key and whose it is. */
+/** A key and its owner. */
 export type OwnedKey = {
   row: KeyFacts
   owner: UserReference
-  /** What its owner may do now, were they active. */
+  /** The owner's current rights, as if the owner were active. */
   ownerRights: Rights
   /** ISO 8601; null before its first use. */
   lastUsedAt: string | null
 }
 
-/** What a presented key stands for. */
+/** The result of looking up a presented key. */
 export type PresentedKey = {
   row: KeyFacts
   owner: UserReference & { role: SystemRole; license: License; usageByModel: UsageByModel }
@@ -33,7 +33,10 @@ export type PresentedKey = {
   tenantName: string
 }
 
-/** `secret_hash` is the SHA-256 of the whole key, hex; `settings` is what `writeSettings` makes, or `{}` for all defaults. */
+/**
+ * `secret_hash` is the SHA-256 of the whole key, hex; `settings` is the output of `writeSettings`, or `{}` for all
+ * defaults.
+ */
 export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promise<void> {
   await db
     .insertInto('api_keys')
@@ -42,8 +45,8 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 }
 
 /**
- * The live key with this SHA-256 (hex) and whom it speaks for; undefined when it is unknown or revoked, its owner is
- * inactive or its tenant disabled. The one lookup without a tenant: the key is what tells the tenant.
+ * The valid key with this SHA-256 (hex) and its caller. Undefined when the key is unknown or revoked, its owner is
+ * inactive or its tenant disabled. The only look-up without a tenant, because the key determines the tenant.
  */
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)
@@ -68,13 +71,13 @@ export async function findPresentedKey(db: Db, secretHash: string): Promise<Pres
   }
 }
 
-/** The key of this tenant with this id, revoked ones too. */
+/** The key of this tenant with this id, even if revoked. */
 export async function findKey(db: Db, tenantId: string, id: string): Promise<OwnedKey | undefined> {
   const [key] = await findKeys(db, tenantId, [id])
   return key
 }
 
-/** An active user of this tenant and what they may do. */
+/** An active user of this tenant and their rights. */
 export async function findOwner(
   db: Db,
   tenantId: string,
@@ -89,8 +92,8 @@ export async function findOwner(
 }
 
 /**
- * The keys, but this one, that somebody could present at `now` (ISO 8601) who is an administrator by role, or may be one
- * by a custom role.
+ * All other keys that are usable at `now` (ISO 8601) and whose owners are administrators by role, or may be by a custom
+ * role.
  */
 export async function findOtherKeysOfAdministrators(
   db: Db,
@@ -134,7 +137,7 @@ export type KeyFilter = Page & {
 
 export type KeyStatus = 'active' | 'expired' | 'revoked'
 
-/** Where a key stands at `now` (ISO 8601). */
+/** The status of a key at `now` (ISO 8601). */
 export function statusOf(
   { revoked_at, expires_at }: Pick<KeyRow, 'revoked_at' | 'expires_at'>,
   now: string,
@@ -143,7 +146,7 @@ export function statusOf(
   return expires_at !== null && expires_at <= now ? 'expired' : 'active'
 }
 
-/** One page of a tenant's keys, with how many there are in all. `search`: a part of the name. */
+/** One page of a tenant's keys, and the total count. `search`: a part of the name. */
 export async function listKeys(
   db: Db,
   tenantId: string,
@@ -171,7 +174,7 @@ function hasStatus(the: ExpressionBuilder<{ k: KeyRow }, 'k'>, status: KeyStatus
   return the.and([alive, the.or([the('k.expires_at', 'is', null), the('k.expires_at', '>', now)])])
 }
 
-/** The keys with these ids, in any order; ids that the tenant does not have are left out. */
+/** The keys with these ids, in any order; unknown ids are omitted. */
 async function findKeys(db: Db, tenantId: string, ids: readonly string[]): Promise<OwnedKey[]> {
   const found = await keysWithOwners(db)
     .select((the) =>
@@ -239,7 +242,7 @@ const toFacts = ({
   settings,
 })
 
-/** The columns of the custom role are null for a user who has none. */
+/** The columns of the custom role are null for a user without one. */
 function toRights({ role, permissions, ...flags }: RightsFacts): Rights {
   if (permissions === null) return rightsOf(role)
   const custom = roleRightsOf({

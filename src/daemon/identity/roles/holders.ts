@@ -6,9 +6,10 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { type RoleRow, roleRightsOf, systemRoleOfOperator, systemRolesOfHolders } from './store.ts'
 
 /**
- * To change a role is to change those who have it. One that has users cannot be deleted, so this is asked of changes only.
- * @throws INSUFFICIENT_PERMISSIONS when it alters the rights of somebody whom the caller could not change, or takes any
- * from the owner of the operator key.
+ * Changing a role changes the rights of its users. A role with users cannot be deleted, so this check is for changes
+ * only.
+ * @throws INSUFFICIENT_PERMISSIONS when the change alters the rights of a user whom the caller could not change, or
+ * takes any from the owner of the operator key.
  */
 export async function requireMayAffectHolders(
   tx: Db,

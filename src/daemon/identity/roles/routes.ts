@@ -38,7 +38,7 @@ import {
 const NOT_ALLOWED = { description: 'Not an administrator, or not allowed for this role', schema: StructuredError }
 const NOT_FOUND = { description: 'No role of this tenant has this id', schema: StructuredError }
 
-/** What a role allows when its creator says nothing (spec: POST /roles). */
+/** The rights of a role whose creator names none. */
 const DEFAULT_RIGHTS: RoleRights = {
   hasAdminPanelAccess: false,
   permissions: [],
@@ -46,7 +46,7 @@ const DEFAULT_RIGHTS: RoleRights = {
   canUseChat: true,
 }
 
-/** The routes of roles (spec: POST /roles; named-endpoints §18). */
+/** The routes of roles. */
 export function roleRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
@@ -153,7 +153,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
             search_text: toSearchText(before.name, displayName, description),
             updated_at: isoTime(clock.now()),
           })
-          // Members that were not sent are undefined, and so not in the entry's JSON.
+          // Members that were not sent are undefined, so the entry's JSON omits them.
           await record({ ...activityOn(before, 'update'), metadata: changes })
           return getRole(tx, caller.tenantId, id)
         })
@@ -195,8 +195,8 @@ async function getRole(db: Db, tenantId: string, id: string): Promise<Role> {
 }
 
 /**
- * The role, for a caller who may change it.
- * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role and for one that allows more than the caller may.
+ * The role, if the caller may change it.
+ * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role and for one with more rights than the caller's.
  */
 async function getChangeableRole(tx: Db, { tenantId, rights }: Caller, id: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, id)

@@ -9,7 +9,7 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type RoleRow = Tables['roles']
 
-/** A role as it is shown: how many users have it, and who made it, unless that user is gone. */
+/** A role with its number of users and its creator; the creator is null when that user was deleted. */
 export type RoleView = RoleRow & { user_count: number; creator_name: string | null; creator_email: string | null }
 
 export type RoleFilter = Page & {
@@ -19,12 +19,12 @@ export type RoleFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** The role of this tenant with this id, of the system or not. */
+/** The role of this tenant with this id, system or custom. */
 export function findRole(db: Db, tenantId: string, id: string): Promise<RoleRow | undefined> {
   return db.selectFrom('roles').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** What a role allows those who have it as their custom role; `rightsOf` adds their system role. */
+/** The rights that a custom role grants; `rightsOf` adds those of the user's system role. */
 export function roleRightsOf(
   row: Pick<RoleRow, 'has_admin_panel_access' | 'permissions' | 'can_interact_with_ai' | 'can_use_chat'>,
 ): RoleRights {
@@ -44,7 +44,7 @@ export const toRightsColumns = (rights: RoleRights) => ({
   can_use_chat: rights.canUseChat ? 1 : 0,
 })
 
-/** The unique key decides, so of two administrators at once only one succeeds. @throws ROLE_NAME_EXISTS */
+/** The unique key decides between concurrent inserts. @throws ROLE_NAME_EXISTS */
 export async function insertRole(db: Db, role: RoleRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('roles')
@@ -58,13 +58,13 @@ export async function insertRole(db: Db, role: RoleRow): Promise<void> {
   }
 }
 
-/** The system roles of those who have this custom role; each once, however many there are. */
+/** The distinct system roles of the users with this custom role. */
 export async function systemRolesOfHolders(db: Db, tenantId: string, id: string): Promise<SystemRole[]> {
   const found = await holders(db, tenantId, id).select('u.role').distinct().execute()
   return found.map(({ role }) => role)
 }
 
-/** The system role of the owner of the operator key that is in service, if they have this custom role. */
+/** The system role of the owner of the active operator key, if that user has this custom role. */
 export async function systemRoleOfOperator(db: Db, tenantId: string, id: string): Promise<SystemRole | undefined> {
   const found = await holders(db, tenantId, id)
     .innerJoin('api_keys as k', (join) => join.onRef('k.tenant_id', '=', 'u.tenant_id').onRef('k.user_id', '=', 'u.id'))
@@ -86,7 +86,7 @@ export async function updateRole(tx: Db, { tenant_id, id, ...columns }: RoleRow)
   await tx.updateTable('roles').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
 }
 
-/** The reference of user_roles decides, so a role cannot vanish while a user is given it. @throws ROLE_IN_USE */
+/** The foreign key of user_roles prevents deleting a role while it is assigned. @throws ROLE_IN_USE */
 export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Promise<void> {
   try {
     await tx.deleteFrom('roles').where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
@@ -96,7 +96,7 @@ export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Prom
   }
 }
 
-/** A role of this tenant as it is shown. */
+/** A role of this tenant with its details. */
 export async function findRoleView(db: Db, tenantId: string, id: string): Promise<RoleView | undefined> {
   const row = await selectWithCreators(db, tenantId).where('roles.id', '=', id).executeTakeFirst()
   if (!row) return undefined
@@ -104,7 +104,7 @@ export async function findRoleView(db: Db, tenantId: string, id: string): Promis
   return view
 }
 
-/** One page of a tenant's roles, with how many match in all. `search`: a part of the name, display name or description. */
+/** One page of a tenant's roles, and the total count. `search`: a part of the name, display name or description. */
 export async function listRoles(
   db: Db,
   tenantId: string,
@@ -147,10 +147,10 @@ const selectWithCreators = (db: Db, tenantId: string) =>
     .select(['creators.name as creator_name', 'creators.email as creator_email'])
     .where('roles.tenant_id', '=', tenantId)
 
-/** A system role is had by the users whose `role` it is, any other by those it was given to. */
+/** A system role is counted by the users' `role` column, a custom role by its assignments. */
 async function addUserCounts(db: Db, tenantId: string, roles: Omit<RoleView, 'user_count'>[]): Promise<RoleView[]> {
   const counts = new Map<string, number>()
-  // One by one: nearly all users have the same role, and to count the others then costs nothing.
+  // One by one: nearly all users have the same role, so counting the other roles costs almost nothing.
   for (const { id, name } of roles.filter(isSystem)) {
     const { count } = await db
       .selectFrom('users')

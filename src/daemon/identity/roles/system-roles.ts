@@ -10,8 +10,8 @@ const WORDS: Record<SystemRole, { displayName: string; description: string }> = 
 }
 
 /**
- * The three roles that every tenant has, as rows, so that lists and the uniqueness of names need no exception. What they
- * allow is decided by `rightsOf`; the rows show it. Safe to repeat.
+ * Inserts the three system roles of a tenant as rows, so that lists and unique names need no exception. `rightsOf`
+ * decides their rights; the rows only show them. Safe to repeat.
  */
 export async function insertSystemRoles(db: Db, tenantId: string, now: string): Promise<void> {
   for (const name of SYSTEM_ROLES) {

@@ -3,10 +3,13 @@ import { join } from 'node:path'
 import { API_KEY_PATTERN } from '../../../shared/ids.ts'
 import { writeSecretFile } from '../../platform/secrets/secret-file.ts'
 
-/** Where the generated operator key is kept. */
+/** Path of the generated operator key. */
 export const adminKeyFile = (dataDir: string): string => join(dataDir, 'admin.key')
 
-/** The key in `<dataDir>/admin.key`, or undefined when there is no such file. @throws Error when it holds no key. */
+/**
+ * The key in `<dataDir>/admin.key`, or undefined if the file does not exist. @throws Error when it contains no valid
+ * key.
+ */
 export async function readKeyFile(dataDir: string): Promise<string | undefined> {
   const file = adminKeyFile(dataDir)
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {

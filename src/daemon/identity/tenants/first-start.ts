@@ -10,16 +10,16 @@ import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
 import { adminKeyFile, readKeyFile, removeKeyFile, writeKeyFile } from './admin-key-file.ts'
 
 export type FirstStartOptions = {
-  /** The operator key the operator chose; undefined to have one made and kept in `<dataDir>/admin.key`. */
+  /** The operator key from the configuration; undefined to generate one in `<dataDir>/admin.key`. */
   bootstrapKey: string | undefined
   dataDir: string
   clock: Clock
 }
 
 export type FirstStart = {
-  /** Set when this start put the key of this file into service. */
+  /** Set when this start activated the key of this file. */
   createdKeyFile?: string
-  /** Why the key that was given, or the one in admin.key, opens nothing; for the log. */
+  /** Why the given key, or the one in admin.key, is not valid; for the log. */
   warning?: string
 }
 
@@ -31,17 +31,17 @@ const ORDINARY =
   'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key: choose a new one. The operator key is unchanged.'
 
 /**
- * Makes sure that the store has its tenant `default`, its user `admin` and one operator key (architecture §2). Safe to
- * run at every start, in many daemons at once, and after a start that was killed at any point:
+ * Ensures that the store has its tenant `default`, its user `admin` and one operator key. Safe at every start, in many
+ * daemons at once, and after a start that was killed at any point:
  *
- *   store empty, no key given     key of admin.key, which is written first when it is not there
- *   store empty, key given        the given key
- *   later start, no key given     nothing changes, also when admin.key was moved away
- *   later start, same key given   nothing changes
- *   later start, new key given    the new key is the operator key, the earlier one is revoked
- *   later start, revoked key given, or one in ordinary use    nothing changes but a warning
+ * - store empty, no key given: the key of admin.key, which is written first if it does not exist
+ * - store empty, key given: the given key
+ * - later start, no key given: nothing changes, even if admin.key was moved away
+ * - later start, same key given: nothing changes
+ * - later start, new key given: the new key becomes the operator key, the earlier one is revoked
+ * - later start, revoked key given, or one in ordinary use: nothing changes; a warning is logged
  *
- * A file that holds a revoked operator key is removed.
+ * A file with a revoked operator key is removed.
  * @throws Error when the first start needs admin.key and cannot read, use or write it.
  */
 export async function ensureFirstStart(db: Db, options: FirstStartOptions): Promise<FirstStart> {
@@ -59,8 +59,8 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   if (operator === undefined) {
     const isEmpty = (await tx.selectFrom('tenants').select('id').limit(1).executeTakeFirst()) === undefined
     const owner = await ensureOwner(tx, now)
-    // A key file beside an empty store is what a killed first start leaves behind. Beside any other store it is the
-    // key of an administrator who was deleted, and must not come back.
+    // A key file with an empty store comes from a first start that was killed. With any other store, it is the key of a
+    // deleted administrator and must not become valid again.
     const key = bootstrapKey ?? (isEmpty ? await readKeyFile(dataDir) : undefined) ?? (await newKeyFile(dataDir))
     await insertOperatorKey(tx, key, owner, now)
     return bootstrapKey === undefined ? { createdKeyFile: adminKeyFile(dataDir) } : {}
@@ -80,7 +80,7 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   return {}
 }
 
-/** One daemon at a time: on SQLite every transaction of ours is alone already. Readers and key checks go on. */
+/** One daemon at a time: on SQLite transactions are already exclusive. Readers and key checks continue. */
 async function takeTurns(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table tenants in share row exclusive mode`.execute(tx)
 }
@@ -159,14 +159,17 @@ async function insertOperatorKey(tx: Db, key: string, { tenant_id, user_id }: Ow
 const findKey = (db: Db, key: string) =>
   db.selectFrom('api_keys').selectAll().where('secret_hash', '=', secretHash(key)).executeTakeFirst()
 
-/** The file is there before its key counts: killed in between, the next start finds the key and puts it into service. */
+/**
+ * The file is written before its key becomes valid. If the process is killed in between, the next start activates that
+ * key.
+ */
 async function newKeyFile(dataDir: string): Promise<string> {
   const key = newApiKey()
   await writeKeyFile(dataDir, key)
   return key
 }
 
-/** A key file that no longer opens anything misleads whoever finds it. */
+/** A key file whose key is not valid would mislead its readers. */
 async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   const key = await readKeyFile(dataDir).catch((error: Error) => error)
   if (key === undefined) return {}

@@ -33,7 +33,7 @@ import { type CountedTenant, findTenant, insertTenant, listTenants, updateTenant
 const nameExists = { description: 'The name exists', schema: StructuredError }
 const notFound = { 404: { description: 'No such tenant', schema: StructuredError } }
 
-/** The routes of tenants: for the operator of the installation alone. */
+/** The routes of tenants, for the operator only. */
 export function tenantRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   return [
@@ -221,10 +221,10 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
   ]
 }
 
-/** No cache on the way keeps an answer with a secret. */
+/** Prevents caches from storing a response with a secret. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
-/** In the operator's log, and in that of the tenant, whose administrators shall see it too. */
+/** Recorded in the operator's log and in the tenant's, so that the tenant's administrators see it too. */
 async function recordInBoth(record: Change['record'], caller: Caller, activity: Activity): Promise<void> {
   await record(activity)
   if (activity.resourceId !== caller.tenantId) await record({ ...activity, tenantId: activity.resourceId })
@@ -247,7 +247,7 @@ function wordFor(before: Changeable, after: Changeable): string {
   return after.status === 'Disabled' ? 'disabled' : 'enabled'
 }
 
-/** For the record: each fact that is another one now. */
+/** The changed facts, for the audit entry. */
 const changesBetween = (before: Changeable, after: Changeable): Partial<Changeable> => ({
   ...(after.name !== before.name && { name: after.name }),
   ...(after.status !== before.status && { status: after.status }),

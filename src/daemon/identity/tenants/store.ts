@@ -7,7 +7,7 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type TenantRow = Omit<Tables['tenants'], 'search_text'>
 
-/** A tenant and how many users it has. */
+/** A tenant and its number of users. */
 export type CountedTenant = TenantRow & { user_count: number }
 
 export type TenantFilter = Page & {
@@ -19,7 +19,7 @@ export type TenantFilter = Page & {
 
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
-/** The unique key decides, so of two operators at once only one succeeds. @throws TENANT_NAME_EXISTS */
+/** The unique key decides between concurrent inserts. @throws TENANT_NAME_EXISTS */
 export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('tenants')
@@ -29,7 +29,7 @@ export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
   if (numInsertedOrUpdatedRows === 0n) throw nameExists(tenant.name)
 }
 
-/** Writes what can change of a tenant. @throws TENANT_NAME_EXISTS, and on PostgreSQL the transaction is over then */
+/** Writes the changeable columns of a tenant. @throws TENANT_NAME_EXISTS, which on PostgreSQL ends the transaction */
 export async function updateTenant(db: Db, { id, name, status, updated_at }: TenantRow): Promise<void> {
   try {
     await db
@@ -51,7 +51,7 @@ export function findTenant(db: Db, id: string): Promise<CountedTenant | undefine
   return countedTenants(db).where('t.id', '=', id).executeTakeFirst()
 }
 
-/** One page of all tenants, with how many there are. `search`: a part of the name. */
+/** One page of all tenants, and the total count. `search`: a part of the name. */
 export async function listTenants(
   db: Db,
   { search, status, sortBy, sortOrder, ...page }: TenantFilter,
@@ -80,5 +80,5 @@ const countedTenants = (db: Db) =>
         .select((of) => of.fn.countAll<number>().as('count'))
         .as('user_count'),
     )
-    // A count is never null, whatever the type of a subquery says.
+    // A count is never null, although the subquery's type allows it.
     .$narrowType<{ user_count: number }>()

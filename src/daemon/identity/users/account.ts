@@ -6,7 +6,7 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { findRole, type RoleRow, roleRightsOf } from '../roles/store.ts'
 import { findUserDetails, hasOtherAdministrator, ownsOperatorKey, type UserRow, unknownRole } from './store.ts'
 
-/** A user and their custom role: what decides on their rights. */
+/** A user and their custom role, which together determine the user's rights. */
 export type Account = { user: UserRow; customRole: RoleRow | undefined }
 
 const rightsOfAccount = ({ user, customRole }: Account): Rights =>
@@ -25,7 +25,7 @@ export async function getAccount(tx: Db, tenantId: string, userId: string): Prom
 export const unknownUser = (userId: string): GatewayError =>
   new GatewayError('USER_NOT_FOUND', `There is no user "${userId}"; GET /users lists those there are.`)
 
-/** The role that a request names as `roleId`. @throws VALIDATION_ERROR unless the tenant has it and it is no system role */
+/** The role that a request names as `roleId`. @throws VALIDATION_ERROR unless it is a custom role of the tenant */
 export async function getCustomRole(tx: Db, tenantId: string, roleId: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, roleId)
   if (!role) throw unknownRole(roleId)
@@ -33,7 +33,7 @@ export async function getCustomRole(tx: Db, tenantId: string, roleId: string): P
   throw invalidField('roleId', `"${role.name}" is a system role: give it as "role", and leave roleId out.`, roleId)
 }
 
-/** Nobody hands out more than they have, nor changes those who have more. @throws INSUFFICIENT_PERMISSIONS */
+/** Callers cannot grant rights they lack, nor change users with more rights. @throws INSUFFICIENT_PERMISSIONS */
 export function requireWithinRights(caller: Caller, account: Account): void {
   const { user, customRole } = account
   const reach = reachOf(user.role, customRole && roleRightsOf(customRole))
@@ -41,10 +41,10 @@ export function requireWithinRights(caller: Caller, account: Account): void {
 }
 
 /**
- * Whether the caller may turn one account into the other; `after` is undefined when it is deleted. To be asked in a `change`,
- * where the accounts stay as they are.
- * @throws INSUFFICIENT_PERMISSIONS when either has rights that the caller lacks, or the owner of the operator key would
- * lose any; LAST_ADMINISTRATOR when the tenant would be left without an active one.
+ * Checks that the caller may make this change; `after` is undefined for a deletion. Call it in a `change`, which keeps
+ * the accounts stable.
+ * @throws INSUFFICIENT_PERMISSIONS when either account has rights that the caller lacks, or the owner of the operator
+ * key would lose any; LAST_ADMINISTRATOR when the tenant would have no active administrator left.
  */
 export async function requireMayChange(
   tx: Db,

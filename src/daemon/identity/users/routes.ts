@@ -45,7 +45,7 @@ import { toCreatedUser, toUser } from './view.ts'
 const exceedsRights = 'Not an administrator, or the user may do more than the key'
 const notFound = { 404: { description: 'No such user', schema: StructuredError } }
 
-/** The routes of users (named-endpoints §16). */
+/** The routes of users. */
 export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: LicensePools }): Route[] {
   const { db, clock } = deps
   return [
@@ -103,7 +103,7 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
               status: 1,
               license,
               auth_type: authType,
-              // An enterprise's own directory vouches for its people.
+              // An enterprise directory verifies its users itself.
               is_verified: authType === 'enterprise' ? 1 : 0,
               setup_completed: body.setupCompleted ? 1 : 0,
               search_text: toSearchText(name, email, username),
@@ -228,7 +228,7 @@ function requiredFields({ name, email }: z.output<typeof CreateUserRequest>): { 
   throw new GatewayError('MISSING_FIELDS', `A user needs ${name === undefined ? 'a name' : 'an email'}.`)
 }
 
-/** The user with what the request names. */
+/** The user with the changes of the request. */
 function changed(
   user: UserRow,
   body: Omit<z.output<typeof UpdateUserRequest>, (typeof USER_READ_ONLY)[number]>,
@@ -253,7 +253,9 @@ function changed(
   }
 }
 
-/** For the record: each fact that is another one now. Of who somebody is, only that it changed: the log is kept for ever. */
+/**
+ * The changed facts, for the audit entry. Personal data appears only as "changed", because the log is kept permanently.
+ */
 function changesBetween(before: Account, after: Account): Record<string, unknown> {
   const facts = ({ user, customRole }: Account) => ({
     role: user.role,

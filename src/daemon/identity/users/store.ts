@@ -6,12 +6,12 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type UserRow = Tables['users']
 
-/** A user with what other tables know of them. */
+/** A user with data from other tables. */
 export type UserDetails = UserRow & {
   role_id: string | null
   role_name: string | null
   role_display_name: string | null
-  /** ISO 8601: when one of their keys was last used. */
+  /** ISO 8601: when one of the user's keys was last used. */
   last_active: string | null
 }
 
@@ -30,7 +30,7 @@ const SORT_COLUMNS = {
   username: 'username',
 } as const
 
-/** What is unique in a tenant. The first that is taken is the one that is reported. */
+/** Fields that are unique in a tenant. The first conflict is reported. */
 const UNIQUE_FIELDS = {
   email: 'EMAIL_ALREADY_EXISTS',
   username: 'USERNAME_ALREADY_EXISTS',
@@ -39,7 +39,7 @@ const UNIQUE_FIELDS = {
 type UniqueField = keyof typeof UNIQUE_FIELDS
 const uniqueFields = Object.keys(UNIQUE_FIELDS) as UniqueField[]
 
-/** What bills look at, of the active user with this id in this tenant. */
+/** The billing columns of the active user with this id in this tenant. */
 export function findPayer(
   db: Db,
   tenantId: string,
@@ -54,7 +54,7 @@ export function findPayer(
     .executeTakeFirst()
 }
 
-/** How users of this tenant are called today, by their ids; those that are gone are left out. */
+/** The current names of users of this tenant, by id; deleted users are omitted. */
 export async function findUserNames(
   db: Db,
   tenantId: string,
@@ -75,7 +75,7 @@ export function findUserDetails(db: Db, tenantId: string, id: string): Promise<U
   return userDetails(db, tenantId).where('u.id', '=', id).executeTakeFirst()
 }
 
-/** One page of a tenant's users, with how many there are in all. */
+/** One page of a tenant's users, and the total count. */
 export async function listUsers(
   db: Db,
   tenantId: string,
@@ -90,7 +90,7 @@ export async function listUsers(
   const column = SORT_COLUMNS[sortBy]
   const { rows, total } = await pageOf(matching, {
     ...query,
-    // The other columns have no ties to break, and their indexes no id.
+    // The other columns are unique, and their indexes have no id.
     sortKeys: column === 'created_at' || column === 'updated_at' ? [column, 'id'] : [column],
     isSearch: search !== undefined,
     find: (ids) => userDetails(db, tenantId).where('u.id', 'in', ids).execute(),
@@ -111,7 +111,7 @@ function userDetails(db: Db, tenantId: string) {
       the
         .selectFrom('rate_counters as c')
         .whereRef('c.tenant_id', '=', 'u.tenant_id')
-        // Not as a join: SQLite would walk all counters of the tenant for each user.
+        // Not as a join: SQLite would scan all counters of the tenant for each user.
         .where('c.api_key_id', 'in', (keys) =>
           keys
             .selectFrom('api_keys as k')
@@ -126,7 +126,7 @@ function userDetails(db: Db, tenantId: string) {
 }
 
 /**
- * The unique indexes decide whether the names are free.
+ * The unique indexes detect conflicts.
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function insertUser(db: Db, user: UserRow): Promise<void> {
@@ -146,7 +146,7 @@ export async function insertUser(db: Db, user: UserRow): Promise<void> {
 }
 
 /**
- * Writes what can change of a user. On PostgreSQL the transaction is over when it throws.
+ * Writes the changeable columns of a user. On PostgreSQL an error ends the transaction.
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function updateUser(db: Db, user: UserRow): Promise<void> {
@@ -166,8 +166,8 @@ function taken(field: UniqueField, user: UserRow): GatewayError {
 }
 
 /**
- * Takes the keys, what was counted of them and the custom role along; group memberships are to be removed before, since
- * groups count them.
+ * Also deletes the user's keys, their counters and the assignment of a custom role. Remove group memberships first,
+ * because groups count their members.
  */
 export async function deleteUser(db: Db, tenantId: string, id: string): Promise<void> {
   const keys = db.selectFrom('api_keys').select('id').where('tenant_id', '=', tenantId).where('user_id', '=', id)
@@ -175,7 +175,9 @@ export async function deleteUser(db: Db, tenantId: string, id: string): Promise<
   await db.deleteFrom('users').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
 }
 
-/** Gives the user this custom role, or none. @throws VALIDATION_ERROR for `roleId` when somebody deletes it just now. */
+/**
+ * Assigns this custom role to the user, or none. @throws VALIDATION_ERROR for `roleId` when the role was just deleted.
+ */
 export async function setCustomRole(
   db: Db,
   tenantId: string,
@@ -194,7 +196,7 @@ export async function setCustomRole(
 export const unknownRole = (roleId: string): GatewayError =>
   invalidField('roleId', `There is no custom role "${roleId}"; GET /roles lists those there are.`, roleId)
 
-/** Whether the tenant has an active administrator beside this user. */
+/** Whether the tenant has an active administrator other than this user. */
 export async function hasOtherAdministrator(db: Db, tenantId: string, userId: string): Promise<boolean> {
   const other = await db
     .selectFrom('users')
@@ -208,7 +210,7 @@ export async function hasOtherAdministrator(db: Db, tenantId: string, userId: st
   return other !== undefined
 }
 
-/** Whether the operator key that is in service belongs to this user. */
+/** Whether the active operator key belongs to this user. */
 export async function ownsOperatorKey(db: Db, tenantId: string, userId: string): Promise<boolean> {
   const key = await db
     .selectFrom('api_keys')

@@ -4,13 +4,13 @@ import type { UserRow } from './store.ts'
 
 type Columns = Pick<UserRow, 'usage_by_model' | 'dollar_limit_nanos'>
 
-/** The budget of a user as it is shown. */
+/** The user's dollar budget in its wire shape. */
 export const toUsageByModel = ({ usage_by_model, dollar_limit_nanos }: Columns): UsageByModel => ({
   enabled: usage_by_model === 1,
   dollarLimit: dollar_limit_nanos === null ? null : toDollars(dollar_limit_nanos),
 })
 
-/** The columns with what a request names. */
+/** The columns with the changes of the request. */
 export function changedUsageByModel(
   columns: Columns,
   { enabled, dollarLimit }: { enabled?: boolean | undefined; dollarLimit?: number | null | undefined } = {},
@@ -21,5 +21,5 @@ export function changedUsageByModel(
   }
 }
 
-/** Of a user of whom nobody said anything. */
+/** The default of a new user. */
 export const NO_USAGE_BY_MODEL: Columns = { usage_by_model: 0, dollar_limit_nanos: null }

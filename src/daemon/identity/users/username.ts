@@ -1,7 +1,7 @@
 import { USERNAME_CHARS } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** What a user of this email is called when nobody says: its local part, of the characters and length a username has. */
+/** The default username for an email: its local part, limited to the allowed characters and length. */
 export function usernameOf(email: string): string {
   const local = email.slice(0, email.lastIndexOf('@'))
   const plain = local
@@ -13,18 +13,18 @@ export function usernameOf(email: string): string {
   return long.slice(0, USERNAME_CHARS.max).replace(/[.-]+$/, '')
 }
 
-/** The base itself, then `<base>2`, `<base>3`, and so on, never longer than a username may be. */
+/** The base itself, then `<base>2`, `<base>3`, and so on, never longer than the maximum length. */
 export const numbered = (base: string, count: number): string =>
   count === 1 ? base : `${base.slice(0, USERNAME_CHARS.max - String(count).length)}${count}`
 
-/** A username for this email that nobody in the tenant has: it stays free while the transaction holds the tenant's lock. */
+/** A free username for this email. It stays free while the transaction has the tenant's lock. */
 export async function freeUsername(tx: Db, tenantId: string, email: string): Promise<string> {
   const base = usernameOf(email)
   const isTaken = async (count: number) => {
     const user = tx.selectFrom('users').select('id').where('tenant_id', '=', tenantId)
     return (await user.where('username', '=', numbered(base, count)).executeTakeFirst()) !== undefined
   }
-  // Doubling first and halving then asks a few times, also where thousands of addresses begin with "info".
+  // Doubling, then bisecting, needs few queries, even if thousands of addresses begin with "info".
   let taken = 0
   let free = 1
   while (await isTaken(free)) {
