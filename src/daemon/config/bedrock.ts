@@ -5,7 +5,7 @@ import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 
-/** The name that stands for this kind without saying so. */
+/** The name that implies this kind. */
 export const BEDROCK = 'bedrock'
 
 const KEY_VARIABLE = 'AWS_BEARER_TOKEN_BEDROCK'
@@ -18,9 +18,10 @@ const TOKEN_VARIABLE = 'AWS_SESSION_TOKEN'
 type Environment = ConfigSources['env']
 
 /**
- * The settings that an entry of kind bedrock has of its own. `given` are the keys it holds: an entry brings an API key,
- * credentials, or neither and uses those of the environment. `secret` makes the schema of a secret from the fault of
- * leaving it out. Those of the environment go to Amazon, or where the well-known name points.
+ * The settings that only entries of kind bedrock have. `given` are the keys of the entry: an API key, credentials, or
+ * neither, which uses those of the environment. `secret` makes the schema of a secret from the error message for a
+ * missing one. Credentials of the environment are sent only to Amazon, or to the address that the environment sets for
+ * the well-known name.
  */
 export function bedrockSettings(
   given: { name: string; keys: ReadonlySet<string> },
@@ -32,7 +33,7 @@ export function bedrockSettings(
   const usesEnvironment = !hasOwn && (name === BEDROCK || !keys.has('base_url'))
   const usesKey = usesEnvironment && Boolean(env[KEY_VARIABLE])
   const usesCredentials = usesEnvironment && !usesKey && Boolean(env[ID_VARIABLE] || env[SECRET_VARIABLE])
-  // Behind an address of one's own may well be a proxy that signs by itself.
+  // A custom address may be a proxy that signs requests itself.
   const needsKey = !hasOwn && !keys.has('base_url') && !usesKey && !usesCredentials
 
   const noRegion = `is missing; give it here, such as eu-central-1, or in the environment variable ${REGION_VARIABLE}`
@@ -75,8 +76,8 @@ export function bedrockSettings(
 }
 
 /**
- * The provider that the environment asks for by itself, with an API key of Bedrock and a region; plain credentials of AWS
- * are there for many other reasons. Throws ValueFault.
+ * The provider that the environment configures: it needs a Bedrock API key and a region. AWS credentials alone are not
+ * enough, because they exist for many other reasons. Throws ValueFault.
  */
 export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefined {
   if (!env[KEY_VARIABLE] || !regionVariable(env)) return undefined
@@ -94,7 +95,7 @@ export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefine
 
 const regionVariable = (env: Environment): string | undefined => REGION_VARIABLES.find((variable) => env[variable])
 
-/** Only where `regionVariable` finds one. */
+/** Call it only if `regionVariable` finds one. */
 function regionOfEnvironment(env: Environment): string {
   const variable = regionVariable(env) ?? ''
   return ofVariable(variable, () => parseRegion(env[variable] ?? ''))
@@ -114,7 +115,7 @@ function secretOfEnvironment(variable: string, env: Environment): string {
   return ofVariable(variable, () => parseApiKey(secret))
 }
 
-/** It becomes a part of the host that is sent the key. */
+/** The region becomes a part of the host that receives the key. */
 function parseRegion(text: string): string {
   if (/^[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}$/.test(text)) return text
   throw new ValueFault(`"${text}" is not the name of an AWS region, such as eu-central-1`)

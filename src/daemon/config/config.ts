@@ -21,46 +21,46 @@ import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
 
-/** The daemon's configuration after flags, environment and file are merged, checked and frozen (architecture §2). */
+/** The daemon's configuration after flags, environment and file are merged, checked and frozen. */
 export type Config = {
   listen: { host: string; port: number }
-  /** Absolute. Holds the SQLite file, the lock and admin.key. */
+  /** Absolute path of the directory with the SQLite file, the lock and admin.key. */
   dataDir: string
   /** `sqlite` in the data directory, or a postgres:// URL. */
   database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
-  /** The first administrator key, when the operator chose it. */
+  /** The first administrator key, if the operator configured one. */
   bootstrapKey: string | undefined
-  /** What secrets in the store are sealed with, 64 hex characters; undefined for the one in `<dataDir>/master.key`. */
+  /** The key that seals secrets in the store, 64 hex characters; undefined for the one in `<dataDir>/master.key`. */
   masterKey?: string | undefined
   /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
   webhooks?: { allowPrivate: boolean }
-  /** All but the built-in `local`, which needs no configuration. */
+  /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
-  /** What the models `local/script/<name>` play. */
+  /** The responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
   log: { level: LogLevel }
   /** How long SIGTERM waits for running requests. */
   drainTimeoutMs: number
-  /** How many users of each tenant may have a licence; 0 is no limit. */
+  /** Maximum number of users of each tenant with each licence; 0 is no limit. */
   licenses: LicensePools
-  /** Points that a user of each licence has in a month; of a tier that is not named, any number. */
+  /** Monthly points of a user with each licence; a tier that is not named is unlimited. */
   points?: PointAllowances | undefined
-  /** Addresses and blocks of the proxies before the daemon whose X-Forwarded-For is believed. */
+  /** Addresses and blocks of the proxies whose X-Forwarded-For is trusted. */
   trustedProxies?: readonly string[] | undefined
-  /** Whether model servers on this machine are looked for. */
+  /** Whether to discover model servers on this machine. */
   discoverLocal?: boolean | undefined
   failover?: { sameModelRetries: number }
   concurrency?: ConcurrencyLimits
-  /** DEFAULT_LIMITS unless given. */
+  /** Default DEFAULT_LIMITS. */
   limits?: RequestLimits
-  /** What knowledge bases are searched with beside their words. */
+  /** How to search knowledge bases in addition to full-text search. */
   knowledge?: RetrievalConfig | undefined
   evidence?: EvidenceConfig | undefined
-  /** Descriptor of a pipe whose end means that the process which started the daemon is gone. */
+  /** Descriptor of a pipe; it closes when the parent process has ended. */
   parentPipe?: number | undefined
 }
 
-/** Everything that is wrong with a configuration, one line for each fault; no line holds a secret. */
+/** All faults of a configuration, one line each, without secrets. */
 export class ConfigFaults {
   readonly faults: readonly string[]
 
@@ -74,8 +74,8 @@ const SYSTEM_CONFIG_DIRECTORY = '/etc/aigw'
 const CONFIG_FILE = 'aigw.yaml'
 
 /**
- * Merges flags, environment, file and defaults, in this order of weight, and checks all of them: a faulty value is
- * reported even when a weightier source replaces it.
+ * Merges flags, environment, file and defaults, in this order of precedence. Every value is validated, even one that a
+ * higher-precedence source overrides.
  */
 export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const { env } = sources
@@ -85,7 +85,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const { settings } = file
 
   const value = <T>(source: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
-    // A variable that is set to nothing is how compose files and shells say "not set".
+    // Compose files and shells express "not set" by an empty variable.
     if (text === undefined || text === '') return undefined
     try {
       return parse(text)
@@ -200,7 +200,7 @@ function readConfigFile(
     text = sources.readFile(path)
   } catch (error) {
     const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    // Only a file that somebody named has to be there.
+    // A missing file is a fault only if it was named explicitly.
     const faults = absent && named === undefined ? [] : [`${path}: cannot be read (${reasonOf(error)})`]
     return { settings: { providers: [], namedProviders: [] }, directory: dirname(path), faults }
   }

@@ -26,7 +26,7 @@ import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } f
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-/** What the file says of `knowledge.embedding`. */
+/** The content of `knowledge.embedding` in the file. */
 export type EmbeddingSettings = {
   model: string
   dimensions?: number | undefined
@@ -34,7 +34,7 @@ export type EmbeddingSettings = {
   query_timeout_ms?: number | undefined
 }
 
-/** What the file says of `evidence`. */
+/** The content of `evidence` in the file. */
 export type EvidenceSettings = {
   name?: string | undefined
   receipts?: boolean | undefined
@@ -43,7 +43,7 @@ export type EvidenceSettings = {
   checkpoint_url?: string | undefined
 }
 
-/** What the file says of `limits`. */
+/** The content of `limits` in the file. */
 export type LimitSettings = {
   /** Bytes. */
   body_size?: number | undefined
@@ -52,13 +52,13 @@ export type LimitSettings = {
   messages?: number | null | undefined
   max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
-  /** Milliseconds, as the next two. */
+  /** Milliseconds, like the next two. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
   silence_timeout?: number | undefined
 }
 
-/** What a configuration file says; a key it leaves out is undefined. */
+/** The content of a configuration file; omitted keys are undefined. */
 export type FileSettings = {
   listen?: { host: string; port: number } | undefined
   /** As written: relative paths start at the folder of the file. */
@@ -68,9 +68,9 @@ export type FileSettings = {
   log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
   /** Milliseconds. */
   drain_timeout?: number | undefined
-  /** Users that may have each licence. */
+  /** Maximum number of users with each licence. */
   licenses?: { [Tier in License]?: number | undefined } | null | undefined
-  /** Points a month of a user with each licence; null is no limit. */
+  /** Monthly points of a user with each licence; null is no limit. */
   points?: { [Tier in License]?: number | null | undefined } | null | undefined
   /** Addresses and blocks in CIDR notation. */
   trusted_proxies?: string[] | null | undefined
@@ -91,13 +91,13 @@ export type FileSettings = {
   evidence?: EvidenceSettings | null | undefined
   providers: ProviderConfig[]
   scripts?: Scripts | undefined
-  /** Names of all entries under `providers:`, also of those that are not `providers`. */
+  /** Names of all entries under `providers:`, including invalid ones and `local`. */
   namedProviders: string[]
 }
 
 /**
- * Reads the text of a configuration file. Every fault is one line: the file, the line where the parser knows it, the
- * dotted key, what is wrong and what to do. Settings of faulty parts are left out.
+ * Parses the text of a configuration file. Every fault is one line: the file, the line if the parser knows it, the
+ * dotted key, what is wrong and what to do. Settings of faulty parts are omitted.
  */
 export function parseConfigFile(
   text: string,
@@ -235,7 +235,8 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'may hold name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
       ).nullish(),
-      // Read on its own, so that one fault here does not hide those of a provider; named so that it can be suggested.
+      // Parsed separately, so that a fault here does not hide those of a provider. Listed here so that it can be
+      // suggested.
       providers: z.undefined().optional(),
     },
     'must be a mapping of keys',
@@ -303,7 +304,7 @@ const allowance = z
   .int({ error: 'must be a whole number of points, or null for no limit' })
   .min(0, { error: 'must not be negative' })
 
-// It stands in a line with other words, and before a plus sign in key files of others (C2SP signed-note).
+// The name appears in a line with other words, and before a plus sign in key files (C2SP signed-note).
 const signerName = z
   .string({ error: 'must be a name, such as gateway.example.com' })
   .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, {
@@ -342,7 +343,7 @@ function toValue(document: Document): unknown {
   try {
     return document.toJS()
   } catch (error) {
-    // The parser's guard against aliases of aliases that unfold without end.
+    // The parser's guard against aliases that expand endlessly.
     if (error instanceof ReferenceError) return TOO_MANY_ALIASES
     throw error
   }
@@ -351,7 +352,7 @@ function toValue(document: Document): unknown {
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The line of the deepest part of `key` that the file holds. */
+/** The line of the deepest existing part of `key` in the file. */
 function lineOf(document: Document, lines: LineCounter, key: readonly PropertyKey[]): number | undefined {
   let node: unknown = document.contents
   let offset: number | undefined

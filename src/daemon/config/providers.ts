@@ -14,7 +14,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
 /** Policies name regions the same way. */
 const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
-/** Headers that belong to the connection or to the body we write. */
+/** Headers that the HTTP client sets for the connection or the body. */
 const OUR_HEADERS = new Set([
   'connection',
   'content-length',
@@ -27,8 +27,8 @@ const OUR_HEADERS = new Set([
 ])
 
 /**
- * The schema of one entry under `providers:` other than `local`. Its output is what the registry is given. What an entry
- * must hold depends on its name and its other keys, hence a schema for each.
+ * The schema of one entry under `providers:` other than `local`; its output configures the registry. The required keys
+ * depend on the entry's name and other keys, so each entry has its own schema.
  */
 export function providerEntry(name: string, entry: unknown, sources: ConfigSources, configFile: string) {
   if (!PROVIDER_NAME.test(name)) {
@@ -74,7 +74,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const wellKnown = findWellKnown(name, entry)
   const isAzure = (kindIn(entry) ?? wellKnown?.kind) === 'azure'
   const [keyVariable] = wellKnown?.keyVariables ?? []
-  // An address of one's own may well be a server that wants no key; the known ones always do.
+  // A server at a custom address may need no key; well-known providers always need one.
   const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
   const apiKey = secret(`is missing; give it here or in the environment variable ${keyVariable}`)
@@ -119,7 +119,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   )
 }
 
-/** The well-known providers that the file does not name and for which the environment holds enough. */
+/** The well-known providers that the file does not name and that the environment configures completely. */
 export function providersFromEnvironment(
   env: ConfigSources['env'],
   named: readonly string[],
@@ -162,8 +162,8 @@ function wellKnownOfEnvironment(
 }
 
 /**
- * What is known of a name, or else of a kind: an entry may choose another kind than that of its name. A kind brings its
- * company's address, and its company's key only to that address.
+ * The defaults of a name, or else of a kind: an entry may set another kind than its name implies. A kind has the
+ * default address of its company. The company's key is sent only to that address.
  */
 function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
   const kind = kindIn(entry)
@@ -173,7 +173,7 @@ function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefi
   return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
 }
 
-/** The variable that holds the key, when one is set. */
+/** The environment variable with the key, if one is set. */
 const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
   wellKnown?.keyVariables.find((variable) => env[variable])
 
@@ -183,7 +183,7 @@ const addressVariable = ({ baseUrlVariable }: WellKnownProvider, env: ConfigSour
 const knowsAddress = (wellKnown: WellKnownProvider, env: ConfigSources['env']): boolean =>
   wellKnown.baseUrl !== undefined || addressVariable(wellKnown, env) !== undefined
 
-/** Only where `knowsAddress`. */
+/** Call it only if `knowsAddress`. */
 function knownBaseUrl(wellKnown: WellKnownProvider, env: ConfigSources['env']): string {
   const variable = addressVariable(wellKnown, env)
   return variable === undefined
@@ -217,7 +217,7 @@ function parseApiVersion(text: string): string {
   throw new ValueFault(`"${text}" is not a version of Azure's interface; write a date, such as "2024-10-21"`)
 }
 
-/** Of an entry that is not of kind bedrock. */
+/** Validates the kind of an entry that is not of kind bedrock. */
 function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   const known = ENDPOINT_KINDS.find((one) => one === kind)
   if (known) return known

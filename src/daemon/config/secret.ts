@@ -3,12 +3,12 @@ import { z } from 'zod'
 import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
 
-// A check that does not abort would answer with its own message instead of that of the union.
+// A check that does not abort would report its own message instead of the union's.
 const Name = z.string().min(1, { abort: true })
-// Strict, because a fault repeats the name: somebody may have put the secret itself here.
+// Strict, because the fault repeats the name, and a user may have put the secret itself here.
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { abort: true })
 
-/** A secret in the file: the text itself, or where it is kept. `missing` is the fault of leaving it out. */
+/** A secret in the file: the text itself, or a reference to it. `missing` is the error message for an absent one. */
 export const secretReference = (missing?: string) =>
   z.union(
     [
@@ -28,8 +28,8 @@ export const secretReference = (missing?: string) =>
 export type SecretReference = z.output<ReturnType<typeof secretReference>>
 
 /**
- * The text a reference stands for, without the line end that editors leave. Paths are relative to the folder of the
- * configuration file. Throws ValueFault.
+ * The text of a reference, without a final line break. Paths are relative to the folder of the configuration file.
+ * Throws ValueFault.
  */
 export function resolveSecret(
   reference: SecretReference,
@@ -68,7 +68,7 @@ function lookUp(
   return readSecret(readFile, join(directory, credential))
 }
 
-/** The text of a file, without the line end that editors leave. Throws ValueFault, which names the file alone. */
+/** The text of a file, without a final line break. Throws ValueFault, which names only the file. */
 export function readSecret(readFile: ConfigSources['readFile'], path: string): string {
   try {
     return withoutLineEnd(readFile(path))

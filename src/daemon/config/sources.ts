@@ -1,4 +1,4 @@
-/** Where the configuration comes from. `readFile` answers the text of a file, or throws as node:fs does. */
+/** The sources of the configuration. `readFile` returns the text of a file, or throws as node:fs does. */
 export type ConfigSources = {
   argv: readonly string[]
   env: Readonly<Record<string, string | undefined>>

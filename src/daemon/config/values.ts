@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from 'node:net'
 
-/** A value that cannot be used. The message says what is wrong and what to write instead, and never holds a secret. */
+/** An invalid value. The message states the fault and what to write instead, and never contains a secret. */
 export class ValueFault extends Error {
   override name = 'ValueFault'
 }
@@ -63,7 +63,7 @@ export function parseSwitch(text: string): boolean {
 /** 32 bytes as 64 hex characters, from hex or base64. Throws ValueFault, which names the file and never the key. */
 export function parseMasterKey(text: string, path: string): string {
   if (/^[0-9a-fA-F]{64}$/.test(text)) return text.toLowerCase()
-  // 32 bytes are 43 characters, the last of which carries two bits of nothing, and one of padding.
+  // 32 bytes are 43 characters and one of padding. The last of the 43 has two unused bits.
   if (/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)) return Buffer.from(text, 'base64').toString('hex')
   throw new ValueFault(
     `${path} holds no master key: 64 characters 0-9a-f are expected; make one with: openssl rand -hex 32`,
@@ -76,7 +76,7 @@ export function parseDescriptor(text: string): number {
   return Number(text)
 }
 
-/** A postgres:// URL, as it was given. Throws ValueFault, which does not repeat the URL: it may hold a password. */
+/** A postgres:// URL, unchanged. Throws ValueFault, which does not repeat the URL: it may contain a password. */
 export function parseDatabaseUrl(text: string): string {
   if (!/^postgres(ql)?:\/\//.test(text)) {
     throw new ValueFault(
@@ -87,7 +87,7 @@ export function parseDatabaseUrl(text: string): string {
   return text
 }
 
-/** An http(s) URL of a provider, without the slashes at its end. Throws ValueFault. */
+/** An http(s) URL of a provider, without trailing slashes. Throws ValueFault. */
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
@@ -100,7 +100,7 @@ export function parseBaseUrl(text: string): string {
   return text.replace(/\/+$/, '')
 }
 
-/** What `parse` makes of the text of an environment variable. Its ValueFault names the variable. */
+/** Parses an environment variable; a ValueFault names the variable. */
 export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
   try {
     return parse()
@@ -110,7 +110,7 @@ export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
   }
 }
 
-/** A key that fits into an Authorization header. Throws ValueFault, which does not repeat the key. */
+/** A key that is valid in an Authorization header. Throws ValueFault, which does not repeat the key. */
 export function parseApiKey(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text))
     throw new ValueFault('holds a space, a line end or another character that no key has')
