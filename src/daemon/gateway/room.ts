@@ -55,12 +55,12 @@ function createLoadAndFailover(
   sameModelRetries: number,
   clock: Clock,
 ): Pick<ChatDeps, 'keyGates' | 'failover'> {
-  const waits = { waitingPerLane: waitingPerKey, waitMs: TURN_WAIT_MS }
+  const waits = { waitingPerQueue: waitingPerKey, waitMs: TURN_WAIT_MS }
   return {
-    keyGates: createGates({ ...waits, places: perKey }, clock, `this key may run ${perKey}`),
+    keyGates: createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`),
     failover: {
       breaker: createBreaker({ clock }),
-      providerGates: createGates({ ...waits, places: perProvider }, clock, `this provider may be asked ${perProvider}`),
+      providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may be asked ${perProvider}`),
       sameModelRetries,
     },
   }

@@ -3,7 +3,7 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
-import { createBeat } from '../../platform/jobs/beat.ts'
+import { createRepeater } from '../../platform/jobs/repeater.ts'
 import type { Log } from '../../platform/log.ts'
 import type { LedgerRecords } from '../../records/ledger/ledger.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
@@ -54,13 +54,13 @@ function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
   const awaited = new Map<string, () => void>()
   const leaseUntil = () => isoTime(clock.now() + IDEMPOTENCY_LEASE_MS)
 
-  const renewal = createBeat(clock, IDEMPOTENCY_RENEW_MS, {
+  const renewal = createRepeater(clock, IDEMPOTENCY_RENEW_MS, {
     isNeeded: () => held.size > 0,
     run: () => renewClaims(db, [...held], leaseUntil()),
     // The lease outlasts some of these; and who has lost it cannot commit.
     failed: (error) => log.warn({ error, claims: held.size }, 'claims of Idempotency-Keys could not be renewed'),
   })
-  const polling = createBeat(clock, IDEMPOTENCY_POLL_MS, {
+  const polling = createRepeater(clock, IDEMPOTENCY_POLL_MS, {
     isNeeded: () => awaited.size > 0,
     async run() {
       const asked = [...awaited.keys()]

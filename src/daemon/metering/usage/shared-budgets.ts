@@ -14,7 +14,7 @@ import {
   spendCounterName,
   sumReservations,
 } from '../../platform/db/spend-counters.ts'
-import { createBeat } from '../../platform/jobs/beat.ts'
+import { createRepeater } from '../../platform/jobs/repeater.ts'
 import type { Budgets, BudgetsDeps, Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
 import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
@@ -41,7 +41,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   /** By request, those of ours that run, and those whose end could not be stored yet. */
   const running = new Map<string, ReservedRequest>()
   const leftOver = new Map<string, ReservedRequest>()
-  const renewal = createBeat(clock, RESERVATION_RENEW_MS, {
+  const renewal = createRepeater(clock, RESERVATION_RENEW_MS, {
     isNeeded: () => running.size > 0 || leftOver.size > 0,
     async run() {
       const ended = [...leftOver]

@@ -4,9 +4,9 @@ import type { Clock } from '../../../shared/time.ts'
 
 export type GateLimits = {
   /** How many slots one gate has; 0 for no limit. */
-  places: number
+  slots: number
   /** How many callers of one queue may wait at one gate. */
-  waitingPerLane: number
+  waitingPerQueue: number
   /** How long each caller may wait, in milliseconds. */
   waitMs: number
 }
@@ -18,7 +18,7 @@ export type Gates = {
    * @throws OVERLOADED when the queue is full. The promise rejects with OVERLOADED after waitMs, and with the signal's
    * reason.
    */
-  enter(gate: string, lane: string, signal: AbortSignal): Promise<void> | undefined
+  enter(gate: string, queueName: string, signal: AbortSignal): Promise<void> | undefined
   leave(gate: string): void
   /** How many gates are in use; memory grows with it. */
   readonly busy: number
@@ -28,30 +28,30 @@ type Waiting = { letIn(): void }
 type Gate = {
   inside: number
   /** Only queues with a waiting caller, the next to be served first. */
-  lanes: Map<string, Waiting[]>
+  queues: Map<string, Waiting[]>
 }
 
 /** @param what completes "at once" in the error message, such as "this key may run 100 chats" */
-export function createGates({ places, waitingPerLane, waitMs }: GateLimits, clock: Clock, what: string): Gates {
+export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
-  function enter(name: string, lane: string, signal: AbortSignal): Promise<void> | undefined {
-    if (places === 0) return undefined
+  function enter(name: string, queueName: string, signal: AbortSignal): Promise<void> | undefined {
+    if (slots === 0) return undefined
     const gate = gates.get(name)
     if (!gate) {
-      gates.set(name, { inside: 1, lanes: new Map() })
+      gates.set(name, { inside: 1, queues: new Map() })
       return undefined
     }
-    if (gate.inside < places) {
+    if (gate.inside < slots) {
       gate.inside += 1
       return undefined
     }
-    const queue = gate.lanes.get(lane) ?? []
-    if (queue.length >= waitingPerLane) throw overloaded(`${what} at once, and enough are waiting for that already`)
-    return signal.aborted ? Promise.reject(signal.reason) : turn(gate, lane, queue, signal)
+    const queue = gate.queues.get(queueName) ?? []
+    if (queue.length >= waitingPerQueue) throw overloaded(`${what} at once, and enough are waiting for that already`)
+    return signal.aborted ? Promise.reject(signal.reason) : wait(gate, queueName, queue, signal)
   }
 
-  function turn(gate: Gate, lane: string, queue: Waiting[], signal: AbortSignal): Promise<void> {
+  function wait(gate: Gate, queueName: string, queue: Waiting[], signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         letIn() {
@@ -63,7 +63,7 @@ export function createGates({ places, waitingPerLane, waitMs }: GateLimits, cloc
       const onAbort = () => giveUp(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
       queue.push(waiting)
-      gate.lanes.set(lane, queue)
+      gate.queues.set(queueName, queue)
 
       function stopWaiting(): void {
         timer.cancel()
@@ -72,7 +72,7 @@ export function createGates({ places, waitingPerLane, waitMs }: GateLimits, cloc
       function giveUp(reason: unknown): void {
         stopWaiting()
         queue.splice(queue.indexOf(waiting), 1)
-        if (queue.length === 0) gate.lanes.delete(lane)
+        if (queue.length === 0) gate.queues.delete(queueName)
         reject(reason)
       }
     })
@@ -81,13 +81,13 @@ export function createGates({ places, waitingPerLane, waitMs }: GateLimits, cloc
   function leave(name: string): void {
     const gate = gates.get(name)
     if (!gate) return
-    const [next] = gate.lanes
+    const [next] = gate.queues
     if (next) {
-      const [lane, queue] = next
-      gate.lanes.delete(lane)
+      const [queueName, queue] = next
+      gate.queues.delete(queueName)
       const first = queue.shift()
       // Round-robin: the queue goes to the end.
-      if (queue.length > 0) gate.lanes.set(lane, queue)
+      if (queue.length > 0) gate.queues.set(queueName, queue)
       // The slot passes directly to the next waiter, so a newcomer cannot take it.
       first?.letIn()
       return

@@ -21,6 +21,7 @@ import {
 } from './body.ts'
 import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
+import { CooperativeQueue } from './cooperative-queue.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
@@ -28,7 +29,6 @@ import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
 import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
-import { Turns } from './turns.ts'
 
 export type EdgeOptions = {
   router: Router
@@ -51,7 +51,7 @@ export class Edge {
   draining = false
   readonly #options: EdgeOptions
   readonly #bodies: BodyMemory
-  readonly #largeBodies = new Turns()
+  readonly #largeBodies = new CooperativeQueue()
   readonly #running = new RunningExchanges()
   readonly #connections = new WeakMap<Socket, AbortController>()
   /** Connections whose request head was rejected. Node may have parsed more requests from the same bytes. */

@@ -39,7 +39,7 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     stream,
     limits: DEFAULT_LIMITS,
   })
-  const providerGates = createGates({ places: 1, waitingPerLane: 0, waitMs: 1 }, clock, 'it may be asked once')
+  const providerGates = createGates({ slots: 1, waitingPerQueue: 0, waitMs: 1 }, clock, 'it may be asked once')
   const deps: CompleteDeps = {
     clock,
     log: SILENT,

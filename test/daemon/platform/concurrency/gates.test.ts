@@ -8,10 +8,10 @@ const never = new AbortController().signal
 
 function gatesOf(limits: Partial<GateLimits> = {}) {
   const clock = createFakeClock()
-  const gates = createGates({ places: 1, waitingPerLane: 10, waitMs: 1000, ...limits }, clock, 'this may be asked once')
+  const gates = createGates({ slots: 1, waitingPerQueue: 10, waitMs: 1000, ...limits }, clock, 'this may be asked once')
   const letIn: string[] = []
-  const enter = async (lane: string, name = lane, signal = never) => {
-    await gates.enter('gate', lane, signal)
+  const enter = async (queue: string, name = queue, signal = never) => {
+    await gates.enter('gate', queue, signal)
     letIn.push(name)
   }
   return { clock, gates, letIn, enter }
@@ -22,7 +22,7 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 describe('a gate', () => {
   test('lets in as many as it has places, at once', () => {
-    const { gates } = gatesOf({ places: 2 })
+    const { gates } = gatesOf({ slots: 2 })
     expect(gates.enter('gate', 'a', never)).toBeUndefined()
     expect(gates.enter('gate', 'a', never)).toBeUndefined()
     expect(gates.enter('other', 'a', never)).toBeUndefined()
@@ -30,7 +30,7 @@ describe('a gate', () => {
   })
 
   test('without a limit keeps nobody out and remembers nobody', () => {
-    const { gates } = gatesOf({ places: 0 })
+    const { gates } = gatesOf({ slots: 0 })
     for (let at = 0; at < 1000; at++) expect(gates.enter('gate', 'a', never)).toBeUndefined()
     gates.leave('gate')
     expect(gates.busy).toBe(0)
@@ -48,7 +48,7 @@ describe('a gate', () => {
   })
 
   test('refuses one more than may wait in a lane with 503 and a Retry-After, and no other lane', async () => {
-    const { enter } = gatesOf({ waitingPerLane: 1 })
+    const { enter } = gatesOf({ waitingPerQueue: 1 })
     await enter('a')
     void enter('a')
     await expect(enter('a')).rejects.toMatchObject({ code: 'OVERLOADED', retryAfterSeconds: expect.any(Number) })
@@ -88,20 +88,20 @@ describe('a gate', () => {
   test('never holds more than its places, never an empty place while somebody waits, and ends empty', async () => {
     const step = fc.record({
       kind: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'leave', 'abort', 'wait'),
-      lane: fc.constantFrom('a', 'b', 'c'),
+      queue: fc.constantFrom('a', 'b', 'c'),
     })
     const property = fc.asyncProperty(
       fc.integer({ min: 1, max: 3 }),
       fc.array(step, { maxLength: 60 }),
-      async (places, steps) => {
-        const { clock, gates } = gatesOf({ places, waitingPerLane: 3 })
+      async (slots, steps) => {
+        const { clock, gates } = gatesOf({ slots, waitingPerQueue: 3 })
         let inside = 0
         const waiting = new Set<AbortController>()
-        for (const { kind, lane } of steps) {
+        for (const { kind, queue } of steps) {
           if (kind === 'enter') {
             const leaver = new AbortController()
             try {
-              const turn = gates.enter('gate', lane, leaver.signal)
+              const turn = gates.enter('gate', queue, leaver.signal)
               if (!turn) inside += 1
               else {
                 waiting.add(leaver)
@@ -122,8 +122,8 @@ describe('a gate', () => {
           } else if (kind === 'abort') [...waiting][0]?.abort(new Error('left'))
           else if (kind === 'wait') clock.advance(400)
           await settled()
-          expect(inside).toBeLessThanOrEqual(places)
-          if (waiting.size > 0) expect(inside).toBe(places)
+          expect(inside).toBeLessThanOrEqual(slots)
+          if (waiting.size > 0) expect(inside).toBe(slots)
           expect(clock.pending).toBe(waiting.size)
         }
         while (inside > 0) {

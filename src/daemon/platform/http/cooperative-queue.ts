@@ -1,5 +1,5 @@
 /** Runs long CPU-bound work one at a time and in steps, so that the event loop stays responsive. */
-export class Turns {
+export class CooperativeQueue {
   #last: Promise<void> = Promise.resolve()
 
   /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Turns } from '../../../../src/daemon/platform/http/turns.ts'
+import { CooperativeQueue } from '../../../../src/daemon/platform/http/cooperative-queue.ts'
 
 function* steps(name: string, done: string[]): Generator<void, string> {
   for (const step of [1, 2]) {
@@ -15,7 +15,7 @@ function* failingSteps(): Generator<void, never> {
 }
 
 test('work is done one at a time, and the event loop turns between its steps', async () => {
-  const [turns, done, { signal }] = [new Turns(), [] as string[], new AbortController()]
+  const [queue, done, { signal }] = [new CooperativeQueue(), [] as string[], new AbortController()]
   let over = false
   const other = (async () => {
     while (!over) {
@@ -23,7 +23,7 @@ test('work is done one at a time, and the event loop turns between its steps', a
       await new Promise(setImmediate)
     }
   })()
-  const answers = await Promise.all([turns.run(steps('a', done), signal), turns.run(steps('b', done), signal)])
+  const answers = await Promise.all([queue.run(steps('a', done), signal), queue.run(steps('b', done), signal)])
   over = true
   await other
   expect(answers).toEqual(['a', 'b'])
@@ -31,10 +31,10 @@ test('work is done one at a time, and the event loop turns between its steps', a
 })
 
 test('work that fails or whose client is gone lets the next one in', async () => {
-  const [turns, done, gone] = [new Turns(), [] as string[], new AbortController()]
-  const failing = turns.run(failingSteps(), new AbortController().signal)
-  const aborted = turns.run(steps('a', done), gone.signal)
-  const last = turns.run(steps('b', done), new AbortController().signal)
+  const [queue, done, gone] = [new CooperativeQueue(), [] as string[], new AbortController()]
+  const failing = queue.run(failingSteps(), new AbortController().signal)
+  const aborted = queue.run(steps('a', done), gone.signal)
+  const last = queue.run(steps('b', done), new AbortController().signal)
   gone.abort(new Error('gone'))
   await expect(failing).rejects.toThrow('no JSON')
   await expect(aborted).rejects.toThrow('gone')

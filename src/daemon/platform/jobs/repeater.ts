@@ -1,9 +1,13 @@
 import type { Clock, Timer } from '../../../shared/time.ts'
 
-export type Beat = { isNeeded(): boolean; run(): Promise<void>; failed(error: unknown): void }
+export type RepeatedTask = { isNeeded(): boolean; run(): Promise<void>; failed(error: unknown): void }
 
 /** Repeats a task while it is needed, never concurrently. Call `check` after anything that may change the need. */
-export function createBeat(clock: Clock, everyMs: number, { isNeeded, run, failed }: Beat): { check(): void } {
+export function createRepeater(
+  clock: Clock,
+  everyMs: number,
+  { isNeeded, run, failed }: RepeatedTask,
+): { check(): void } {
   let timer: Timer | undefined
   let isRunning = false
 
@@ -11,10 +15,10 @@ export function createBeat(clock: Clock, everyMs: number, { isNeeded, run, faile
     if (!isNeeded()) {
       timer?.cancel()
       timer = undefined
-    } else if (!isRunning) timer ??= clock.after(everyMs, beat)
+    } else if (!isRunning) timer ??= clock.after(everyMs, runOnce)
   }
 
-  function beat(): void {
+  function runOnce(): void {
     timer = undefined
     isRunning = true
     run()
