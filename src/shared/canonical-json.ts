@@ -1,8 +1,8 @@
 /**
- * The one way to write a JSON value (RFC 8785): no white space, members by the UTF-16 code units of their names, numbers and
- * strings as ECMAScript writes them. Two equal values give the same bytes, so they have the same hash.
- * @throws TypeError for what JSON has no word for: undefined, functions, symbols, bigints, NaN and the infinities; and for
- * half of a surrogate pair, which has no UTF-8.
+ * The canonical JSON of a value (RFC 8785): no white space, members sorted by the UTF-16 code units of their names,
+ * numbers and strings as in ECMAScript. Equal values give the same bytes, so they have the same hash.
+ * @throws TypeError for values that JSON cannot express: undefined, functions, symbols, bigints, NaN and the
+ * infinities. Also for lone surrogates, which UTF-8 cannot encode.
  */
 export function toCanonicalJson(value: unknown): string {
   if (typeof value === 'string') return toText(value)
@@ -18,7 +18,7 @@ export function toCanonicalJson(value: unknown): string {
   return `{${members}}`
 }
 
-/** Printable ASCII without quotes and backslashes, as nearly all names and ids are: it needs no escape and no second look. */
+/** Printable ASCII without quotes and backslashes needs no escape. Nearly all names and ids match. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
 function toText(text: string): string {

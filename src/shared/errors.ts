@@ -1,7 +1,7 @@
 /**
- * Every error the gateway can answer with. `status` is the HTTP status; structured bodies show the code, flat ones the
- * label (spec: Errors). A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An error with a `shape` has
- * it on every route.
+ * Every error that the gateway can return. `status` is the HTTP status. Structured bodies show the code, flat ones the
+ * label. A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An error with a `shape` has it on
+ * every route.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
@@ -86,17 +86,17 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 export type GatewayErrorOptions = ErrorOptions & {
-  /** Structured bodies show it as `details`; `{field, value}` names the offending field in both shapes. */
+  /** Shown as `details` in structured bodies; `{field, value}` names the invalid field in both shapes. */
   details?: { field: string; value?: unknown }
   /** Extra members of a flat body, such as `attempts` or `reset_time`. */
   extra?: Record<string, unknown>
   /** Sent as `Retry-After`, and as `retryAfter` in structured bodies. Whole seconds. */
   retryAfterSeconds?: number | undefined
-  /** Sent as `Allow`: the methods that the path takes. */
+  /** Sent as `Allow`: the methods that the path supports. */
   allow?: string
 }
 
-/** A refusal that the caller is told about. Anything else that is thrown is a bug and becomes a bare 500. */
+/** An error that is reported to the caller. Any other exception is a bug and becomes a bare 500. */
 export class GatewayError extends Error {
   override name = 'GatewayError'
   readonly code: ErrorCode
@@ -105,7 +105,7 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly allow: string | undefined
 
-  /** @param publicMessage what, where and what to do; `options.cause` is for our log, never for the caller. */
+  /** @param publicMessage what, where and what to do; `options.cause` is logged and never shown to the caller. */
   constructor(code: ErrorCode, publicMessage: string, options: GatewayErrorOptions = {}) {
     super(publicMessage, options)
     this.code = code

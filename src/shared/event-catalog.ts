@@ -1,6 +1,6 @@
 /**
- * Every event that an endpoint may subscribe to, and when it is sent (spec: Events, Catalog). Without schemas, so that the
- * command line can show it without loading them.
+ * Every event that an endpoint may subscribe to, and when it is sent. It has no schemas, so that the CLI can show it
+ * without loading them.
  */
 export const EVENT_CATALOG = {
   'promptshield:attack:blocked': 'The prompt shield blocked an injection or jailbreak attempt',
@@ -14,11 +14,11 @@ export const EVENT_CATALOG = {
 
 export type SubscribableEvent = keyof typeof EVENT_CATALOG
 
-/** The catalog in its order. */
+/** The event types in the catalog's order. */
 export const SUBSCRIBABLE_EVENTS = Object.keys(EVENT_CATALOG) as [SubscribableEvent, ...SubscribableEvent[]]
 
-/** Stands for the whole catalog in a subscription. */
+/** Subscribes to the whole catalog. */
 export const ALL_EVENTS = '*'
 
-/** Sent by the test route only; nothing can subscribe to it. */
+/** Sent by the test route only; no endpoint can subscribe to it. */
 export const TEST_EVENT = 'webhook:test'

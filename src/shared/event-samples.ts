@@ -22,7 +22,7 @@ const attack = {
   model: MODEL,
 } as const
 
-/** The `data` of one event of each kind (named-endpoints §22): identifiers and counts, never what somebody wrote. */
+/** A sample `data` of each event: identifiers and counts, never user text. */
 export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Type>> } = {
   'promptshield:attack:blocked': { ...attack, verdict: 'BLOCK' },
   'promptshield:attack:detected': {
@@ -83,5 +83,5 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
   },
 }
 
-/** The `data` of a `webhook:test`, which is in no subscription. */
+/** The `data` of a `webhook:test`, which is outside of all subscriptions. */
 export const TEST_SAMPLE: EventData<typeof TEST_EVENT> = { message: 'This is a test delivery.', endpointId: id('7') }

@@ -1,6 +1,6 @@
 /**
- * The name as the gateway stores and calls an index: lower case, `-` for white space, other signs left out (named-endpoints §19).
- * Normalising twice changes nothing. Whether the result may be used at all is for INDEX_NAME to say.
+ * The normalised name of an index: lower case, `-` for white space, other characters removed. Normalising twice changes
+ * nothing. INDEX_NAME decides whether the result is valid.
  */
 export function toIndexName(name: string): string {
   return name

@@ -1,4 +1,4 @@
-/** The parts of the administration that a role can open (spec: Role, `section`). */
+/** The sections of the administration that a role can open. */
 export const SECTIONS = [
   'home',
   'user-management',
@@ -13,30 +13,30 @@ export const SECTIONS = [
 ] as const
 export type Section = (typeof SECTIONS)[number]
 
-/** How far a role may go in a section, in rising order (spec: Role, `level`). */
+/** The levels of a role in a section, in ascending order. */
 export const LEVELS = ['none', 'reader', 'admin'] as const
 export type Level = (typeof LEVELS)[number]
 
 export type Permission = { section: Section; level: Level }
 
-/** The roles every tenant has and nobody can change (named-endpoints §16). */
+/** The roles that every tenant has; they cannot be changed. */
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
-/** What a key may do with the indexes that its owner may read (named-endpoints §26). */
+/** What a key may do with the indexes that its owner may read. */
 export const INDEX_ACCESS = ['read', 'write'] as const
 export type IndexAccess = (typeof INDEX_ACCESS)[number]
 
-/** What a caller may do. A section that is not named is closed. */
+/** The rights of a caller. A section that is not named is closed. */
 export type Rights = {
   levels: Readonly<Partial<Record<Section, Level>>>
-  /** A user has none but `read`: `write` is granted to keys. */
+  /** Users have only `read`: `write` is granted to keys. */
   indexAccess: IndexAccess
   canInteractWithAI: boolean
   canUseChat: boolean
 }
 
-/** The part of a custom role that decides on rights. */
+/** The members of a custom role that determine rights. */
 export type RoleRights = {
   hasAdminPanelAccess: boolean
   permissions: readonly Permission[]
@@ -59,8 +59,8 @@ const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
 }
 
 /**
- * What a user may do (architecture §6). A custom role adds its sections to those of the system role, if it opens the admin
- * panel at all; whether the user may talk to models is then its decision alone.
+ * The rights of a user. A custom role adds its sections to those of the system role if it opens the admin panel. If there
+ * is a custom role, it alone decides whether the user may call models.
  */
 export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rights {
   const base = SYSTEM_LEVELS[role]
@@ -74,16 +74,16 @@ export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rig
 }
 
 /**
- * The same as if the role opened the admin panel: what counts when rights are handed out. Whoever opens the panel later
- * would else hand out sections that another one put into the role without having them.
+ * The rights as if the role opened the admin panel, for checks of granted rights. Otherwise a person could put sections
+ * that they lack into a closed role, and another could open its panel later.
  */
 export const reachOf = (role: SystemRole, custom?: RoleRights | undefined): Rights =>
   rightsOf(role, custom && { ...custom, hasAdminPanelAccess: true })
 
-/** The same without any administration: what a key has that was made for applications. */
+/** The rights without any administration, as keys for applications have. */
 export const withoutAdministration = (rights: Rights): Rights => ({ ...rights, levels: {} })
 
-/** What both allow. */
+/** For each section, the lower of both levels. */
 export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Rights['levels'] =>
   Object.fromEntries(
     SECTIONS.flatMap((section) => {
@@ -92,7 +92,7 @@ export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Ri
     }),
   )
 
-/** The sections that are open, in their order. */
+/** The open sections, in order. */
 export const openSections = ({ levels }: Rights): Permission[] =>
   SECTIONS.flatMap((section) => {
     const level = levels[section] ?? 'none'
@@ -102,14 +102,14 @@ export const openSections = ({ levels }: Rights): Permission[] =>
 export const mayUse = (rights: Rights, section: Section, level: Level): boolean =>
   rank(rights.levels[section]) >= rank(level)
 
-/** Whether every index that the caller may read is theirs to write, whoever owns it (named-endpoints §26). */
+/** Whether the caller may write to every index that they may read, whatever its owner. */
 export const mayWriteIndexes = (rights: Rights): boolean =>
   rights.indexAccess === 'write' || mayUse(rights, 'index-management', 'admin')
 
-/** Whether every section is open to change, as it is for the system role `admin`. */
+/** Whether every section is open for changes, as it is for the system role `admin`. */
 export const administersAll = (rights: Rights): boolean => SECTIONS.every((section) => mayUse(rights, section, 'admin'))
 
-/** What `granted` holds and `own` does not, in words. */
+/** The rights that `granted` has and `own` lacks, in words. */
 export function excessOf(own: Rights, granted: Rights): string[] {
   const beyond: string[] = []
   for (const section of SECTIONS) {
@@ -123,8 +123,8 @@ export function excessOf(own: Rights, granted: Rights): string[] {
 }
 
 /**
- * What somebody may hand out: their own rights. Who administers everything decides on who may chat as well; a role that
- * keeps themselves from it would else take the administration away with it.
+ * The rights that a caller may grant: their own. A caller who administers everything may also grant chat. Otherwise a
+ * role that denies them chat would also take the administration away.
  */
 export const grantableBy = (own: Rights): Rights =>
   administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own

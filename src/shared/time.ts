@@ -1,11 +1,11 @@
-/** A running timer; `cancel` is safe to call at any time, also after it fired. */
+/** A running timer; `cancel` is safe to call at any time, even after it fired. */
 export type Timer = { cancel(): void }
 
-/** Where time comes from. The daemon uses the system's; tests hand in one that they advance. */
+/** The source of time. The daemon uses the system's; tests pass one that they advance. */
 export type Clock = {
   /** Milliseconds since 1970, UTC. */
   now(): number
-  /** Milliseconds that never jump back; only differences mean something. */
+  /** Milliseconds that never jump back; only differences are meaningful. */
   monotonic(): number
   /** Calls `run` once after `ms`. Never keeps the process alive. */
   after(ms: number, run: () => void): Timer
@@ -26,11 +26,11 @@ export const systemClock: Clock = {
 let knownSecond = Number.NaN
 let knownText = ''
 
-/** ISO 8601, UTC, with milliseconds. @throws RangeError for what is no time */
+/** ISO 8601, UTC, with milliseconds. @throws RangeError for an invalid time */
 export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
-  // A request writes several moments of the same second, and the system's own way costs as much as hashing 2 KB.
+  // A request writes several times of the same second, and toISOString costs as much as hashing 2 KB.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)
     knownSecond = second

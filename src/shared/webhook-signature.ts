@@ -1,32 +1,32 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** Whom a body may have come from, or why that is not known. `ageSeconds` is negative for a timestamp ahead of `now`. */
+/** The result of a check. `ageSeconds` is negative for a timestamp ahead of `now`. */
 export type SignatureVerdict =
   | { valid: true; timestamp: number; ageSeconds: number }
-  /** The header cannot be read: `message` says what is wrong with it. */
+  /** The header is malformed: `message` describes the fault. */
   | { valid: false; reason: 'malformed_header'; message: string }
   | { valid: false; reason: 'signature_mismatch' }
-  /** The signature itself is right, so the body is what was sent, at another time. */
+  /** The signature is valid, so the body is authentic, but it was sent at another time. */
   | { valid: false; reason: 'timestamp_outside_tolerance'; timestamp: number; ageSeconds: number }
 
 export type SignatureWindow = {
-  /** Seconds that the timestamp may be away from `now`, in both directions; that very difference still counts. */
+  /** Maximum difference between the timestamp and `now` in seconds, in both directions, inclusive. */
   toleranceSeconds: number
   /** Unix seconds. */
   now: number
 }
 
 /**
- * The `X-Service-Signature` header of a body (spec: Webhook signing): `t=<unix seconds>,v1=<hex>`, with one `v1` for each
- * secret, in their order. The key is the whole `whsec_…` text in UTF-8.
+ * The `X-Service-Signature` header of a body (docs/webhooks.md): `t=<unix seconds>,v1=<hex>`, with one `v1` for each
+ * secret, in order. The key is the whole `whsec_…` text in UTF-8.
  */
 export function sign(rawBody: string | Uint8Array, secrets: readonly string[], timestamp: number): string {
   return secrets.reduce((header, secret) => `${header},v1=${hmac(secret, timestamp, rawBody).hex()}`, `t=${timestamp}`)
 }
 
 /**
- * Checks the header against the raw body, before anything has parsed it: any `v1` of any secret will do. The signature is
- * looked at before the timestamp, in constant time.
+ * Checks the header against the raw body, before it is parsed. Any `v1` of any secret may match. The signature is
+ * checked before the timestamp, in constant time.
  */
 export function verify(
   rawBody: string | Uint8Array,
@@ -37,10 +37,10 @@ export function verify(
   const parsed = parseHeader(header ?? '')
   if (typeof parsed === 'string') return { valid: false, reason: 'malformed_header', message: parsed }
   const { timestamp, signatures } = parsed
-  // An empty key would let everybody sign.
+  // With an empty key, anyone could sign.
   const usable = secrets.filter((secret) => secret !== '')
   const expected = usable.map((secret) => hmac(secret, timestamp, rawBody).bytes())
-  // Every pair is compared, so that the time taken does not tell which one was right.
+  // Every pair is compared, so that the time does not reveal which one matched.
   const matches = expected.flatMap((right) => signatures.map((given) => timingSafeEqual(right, given)))
   if (!matches.includes(true)) return { valid: false, reason: 'signature_mismatch' }
   const ageSeconds = now - timestamp
@@ -53,12 +53,12 @@ function hmac(secret: string, timestamp: number, rawBody: string | Uint8Array) {
   return { hex: () => digest.digest('hex'), bytes: () => digest.digest() }
 }
 
-/** Whole numbers as they are written: no sign, no leading zero, none that a double would round. */
+/** Whole numbers without sign or leading zero, within the exact range of a double. */
 const TIMESTAMP = /^(0|[1-9]\d{0,14})$/
-/** SHA-256 in lower case, as it is sent. */
+/** SHA-256 in lower-case hex. */
 const SIGNATURE = /^[0-9a-f]{64}$/
 
-/** What the header says, or what is wrong with it. Names that we do not know are left alone; `v1` may stand repeatedly. */
+/** Parses the header, or returns its fault. Unknown names are ignored; `v1` may be repeated. */
 function parseHeader(header: string): { timestamp: number; signatures: Buffer[] } | string {
   if (header === '') return 'there is no signature'
   const times: string[] = []

@@ -4,7 +4,7 @@ import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
 import type { Checkpoint } from './note.ts'
 
-/** An entry as it is stored. `payload` is null once it was expunged; its hash stays. */
+/** An entry as stored. `payload` is null after it was expunged; its hash stays. */
 export type ChainRow = EntryFields & {
   payload: string | null
   payload_hash: string
@@ -13,48 +13,48 @@ export type ChainRow = EntryFields & {
   leaf_index: number
 }
 
-/** What a walk over a chain has found. Of a chain that does not hold, all but `size` is about the rows before `firstBad`. */
+/** The result of checking a chain. If `firstBad` is set, all members except `size` describe only the rows before it. */
 export type ChainReport = {
   ok: boolean
-  /** Rows that were seen. */
+  /** Number of rows read. */
   size: number
-  /** Of the Merkle tree, hex. */
+  /** Root of the Merkle tree, hex. */
   root: string
   /** The hash of the last entry, hex; GENESIS_HASH for an empty chain. */
   head: string
   expunged: number
-  /** Where the first row stands, or should, that is not what was written. */
+  /** The position of the first missing or altered row. */
   firstBad?: { seq: number; problem: string }
-  /** How many of the given checkpoints this chain agrees with. */
+  /** Number of given checkpoints that match this chain. */
   checkpointsHeld: number
 }
 
 export type ChainCheckOptions = {
-  /** From elsewhere than the chain, with signatures that were checked. Those of other chains are passed over. */
+  /** Checkpoints from outside the chain, with verified signatures. Those of other chains are ignored. */
   checkpoints?: readonly Checkpoint[]
-  /** With them, every row must come with its commit, and that must be signed with one of them. */
+  /** If given, every row must come with its commit, and one of these keys must have signed the commit. */
   keys?: readonly PublishedKey[]
   /**
-   * Signatures that are checked beside the walk, which waits when there are more; 8 unless said otherwise. Few, because a
-   * daemon that checks its log has commits of requests in the same threads, and these would come after all of them.
+   * Maximum number of concurrent signature checks; default 8. The check waits when there are more. The number is small,
+   * because a daemon's commits of requests use the same threads and would queue behind all of the checks.
    */
   signaturesAtOnce?: number
 }
 
-/** What the rows so far have come to. */
+/** The state after the rows so far. */
 type Walked = {
   tree: Frontier
   head: string
   expunged: number
   checkpointsHeld: number
-  /** The size of the last checkpoint that held: what stands before it is vouched for. */
+  /** The size of the last checkpoint that matched; it proves the rows before. */
   heldSize: number
 }
 
 /**
- * Walks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot tell a chain from which the
- * end was cut, or an older state of it, from one that is whole; without keys, a chain that was written anew altogether, nor
- * whether `commit_id` and `leaf_index` are right.
+ * Checks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot detect a truncated
+ * chain or an older state. Without keys it detects neither a completely rewritten chain nor a wrong `commit_id` or
+ * `leaf_index`.
  */
 export class ChainCheck {
   readonly #tenantId: string
@@ -67,7 +67,7 @@ export class ChainCheck {
   #firstBad: ChainReport['firstBad']
   #goodCommit: CommitRow | undefined
   #signaturesWaiting = 0
-  /** Told of each signature that was checked. */
+  /** Called after each signature check. */
   #onChecked = () => {}
 
   constructor(
@@ -87,8 +87,7 @@ export class ChainCheck {
   }
 
   /**
-   * The next row; nothing is looked at any more after one that did not hold. A promise is to be awaited before the row that
-   * comes after it.
+   * Checks the next row; rows after the first bad one are ignored. Await a returned promise before adding the next row.
    */
   add(row: ChainRow, commit?: CommitRow): Promise<void> | undefined {
     this.#size += 1
@@ -106,7 +105,7 @@ export class ChainCheck {
     return this.#signaturesWaiting < most ? undefined : this.#signaturesDownTo(most / 2)
   }
 
-  /** After the last row. */
+  /** Call after the last row. */
   async finish(): Promise<ChainReport> {
     await this.#signaturesDownTo(0)
     const size = this.#size
@@ -130,7 +129,7 @@ export class ChainCheck {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it is of another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} stands in its place`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    // Retention is for what requests leave.
+    // Retention applies to entries of requests only.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#walked.head, row.payload_hash) === row.entry_hash
@@ -150,7 +149,7 @@ export class ChainCheck {
     return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not hold it`
   }
 
-  /** When it is wrong, the walk has ended where it is now, however far it came by then, unless something is wrong before it. */
+  /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
   #checkSignature(commit: CommitRow, keys: readonly PublishedKey[]): void {
     const before = { ...this.#walked, tree: this.#walked.tree.copy() }
     const seq = before.tree.size

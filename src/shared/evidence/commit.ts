@@ -7,18 +7,18 @@ import { checkpointText, commitOrigin, decodeBase64 } from './note.ts'
 export type CommitRow = {
   id: string
   kid: string
-  /** The name that signed, which is part of what is signed. */
+  /** The signer's name, which the signature covers. */
   signer: string
   tree_size: number
   /** Hex. */
   root: string
-  /** Entry hashes in hex, in the order of the tree; also those of others that were written at once. */
+  /** Entry hashes in hex, in the order of the tree, including entries of other chains in the same commit. */
   leaves: readonly string[]
   /** Base64. */
   signature: string
 }
 
-/** What the signature of a commit covers. `root` is hex. */
+/** The text that the signature of a commit covers. `root` is hex. */
 export const commitText = ({
   signer,
   id,
@@ -31,14 +31,14 @@ export const commitText = ({
     root: Buffer.from(root, 'hex').toString('base64'),
   })
 
-/** The root over entries whose hashes in hex these are, one behind the other; hex. */
+/** The root over entries; `leaves` are their hex hashes, concatenated. Returns hex. */
 export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 
-/** What is wrong with a commit as a whole: its number of leaves, its root or its signature. Undefined for a good one. */
+/** The first fault of a commit: its number of leaves, its root or its signature. Undefined if it is valid. */
 export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
   treeProblem(commit) ?? signatureProblem(commit, keys)
 
-/** What is wrong with a commit but for its signature. */
+/** The first fault of a commit, except for its signature. */
 export function treeProblem({ leaves, tree_size: size, root }: CommitRow): string | undefined {
   if (leaves.length !== size) return `names ${size} entries and holds ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'holds what is not a hash'
@@ -47,14 +47,14 @@ export function treeProblem({ leaves, tree_size: size, root }: CommitRow): strin
 
 type Signed = Omit<CommitRow, 'leaves'>
 
-/** What is wrong with the signature under a commit's root alone; undefined for a good one of a key that is trusted. */
+/** Checks only the signature of a commit's root; undefined if a trusted key has signed it. */
 export function signatureProblem(commit: Signed, keys: readonly PublishedKey[]): string | undefined {
   const found = findSigner(commit, keys)
   if (typeof found === 'string') return found
   return isSignedBy(found.key, commitText(commit), found.signature) ? undefined : WRONG_SIGNATURE
 }
 
-/** The same, told later: a thread beside this one checks the signature. */
+/** The same, asynchronously: a thread of the pool checks the signature. */
 export function checkCommitSignature(
   commit: Signed,
   keys: readonly PublishedKey[],
@@ -69,7 +69,7 @@ export function checkCommitSignature(
 
 const WRONG_SIGNATURE = 'has a wrong signature'
 
-/** The key that a commit names, and the bytes of its signature; a text for what is wrong before anything is computed. */
+/** The key that a commit names, and the bytes of its signature; a text for a fault that needs no computation. */
 function findSigner(
   { kid, signer, signature }: Signed,
   keys: readonly PublishedKey[],

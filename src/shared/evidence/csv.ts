@@ -1,12 +1,12 @@
-/** What a spreadsheet takes for the beginning of a formula. */
+/** Characters that start a formula in a spreadsheet. */
 const FORMULA = /^[=+\-@\t\r]/
 
-/** The columns of a log as a table, in compliance reports and in exports alike. */
+/** The columns of a log in compliance reports and exports. */
 export const LOG_COLUMNS: readonly string[] = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 
 /**
- * A row as CSV (RFC 4180), with its end. A cell that a spreadsheet would run gets an apostrophe before it: names in the log are
- * those that callers chose.
+ * A row as CSV (RFC 4180), with its line break. A cell that a spreadsheet would execute gets an apostrophe as prefix,
+ * because callers choose names in the log.
  */
 export const toCsvLine = (cells: readonly string[]): string => `${cells.map(toCell).join(',')}\r\n`
 

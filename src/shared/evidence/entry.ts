@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto'
 
-/** What stands before the first entry of a chain, in place of a hash. */
+/** The previous hash of a chain's first entry. */
 export const GENESIS_HASH = '0'.repeat(64)
 
-/** SHA-256 as it is written, in lower case. */
+/** SHA-256 in lower-case hex. */
 export const HASH_PATTERN = /^[0-9a-f]{64}$/
 
-/** The chain of administrative changes; those of requests are called `requests-…`. */
+/** The chain of administrative changes; chains of requests are named `requests-…`. */
 export const CHANGES_CHAIN = 'changes'
 
-/** What an entry is beside its payload (docs/evidence.md, Entries). `seq` counts from 0 in its chain. */
+/** An entry without its payload (docs/evidence.md, Entries). `seq` counts from 0 in its chain. */
 export type EntryFields = {
   tenant_id: string
   chain: string
@@ -19,30 +19,30 @@ export type EntryFields = {
   created_at: string
 }
 
-/** Texts with their lengths before them, so that no two lists of texts give the same bytes. Lengths are of UTF-8. */
+/** Length-prefixed texts, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes. */
 export function netstrings(texts: readonly string[]): string {
   let all = ''
   for (const text of texts) all += `${text.length}:${text},`
-  // Nearly always ASCII, and one look at all of it tells so.
+  // The usual case: all ASCII, so lengths in bytes and characters are equal.
   if (Buffer.byteLength(all) === all.length) return all
   return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
 }
 
-/** SHA-256 of a payload, hex. The payload is canonical JSON already (RFC 8785). */
+/** SHA-256 of a payload, hex. The payload must be canonical JSON (RFC 8785). */
 export const payloadHash = (canonicalJson: string): string => hash('sha256', canonicalJson, 'hex')
 
-/** What stands for texts in a tree: the hash of a leaf (RFC 6962, section 2.1) that holds their netstrings, hex. */
+/** The leaf hash of texts (RFC 6962, section 2.1) over their netstrings, hex. */
 export const leafHash = (texts: readonly string[]): string => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 
 /**
- * The hash that chains an entry to the one before it and is its leaf in every tree, hex. `prevHash` is GENESIS_HASH for the
- * first one.
+ * The hash that links an entry to the previous one and is its leaf in every tree, hex. `prevHash` is GENESIS_HASH for
+ * the first entry.
  */
 export function entryHash(fields: EntryFields, prevHash: string, payloadHash: string): string {
   const { tenant_id, chain, seq, id, created_at } = fields
   return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
 }
 
-/** What a published checkpoint calls a chain, 32 hex. Whoever guesses tenant and chain can tell that it is theirs. */
+/** The public id of a chain in checkpoints, 32 hex. A person who knows the tenant and chain can compute it. */
 export const logId = (tenantId: string, chain: string): string =>
   hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)

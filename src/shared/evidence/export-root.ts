@@ -1,7 +1,7 @@
 import { leafHash } from './entry.ts'
 import { treeRoot } from './merkle.ts'
 
-/** A chain as an export holds it. `head` is the hash of its last entry, `root` that of its tree; both hex. */
+/** A chain in an export. `head` is the hash of its last entry, `root` that of its tree; both hex. */
 export type ExportedChain = { chain: string; size: number; head: string; root: string }
 
 /** The root of an export: RFC 6962 over its chains in their order (docs/evidence.md, Exports). */
@@ -12,5 +12,5 @@ export const exportRoot = (chains: readonly ExportedChain[]): Buffer => {
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
 
-/** What the signed text of an export is called; it names the manifest that it stands for. */
+/** The origin line of an export's signed text; it contains the hash of the manifest. */
 export const exportOrigin = (name: string, manifestSha256: string): string => `${name}/exports/${manifestSha256}`

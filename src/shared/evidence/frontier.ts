@@ -1,12 +1,12 @@
 import { HASH_BYTES, nodeHash, treeRoot } from './merkle.ts'
 
-/** The smallest subtrees that anybody is told of: 2^8 leaves. */
+/** The level of the smallest subtrees that are reported: 2^8 leaves. */
 const TOLD_LEVEL = 8
 
-/** Told of each complete subtree of 2^level leaves, `level` ≥ 8, when its last leaf comes. */
+/** Called for each complete subtree of 2^level leaves, `level` ≥ 8, when its last leaf arrives. */
 export type OnSubtree = (level: number, index: number, root: Buffer) => void
 
-/** A tree that only grows, kept as the roots of its complete subtrees: one for each bit that is set in its size. */
+/** An append-only tree, stored as the roots of its complete subtrees: one for each set bit of its size. */
 export class Frontier {
   #size: number
   /** From the largest subtree to the smallest. */
@@ -14,7 +14,7 @@ export class Frontier {
 
   /**
    * @param roots of the complete subtrees that make up `size` leaves, the largest first
-   * @throws RangeError for another number of roots than such a tree has
+   * @throws RangeError when the number of roots does not match the size
    */
   constructor(size = 0, roots: readonly Buffer[] = []) {
     if (roots.length !== oneBits(size)) throw new RangeError(`a tree of ${size} leaves has not ${roots.length} roots`)
@@ -26,19 +26,22 @@ export class Frontier {
     return this.#size
   }
 
-  /** The tree as it is now, whatever is appended to this one. */
+  /** A copy that later appends do not change. */
   copy(): Frontier {
     return new Frontier(this.#size, this.#roots)
   }
 
-  /** The tree of the first of its leaves, as many as fill whole subtrees of 2^level; fit to be kept for long. */
+  /**
+   * The tree of the first leaves that fill whole subtrees of 2^level. It can be kept for a long time without keeping
+   * the leaves.
+   */
   wholePart(level: number): Frontier {
     const leaves = 2 ** level
     const size = this.#size - (this.#size % leaves)
     return new Frontier(size, this.#roots.slice(0, oneBits(size)).map(alone))
   }
 
-  /** Leaves one behind the other, 32 bytes each, which must not change any more. */
+  /** Appends concatenated leaves of 32 bytes each; do not modify the buffer afterwards. */
   append(leaves: Buffer, completed?: OnSubtree): void {
     for (let from = 0; from < leaves.length; ) {
       const level = this.#levelThatFits((leaves.length - from) / HASH_BYTES)
@@ -49,7 +52,10 @@ export class Frontier {
     }
   }
 
-  /** Of the largest subtree that begins here, has no more leaves than this, and is none that contains one to be told of. */
+  /**
+   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree to be
+   * reported.
+   */
   #levelThatFits(leaves: number): number {
     let level = 0
     while (level < TOLD_LEVEL && 2 ** (level + 1) <= leaves && this.#size % 2 ** (level + 1) === 0) level += 1
@@ -60,7 +66,7 @@ export class Frontier {
     let [level, root] = [ownLevel, ownRoot]
     let index = this.#size / 2 ** level
     if (level >= TOLD_LEVEL) completed?.(level, index, root)
-    // Beside each subtree at an odd place stands one as large as itself.
+    // A subtree at an odd index has a left sibling of the same size.
     while (index % 2 === 1) {
       root = nodeHash(this.#roots.pop()!, root)
       level += 1
@@ -81,7 +87,7 @@ export class Frontier {
   }
 }
 
-/** A copy with memory of its own: a root may be a piece of all the leaves below it. */
+/** A copy with its own memory: a root may be a slice of the buffer of all leaves below it. */
 const alone = (root: Buffer): Buffer => {
   const copy = Buffer.alloc(HASH_BYTES)
   root.copy(copy)

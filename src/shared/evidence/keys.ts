@@ -1,9 +1,9 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
 
-/** A key that evidence was or is signed with. Times are ISO; `retiredAt` is null for the one that signs now. */
+/** A current or retired key that signs evidence. Times are ISO 8601; `retiredAt` is null for the current key. */
 export type PublishedKey = { kid: string; name: string; publicKey: Buffer; createdAt: string; retiredAt: string | null }
 
-/** A set of keys that cannot be trusted to be one. */
+/** A set of keys that is not valid. */
 export class KeySetError extends Error {
   override name = 'KeySetError'
 }
@@ -12,7 +12,9 @@ export class KeySetError extends Error {
 export const keyIdOf = (publicKey: Buffer): string =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
 
-/** What `/.well-known/aigw-keys.json` answers (RFC 7517, with the members name, status, created_at and retired_at). */
+/**
+ * The response of `/.well-known/aigw-keys.json` (RFC 7517, with the members name, status, created_at and retired_at).
+ */
 export const toKeySet = (keys: readonly PublishedKey[]) => ({
   keys: keys.map(({ kid, name, publicKey, createdAt, retiredAt }) => ({
     kty: 'OKP',
@@ -28,7 +30,7 @@ export const toKeySet = (keys: readonly PublishedKey[]) => ({
   })),
 })
 
-/** The keys of such an answer. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
+/** Parses such a response. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
 export function parseKeySet(json: unknown): PublishedKey[] {
   const keys = isObject(json) ? json.keys : undefined
   if (!Array.isArray(keys)) throw new KeySetError('a key set has a list of keys')
@@ -52,18 +54,18 @@ function parseKey(json: unknown): PublishedKey {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Whether a text can stand in a signature line (C2SP signed-note): not empty, no white space, no plus. */
+/** Whether a text is valid in a signature line (C2SP signed-note): not empty, no white space, no plus. */
 export const isSignerName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 
-// Making a key of 32 bytes takes as long as a good part of a verification.
+// Creating a key object from 32 bytes takes a good part of the time of a verification.
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
 /** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
 export const isSignedBy = (key: PublishedKey, text: string, signature: Buffer): boolean =>
   verify(null, Buffer.from(text), keyObjectOf(key), signature)
 
-/** The same in a thread of libuv's pool, beside what its caller goes on with. */
+/** The same in a thread of libuv's pool, without blocking the caller. */
 export function checkSignature(
   key: PublishedKey,
   text: string,

@@ -2,15 +2,15 @@ import { hash } from 'node:crypto'
 
 // RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes go beyond 2^31, so there are no bit operations on them.
 
-/** Bytes of a hash. Many of them are often one Buffer, one behind the other: objects would cost more than the hashing. */
+/** Bytes of a hash. Lists of hashes are concatenated in one Buffer: objects would cost more than the hashing. */
 export const HASH_BYTES = 32
 
-// Used again: nothing awaits between filling and hashing.
+// Reused: hashing follows filling without an await.
 const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
-/** The node over two others: SHA-256 of a one byte and both hashes. Throws TypeError for what is no hash. */
+/** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
-  // A shorter one would leave what the last call has put there.
+  // A shorter hash would leave bytes of the last call in the buffer.
   if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash has 32 bytes')
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 1 + HASH_BYTES)
@@ -18,8 +18,8 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
 }
 
 /**
- * The root over these leaves, one behind the other. A node without a neighbour moves up as it is; without leaves it is SHA-256
- * of nothing. Throws TypeError for what are no whole hashes.
+ * The root over concatenated leaves. A node without a sibling moves up unchanged; without leaves the root is SHA-256 of
+ * the empty text. Throws TypeError when the length is no multiple of a hash.
  */
 export function treeRoot(leaves: Buffer): Buffer {
   if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes have 32 bytes each')
@@ -31,7 +31,7 @@ export function treeRoot(leaves: Buffer): Buffer {
       if (at + 1 === size) level.copy(level, to, from, from + HASH_BYTES)
       else {
         level.copy(nodeInput, 1, from, from + 2 * HASH_BYTES)
-        // `binary`, one character for each byte, is the cheapest way from one call to the next.
+        // `binary`, one character for each byte, is the cheapest way to pass bytes from one call to the next.
         level.write(hash('sha256', nodeInput, 'binary'), to, 'binary')
       }
     }
@@ -48,7 +48,9 @@ const parents = (level: readonly Buffer[]): Buffer[] => {
   return above
 }
 
-/** What proves that the leaf at `index` is one of these: the neighbours on the way up. Throws RangeError for no such leaf. */
+/**
+ * The inclusion proof of the leaf at `index`: its siblings on the way up. Throws RangeError for an index out of range.
+ */
 export function inclusionPath(leaves: readonly Buffer[], index: number): Buffer[] {
   if (!Number.isSafeInteger(index) || index < 0 || index >= leaves.length) throw new RangeError(`no leaf ${index}`)
   const path: Buffer[] = []
@@ -63,7 +65,10 @@ export function inclusionPath(leaves: readonly Buffer[], index: number): Buffer[
 
 const half = (value: number): number => Math.floor(value / 2)
 
-/** The root that a path leads to (RFC 9162, 2.1.3.2); undefined for a path that is too short or too long for the tree. */
+/**
+ * The root that an inclusion path gives (RFC 9162, 2.1.3.2); undefined when the path is too short or too long for the
+ * tree.
+ */
 export function rootOfInclusion(
   leaf: Buffer,
   index: number,
@@ -99,8 +104,8 @@ export type ConsistencyClaim = {
 }
 
 /**
- * Whether the path proves that the new tree begins with the old one (RFC 9162, 2.1.4.2). Trees of one size, and the empty
- * tree beside any other, need an empty path.
+ * Whether the path proves that the new tree begins with the old one (RFC 9162, 2.1.4.2). The path must be empty for
+ * trees of the same size, and for an empty old tree.
  */
 export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: ConsistencyClaim): boolean {
   if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) return false
@@ -108,7 +113,7 @@ export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: 
   if (oldSize === newSize) return path.length === 0 && oldRoot.equals(newRoot)
   let [at, last] = [oldSize - 1, newSize - 1]
   while (at % 2 === 1) [at, last] = [half(at), half(last)]
-  // An old tree that is complete is a node of the new one, and is not repeated in the path.
+  // A complete old tree is a node of the new one, and the path omits it.
   const nodes = at === 0 ? [oldRoot, ...path] : path
   const [first, ...others] = nodes
   if (first === undefined) return false

@@ -2,28 +2,28 @@ import { hash } from 'node:crypto'
 import { logId } from './entry.ts'
 import { isSignedBy, isSignerName, type PublishedKey } from './keys.ts'
 
-/** The head of a tree (C2SP tlog-checkpoint): whose tree it is, of how many leaves, and its root in base64. */
+/** The head of a tree (C2SP tlog-checkpoint): its origin, its number of leaves, and its root in base64. */
 export type Checkpoint = { origin: string; size: number; root: string }
 
 /** One line below a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
 
-/** A note that is none, or one that no known key has signed. The message says which. */
+/** The text is no note, or no known key has signed it. The message says which. */
 export class NoteError extends Error {
   override name = 'NoteError'
 }
 
-/** What a chain is called in its checkpoints: it names neither tenant nor chain, and is the same in all of them. */
+/** The origin of a chain's checkpoints: it reveals neither tenant nor chain, and is the same in all of them. */
 export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
   `${name}/logs/${logId(tenantId, chain)}`
 
-/** What the tree of one commit is called. */
+/** The origin of the tree of one commit. */
 export const commitOrigin = (name: string, commitId: string): string => `${name}/commits/${commitId}`
 
-/** What is signed of a checkpoint: three lines. */
+/** The signed text of a checkpoint: three lines. */
 export const checkpointText = ({ origin, size, root }: Checkpoint): string => `${origin}\n${size}\n${root}\n`
 
-/** A text with its Ed25519 signature below it (C2SP signed-note). The text ends with a newline. */
+/** A text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
 export function signedNote(text: string, name: string, publicKey: Buffer, signature: Buffer): string {
   const line = Buffer.concat([noteKeyHash(name, publicKey), signature]).toString('base64')
   return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
@@ -35,10 +35,10 @@ export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
 
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** More lines than any note has; each could cost a verification. */
+/** More lines than any real note has. Each line could cost a verification. */
 const MAX_SIGNATURES = 100
 
-/** Takes a note apart without checking its signatures. Throws NoteError for what is not a checkpoint in a signed note. */
+/** Parses a note without checking its signatures. Throws NoteError unless it is a checkpoint in a signed note. */
 export function parseCheckpoint(note: string): { checkpoint: Checkpoint; text: string; signatures: NoteSignature[] } {
   const end = note.lastIndexOf('\n\n')
   if (end < 0 || !note.endsWith('\n')) throw new NoteError('it is not a signed note')
@@ -49,7 +49,7 @@ export function parseCheckpoint(note: string): { checkpoint: Checkpoint; text: s
 }
 
 function parseText(text: string): Checkpoint {
-  // Lines after the third are extensions: they are signed, and say nothing that is looked at here.
+  // Lines after the third are extensions: they are signed, but unused here.
   const [origin = '', sizeText = '', root = '', ...extensions] = text.slice(0, -1).split('\n')
   const size = Number(sizeText)
   if (origin === '' || extensions.includes('')) throw new NoteError('its text is not a checkpoint')
@@ -67,20 +67,20 @@ function parseSignature(line: string): NoteSignature {
   return { name, keyHash: bytes.subarray(0, KEY_HASH_BYTES), signature: bytes.subarray(KEY_HASH_BYTES) }
 }
 
-/** The bytes of a text that is base64 as it is written, with padding and nothing else; otherwise undefined. */
+/** Decodes canonical base64 with padding; undefined for any other text. */
 export function decodeBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64') === text ? bytes : undefined
 }
 
 /**
- * The checkpoint of a note that one of the keys has signed. Signatures of others are passed over, as C2SP signed-note has
- * it; one that names a known key and is wrong refuses the note. Throws NoteError.
+ * The checkpoint of a note that one of the keys has signed. Signatures of unknown keys are ignored, as in C2SP
+ * signed-note. A wrong signature of a known key rejects the note. Throws NoteError.
  */
 export const verifyNote = (note: string, keys: readonly PublishedKey[]): Checkpoint =>
   signedNoteOf(note, keys).checkpoint
 
-/** The same, and the names of the keys that have signed it. */
+/** The same, with the names of the keys that have signed it. */
 export function signedNoteOf(
   note: string,
   keys: readonly PublishedKey[],

@@ -5,7 +5,7 @@ import { isObject, type PublishedKey } from './keys.ts'
 import { inclusionPath, rootOfInclusion } from './merkle.ts'
 import { commitOrigin } from './note.ts'
 
-/** An entry with its hashes, and where it stands in the tree of its commit. */
+/** An entry with its hashes and its position in the tree of its commit. */
 export type HashedEntry = EntryFields & {
   prev_hash: string
   payload_hash: string
@@ -13,14 +13,14 @@ export type HashedEntry = EntryFields & {
   leaf_index: number
 }
 
-/** What a receipt adds to the payload of its entry. */
+/** The members that a receipt adds to the payload of its entry. */
 const EVIDENCE = ['entry', 'proof', 'alg', 'kid', 'signer', 'signature'] as const
 const ENTRY = ['tenant_id', 'chain', 'seq', 'id', 'created_at', 'prev_hash', 'payload_hash', 'entry_hash'] as const
 const PROOF = ['origin', 'tree_size', 'leaf_index', 'path', 'root'] as const
 
 /**
- * The receipt of an entry (docs/evidence.md, Receipts): its payload, and what proves it to whoever holds the public keys.
- * Throws TypeError for a payload that has a member of that name, RangeError for a leaf that the commit does not have.
+ * The receipt of an entry (docs/evidence.md, Receipts): its payload, and the proof for holders of the public keys.
+ * Throws TypeError for a payload that already has such a member, RangeError for a leaf outside of the commit.
  */
 export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow): object {
   const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
@@ -44,7 +44,7 @@ export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow
   }
 }
 
-/** Whether a receipt is what was signed with one of the keys, or the first thing that is wrong with it. Never throws. */
+/** Verifies that one of the keys has signed this receipt; otherwise returns the first fault. Never throws. */
 export function verifyReceipt(
   receipt: unknown,
   keys: readonly PublishedKey[],
@@ -61,7 +61,7 @@ function receiptProblem(receipt: unknown, keys: readonly PublishedKey[]): string
   if (typeof kid !== 'string' || typeof signer !== 'string' || typeof signature !== 'string') return 'it is not signed'
   if (alg !== 'Ed25519') return 'its algorithm is not Ed25519'
   const canonical = canonicalOf(payload)
-  // The entry's texts go into hashes as UTF-8, which half of a surrogate pair does not have.
+  // The entry's texts are hashed as UTF-8, which cannot encode lone surrogates.
   if (canonical === undefined || canonicalOf(entry) === undefined) return 'it has no canonical JSON'
   if (payloadHash(canonical) !== entry.payload_hash) return 'its contents are not those of its payload_hash'
   if (entryHash(entry, entry.prev_hash, entry.payload_hash) !== entry.entry_hash) return 'its entry_hash is wrong'
@@ -87,7 +87,7 @@ function canonicalOf(value: object): string | undefined {
 type ReceiptEntry = Omit<HashedEntry, 'leaf_index'>
 type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; path: string[]; root: string }
 
-/** These members and no others: what nothing covers must not look as if it were signed. */
+/** Rejects unknown members: they would look signed although no hash covers them. */
 const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
   isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 

@@ -1,9 +1,12 @@
 import { nodeHash, treeRoot } from './merkle.ts'
 
-/** The root of a complete subtree: the one over the 2^level leaves from index × 2^level on. */
+/** Reads the root of a complete subtree: the one over 2^level leaves from index × 2^level on. */
 export type SubtreeReader = (level: number, index: number) => Buffer | Promise<Buffer>
 
-/** The path of RFC 6962 for the leaf at `index` in the tree of the first `size`. Throws RangeError for no such leaf. */
+/**
+ * The RFC 6962 inclusion path of the leaf at `index` in the tree of the first `size` leaves. Throws RangeError for an
+ * index out of range.
+ */
 export async function inclusionProof(index: number, size: number, read: SubtreeReader): Promise<Buffer[]> {
   if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError(`no leaf ${index} of ${size}`)
   const path: Buffer[] = []
@@ -21,7 +24,7 @@ export async function inclusionProof(index: number, size: number, read: SubtreeR
   return path.reverse()
 }
 
-/** The path of RFC 6962 from the tree of `oldSize` leaves to that of `newSize`. Throws RangeError unless the new one is no smaller. */
+/** The RFC 6962 consistency path from `oldSize` leaves to `newSize`. Throws RangeError if the new tree is smaller. */
 export async function consistencyProof(oldSize: number, newSize: number, read: SubtreeReader): Promise<Buffer[]> {
   if (!Number.isSafeInteger(oldSize) || oldSize < 0 || !(oldSize <= newSize)) {
     throw new RangeError(`no tree of ${oldSize} in one of ${newSize}`)
@@ -39,7 +42,7 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
       from = middle
     }
   }
-  // A complete old tree is known to whoever asks; of any other the last part is not.
+  // The verifier knows the root of a complete old tree. For any other tree the path must include the last part.
   if (from > 0) path.push(await rangeRoot(from, to, read))
   return path.reverse()
 }
@@ -48,7 +51,7 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
 export const rootOfSize = async (size: number, read: SubtreeReader): Promise<Buffer> =>
   size === 0 ? treeRoot(Buffer.alloc(0)) : rangeRoot(0, size, read)
 
-/** The root over a range that begins where a complete subtree of its size would. */
+/** The root over a range that begins at a multiple of its subtree's size. */
 async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise<Buffer> {
   const size = to - from
   const level = Math.round(Math.log2(size))
@@ -60,6 +63,6 @@ async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise
 /** The largest power of two that is smaller than `size`, for sizes above 1. */
 function largestPowerBelow(size: number): number {
   const power = 2 ** Math.floor(Math.log2(size - 1))
-  // A logarithm is rounded, near powers beyond 2^48 also upwards.
+  // The logarithm is rounded; near powers above 2^48 it may be rounded up.
   return power < size ? power : power / 2
 }

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { DOLLAR_LIMIT_MAX } from '../spec-limits.ts'
 import { flag } from './common.ts'
 
-/** What a request draws on: the points of its account, or its dollars (named-endpoints §9). */
+/** What a request is billed in: the points of its account, or its dollars. */
 export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
 export type BillingMode = (typeof BILLING_MODES)[number]
 
-/** `usageByModel` of a user and of a key: a budget of dollars for each month. */
+/** `usageByModel` of a user and of a key: a monthly budget in dollars. */
 export const usageByModelFields = {
   enabled: flag('usageByModel.enabled'),
   dollarLimit: z
@@ -20,7 +20,7 @@ export const IS_USAGE_BY_MODEL = 'usageByModel must be an object {enabled, dolla
 export const UsageByModel = z.object(usageByModelFields, { error: IS_USAGE_BY_MODEL })
 export type UsageByModel = z.output<typeof UsageByModel>
 
-/** A request whose points were used up and that was paid in dollars instead (named-endpoints §9). */
+/** A request whose points were used up and that was billed in dollars instead. */
 export const BillingFallback = z.object({
   original_mode: z.enum(BILLING_MODES),
   fallback_mode: z.enum(BILLING_MODES),

@@ -16,7 +16,7 @@ import { BillingFallback } from './billing.ts'
 import { optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
-/** Below it are the signed receipts of requests, by bundle id. */
+/** The path prefix of signed receipts, by bundle id. */
 export const RECEIPTS_PATH = '/api/external/receipts'
 
 const clamp = (min: number, max: number) => (value: number) => Math.min(max, Math.max(min, value))
@@ -29,7 +29,7 @@ const timeout = (name: string, bounds: { min: number; max: number }) =>
       .meta({ description: `Milliseconds, clamped to ${bounds.min}-${bounds.max}` }),
   )
 
-/** `<provider>/<model>` (spec: `model`). */
+/** `<provider>/<model>` */
 export const ModelId = storableText('a model')
   .regex(/^[^/\s]+\/\S+$/, { error: 'a model is written "<provider>/<model>"' })
   .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
@@ -38,7 +38,7 @@ export const ModelId = storableText('a model')
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
-/** Time limits of an attempt, as request, key and chain entry name them; clamped. */
+/** Timeouts of an attempt, as request, key and chain entry name them; clamped. */
 export const attemptTimeouts = {
   timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
   first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
@@ -66,7 +66,7 @@ const distinct = (count: number, name: string) => ({
 const chainSize = distinct(MODELS_PER_CHAIN, 'models')
 const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 
-/** From when on no other model is tried for a streamed answer: its first token, or its end. */
+/** The point after which a streamed answer does not fail over to another model: its first token, or its end. */
 export const COMMIT_POINTS = ['first_token', 'complete'] as const
 export type CommitPoint = (typeof COMMIT_POINTS)[number]
 
@@ -92,11 +92,11 @@ const ChatMessage = z.object(
   { error: 'each message must be an object {role, content}' },
 )
 
-/** What is said to a model is its own affair: any string. */
+/** Text for a model: any string. */
 const speech = (name: string) => z.string({ error: `${name} must be a string` })
 const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** Body of POST /chat/completions (spec: same). Rules that span fields are in `chat/input.ts`. */
+/** Body of POST /chat/completions. `chat/input.ts` checks rules that span fields. */
 export const ChatRequest = z
   .object(
     {
@@ -178,7 +178,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields that every chat surface shares, with the same meaning and bounds. */
+/** Fields that all chat surfaces share, with the same meaning and bounds. */
 export const SHARED_CHAT_FIELDS = ChatRequest.pick({
   model: true,
   models: true,
@@ -213,11 +213,14 @@ export const FailoverAttempt = z.object({
 })
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
-/** What was kept from the model: of tool results the prompt shield's, of passages also those that a rule blocks. */
+/**
+ * Content that was withheld from the model: tool results by the prompt shield; passages by the shield or by a blocking
+ * rule.
+ */
 export const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
 export type Withheld = z.infer<typeof Withheld>
 
-/** The prompt shield that a request went through. */
+/** The prompt shield policy that was applied to a request. */
 export const AppliedShieldPolicy = z
   .object({
     id: z.string(),
@@ -258,7 +261,7 @@ export const ChatMetadata = z
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
 
-/** A field of the request whose value was changed before a model got it (named-endpoints §26). */
+/** A field of the request whose value was changed before the model call. */
 export const Change = z
   .object({
     field: z.string().meta({ example: 'max_tokens' }),
@@ -272,7 +275,7 @@ export const Change = z
   .meta({ id: 'Change' })
 export type Change = z.infer<typeof Change>
 
-/** What other surfaces than our own say beyond their contract, in a member called `gateway` (named-endpoints §5). */
+/** The `gateway` member of other surfaces' responses: data beyond their contract. */
 export const GatewayExtension = ChatMetadata.pick({
   served_model: true,
   requested_model: true,
@@ -314,7 +317,7 @@ export const ChatResponse = z
   .meta({ id: 'ChatResponse' })
 export type ChatResponse = z.infer<typeof ChatResponse>
 
-/** One `data:` line of a streamed answer; the stream ends with `data: [DONE]`, or without it after an `error` frame. */
+/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, or without it after an `error` frame. */
 export const ChatFrame = z
   .discriminatedUnion('type', [
     z.object({

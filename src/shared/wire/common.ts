@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { suggestion } from '../nearest-name.ts'
 import { ANSWER_TOKENS_MAX, IDEMPOTENCY_KEY_CHARS, NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
 
-/** Optional members may also be sent as `null`, which many clients do for "not set". */
+/** Optional members may also be `null`, which many clients send for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => (value === null ? undefined : value))
 
 /**
- * An object with these members and no others: what is misspelt must not look as if it had an effect. The refusal names the
- * unknown member, where it is, and the known one that it resembles.
- * @param mustBe the refusal of what is no object
+ * An object without unknown members, so that a misspelt one is not silently ignored. The error names the unknown
+ * member, its path, and the known one that it resembles.
+ * @param mustBe the error message when the value is no object
  */
 export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) =>
   z.strictObject(shape, {
@@ -26,8 +26,8 @@ function unknownMember({ keys, path = [], inst }: UnknownKeys): string {
 }
 
 /**
- * Members that only the gateway sets. A PUT accepts them, so that what GET shows can be edited and sent back; the handler
- * refuses other values (`changesIn`).
+ * Members that only the gateway sets. A PUT accepts them, so that the output of GET can be edited and sent back; the
+ * handler rejects other values (`changesIn`).
  */
 export const readOnlyMembers = <const Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, ReadOnly])) as Record<Name, typeof ReadOnly>
@@ -37,19 +37,19 @@ const ReadOnly = z
   .optional()
   .meta({ readOnly: true, description: 'Read-only: accepted if it is as GET shows it' })
 
-// Not a pattern with \p{Surrogate}, which takes three to eight times as long.
+// A pattern with \p{Surrogate} would take three to eight times as long.
 const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /**
- * A string that may be stored or shown again. It holds no NUL and no half of a surrogate pair, which PostgreSQL refuses
- * and SQLite would change.
+ * A string that may be stored or shown. NUL and lone surrogates are rejected, because PostgreSQL rejects them and
+ * SQLite would change them.
  */
 export const storableText = (name: string) =>
   z
     .string({ error: `${name} must be a string` })
     .refine(isStorable, { error: `${name} must hold no NUL and no half of a surrogate pair` })
 
-/** Flat error body (spec: Errors, flat shape). */
+/** Flat error body. */
 export const FlatError = z
   .looseObject({
     success: z.literal(false),
@@ -61,7 +61,7 @@ export const FlatError = z
   })
   .meta({ id: 'FlatError' })
 
-/** Structured error body (spec: Errors, structured shape). */
+/** Structured error body. */
 export const StructuredError = z
   .object({
     success: z.literal(false),
@@ -80,14 +80,14 @@ export const Pagination = z
   .meta({ id: 'Pagination' })
 export type Pagination = z.infer<typeof Pagination>
 
-/** 24 hex characters, as every id of ours has (named-endpoints §1). */
+/** 24 hex characters, the format of all our ids. */
 export const objectId = (name: string) =>
   z
     .string({ error: `${name} must be an id` })
     .regex(/^[0-9a-fA-F]{24}$/, { error: `${name} must be an id of 24 hex characters` })
     .transform((value) => value.toLowerCase())
 
-/** A text that must be there and say something; kept trimmed. */
+/** A required, non-blank text; trimmed. */
 export const label = (name: string, maxChars: number) =>
   storableText(name)
     .trim()
@@ -103,25 +103,25 @@ export const IdempotencyKey = z
 
 export const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** One of a closed list; the message names them all. */
+/** One of a closed list; the error message names all of them. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(name: string, values: T) =>
   z.enum(values, { error: `${name} must be one of ${values.join(', ')}` })
 
-/** How many tokens an answer may have. */
+/** The maximum number of tokens of an answer. */
 export const tokenLimit = (name: string) =>
   z
     .int({ error: `${name} must be a whole number` })
     .min(1, { error: `${name} must be at least 1` })
     .max(ANSWER_TOKENS_MAX, { error: `${name} must be at most ${ANSWER_TOKENS_MAX}` })
 
-/** A number in a query string; out of range it is clamped (named-endpoints §1.3). */
+/** A number in a query string; clamped when out of range. */
 const pageNumber = (name: string, max: number) =>
   z.coerce
     .number({ error: `${name} must be a whole number` })
     .int({ error: `${name} must be a whole number` })
     .transform((value) => Math.min(max, Math.max(1, value)))
 
-/** Query of an administrator's list (named-endpoints §1.3). `sortBy` takes the first of `sortable` by default. */
+/** Query of an administrator's list. `sortBy` defaults to the first of `sortable`. */
 export const listQuery = <const T extends readonly [string, ...string[]]>(
   sortable: T,
   defaultLimit: number = PAGE_LIMIT.default,
@@ -136,5 +136,5 @@ export const listQuery = <const T extends readonly [string, ...string[]]>(
     sortOrder: oneOf('sortOrder', ['asc', 'desc']).default('desc'),
   })
 
-/** Success without anything to show. */
+/** A success without data. */
 export const DoneResponse = z.object({ success: z.literal(true), message: z.string() }).meta({ id: 'DoneResponse' })

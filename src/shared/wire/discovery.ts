@@ -4,7 +4,7 @@ import { BILLING_MODES } from './billing.ts'
 import { storableText } from './common.ts'
 import { LICENSES } from './users.ts'
 
-/** GET /models (named-endpoints §4). */
+/** GET /models */
 export const ListModelsQuery = z.object({
   provider: storableText('provider')
     .max(NAME_CHARS, { error: `provider may have at most ${NAME_CHARS} characters` })
@@ -34,7 +34,7 @@ const Counter = z.object({
   remaining: z.int().nullable(),
 })
 
-/** GET /usage (named-endpoints §8). Null stands for "no limit". */
+/** GET /usage. Null means "no limit". */
 export const UsageResponse = z.object({
   success: z.literal(true),
   points: z.object({

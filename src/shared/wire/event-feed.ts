@@ -6,7 +6,7 @@ import { EventEnvelope } from './events.ts'
 export const EVENT_FEED_PATH = '/api/admin/webhooks/recent-events'
 export const TRIGGER_PATH = '/api/admin/webhooks/trigger'
 
-/** A time, or the place behind one event: the time and id of that event. */
+/** A time, or the position after one event: its time and id. */
 const Cursor = z
   .string({ error: 'since must be a time or a cursor' })
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z(\/evt_[0-9a-z_]{1,64})?$/, {
@@ -18,7 +18,7 @@ export const EventFeedQuery = z.object({
   since: Cursor.optional().meta({ description: 'Only what came after this; without it the latest' }),
 })
 
-/** One page, the oldest first. */
+/** One page, oldest first. */
 export const EventFeedResponse = z
   .object({
     success: z.literal(true),
@@ -30,7 +30,7 @@ export const EventFeedResponse = z
   })
   .meta({ id: 'EventFeedResponse' })
 
-/** A frame of the stream; `cursor` is where to begin again. An event may come twice after that. */
+/** A frame of the stream; `cursor` is the position to resume from. An event may then be sent again. */
 export const EventFeedFrame = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('ready'), data: z.object({ cursor: z.string() }) }),
@@ -39,7 +39,7 @@ export const EventFeedFrame = z
   .meta({ id: 'EventFeedFrame' })
 export type EventFeedFrame = z.infer<typeof EventFeedFrame>
 
-/** A sample of an event, with what `data` changes about it. */
+/** A sample event, with overrides of its `data`. */
 export const TriggerRequest = z
   .object({
     type: oneOf('type', SUBSCRIBABLE_EVENTS),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
 import { GUARD_DIRECTIONS, SEVERITIES } from './incidents.ts'
 
-// Whatever is sent holds identifiers, names of rules and counts, and never text of a prompt, an answer or a match.
+// Events contain identifiers, names of rules and counts, and never text of a prompt, an answer or a match.
 
 const riskScore = z.int().meta({ description: '0 to 100' })
 const direction = z
@@ -13,7 +13,7 @@ const enforced = z.boolean().meta({
   description: 'Whether what `action` or `verdict` say was done; false where policy, rule or shield only watch',
 })
 
-/** Whose request it was. */
+/** The account and key of the request. */
 const origin = {
   requestId: z.string(),
   userId: z.string(),
@@ -36,7 +36,7 @@ const ShieldFinding = z.object({
   model: z.string().optional(),
 })
 
-/** The `data` of every event (spec: Events, Payloads; named-endpoints §22). */
+/** The `data` of every event. */
 export const EVENT_DATA = {
   'promptshield:attack:blocked': ShieldFinding,
   'promptshield:attack:detected': ShieldFinding,
@@ -102,10 +102,10 @@ export const EVENT_DATA = {
 export type EventType = keyof typeof EVENT_DATA
 export type EventData<Type extends EventType> = z.infer<(typeof EVENT_DATA)[Type]>
 
-/** What is posted to an endpoint (spec: Events, Envelope). `type` says what `data` is. */
+/** The body posted to an endpoint. `type` determines the shape of `data`. */
 export type WebhookEvent = {
   [Type in EventType]: {
-    /** `evt_…`, and `evt_test_…` for what is no real event; the same over all attempts. */
+    /** `evt_…`, or `evt_test_…` for a test event; the same for all attempts. */
     id: string
     type: Type
     /** Unix seconds. */
@@ -116,7 +116,7 @@ export type WebhookEvent = {
 
 const EVENT_TYPES = [...SUBSCRIBABLE_EVENTS, TEST_EVENT] as const
 
-/** The envelope as an answer shows it; its `data` is described by EVENT_DATA. */
+/** The envelope in responses; EVENT_DATA describes its `data`. */
 export const EventEnvelope = z
   .object({ id: z.string(), type: z.enum(EVENT_TYPES), created: z.int(), data: z.looseObject({}) })
   .meta({ id: 'EventEnvelope' })

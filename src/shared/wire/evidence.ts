@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { BUNDLE_ID_CHARS, EVIDENCE_PAGE } from '../spec-limits.ts'
 
 const HEX_256 = /^[0-9a-f]{64}$/
-/** A SHA-256 in an answer. */
+/** A SHA-256 in a response. */
 export const hash = (description?: string) =>
   z
     .string()
@@ -10,9 +10,9 @@ export const hash = (description?: string) =>
     .meta({ ...(description !== undefined && { description }) })
 const hashes = z.array(hash())
 
-// Receipts and their public proof (named-endpoints §11, §12); docs/evidence.md says how to verify them.
+// Receipts and their public proof; docs/evidence.md describes how to verify them.
 
-/** What was decided on one request, and how it came into the log. */
+/** The decisions on one request, and its position in the log. */
 export const Receipt = z
   .looseObject({
     version: z.literal(1),
@@ -40,7 +40,7 @@ export const Receipt = z
   .meta({ id: 'Receipt' })
 export const ShowReceiptResponse = z.object({ success: z.literal(true), receipt: Receipt })
 
-/** A Bundle-Id as it may stand in a path. */
+/** A Bundle-Id that is valid in a path. */
 export const isBundleId = (text: string): boolean => text.length <= BUNDLE_ID_CHARS
 
 export const PublicProofResponse = z.object({
@@ -102,7 +102,7 @@ export const KeySetResponse = z.object({
   ),
 })
 
-// The rows themselves, for whoever verifies the log (docs/evidence.md). Ours.
+// The rows themselves, for verifiers of the log (docs/evidence.md). Not part of the contract.
 
 /** The chains of a tenant: its changes, and its requests on each daemon. */
 const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/

@@ -14,13 +14,13 @@ import {
 
 export const GROUP_STATUSES = ['Active', 'Inactive'] as const
 
-/** A user as groups and roles show one. */
+/** A user in the responses of groups and roles. */
 export const UserReference = z
   .object({ id: z.string(), name: z.string(), email: z.string() })
   .meta({ id: 'UserReference' })
 export type UserReference = z.infer<typeof UserReference>
 
-/** Spec: Group; `updatedAt` comes from named-endpoints §17. */
+/** A group. */
 export const Group = z
   .object({
     id: z.string(),
@@ -47,16 +47,16 @@ const users = z
   .max(GROUP_USERS, { error: `users may name at most ${GROUP_USERS} users` })
   .transform((ids) => [...new Set(ids)])
 
-/** Body of POST /groups (spec: same). */
+/** Body of POST /groups. */
 export const CreateGroupRequest = closedObject(
   { name, description, users: optional(users), status: optional(status) },
   'the body must be a JSON object',
 ).meta({ id: 'CreateGroupRequest' })
 
-/** The members of a group that no request changes. */
+/** Members of a group that requests cannot change. */
 export const GROUP_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as const satisfies (keyof Group)[]
 
-/** Body of PUT /groups/{groupId}: what it names is changed, and `users` replaces all members (named-endpoints §17). */
+/** Body of PUT /groups/{groupId}: the named members are changed; `users` replaces all members. */
 export const UpdateGroupRequest = closedObject(
   {
     name: optional(name),
@@ -72,7 +72,7 @@ export const GROUP_SORTS = ['createdAt', 'updatedAt', 'name', 'userCount'] as co
 
 export const ListGroupsQuery = listQuery(GROUP_SORTS).extend({ status: status.optional() })
 
-/** Answer of create and update. */
+/** Response of create and update. */
 export const GroupResponse = z.object({ success: z.literal(true), message: z.string(), group: Group })
 export const ShowGroupResponse = z.object({ success: z.literal(true), group: Group })
 export const ListGroupsResponse = z.object({

@@ -77,7 +77,7 @@ const fitsTogether = (rule: RuleBody, context: z.RefinementCtx): void => {
   if (misfit) context.addIssue({ code: 'custom', path: [misfit.field], message: misfit.message })
 }
 
-/** What does not fit together; undefined when all does. */
+/** The first conflict between members; undefined when they are consistent. */
 function misfitOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
   if ((detector === 'regex') !== (pattern !== null)) {
     return { field: 'pattern', message: 'pattern is required with the detector regex, and with no other' }
@@ -97,7 +97,7 @@ function misfitOf({ kind, detector, pattern, words }: RuleBody): { field: string
 
 const anObject = { error: 'the body must be a JSON object' }
 
-/** What a rule says (named-endpoints §21), and what it has where it says nothing. */
+/** The members of a rule, with their defaults. */
 const ruleDocument = {
   kind: fields.kind,
   detector: fields.detector,
@@ -114,7 +114,7 @@ const ruleDocument = {
   simulate: fields.simulate.default(false),
 }
 
-/** Everything of a rule but its name; what fits together. */
+/** A rule without its name; its members must be consistent. */
 export const GuardRuleDocument = z.object(ruleDocument, anObject).superRefine(fitsTogether)
 export type GuardRuleDocument = z.output<typeof GuardRuleDocument>
 
@@ -124,7 +124,7 @@ export const CreateGuardRuleRequest = z
   .superRefine(fitsTogether)
   .meta({ id: 'CreateGuardRuleRequest' })
 
-/** Body of PUT …/{ruleId}: what it names is changed. The name stays: policies refer to it. */
+/** Body of PUT …/{ruleId}: the named members are changed. The name cannot change, because policies refer to it. */
 export const UpdateGuardRuleRequest = z
   .object(
     {
@@ -162,7 +162,10 @@ export const ListGuardRulesResponse = z.object({ success: z.literal(true), rules
 export const ShowGuardRuleResponse = z.object({ success: z.literal(true), rule: GuardRule })
 export const GuardRuleResponse = z.object({ success: z.literal(true), message: z.string(), rule: GuardRule })
 
-/** Body of POST /api/admin/guard-rules/simulate. Without `rule` every rule of the tenant looks, also those that are off. */
+/**
+ * Body of POST /api/admin/guard-rules/simulate. Without `rule`, every rule of the tenant is applied, even disabled
+ * ones.
+ */
 export const SimulateGuardRulesRequest = z
   .object(
     {

@@ -3,9 +3,9 @@ import { listQuery, objectId, oneOf, Pagination, storableText } from './common.t
 
 export const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as const
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
-/** What was asked, what was looked up for it (passages; for the shield also tool results), what was answered. */
+/** The request, the content retrieved for it (passages; for the shield also tool results), and the answer. */
 export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const
-/** From least to most. `flag` is the shield's: the request goes on and somebody is told. */
+/** In ascending order of severity. `flag` belongs to the shield: the request continues, and an event is sent. */
 export const INCIDENT_ACTIONS = ['log', 'flag', 'mask', 'remove', 'tokenize', 'block'] as const
 
 export type IncidentKind = (typeof INCIDENT_KINDS)[number]
@@ -13,7 +13,7 @@ export type Severity = (typeof SEVERITIES)[number]
 export type GuardDirection = (typeof GUARD_DIRECTIONS)[number]
 export type IncidentAction = (typeof INCIDENT_ACTIONS)[number]
 
-/** What a guard found in one request. It says what kind of thing and how often, never the thing itself. */
+/** A finding of a guard in one request: its type and count, never the text itself. */
 export const Incident = z
   .object({
     id: z.string(),

@@ -3,13 +3,13 @@ import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
 import { listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 import { UserReference } from './groups.ts'
 
-/** The reserved name that means "no retrieval" (spec: POST /chat/completions, `index`). */
+/** The reserved index name that means "no retrieval". */
 export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
 const required = (name: string) =>
   storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/** `null` is nobody: then, without the other one, the index is general. */
+/** `null` is no assignee; if both are null, the index is general. */
 const assignee = (name: string) => objectId(name).nullable().optional()
 
 const assignable = {
@@ -26,7 +26,7 @@ const BOTH = { error: 'an index is assigned to a user or to a group, not to both
 
 const REGION_CHARS = 64
 
-/** Body of POST /indexes (named-endpoints §19). */
+/** Body of POST /indexes. */
 export const CreateIndexRequest = z
   .object(
     {
@@ -44,7 +44,10 @@ export const CreateIndexRequest = z
   .refine(notBoth, BOTH)
   .meta({ id: 'CreateIndexRequest' })
 
-/** Body of PUT /indexes/{indexId}: what it does not name stays as it is; to be assigned to one takes it from the other. */
+/**
+ * Body of PUT /indexes/{indexId}: omitted members stay unchanged. An assignment to a user ends one to a group, and vice
+ * versa.
+ */
 export const UpdateIndexRequest = z
   .object(
     { name: optional(required('name')), description: optional(storableText('description').max(2000)), ...assignable },
@@ -53,7 +56,7 @@ export const UpdateIndexRequest = z
   .refine(notBoth, BOTH)
   .meta({ id: 'UpdateIndexRequest' })
 
-/** How far the vectors of an index are. Not of the contract. */
+/** The embedding progress of an index. Not part of the contract. */
 export const IndexEmbedding = z
   .object({
     model: z.string().meta({ description: 'The embedding model that is configured' }),
@@ -93,7 +96,7 @@ export const Index = z
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
 
-/** The new index, with what can have changed since left out (named-endpoints §19). */
+/** The new index, without the members that can only change later. */
 const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true, deletedAt: true, embedding: true })
 
 export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })
@@ -101,7 +104,7 @@ export const CreateIndexResponse = z.object({ success: z.literal(true), message:
 export const UpdateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
 export const ShowIndexResponse = z.object({ success: z.literal(true), index: Index })
 
-/** What a rebuild went through. Not of the contract. */
+/** The counts of a rebuild. Not part of the contract. */
 export const RebuildIndexResponse = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -110,7 +113,7 @@ export const RebuildIndexResponse = z.object({
 
 export const INDEX_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 
-/** Query of GET /indexes/all (named-endpoints §19). */
+/** Query of GET /indexes/all. */
 export const ListIndexesQuery = listQuery(INDEX_SORTS, PAGE_LIMIT.large).extend({
   type: oneOf('type', ['personal', 'general', 'group']).optional(),
   status: oneOf('status', ['active', 'deleted', 'all']).default('active'),
@@ -122,7 +125,7 @@ export const ListIndexesResponse = z.object({
   pagination: Pagination,
 })
 
-/** GET /indexes: what this key may query; `id` equals the name that chat's `index` takes (named-endpoints §4). */
+/** GET /indexes: the indexes that this key may query; `id` equals the name that chat's `index` takes. */
 export const DiscoverIndexesResponse = z.object({
   success: z.literal(true),
   indexes: z.array(
@@ -178,10 +181,10 @@ export const TrainResponse = z.object({
 
 export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
 
-/** Query of GET /indexes/{indexName}/documents. Not of the contract. */
+/** Query of GET /indexes/{indexName}/documents. Not part of the contract. */
 export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 
-/** A document of an index, as those see it who may read the index. */
+/** A document of an index, as readers of the index see it. */
 export const IndexDocument = z
   .object({
     id: z.string(),

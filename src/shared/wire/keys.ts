@@ -66,7 +66,7 @@ const failoverDefaults = {
 }
 const IS_FAILOVER = 'failoverDefaults must be an object {models, timeout_ms, first_token_timeout_ms, on}'
 
-/** Restrictions of a key and their bounds (named-endpoints §10). An empty list restricts nothing; null is "none". */
+/** Restrictions of a key and their bounds. An empty list allows all; null is "none". */
 const fields = {
   adminAccess: flag('adminAccess').meta({
     description:
@@ -110,7 +110,7 @@ const fields = {
   failoverDefaults: z.object(failoverDefaults, { error: IS_FAILOVER }).nullable(),
 }
 
-/** What is stored with a key. Fields that a later version adds get their defaults when an older row is read. */
+/** The stored settings of a key. Fields that a later version adds get their defaults when an older row is read. */
 export const KeySettings = z.object({
   adminAccess: fields.adminAccess.default(true),
   indexAccess: fields.indexAccess.default('read'),
@@ -133,10 +133,10 @@ export const KeySettings = z.object({
 })
 export type KeySettings = z.output<typeof KeySettings>
 
-/** The settings of a key of which nobody said anything. */
+/** The settings of a key when no setting is given. */
 export const DEFAULT_KEY_SETTINGS: KeySettings = Object.freeze(KeySettings.parse({}))
 
-/** A key as administrators see it. Its secret is shown once, when it is made or rotated. */
+/** A key as administrators see it. Its secret is shown only when it is created or rotated. */
 export const ApiKey = z
   .object({
     id: z.string(),
@@ -167,11 +167,11 @@ const expiresAt = z.iso
   .datetime({ offset: true, error: 'expiresAt must be an ISO 8601 time such as 2030-01-31T00:00:00Z, or null' })
   .nullable()
 
-/** `null` is "not set" where it has no meaning of its own. */
+/** `null` means "not set" for members in which it has no other meaning. */
 const orDefault = <T extends z.ZodType>(schema: z.ZodDefault<T>) =>
   schema.nullable().transform((value) => (value === null ? schema.parse(undefined) : value))
 
-/** What requests and nothing stored must spell right: a row may hold members that a later version has written. */
+/** Strict only for requests: a stored row may have members that a later version has written. */
 const closed = {
   failoverDefaults: closedObject(failoverDefaults, IS_FAILOVER).nullable(),
   enforceSMLTPPolicies: z
@@ -206,7 +206,7 @@ export const CreateKeyRequest = closedObject(
   'the body must be a JSON object',
 ).meta({ id: 'CreateKeyRequest' })
 
-/** The members of a key that no request changes. */
+/** Members of a key that requests cannot change. */
 export const KEY_READ_ONLY = [
   'id',
   'userId',
@@ -220,8 +220,8 @@ export const KEY_READ_ONLY = [
 ] as const satisfies (keyof ApiKey)[]
 
 /**
- * Body of PUT /api/admin/api-keys/{keyId}: what it names is changed, in `rateLimit` and `usageByModel` each member by itself;
- * null stands for "none" where a field has that, and for "not set" where it has not.
+ * Body of PUT /api/admin/api-keys/{keyId}: the named members are changed; `rateLimit` and `usageByModel` are merged
+ * member by member. Null means "none" if the field supports that, otherwise "not set".
  */
 export const UpdateKeyRequest = closedObject(
   {
@@ -263,14 +263,14 @@ export const ListKeysQuery = listQuery(KEY_SORTS).extend({
   status: oneOf('status', ['active', 'expired', 'revoked']).optional(),
 })
 
-/** Answer of create and rotate: the one time that the secret is shown. */
+/** Response of create and rotate: the secret is shown only here. */
 export const KeySecretResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   apiKey: ApiKey,
   secret: z.string().meta({ description: '`sk-` and 64 hex characters; only its SHA-256 is stored' }),
 })
-/** Answer of update and revoke. */
+/** Response of update and revoke. */
 export const KeyResponse = z.object({ success: z.literal(true), message: z.string(), apiKey: ApiKey })
 export const ShowKeyResponse = z.object({ success: z.literal(true), apiKey: ApiKey })
 export const ListKeysResponse = z.object({ success: z.literal(true), apiKeys: z.array(ApiKey), pagination: Pagination })

@@ -6,7 +6,7 @@ import { listQuery, objectId, oneOf, Pagination, storableText } from './common.t
 export const LOG_SEVERITIES = ['info', 'warning', 'error', 'critical'] as const
 export const LOG_RESULTS = ['success', 'denied', 'failure'] as const
 
-/** The types of entries that are about guards: what GET /audit-logs shows. Everything is in GET /activity-logs. */
+/** Types of entries about guards, which GET /audit-logs shows. GET /activity-logs shows all types. */
 export const AUDIT_TYPES = [
   'api_access',
   'smltp_policy_management',
@@ -21,7 +21,7 @@ export const EXPUNGED = 'expunged'
 
 const A_DAY = /^\d{4}-\d{2}-\d{2}$/
 
-/** A moment or a day, which begins or ends at it; kept as ISO 8601 with milliseconds, UTC. */
+/** A time, or the begin or end of a day; normalised to ISO 8601 with milliseconds, UTC. */
 const boundary = (name: string, addedMs: number) =>
   z
     .union([z.iso.date(), z.iso.datetime({ offset: true })], {
@@ -34,10 +34,10 @@ export const period = {
   endDate: boundary('endDate', DAY_MS - 1).optional(),
 }
 
-/** A name that is compared as a whole. */
+/** A name that must match completely. */
 const word = (name: string) => storableText(name).max(256, { error: `${name} may have at most 256 characters` })
 
-/** `404`, or `4xx` for all of a hundred. */
+/** `404`, or `4xx` for a whole class. */
 const httpStatus = z
   .string()
   .regex(/^[1-5](\d\d|xx)$/, { error: 'status must be an HTTP status such as 404, or a class such as 4xx' })
@@ -46,7 +46,7 @@ const httpStatus = z
     return { min, max: text.endsWith('xx') ? min + 99 : min }
   })
 
-/** Query of GET /audit-logs and GET /activity-logs (named-endpoints §14); those from `apiKeyId` on are ours. */
+/** Query of GET /audit-logs and GET /activity-logs; members from `apiKeyId` on are not part of the contract. */
 export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
   ...period,
   type: word('type').optional(),
@@ -63,7 +63,7 @@ export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
 })
 export type ListLogsQuery = z.output<typeof ListLogsQuery>
 
-/** `now`, or what an answer said as its position: a time, and of chains how many of their entries were read. */
+/** `now`, or the position of an earlier response: a time, and the number of entries read of each chain. */
 const LOG_POSITION =
   /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?):(0|[1-9]\d{0,14}))*)$/
 
@@ -76,7 +76,7 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
     .meta({ description: 'Only what came into the log after this position: `now`, or that of an earlier answer' }),
 })
 
-/** One entry of the log. Names and addresses of users are those of today; the log itself has none. */
+/** One entry of the log. Names and addresses of users are current; the log itself has none. */
 export const AuditLog = z
   .object({
     id: z.string(),

@@ -84,7 +84,7 @@ const OutputFormat = z.object(
   { error: 'a format of the output must be {type: "json_schema", schema}' },
 )
 
-/** Body of POST /v1/messages: Anthropic's Messages API, and what our own chat has beyond it. */
+/** Body of POST /v1/messages: Anthropic's Messages API with our extensions. */
 export const MessagesRequest = z
   .object(
     {
@@ -124,7 +124,7 @@ export type MessagesRequest = z.infer<typeof MessagesRequest>
 const { model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config } =
   MessagesRequest.shape
 
-/** Body of POST /v1/messages/count_tokens: what of a message its model reads, and what our guards go by. */
+/** Body of POST /v1/messages/count_tokens: the members that the model reads or that guards need. */
 export const CountTokensRequest = z
   .object(
     {
@@ -184,7 +184,7 @@ export const MessagesResponse = z
   .meta({ id: 'MessagesResponse' })
 export type MessagesResponse = z.infer<typeof MessagesResponse>
 
-/** Every error of /v1/messages, also that of a stream which broke. */
+/** Every error of /v1/messages, including that of a broken stream. */
 export const MessagesError = z
   .looseObject({
     type: z.literal('error'),
@@ -198,7 +198,7 @@ export const MessagesError = z
   .meta({ id: 'MessagesError' })
 export type MessagesError = z.infer<typeof MessagesError>
 
-/** One event of a streamed answer, whose name is its `type`; the stream ends with `message_stop`, or an `error`. */
+/** One event of a streamed answer, named by its `type`. The stream ends with `message_stop`, or an `error`. */
 export const MessagesEvent = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('message_start'), message: MessagesResponse }),

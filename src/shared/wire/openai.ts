@@ -6,14 +6,14 @@ import { flag, oneOf, optional, tokenLimit } from './common.ts'
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
 export const OPENAI_MODELS_PATH = '/api/external/v1/models'
-/** A name of a model has slashes, which clients escape or not. */
+/** A model's name contains slashes, which some clients escape. */
 export const OPENAI_MODEL_PATH = `${OPENAI_MODELS_PATH}/{model}`
 
 const text = (name: string) => z.string({ error: `${name} must be a string` })
 const number = (name: string) => z.number({ error: `${name} must be a number` })
 const whole = (name: string) => z.int({ error: `${name} must be a whole number` })
 
-/** A field that may not be asked for, where leaving it out in silence would change the answer. */
+/** A field that is rejected, because ignoring it silently would change the answer. */
 const absent = (error: string) => optional(z.never({ error }))
 
 const TextPart = z.object({ type: z.literal('text'), text: z.string() })
@@ -27,7 +27,7 @@ const TextContent = z.union([z.string(), z.array(TextPart)], {
   error: 'content must be a string or an array of text parts',
 })
 
-/** A step of a model's reasoning, to be sent back as it came. */
+/** A step of a model's reasoning, to be sent back unchanged. */
 const ReasoningDetail = z.object({
   origin: z.string(),
   text: z.string().optional(),
@@ -117,7 +117,7 @@ const ResponseFormat = z.discriminatedUnion(
   { error: 'response_format must be an object whose type is text, json_object or json_schema' },
 )
 
-/** Body of POST /v1/chat/completions (named-endpoints §5). Rules that span fields are in `openai-surface/input.ts`. */
+/** Body of POST /v1/chat/completions. `openai-surface/input.ts` checks rules that span fields. */
 export const OpenAiChatRequest = z
   .object(
     {
@@ -230,11 +230,11 @@ const OpenAiErrorObject = z.object({
   code: z.string().nullable(),
 })
 
-/** Error body of the handlers under /v1 (named-endpoints §1.1). */
+/** Error body of the handlers under /v1. */
 export const OpenAiError = z.looseObject({ error: OpenAiErrorObject }).meta({ id: 'OpenAiError' })
 export type OpenAiError = z.infer<typeof OpenAiError>
 
-/** One `data:` line of a streamed answer; the stream ends with `data: [DONE]`, or without it after an error. */
+/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, or without it after an error. */
 export const OpenAiChunk = z
   .union([
     z.object({
@@ -301,7 +301,7 @@ export const EmbeddingsResponse = z
   .meta({ id: 'EmbeddingsResponse' })
 export type EmbeddingsResponse = z.infer<typeof EmbeddingsResponse>
 
-/** One of GET /v1/models, and GET /v1/models/{model}. */
+/** An item of GET /v1/models, and GET /v1/models/{model}. */
 export const OpenAiModel = z
   .object({
     id: z.string().meta({ description: 'What `model` takes; `<provider>/*` where any model of it may be named' }),

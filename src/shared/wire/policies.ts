@@ -9,7 +9,7 @@ import { closedObject, flag, label, oneOf, optional, storableText } from './comm
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
 export const POLICY_MODES = ['monitor', 'enforce'] as const
-/** What is done about a finding; from least to most. */
+/** Actions on a finding, in ascending order of severity. */
 export const POLICY_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 export const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
@@ -18,7 +18,7 @@ export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
   closedObject(shape, `${name} must be an object`)
 
-/** Each entry once and in one order, so that two documents that mean the same have the same hash. */
+/** Distinct, sorted entries, so that equivalent documents have the same hash. */
 const setOf = <T extends z.ZodType<string>>(name: string, entry: T) =>
   z
     .array(entry, { error: `${name} must be an array` })
@@ -52,10 +52,10 @@ const entity = storableText('an entity').refine(isPiiEntity, {
   },
 })
 
-/** Rules of the tenant's own hold by themselves, whatever a policy says. */
+/** Built-in detectors only: the tenant's own rules apply whatever the policy. */
 const dlpRule = oneOf('each of dlp.rules', DLP_DETECTOR_NAMES)
 
-/** A word that stands for a set, or the set itself, which must hold something: to look for nothing is `enabled: false`. */
+/** A word for a predefined set, or a non-empty list; disable the check with `enabled: false`. */
 const wordOrSet = <const Words extends readonly [string, ...string[]], T extends z.ZodType<string>>(
   name: string,
   words: Words,
@@ -65,7 +65,7 @@ const wordOrSet = <const Words extends readonly [string, ...string[]], T extends
     error: (issue) => unionError(issue, `${name} must be ${words.map((word) => `"${word}"`).join(', ')} or a list`),
   })
 
-/** What was wrong with the alternative that was meant: a text is the first one, everything else the second. */
+/** The error of the intended alternative: the first for a text, the second for everything else. */
 function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
   const errors = issue.errors as z.core.$ZodIssue[][] | undefined
   const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined
@@ -76,8 +76,8 @@ function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, 
 const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both')
 
 /**
- * What a policy says (named-endpoints §13). Whatever it leaves out it does not ask for; an empty list restricts nothing. The
- * output has every field, so two documents that mean the same are the same.
+ * A policy document. An omitted member requires nothing; an empty list allows all. The output has every field, so
+ * equivalent documents are equal.
  */
 export const PolicyDocument = section('policy', {
   version: z.literal(1, { error: 'version must be 1' }).default(1),
@@ -136,10 +136,10 @@ export const PolicyDocument = section('policy', {
     .default(null),
 }).meta({ id: 'PolicyDocument' })
 export type PolicyDocument = z.output<typeof PolicyDocument>
-/** The same as it may be written. */
+/** The document as input, with optional members. */
 export type PolicyDocumentInput = z.input<typeof PolicyDocument>
 
-/** Ids that routes of policies have for themselves. */
+/** Ids that collide with routes of policies. */
 const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
 
 const policyName = label('name', NAME_CHARS)
@@ -163,7 +163,10 @@ export const CreatePolicyRequest = z
   )
   .meta({ id: 'CreatePolicyRequest' })
 
-/** Body of PUT /smltp-policies/{policyId}: what it names is changed, `policy` as a whole. The name stays: keys refer to it. */
+/**
+ * Body of PUT /smltp-policies/{policyId}: the named members are changed, `policy` as a whole. The name cannot change,
+ * because keys refer to it.
+ */
 export const UpdatePolicyRequest = z
   .object({ description: optional(description), policy: optional(PolicyDocument) }, anObject)
   .meta({ id: 'UpdatePolicyRequest' })
@@ -180,7 +183,7 @@ export const DiffPoliciesRequest = z
 
 const summary = { id: z.string(), name: z.string(), description: z.string() }
 
-/** A policy in a list of the administration. */
+/** A policy in an administrator's list. */
 export const PolicySummary = z
   .object({
     ...summary,
@@ -193,11 +196,11 @@ export const PolicySummary = z
   .meta({ id: 'PolicySummary' })
 export type PolicySummary = z.infer<typeof PolicySummary>
 
-/** A policy with its document, which every field is in. */
+/** A policy with its complete document. */
 export const Policy = PolicySummary.extend({ policy: PolicyDocument }).meta({ id: 'Policy' })
 export type Policy = z.output<typeof Policy>
 
-/** GET /smltp-policies (named-endpoints §4). */
+/** GET /smltp-policies */
 export const DiscoverPoliciesResponse = z.object({
   success: z.literal(true),
   policies: z.array(z.object(summary)),
@@ -219,11 +222,11 @@ export const ActivePolicyResponse = z.object({
   data: z.object({ template: z.string(), policy: PolicyDocument, policyHash: z.string(), lastUpdated: z.string() }),
 })
 
-/** Answer of create, update and activate. */
+/** Response of create, update and activate. */
 export const PolicyResponse = z.object({ success: z.literal(true), message: z.string(), policy: Policy })
 export const ShowPolicyResponse = z.object({ success: z.literal(true), policy: Policy })
 
-/** A field in which two documents differ: `pii.action`, and its value in each. */
+/** A field in which two documents differ, such as `pii.action`, and its value in each. */
 export const PolicyDifference = z
   .object({ path: z.string(), from: z.unknown(), to: z.unknown() })
   .meta({ id: 'PolicyDifference' })

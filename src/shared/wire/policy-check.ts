@@ -5,12 +5,12 @@ import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
 
 export const POLICY_CHECK_PATH = '/api/external/policy-check'
 
-/** Body of POST /policy-check: one of POST /chat/completions. What is wrong with it is part of the answer. */
+/** Body of POST /policy-check: that of POST /chat/completions. Its faults are part of the response. */
 export const PolicyCheckRequest = z
   .looseObject({}, { error: 'the body must be a JSON object' })
   .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })
 
-/** What a check that fails adds: what the real call would be answered. */
+/** Added to a failed check: the response of the real call. */
 const failure = { status: z.int(), error: z.string(), message: z.string() }
 
 const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>
@@ -20,12 +20,15 @@ const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>
     ...z.object(failure).partial().shape,
   })
 
-/** It could not be looked at, because something before it failed; or it does not apply. */
+/** The check was skipped because an earlier one failed, or does not apply. */
 const skipped = z.object({ skipped: z.literal(true) })
 
 const checkOf = <Shape extends z.ZodRawShape>(shape: Shape) => z.union([passedOrNot(shape), skipped])
 
-/** Answer of POST /policy-check (named-endpoints §7). `content` is ours: what DLP and PII rules find in the request. */
+/**
+ * Response of POST /policy-check. `content` is not part of the contract: the findings of DLP and PII rules in the
+ * request.
+ */
 export const PolicyCheckResponse = z
   .object({
     success: z.literal(true),

@@ -16,7 +16,7 @@ import { UserReference } from './groups.ts'
 
 const permission = { section: oneOf('section', SECTIONS), level: oneOf('level', LEVELS) }
 
-/** Spec: Role; `updatedAt`, and `createdBy` null for system roles, come from named-endpoints §18. */
+/** A role; `createdBy` is null for system roles. */
 export const Role = z
   .object({
     id: z.string(),
@@ -55,7 +55,7 @@ const rights = {
   canUseChat: optional(flag('canUseChat')),
 }
 
-/** Body of POST /roles (spec: same). */
+/** Body of POST /roles. */
 export const CreateRoleRequest = closedObject(
   {
     name: storableText('name').regex(ROLE_NAME, {
@@ -68,7 +68,7 @@ export const CreateRoleRequest = closedObject(
   'the body must be a JSON object',
 ).meta({ id: 'CreateRoleRequest' })
 
-/** The members of a role that no request changes; its name stays because scripts refer to it. */
+/** Members of a role that requests cannot change; the name is fixed because scripts refer to it. */
 export const ROLE_READ_ONLY = [
   'id',
   'name',
@@ -79,7 +79,7 @@ export const ROLE_READ_ONLY = [
   'updatedAt',
 ] as const satisfies (keyof Role)[]
 
-/** Body of PUT /roles/{roleId}: what it names is changed. */
+/** Body of PUT /roles/{roleId}: the named members are changed. */
 export const UpdateRoleRequest = closedObject(
   {
     displayName: optional(displayName),
@@ -96,7 +96,7 @@ export const ListRolesQuery = listQuery(ROLE_SORTS).extend({
   isSystem: oneOf('isSystem', ['true', 'false']).optional(),
 })
 
-/** Answer of create and update. */
+/** Response of create and update. */
 export const RoleResponse = z.object({ success: z.literal(true), message: z.string(), role: Role })
 export const ShowRoleResponse = z.object({ success: z.literal(true), role: Role })
 export const ListRolesResponse = z.object({ success: z.literal(true), roles: z.array(Role), pagination: Pagination })

@@ -8,9 +8,9 @@ import { SHIELD_SENSITIVITIES } from './keys.ts'
 
 export const SHIELD_VERDICTS = ['ALLOW', 'LOG', 'FLAG', 'BLOCK'] as const
 export const SHIELD_MODES = ['blocking', 'monitor'] as const
-/** Each one takes those before it along. */
+/** Each layer includes the previous ones. */
 export const SHIELD_LAYERS = ['regex', 'heuristic', 'ml', 'llm'] as const
-/** What is tried with a prompt, and how people are told of it. */
+/** Categories of attacks, and their descriptions for people. */
 export const SHIELD_CATEGORIES = {
   prompt_injection: 'Prompt injection',
   jailbreak: 'Jailbreak',
@@ -35,7 +35,7 @@ const score = (name: string) =>
     .min(0, { error: `${name} must be 0 to 100` })
     .max(100, { error: `${name} must be 0 to 100` })
 
-/** What a prompt shield policy says (named-endpoints §20). What it leaves out has the value of `balanced`. */
+/** The members of a prompt shield policy. Omitted members have the value of `balanced`. */
 const policyFields = {
   sensitivity: oneOf('sensitivity', SHIELD_SENSITIVITIES),
   mode: oneOf('mode', SHIELD_MODES).meta({ description: '`monitor`: what would be blocked is only recorded' }),
@@ -101,7 +101,7 @@ export const CreateShieldPolicyRequest = z
   .object({ name: policyName, description: description.default(''), policy: ShieldPolicyDocument }, anObject)
   .meta({ id: 'CreateShieldPolicyRequest' })
 
-/** Body of PUT …/{policyId}: what it names is changed, `policy` as a whole. The name stays: keys refer to it. */
+/** Body of PUT …/{policyId}: the named members are changed, `policy` as a whole. The name cannot change. */
 export const UpdateShieldPolicyRequest = z
   .object({ description: optional(description), policy: optional(ShieldPolicyDocument) }, anObject)
   .meta({ id: 'UpdateShieldPolicyRequest' })
@@ -121,7 +121,7 @@ export type ShieldPolicy = z.output<typeof ShieldPolicy>
 
 export const ListShieldPoliciesResponse = z.object({ success: z.literal(true), policies: z.array(ShieldPolicy) })
 export const ShowShieldPolicyResponse = z.object({ success: z.literal(true), policy: ShieldPolicy })
-/** Answer of create and update. */
+/** Response of create and update. */
 export const ShieldPolicyResponse = ShowShieldPolicyResponse.extend({ message: z.string() })
 
 const scanOptions = z.object(
@@ -144,7 +144,7 @@ const scanContext = z.object(
   { error: 'context must be an object {chatbotId, conversationId, language}' },
 )
 
-/** Body of POST /prompt-shield/scan. Whether `prompt` is a text is asked by the route, which answers in words of its own. */
+/** Body of POST /prompt-shield/scan. The route itself checks that `prompt` is a text, because its error differs. */
 export const ShieldScanRequest = z
   .object({ prompt: z.unknown().optional(), context: optional(scanContext), options: optional(scanOptions) }, anObject)
   .meta({ id: 'ShieldScanRequest' })

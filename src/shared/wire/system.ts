@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { INDEX_ACCESS, LEVELS, SECTIONS } from '../permissions.ts'
 
-/** GET /health (named-endpoints §3). */
+/** GET /health */
 export const HealthResponse = z.object({
   success: z.boolean(),
   status: z.enum(['healthy', 'unhealthy']),
@@ -16,7 +16,7 @@ export const ReadyzResponse = z.object({
   checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean() }),
 })
 
-/** GET /whoami: whom the presented key speaks for, and what it may do. */
+/** GET /whoami: the caller of the presented key, and the key's rights. */
 export const WhoamiResponse = z.object({
   success: z.literal(true),
   user: z.object({ id: z.string(), name: z.string(), email: z.string(), role: z.string() }),

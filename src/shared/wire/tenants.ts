@@ -45,7 +45,7 @@ export const CreateTenantRequest = z
   )
   .meta({ id: 'CreateTenantRequest' })
 
-/** Body of PUT /api/admin/tenants/{tenantId}: what it names is changed. */
+/** Body of PUT /api/admin/tenants/{tenantId}: the named members are changed. */
 export const UpdateTenantRequest = z
   .object(
     { name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) },
@@ -69,7 +69,7 @@ export const TENANT_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 
 export const ListTenantsQuery = listQuery(TENANT_SORTS).extend({ status: oneOf('status', TENANT_STATUSES).optional() })
 
-/** Answer of create: the one time that the secret of the administrator's key is shown. */
+/** Response of create: the secret of the administrator's key is shown only here. */
 export const CreateTenantResponse = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -78,7 +78,7 @@ export const CreateTenantResponse = z.object({
   apiKey: ApiKey,
   secret: z.string(),
 })
-/** Answer of an update. */
+/** Response of an update. */
 export const TenantResponse = z.object({ success: z.literal(true), message: z.string(), tenant: Tenant })
 export const ShowTenantResponse = z.object({ success: z.literal(true), tenant: Tenant })
 export const ListTenantsResponse = z.object({

@@ -4,7 +4,7 @@ import { listQuery, oneOf, storableText } from './common.ts'
 import { hash } from './evidence.ts'
 import { period } from './logs.ts'
 
-// Transparency (named-endpoints §12): the log of the caller's tenant. Bodies have no `success`.
+// Transparency: the log of the caller's tenant. Bodies have no `success`.
 
 const INTEGRITY = ['maintained', 'violated'] as const
 
@@ -37,7 +37,7 @@ export const TransparencyStatusResponse = z.object({
 })
 
 export const ENTRY_STATUSES = ['SUCCESS', 'ERROR'] as const
-/** Status of an entry whose content was expunged: nobody knows any more what came of it. */
+/** Status of an entry whose content was expunged, so its outcome is unknown. */
 export const EXPUNGED_STATUS = 'EXPUNGED'
 
 const FoundEntry = z

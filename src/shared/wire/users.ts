@@ -15,13 +15,13 @@ import {
   storableText,
 } from './common.ts'
 
-/** Licence tiers (named-endpoints §9). */
+/** Licence tiers. */
 export const LICENSES = ['Essential', 'Growth', 'Ultra', 'Early Access'] as const
 export type License = (typeof LICENSES)[number]
 
 export const AUTH_TYPES = ['basic', 'enterprise'] as const
 
-/** Named-endpoints §16. `mfaEnabled` is always false: users have keys, and sign in nowhere. */
+/** A user. `mfaEnabled` is always false: users have keys and never sign in. */
 export const User = z
   .object({
     id: z.string(),
@@ -58,15 +58,18 @@ const username = storableText('username')
   .regex(USERNAME, { error: 'username must have 3 to 30 of a-z, 0-9, "." and "-"' })
 const role = oneOf('role', SYSTEM_ROLES)
 const license = oneOf('license', LICENSES)
-/** Each member by itself; what is not named stays, or has its default. */
+/** Merged member by member; an omitted one is unchanged, or has its default. */
 const usageByModel = closedObject(
   { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
   IS_USAGE_BY_MODEL,
 ).partial()
-/** Nobody signs in with one here, and what is not used is not kept. */
+/** Rejected: users do not sign in with passwords, so none is stored. */
 const password = z.null({ error: 'passwords are not kept: users work with API keys' }).optional()
 
-/** Body of POST /users. `name` and `email` must be there; the handler says so in the words of the contract. */
+/**
+ * Body of POST /users. `name` and `email` are required; the handler checks them, because the contract fixes the
+ * message.
+ */
 export const CreateUserRequest = closedObject(
   {
     name: optional(name),
@@ -85,7 +88,7 @@ export const CreateUserRequest = closedObject(
 
 const status = z.union([z.literal(0), z.literal(1)], { error: 'status must be 0 or 1' })
 
-/** The members of a user that no request changes. */
+/** Members of a user that requests cannot change. */
 export const USER_READ_ONLY = [
   'id',
   'authType',
@@ -96,7 +99,7 @@ export const USER_READ_ONLY = [
   'lastActive',
 ] as const satisfies (keyof User)[]
 
-/** Body of PUT /users/{userId}: what it names is changed; `roleId: null` takes the custom role away. */
+/** Body of PUT /users/{userId}: the named members are changed; `roleId: null` removes the custom role. */
 export const UpdateUserRequest = closedObject(
   {
     name: optional(name),
@@ -123,20 +126,20 @@ export const ListUsersQuery = listQuery(USER_SORTS).extend({
   status: z.enum(['0', '1'], { error: 'status must be 0 or 1' }).transform(Number).optional(),
 })
 
-/** What a new user cannot have yet is left out (named-endpoints §16). */
+/** Omits the members that a new user cannot have yet. */
 export const CreateUserResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   user: User.omit({ customRole: true, updatedAt: true, lastActive: true, mfaEnabled: true }),
 })
-/** Answer of an update. */
+/** Response of an update. */
 export const UserResponse = z.object({ success: z.literal(true), message: z.string(), user: User })
 export const ShowUserResponse = z.object({ success: z.literal(true), user: User })
 export const ListUsersResponse = z.object({ success: z.literal(true), users: z.array(User), pagination: Pagination })
 
 const perLicense = <T extends z.ZodType>(schema: T) => z.record(z.enum(LICENSES), schema)
 
-/** GET /licenses/availability (named-endpoints §9); 0 as a limit and null as what remains stand for "no limit". */
+/** GET /licenses/availability; a limit of 0 and a remainder of null mean "no limit". */
 export const LicenseAvailabilityResponse = z.object({
   success: z.literal(true),
   limits: perLicense(z.int()),

@@ -12,11 +12,11 @@ import {
 import { flag, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 import { EventEnvelope } from './events.ts'
 
-/** What can stand in `events`. */
+/** Valid values in `events`. */
 export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
 export type Subscription = (typeof SUBSCRIPTIONS)[number]
 
-/** Spec: Webhook endpoint. The signing secret is not part of it: only create and rotate show one, once. */
+/** A webhook endpoint. The signing secret is not part of it: only create and rotate show one, once. */
 export const Webhook = z
   .object({
     id: z.string(),
@@ -76,12 +76,12 @@ function unknownEvent(given: unknown): string {
 
 const anObject = { error: 'the body must be a JSON object' }
 
-/** Body of POST /api/admin/webhooks. Left out, `description` is empty and `enabled` true. */
+/** Body of POST /api/admin/webhooks. By default `description` is empty and `enabled` is true. */
 export const CreateWebhookRequest = z
   .object({ url, description: optional(description), events, enabled: optional(flag('enabled')) }, anObject)
   .meta({ id: 'CreateWebhookRequest' })
 
-/** Body of PUT /api/admin/webhooks/{webhookId}: what it names is changed. */
+/** Body of PUT /api/admin/webhooks/{webhookId}: the named members are changed. */
 export const UpdateWebhookRequest = z
   .object(
     {
@@ -129,7 +129,7 @@ export const CatalogEntry = z
   .object({ type: z.enum(SUBSCRIPTIONS), description: z.string() })
   .meta({ id: 'WebhookCatalogEntry' })
 
-/** The catalog as the list shows it (spec: Events, Catalog). */
+/** The catalog of events in the list's response. */
 export const CATALOG: z.infer<typeof CatalogEntry>[] = SUBSCRIPTIONS.map((type) => ({
   type,
   description: type === ALL_EVENTS ? 'All events below' : EVENT_CATALOG[type],
@@ -140,16 +140,16 @@ export const ListWebhooksResponse = z.object({
   webhooks: z.array(Webhook),
   events: z.array(CatalogEntry),
 })
-/** Answer of show and update. */
+/** Response of show and update. */
 export const WebhookResponse = z.object({ success: z.literal(true), webhook: Webhook })
-/** Answer of create and rotate-secret. */
+/** Response of create and rotate-secret. */
 export const WebhookSecretResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   webhook: Webhook,
   secret: z.string().meta({ description: 'The signing secret, shown this once' }),
 })
-/** Answer of test and resend: the delivery that is on its way. */
+/** Response of test and resend: the pending delivery. */
 export const DeliveryAcceptedResponse = z.object({ success: z.literal(true), delivery_id: z.string() })
 export const RecoverResponse = z.object({
   success: z.literal(true),
@@ -160,7 +160,7 @@ export const RecoverResponse = z.object({
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'held', 'cancelled'] as const
 
-/** One event on its way to one endpoint. */
+/** One delivery of an event to one endpoint. */
 export const Delivery = z
   .object({
     id: z.string().meta({ description: 'X-Service-Delivery, the same over all attempts' }),
