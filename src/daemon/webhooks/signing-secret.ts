@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
-import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../platform/secrets/seal.ts'
+import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../platform/secrets/seal.ts'
 
 /** A new signing secret (spec: Webhook signing): `whsec_` and 64 hex characters from the system's random source. */
 export const newSigningSecret = (): string => `whsec_${randomBytes(32).toString('hex')}`
@@ -27,7 +27,7 @@ export function signingSecretsOf(
   return sealed.map((one) => openSecret(masterKey, placeOf(endpoint), one))
 }
 
-const placeOf = ({ id, tenant_id }: Endpoint): SealedPlace => ({
+const placeOf = ({ id, tenant_id }: Endpoint): SealedLocation => ({
   purpose: 'webhook-signing',
   table: 'webhook_endpoints',
   row: id,

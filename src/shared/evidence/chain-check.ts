@@ -42,13 +42,13 @@ export type ChainCheckOptions = {
 }
 
 /** The state after the rows so far. */
-type Walked = {
+type ChainState = {
   tree: Frontier
   head: string
   expunged: number
   checkpointsHeld: number
   /** The size of the last checkpoint that matched; it proves the rows before. */
-  heldSize: number
+  matchedSize: number
 }
 
 /**
@@ -62,7 +62,7 @@ export class ChainCheck {
   readonly #keys: readonly PublishedKey[] | undefined
   readonly #signaturesAtOnce: number
   readonly #roots = new Map<number, string[]>()
-  #walked: Walked = { tree: new Frontier(), head: GENESIS_HASH, expunged: 0, checkpointsHeld: 0, heldSize: 0 }
+  #state: ChainState = { tree: new Frontier(), head: GENESIS_HASH, expunged: 0, checkpointsHeld: 0, matchedSize: 0 }
   #size = 0
   #firstBad: ChainReport['firstBad']
   #goodCommit: CommitRow | undefined
@@ -92,14 +92,14 @@ export class ChainCheck {
   add(row: ChainRow, commit?: CommitRow): Promise<void> | undefined {
     this.#size += 1
     if (this.#firstBad !== undefined) return undefined
-    const seq = this.#walked.tree.size
+    const seq = this.#state.tree.size
     const problem = this.#entryProblem(row, seq) ?? this.#placeProblem(row, commit)
     if (problem !== undefined) this.#firstBad ??= { seq, problem }
     if (this.#firstBad !== undefined) return undefined
-    const walked = this.#walked
-    if (row.payload === null) walked.expunged += 1
-    walked.head = row.entry_hash
-    walked.tree.append(Buffer.from(row.entry_hash, 'hex'))
+    const state = this.#state
+    if (row.payload === null) state.expunged += 1
+    state.head = row.entry_hash
+    state.tree.append(Buffer.from(row.entry_hash, 'hex'))
     this.#compareRoots()
     const most = this.#signaturesAtOnce
     return this.#signaturesWaiting < most ? undefined : this.#signaturesDownTo(most / 2)
@@ -113,7 +113,7 @@ export class ChainCheck {
     if (this.#firstBad === undefined && missing !== undefined) {
       this.#firstBad = { seq: size, problem: `there are ${size} entries, and a checkpoint of ${missing}` }
     }
-    const { tree, head, expunged, checkpointsHeld } = this.#walked
+    const { tree, head, expunged, checkpointsHeld } = this.#state
     return {
       ok: this.#firstBad === undefined,
       size,
@@ -132,9 +132,7 @@ export class ChainCheck {
     // Retention applies to entries of requests only.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
-    return entryHash(row, this.#walked.head, row.payload_hash) === row.entry_hash
-      ? undefined
-      : 'its entry_hash is wrong'
+    return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
   }
 
   #placeProblem(row: ChainRow, commit: CommitRow | undefined): string | undefined {
@@ -151,14 +149,14 @@ export class ChainCheck {
 
   /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
   #checkSignature(commit: CommitRow, keys: readonly PublishedKey[]): void {
-    const before = { ...this.#walked, tree: this.#walked.tree.copy() }
+    const before = { ...this.#state, tree: this.#state.tree.copy() }
     const seq = before.tree.size
     this.#signaturesWaiting += 1
     checkCommitSignature(commit, keys, (problem) => {
       this.#signaturesWaiting -= 1
       if (problem !== undefined && seq < (this.#firstBad?.seq ?? Number.POSITIVE_INFINITY)) {
         this.#firstBad = { seq, problem: `its commit ${commit.id} ${problem}` }
-        this.#walked = before
+        this.#state = before
       }
       this.#onChecked()
     })
@@ -174,17 +172,17 @@ export class ChainCheck {
   }
 
   #compareRoots(): void {
-    const walked = this.#walked
-    const size = walked.tree.size
+    const state = this.#state
+    const size = state.tree.size
     const roots = this.#roots.get(size)
     if (roots === undefined) return
-    const root = walked.tree.root().toString('base64')
-    const agreeing = roots.filter((expected) => expected === root).length
-    walked.checkpointsHeld += agreeing
-    if (agreeing === roots.length) walked.heldSize = size
+    const root = state.tree.root().toString('base64')
+    const matching = roots.filter((expected) => expected === root).length
+    state.checkpointsHeld += matching
+    if (matching === roots.length) state.matchedSize = size
     else {
       const problem = `the first ${size} entries are not those of the checkpoint`
-      this.#firstBad = { seq: walked.heldSize, problem }
+      this.#firstBad = { seq: state.matchedSize, problem }
     }
   }
 }

@@ -1,7 +1,7 @@
 import { HASH_BYTES, nodeHash, treeRoot } from './merkle.ts'
 
 /** The level of the smallest subtrees that are reported: 2^8 leaves. */
-const TOLD_LEVEL = 8
+const REPORTED_LEVEL = 8
 
 /** Called for each complete subtree of 2^level leaves, `level` ≥ 8, when its last leaf arrives. */
 export type OnSubtree = (level: number, index: number, root: Buffer) => void
@@ -58,20 +58,20 @@ export class Frontier {
    */
   #levelThatFits(leaves: number): number {
     let level = 0
-    while (level < TOLD_LEVEL && 2 ** (level + 1) <= leaves && this.#size % 2 ** (level + 1) === 0) level += 1
+    while (level < REPORTED_LEVEL && 2 ** (level + 1) <= leaves && this.#size % 2 ** (level + 1) === 0) level += 1
     return level
   }
 
   #appendSubtree(ownLevel: number, ownRoot: Buffer, completed?: OnSubtree): void {
     let [level, root] = [ownLevel, ownRoot]
     let index = this.#size / 2 ** level
-    if (level >= TOLD_LEVEL) completed?.(level, index, root)
+    if (level >= REPORTED_LEVEL) completed?.(level, index, root)
     // A subtree at an odd index has a left sibling of the same size.
     while (index % 2 === 1) {
       root = nodeHash(this.#roots.pop()!, root)
       level += 1
       index = (index - 1) / 2
-      if (level >= TOLD_LEVEL) completed?.(level, index, root)
+      if (level >= REPORTED_LEVEL) completed?.(level, index, root)
     }
     this.#roots.push(root)
     this.#size += 2 ** ownLevel

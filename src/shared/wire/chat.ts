@@ -93,7 +93,7 @@ const ChatMessage = z.object(
 )
 
 /** Text for a model: any string. */
-const speech = (name: string) => z.string({ error: `${name} must be a string` })
+const modelText = (name: string) => z.string({ error: `${name} must be a string` })
 const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
 /** Body of POST /chat/completions. `chat/input.ts` checks rules that span fields. */
@@ -101,7 +101,7 @@ export const ChatRequest = z
   .object(
     {
       prompt: optional(
-        speech('prompt')
+        modelText('prompt')
           .refine((value) => value.trim() !== '', { error: 'prompt must not be empty' })
           .refine((value) => Buffer.byteLength(value) <= MESSAGE_CONTENT_BYTES, {
             error: `prompt must be at most ${MESSAGE_CONTENT_BYTES} bytes`,
@@ -117,7 +117,7 @@ export const ChatRequest = z
             error: 'a system message may only be the first entry, and only once',
           }),
       ),
-      system_message: optional(speech('system_message')),
+      system_message: optional(modelText('system_message')),
       model: optional(ModelId),
       models: optional(
         z

@@ -73,12 +73,12 @@ const fields = {
 type RuleBody = { kind: string; detector: string; pattern: string | null; words: readonly string[] }
 
 const fitsTogether = (rule: RuleBody, context: z.RefinementCtx): void => {
-  const misfit = misfitOf(rule)
-  if (misfit) context.addIssue({ code: 'custom', path: [misfit.field], message: misfit.message })
+  const conflict = conflictOf(rule)
+  if (conflict) context.addIssue({ code: 'custom', path: [conflict.field], message: conflict.message })
 }
 
 /** The first conflict between members; undefined when they are consistent. */
-function misfitOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
+function conflictOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
   if ((detector === 'regex') !== (pattern !== null)) {
     return { field: 'pattern', message: 'pattern is required with the detector regex, and with no other' }
   }

@@ -50,7 +50,7 @@ export async function ensureFirstStart(db: Db, options: FirstStartOptions): Prom
 }
 
 async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: FirstStartOptions): Promise<FirstStart> {
-  await takeTurns(tx)
+  await lockFirstStart(tx)
   const now = isoTime(clock.now())
   for (const { id } of await tx.selectFrom('tenants').select('id').execute()) await insertSystemRoles(tx, id, now)
   const operators = await tx.selectFrom('api_keys').selectAll().where('is_operator', '=', 1).execute()
@@ -81,7 +81,7 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
 }
 
 /** One daemon at a time: on SQLite transactions are already exclusive. Readers and key checks continue. */
-async function takeTurns(tx: Db): Promise<void> {
+async function lockFirstStart(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table tenants in share row exclusive mode`.execute(tx)
 }
 

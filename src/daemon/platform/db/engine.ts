@@ -15,7 +15,7 @@ export type BulkInsert = {
   toParameters(rows: readonly Record<string, unknown>[], values: unknown[][]): InsertParameters
 }
 /** The rows as JSON, and the values that are passed separately. */
-export type InsertParameters = readonly [json: string, ...beside: (string | number | null | Buffer)[]]
+export type InsertParameters = readonly [json: string, ...separate: (string | number | null | Buffer)[]]
 
 /** Special properties of columns of an insert. */
 export type ColumnTraits = {

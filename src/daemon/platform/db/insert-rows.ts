@@ -78,9 +78,9 @@ export function toInsert(
   }
   const insert = bulkInsert(engine, { table, columns, onConflict, common })
   const parameters = insert.toParameters(rows, values)
-  const [json, ...beside] = parameters
+  const [json, ...separate] = parameters
   // Only JSON with such escapes can contain an unstorable value, so only then is every value checked.
-  const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || beside.some(isSuspectBeside)
+  const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || separate.some(isSuspectValue)
   if (isSuspect) for (const row of rows) checkText(table, row)
   return { sql: insert.sql, parameters }
 }
@@ -88,7 +88,7 @@ export function toInsert(
 const NONE: Names = []
 
 /** UTF-8 turns a lone surrogate into a replacement character. */
-function isSuspectBeside(value: InsertParameters[number]): boolean {
+function isSuspectValue(value: InsertParameters[number]): boolean {
   if (typeof value === 'string') return UNSTORABLE.test(value)
   return Buffer.isBuffer(value) && (value.includes(0) || value.includes('\ufffd'))
 }

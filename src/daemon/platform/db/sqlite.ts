@@ -131,8 +131,8 @@ const sqliteEngine: Engine = {
       sql: `insert into ${table} (${columns.join(', ')}) select ${values} from (select ${paths}) cross join jsonb_each(?1)${conflict}`,
       toParameters([first], values) {
         const once = common.map((column) => first?.[column] as string | number | null)
-        if (common.length > 0) for (const row of values) takeOut(row, columns, common)
-        return long < 0 ? [JSON.stringify(values), ...once] : [...withTextsApart(values, long), ...once]
+        if (common.length > 0) for (const row of values) removeColumns(row, columns, common)
+        return long < 0 ? [JSON.stringify(values), ...once] : [...withSeparateTexts(values, long), ...once]
       },
     }
   },
@@ -174,7 +174,7 @@ const sqliteEngine: Engine = {
 const PARAMETER = /\?[1-9]\d*/g
 
 /** Removes the values of these columns. */
-function takeOut(row: unknown[], columns: readonly string[], names: readonly string[]): void {
+function removeColumns(row: unknown[], columns: readonly string[], names: readonly string[]): void {
   let kept = 0
   for (let at = 0; at < columns.length; at++) {
     if (!names.includes(columns[at] as string)) row[kept++] = row[at]
@@ -186,7 +186,7 @@ function takeOut(row: unknown[], columns: readonly string[], names: readonly str
  * Concatenates the long texts of a column and replaces each text in its row by its start position. As JSON, every quote
  * of a text that is itself JSON would be escaped and unescaped again (measured: 20 µs for an entry of 2 KB).
  */
-function withTextsApart(values: unknown[][], column: number): [json: string, texts: Buffer] {
+function withSeparateTexts(values: unknown[][], column: number): [json: string, texts: Buffer] {
   const texts = values.map((row) => row[column])
   // The library binds an empty buffer as NULL, so the buffer is never empty. The full stop separates a high and a low
   // surrogate of two texts, which would otherwise merge into one character.

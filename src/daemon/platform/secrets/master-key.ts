@@ -6,7 +6,14 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../db/db.ts'
 import { engineOf } from '../db/engine.ts'
 import type { Log } from '../log.ts'
-import { createMasterKey, type MasterKey, openSecret, SealBrokenError, type SealedPlace, sealSecret } from './seal.ts'
+import {
+  createMasterKey,
+  type MasterKey,
+  openSecret,
+  SealBrokenError,
+  type SealedLocation,
+  sealSecret,
+} from './seal.ts'
 import { writeSecretFile } from './secret-file.ts'
 
 /** Path of the generated master key. */
@@ -25,7 +32,7 @@ export class MasterKeyError extends Error {
   override name = 'MasterKeyError'
 }
 
-const CHECK: SealedPlace = { purpose: 'check', table: 'master_key_check', row: 'check', tenant: '' }
+const CHECK: SealedLocation = { purpose: 'check', table: 'master_key_check', row: 'check', tenant: '' }
 const CHECK_TEXT = 'aigw'
 
 /**
@@ -50,15 +57,15 @@ export function openMasterKey(db: Db, { configured, dataDir, clock, log }: Maste
       await tx.insertInto('master_key_check').values({ id: CHECK.row, sealed, created_at }).execute()
       return masterKey
     }
-    const place = masterKeyFile(dataDir)
+    const keyFile = masterKeyFile(dataDir)
     if (found === undefined) {
       throw new MasterKeyError(
-        `The store holds secrets, and their master key is not here: ${place} does not exist and AIGW_MASTER_KEY_FILE is ` +
+        `The store holds secrets, and their master key is not here: ${keyFile} does not exist and AIGW_MASTER_KEY_FILE is ` +
           'not set. Give every daemon of one database the same file.',
       )
     }
     const masterKey = createMasterKey(found)
-    requireOpens(masterKey, check.sealed, configured === undefined ? place : 'the file of AIGW_MASTER_KEY_FILE')
+    requireOpens(masterKey, check.sealed, configured === undefined ? keyFile : 'the file of AIGW_MASTER_KEY_FILE')
     return masterKey
   })
 }

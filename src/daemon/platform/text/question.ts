@@ -43,11 +43,11 @@ export function questionOf(turns: readonly string[]): Question {
   }
   if (context.length === 0) return { own, inContext: undefined }
   // The current question appears twice, so that its words outweigh the context: Windows, and no longer Linux.
-  return { own: saysNothing(own) ? '' : own, inContext: [own, ...context, own].join('\n') }
+  return { own: hasOnlyStopWords(own) ? '' : own, inContext: [own, ...context, own].join('\n') }
 }
 
 /** "Why?", "What is it?": searched alone, it would match any text with these words. */
-const saysNothing = (question: string): boolean => contentWords(question).every(isStopWord)
+const hasOnlyStopWords = (question: string): boolean => contentWords(question).every(isStopWord)
 
 function leansOnOthers(question: string): boolean {
   if (question.length > CONTEXT_CHARS) return false

@@ -8,7 +8,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { EvidenceKeyRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
-import { type MasterKey, openSecret, type SealedPlace, sealSecret } from '../../platform/secrets/seal.ts'
+import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
 
 /** The key that signs now. */
 export type Signer = {
@@ -176,7 +176,7 @@ function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_
   }
 }
 
-const placeOf = (kid: string): SealedPlace => ({
+const placeOf = (kid: string): SealedLocation => ({
   purpose: 'evidence-signing',
   table: 'evidence_keys',
   row: kid,

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import { MasterKeyError, masterKeyFile, openMasterKey } from '../../../../src/daemon/platform/secrets/master-key.ts'
-import { openSecret, type SealedPlace, sealSecret } from '../../../../src/daemon/platform/secrets/seal.ts'
+import { openSecret, type SealedLocation, sealSecret } from '../../../../src/daemon/platform/secrets/seal.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { describeEachEngine, type TestStore } from '../../../engines.ts'
 
-const PLACE: SealedPlace = { purpose: 'webhook-signing', table: 't', row: 'r', tenant: 'x' }
+const PLACE: SealedLocation = { purpose: 'webhook-signing', table: 't', row: 'r', tenant: 'x' }
 const CONFIGURED = '0af1'.repeat(16)
 
 describeEachEngine('the master key', (engine) => {

@@ -4,12 +4,12 @@ import {
   createMasterKey,
   openSecret,
   SealBrokenError,
-  type SealedPlace,
+  type SealedLocation,
   sealSecret,
 } from '../../../../src/daemon/platform/secrets/seal.ts'
 
 const KEY = createMasterKey('0af1'.repeat(16))
-const PLACE: SealedPlace = { purpose: 'webhook-signing', table: 'webhook_endpoints', row: 'r1', tenant: 't1' }
+const PLACE: SealedLocation = { purpose: 'webhook-signing', table: 'webhook_endpoints', row: 'r1', tenant: 't1' }
 
 describe('a sealed secret', () => {
   test('opens to the same text, and no two seals of it are alike', () => {
@@ -22,7 +22,7 @@ describe('a sealed secret', () => {
     )
   })
 
-  test.each<[string, Partial<SealedPlace>]>([
+  test.each<[string, Partial<SealedLocation>]>([
     ['purpose', { purpose: 'check' }],
     ['table', { table: 'other' }],
     ['row', { row: 'r2' }],
