@@ -339,7 +339,7 @@ export const WEBHOOK_DNS_CACHE_MS = 5_000
 /** How long the addresses of one family wait for the other. */
 export const WEBHOOK_OTHER_FAMILY_MS = 300
 /** Maximum number of concurrent attempts to one endpoint. */
-export const WEBHOOK_LANE = 2
+export const WEBHOOK_ENDPOINT_CONCURRENCY = 2
 /** Deliveries of one endpoint that a daemon claims ahead, so that one commit serves many. */
 export const WEBHOOK_CLAIM_AHEAD = 64
 /**

@@ -1,16 +1,16 @@
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
+import { type CallLocation, locationsOf } from './call-location.ts'
 import type { ProviderConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
-import { type Place, placesOf } from './place.ts'
 import type { Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 
 export type ProviderRegistry = {
   /** The provider of `<provider>/<model>`, its own name of the model, and where a call goes; undefined when nobody offers it. */
-  find(modelId: string): { provider: Provider; model: string; place: Place } | undefined
+  find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
   /**
    * What may be asked for by a key with this allowlist, or by any: model ids, and `<provider>/*` where any name goes. Where
    * the list names models of such a provider one by one, these.
@@ -20,7 +20,7 @@ export type ProviderRegistry = {
 }
 
 /** Servers are looked for on this machine only; whether they pass a call on is not known. */
-const FOUND_PLACE: Place = { host: '127.0.0.1', region: undefined }
+const LOOPBACK: CallLocation = { host: '127.0.0.1', region: undefined }
 
 const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
 
@@ -39,12 +39,12 @@ export function createProviderRegistry(
   }: { clock: Clock; log?: Log; builtIn: readonly Provider[]; found?: ReadonlyMap<string, Provider> },
 ): ProviderRegistry {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
-  const places = new Map<string, (model: string) => Place>(builtIn.map(({ name }) => [name, () => 'here']))
+  const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
   for (const config of configs) {
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
     providers.set(config.name, createProvider(config, clock))
-    places.set(config.name, placesOf(config))
+    locations.set(config.name, locationsOf(config))
   }
 
   const describe = (allowedModels: readonly string[] = []) =>
@@ -61,7 +61,7 @@ export function createProviderRegistry(
       const provider = providers.get(name) ?? found.get(name)
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
-      return { provider, model, place: places.get(name)?.(model) ?? FOUND_PLACE }
+      return { provider, model, location: locations.get(name)?.(model) ?? LOOPBACK }
     },
     async close() {
       await Promise.all([...providers.values()].map((provider) => provider.close()))

@@ -11,6 +11,7 @@ import type { ChangeDeps } from './audit/change.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
 import { chainRoutes } from './evidence/chain-routes.ts'
 import { startComparison } from './evidence/checkpoint-file.ts'
+import { createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
 import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
 import { createIntegrity } from './evidence/integrity.ts'
@@ -18,7 +19,6 @@ import { publicEvidenceRoutes } from './evidence/public-routes.ts'
 import { receiptRoutes } from './evidence/receipt-routes.ts'
 import { createRetention } from './evidence/retention.ts'
 import { createSealer } from './evidence/sealing.ts'
-import { createSecondPlaces } from './evidence/second-places.ts'
 import { openSigningKeys, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
@@ -52,9 +52,9 @@ export async function openRecords(
   const announceEvents = () => {
     for (const listener of listeners) listener()
   }
-  const places = createSecondPlaces({ file, url, log })
-  const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, places })
-  const history = startComparison({ db, file, keys: signingKeys, places, log })
+  const publisher = createCheckpointPublisher({ file, url, log })
+  const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, publisher })
+  const history = startComparison({ db, file, keys: signingKeys, publisher, log })
   const sealer = createSealer({ db, clock, keys: signingKeys, daemonId, onGrowth: checkpoints.wake })
   const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })

@@ -10,9 +10,9 @@ import type { ChangeDeps } from '../records/audit/change.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
 import { createHostResolver } from './host-resolver.ts'
 import { listenRoutes } from './listen.ts'
-import { createOwnAddressCheck } from './own-address.ts'
 import { dropHeld, purgeWebhooks } from './purge.ts'
 import { webhookRoutes } from './routes.ts'
+import { createSelfAddressCheck } from './self-address.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
 
 export type WebhooksRoom = {
@@ -37,7 +37,7 @@ export async function openWebhooks(
   const { access, masterKey, metrics, http, log } = deps
   const { db, clock } = access
   const resolver = createHostResolver({ clock, systemNames: allowPrivate })
-  const guard: TargetGuard = { resolve: resolver.resolve, allowPrivate, isOwn: createOwnAddressCheck(http.port) }
+  const guard: TargetGuard = { resolve: resolver.resolve, allowPrivate, isOwn: createSelfAddressCheck(http.port) }
   const dispatcher = await startDispatcher({ db, clock, log, guard, masterKey, metrics }).catch((error) => {
     resolver.close()
     throw error

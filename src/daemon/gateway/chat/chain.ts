@@ -3,7 +3,7 @@ import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
-import type { Place } from '../../models/place.ts'
+import type { CallLocation } from '../../models/call-location.ts'
 import type { Provider, ProviderCall } from '../../models/provider.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { RequestLimits } from '../config.ts'
@@ -15,7 +15,7 @@ export type Attempt = {
   modelId: string
   provider: Provider
   model: string
-  place: Place
+  location: CallLocation
   timeouts: ProviderCall['timeouts']
 }
 
@@ -92,7 +92,7 @@ function usableModel(
   modelId: string,
   registry: ProviderRegistry,
   allowedModels: readonly string[],
-): Pick<Attempt, 'provider' | 'model' | 'place'> {
+): Pick<Attempt, 'provider' | 'model' | 'location'> {
   const found = registry.find(modelId)
   if (found && allowsModel(allowedModels, modelId)) return found
   const shown = modelId.slice(0, 200)

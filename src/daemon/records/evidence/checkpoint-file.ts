@@ -9,8 +9,8 @@ import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { createPacer } from '../../platform/pacing.ts'
+import type { CheckpointPublisher } from './checkpoint-publisher.ts'
 import { readHashes } from './proofs.ts'
-import type { SecondPlaces } from './second-places.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
@@ -39,19 +39,19 @@ export type StartComparisonDeps = {
   /** Undefined: there is nothing to compare with. */
   file: string | undefined
   keys: Pick<SigningKeys, 'published'>
-  places: SecondPlaces
+  publisher: CheckpointPublisher
   log: Pick<Log, 'error'>
 }
 
 /** Compares, logs what is lost, and publishes what the file has missed. */
-export function startComparison({ db, file, keys, places, log }: StartComparisonDeps): StartComparison {
+export function startComparison({ db, file, keys, publisher, log }: StartComparisonDeps): StartComparison {
   const stop = new AbortController()
 
   async function compare(path: string): Promise<boolean> {
     try {
       const { lost, unpublished } = await compareWithFile(db, path, await keys.published(), stop.signal)
       if (lost.length > 0) log.error({ file, lostHistory: lost }, 'the store has not what its checkpoints say')
-      for (const checkpoint of unpublished) await places.publish(checkpoint)
+      for (const checkpoint of unpublished) await publisher.publish(checkpoint)
       return lost.length > 0
     } catch (error) {
       if (!stop.signal.aborted) log.error({ error, file }, 'the store could not be compared with its checkpoints')

@@ -10,8 +10,8 @@ import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceCheckpointRow, Tables } from '../../platform/db/tables.ts'
 import { createPacer } from '../../platform/pacing.ts'
+import type { CheckpointPublisher } from './checkpoint-publisher.ts'
 import { BITS_PER_LEVEL, frontierOf, readHashes } from './proofs.ts'
-import type { SecondPlaces } from './second-places.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
@@ -38,7 +38,7 @@ export type CheckpointDeps = {
   clock: Clock
   log: { error(details: object, message: string): void }
   keys: Pick<SigningKeys, 'current' | 'published'>
-  places: SecondPlaces
+  publisher: CheckpointPublisher
 }
 
 const ENTRIES_PER_READ = 1_000
@@ -53,7 +53,7 @@ class DamagedChainError extends Error {
 /** A checkpoint that was made here, what it signs, and as much of its tree as no later entry changes. */
 type Grown = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
 
-export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDeps): Checkpoints {
+export function createCheckpoints({ db, clock, log, keys, publisher }: CheckpointDeps): Checkpoints {
   let running: Promise<void> | undefined
   let isAskedAgain = false
   let isClosed = false
@@ -99,7 +99,7 @@ export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDe
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
       // It may have missed a place when it was made.
-      await places.publish(last)
+      await publisher.publish(last)
       return last
     }
     const { root, nodes, tree } = await growTree(db, measured, lastRoot, own?.tree)
@@ -122,7 +122,7 @@ export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDe
     // Another daemon may have made it a moment ago; then that is the one.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
     grown.set(id, { checkpoint, root, tree })
-    await places.publish(checkpoint)
+    await publisher.publish(checkpoint)
     return checkpoint
   }
 
@@ -176,7 +176,7 @@ export function createCheckpoints({ db, clock, log, keys, places }: CheckpointDe
       isClosed = true
       // Whoever asked for it hears of its failure.
       await running?.catch(() => {})
-      await places.close()
+      await publisher.close()
     },
   }
 }

@@ -36,7 +36,7 @@ function mayAskFor(
 ): boolean {
   const found = registry.find(modelId)
   if (!found || !allowsModel(allowedModels, modelId)) return false
-  return document === undefined || violationsOf(document, [{ modelId, place: found.place }]).length === 0
+  return document === undefined || violationsOf(document, [{ modelId, location: found.location }]).length === 0
 }
 
 function enforcedDefault(settings: Restricted, policies: TenantPolicies): PolicyDocument | undefined {

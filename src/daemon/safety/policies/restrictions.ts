@@ -1,9 +1,9 @@
 import { allowsModel } from '../../../shared/allowlists.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
-import type { Place } from '../../models/place.ts'
+import type { CallLocation } from '../../models/call-location.ts'
 
 /** A model that may be asked, and where that call would go. */
-export type Destination = { modelId: string; place: Place }
+export type Destination = { modelId: string; location: CallLocation }
 
 /** Whether what a request holds may be shown to a model that the request did not ask for. */
 export type MayAsk = (destination: Destination) => boolean
@@ -23,7 +23,7 @@ export const violationsOf = (document: PolicyDocument, destinations: readonly De
 
 function violationOf(
   { allowedModels, deniedModels, allowedProviders, residency, egress }: PolicyDocument,
-  { modelId, place }: Destination,
+  { modelId, location }: Destination,
 ): Violation | undefined {
   const breaks = (rule: string, reason: string): Violation => ({ modelId, rule, reason })
   if (deniedModels.length > 0) {
@@ -41,23 +41,23 @@ function violationOf(
     return breaks('allowedProviders', `its allowedProviders are ${allowedProviders.join(', ')}`)
   }
   // What is answered in this process leaves it for no region and no host.
-  if (place === 'here') return undefined
+  if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
     const regions = `its residency.allowedRegions are ${allowedRegions.join(', ')}`
-    if (place.region === undefined) {
+    if (location.region === undefined) {
       if (onUnknown === 'deny') return breaks('residency.onUnknown', `no region is known of it, and ${regions}`)
-    } else if (!allowedRegions.some((region) => isWithin(region, place.region as string))) {
-      return breaks('residency.allowedRegions', `it is in "${place.region}", and ${regions}`)
+    } else if (!allowedRegions.some((region) => isWithin(region, location.region as string))) {
+      return breaks('residency.allowedRegions', `it is in "${location.region}", and ${regions}`)
     }
   }
-  if (egress.denyHosts.some((pattern) => isHost(pattern, place.host))) {
-    return breaks('egress.denyHosts', `"${place.host}" is one of its egress.denyHosts`)
+  if (egress.denyHosts.some((pattern) => isHost(pattern, location.host))) {
+    return breaks('egress.denyHosts', `"${location.host}" is one of its egress.denyHosts`)
   }
-  if (egress.allowHosts.length > 0 && !egress.allowHosts.some((pattern) => isHost(pattern, place.host))) {
+  if (egress.allowHosts.length > 0 && !egress.allowHosts.some((pattern) => isHost(pattern, location.host))) {
     return breaks(
       'egress.allowHosts',
-      `"${place.host}" is none of its egress.allowHosts, ${egress.allowHosts.join(', ')}`,
+      `"${location.host}" is none of its egress.allowHosts, ${egress.allowHosts.join(', ')}`,
     )
   }
   return undefined
@@ -87,7 +87,7 @@ function spellingsOf(modelId: string): string[] {
 }
 
 /** `eu` holds `eu-west-1`. */
-const isWithin = (region: string, place: string): boolean => place === region || place.startsWith(`${region}-`)
+const isWithin = (region: string, location: string): boolean => location === region || location.startsWith(`${region}-`)
 
 /** `*.example.com` is whatever is below it, and not itself. */
 const isHost = (pattern: string, host: string): boolean =>

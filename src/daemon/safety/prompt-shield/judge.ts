@@ -81,7 +81,7 @@ async function ask(
 ): Promise<ShieldScan | undefined> {
   const found = providers.find(modelId)
   if (!found) throw new Error(`the judge "${modelId}" is not offered here`)
-  if (!mayAsk({ modelId, place: found.place })) return undefined
+  if (!mayAsk({ modelId, location: found.location })) return undefined
   const { system, user, isWhole } = judgePrompt(scan.suspects, randomUUID())
   const call = {
     model: found.model,

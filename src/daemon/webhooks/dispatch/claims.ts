@@ -1,12 +1,12 @@
 import { WEBHOOK_CLAIM_AHEAD } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
-import type { EndpointSettings } from './lanes.ts'
+import type { EndpointSettings } from './endpoint-queues.ts'
 import type { EndpointReader } from './settings.ts'
 import { isDue } from './steady-time.ts'
 import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPending, type Lease } from './store.ts'
 
 /** What the store has for one endpoint. */
-export type ClaimedLane = {
+export type ClaimedQueue = {
   endpointId: string
   /** Undefined when nothing is sent to the endpoint: it is gone, disabled or cannot be read. */
   settings: EndpointSettings | undefined
@@ -26,9 +26,9 @@ export async function claimDue(
   db: Db,
   wanted: ReadonlyMap<string, number>,
   { now, lease, reader }: { now: number; lease: Lease; reader: EndpointReader },
-): Promise<ClaimedLane[]> {
+): Promise<ClaimedQueue[]> {
   const endpointIds = [...wanted.keys()]
-  const claim = async (tx: Db): Promise<ClaimedLane[]> => {
+  const claim = async (tx: Db): Promise<ClaimedQueue[]> => {
     const found = new Map((await findSubscribers(tx, endpointIds)).map((subscriber) => [subscriber.id, subscriber]))
     const settingsOf = new Map<string, EndpointSettings>()
     for (const subscriber of found.values()) {
@@ -41,19 +41,19 @@ export async function claimDue(
       return room > 0 && settingsOf.has(endpointId) ? [{ endpointId, limit: room + 1 }] : []
     })
     const waiting = await findDue(tx, limits, lease.now)
-    const lanes: ClaimedLane[] = []
+    const queues: ClaimedQueue[] = []
     for (const endpointId of endpointIds) {
       const settings = settingsOf.get(endpointId)
       if (!settings) {
         if (found.has(endpointId)) await holdPending(tx, endpointId, lease.now)
-        lanes.push({ endpointId, settings, claimed: [], more: false, nextDueAt: undefined })
+        queues.push({ endpointId, settings, claimed: [], more: false, nextDueAt: undefined })
         continue
       }
       const rows = waiting.get(endpointId)
       const due = (rows ?? []).filter(({ due_at }) => isDue(due_at, now))
       const claimed = due.slice(0, Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD))
       const next = rows?.find(({ due_at }) => !isDue(due_at, now))
-      lanes.push({
+      queues.push({
         endpointId,
         settings,
         claimed,
@@ -63,10 +63,10 @@ export async function claimDue(
     }
     await claimDeliveries(
       tx,
-      lanes.flatMap(({ claimed }) => claimed.map(({ id }) => id)),
+      queues.flatMap(({ claimed }) => claimed.map(({ id }) => id)),
       lease,
     )
-    return lanes
+    return queues
   }
   return db.transaction().execute(claim)
 }

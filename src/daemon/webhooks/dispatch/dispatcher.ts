@@ -17,12 +17,18 @@ import type { MasterKey } from '../../platform/secrets/seal.ts'
 import type { TargetGuard } from '../target-guard.ts'
 import { createSender } from './attempt.ts'
 import { claimDue } from './claims.ts'
+import { createCoalescedTask } from './coalesced-task.ts'
 import { createDueTimer } from './due-timer.ts'
+import {
+  type Claim,
+  createEndpointQueues,
+  type EndpointQueue,
+  type EndpointSettings,
+  type Run,
+} from './endpoint-queues.ts'
 import { type DeliverableEvent, envelopeOf, headersOf } from './envelope.ts'
 import { fanOut, type PassedOn } from './fan-out.ts'
-import { type Claim, createLanes, type EndpointSettings, type Lane, type Run } from './lanes.ts'
 import { createDeliveryMetrics } from './metrics.ts'
-import { createRepeated } from './repeated.ts'
 import { createEndpointReader } from './settings.ts'
 import { type Outcome, type Settled, settle } from './settle.ts'
 import { createSteadyTime, isDue } from './steady-time.ts'
@@ -60,12 +66,12 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   const sender = createSender(deps)
   const reader = createEndpointReader(deps)
   const now = createSteadyTime(clock)
-  const lanes = createLanes({ needs, lost: ({ id }) => void held.delete(id) })
-  const dueTimer = createDueTimer({ all: lanes.all, due: fill }, clock, now)
+  const queues = createEndpointQueues({ needs, lost: ({ id }) => void held.delete(id) })
+  const dueTimer = createDueTimer({ all: queues.all, due: fill }, clock, now)
   /** Lanes that are read again, or filled, at the next opportunity. */
-  const needy = new Set<Lane>()
+  const needy = new Set<EndpointQueue>()
   /** Lanes for which the store is being asked. */
-  let filling: ReadonlySet<Lane> = new Set()
+  let filling: ReadonlySet<EndpointQueue> = new Set()
   /** Claims of this daemon, until their results are stored. */
   const held = new Map<string, Claim>()
   const running = new Set<Promise<void>>()
@@ -78,10 +84,10 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
 
   const failed = (work: string) => (error: unknown) =>
     log.error({ error, work }, 'webhooks: the store could not be used')
-  const fanOuts = createRepeated(makeDeliveries, failed('make deliveries'))
-  const claiming = createRepeated(fillLanes, failed('claim deliveries'))
-  const settling = createRepeated(storeOutcomes, failed('store results'))
-  const sweeping = createRepeated(sweep, failed('look for deliveries'))
+  const fanOuts = createCoalescedTask(makeDeliveries, failed('make deliveries'))
+  const claiming = createCoalescedTask(fillQueues, failed('claim deliveries'))
+  const settling = createCoalescedTask(storeOutcomes, failed('store results'))
+  const sweeping = createCoalescedTask(sweep, failed('look for deliveries'))
 
   async function newLease(): Promise<Lease & { endsAt: number }> {
     const endsAt = clock.monotonic() + WEBHOOK_LEASE_MS
@@ -92,48 +98,48 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   async function makeDeliveries(): Promise<void> {
     if (stopping) return
     const lease = await newLease()
-    const promised = new Map<Lane, number>()
+    const promised = new Map<EndpointQueue, number>()
     const { made, more, ...stopped } = await fanOut(db, {
       now: now(),
       lease,
       reader,
       passedOn,
       takes(endpointId) {
-        const lane = lanes.get(endpointId)
-        const taken = promised.get(lane) ?? 0
+        const queue = queues.get(endpointId)
+        const taken = promised.get(queue) ?? 0
         // What waits in the store has waited longer.
-        if (lane.backlog || filling.has(lane) || taken >= lanes.room(lane, clock.monotonic())) return false
-        promised.set(lane, taken + 1)
+        if (queue.backlog || filling.has(queue) || taken >= queues.room(queue, clock.monotonic())) return false
+        promised.set(queue, taken + 1)
         return true
       },
     })
     passedOn = stopped.passedOn
-    const touched = new Set<Lane>()
+    const touched = new Set<EndpointQueue>()
     for (const { row, event, settings } of made) {
-      const lane = lanes.get(row.endpoint_id)
-      touched.add(lane)
-      if (settings) learn(lane, settings)
+      const queue = queues.get(row.endpoint_id)
+      touched.add(queue)
+      if (settings) learn(queue, settings)
       if (row.lease_owner === owner) {
-        take(lane, toClaim(row, event, row.fence, lease.endsAt))
-      } else if (row.state === 'pending') lane.backlog = true
+        take(queue, toClaim(row, event, row.fence, lease.endsAt))
+      } else if (row.state === 'pending') queue.backlog = true
     }
-    for (const lane of touched) offer(lane)
+    for (const queue of touched) offer(queue)
     pump()
     if (more) fanOuts.ask()
   }
 
-  async function fillLanes(): Promise<void> {
+  async function fillQueues(): Promise<void> {
     if (stopping) return
     const wanted = new Map<string, number>()
-    const chosen = new Set<Lane>()
-    for (const lane of needy) {
+    const chosen = new Set<EndpointQueue>()
+    for (const queue of needy) {
       if (chosen.size >= WEBHOOK_BATCH.endpoints) break
-      needy.delete(lane)
-      chosen.add(lane)
-      const room = lane.backlog ? lanes.room(lane, clock.monotonic()) : 0
-      wanted.set(lane.endpointId, room)
+      needy.delete(queue)
+      chosen.add(queue)
+      const room = queue.backlog ? queues.room(queue, clock.monotonic()) : 0
+      wanted.set(queue.endpointId, room)
       // Whoever says so from now on may speak of what the store has not said yet.
-      if (room > 0) lane.backlog = false
+      if (room > 0) queue.backlog = false
     }
     if (chosen.size === 0) return
     filling = chosen
@@ -143,26 +149,26 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     }
     const { lease, found } = await claim()
       .catch((error) => {
-        for (const endpointId of wanted.keys()) lanes.get(endpointId).backlog = true
+        for (const endpointId of wanted.keys()) queues.get(endpointId).backlog = true
         throw error
       })
       .finally(() => {
         filling = new Set()
       })
     for (const { endpointId, settings, claimed, more, nextDueAt } of found) {
-      const lane = lanes.get(endpointId)
+      const queue = queues.get(endpointId)
       if (!settings) {
-        giveBack(lane)
+        giveBack(queue)
         continue
       }
-      learn(lane, settings)
-      if (more && (wanted.get(endpointId) ?? 0) > 0) lane.backlog = true
+      learn(queue, settings)
+      if (more && (wanted.get(endpointId) ?? 0) > 0) queue.backlog = true
       for (const due of claimed) {
         const event = { id: due.event_id, type: due.event_type, created_at: due.event_created_at, data: due.data }
-        take(lane, toClaim(due, event, due.fence + 1, lease.endsAt))
+        take(queue, toClaim(due, event, due.fence + 1, lease.endsAt))
       }
-      if (nextDueAt !== undefined) dueTimer.set(lane, nextDueAt)
-      offer(lane)
+      if (nextDueAt !== undefined) dueTimer.set(queue, nextDueAt)
+      offer(queue)
     }
     pump()
     if (needy.size > 0) claiming.ask()
@@ -181,10 +187,10 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     for (const { claim, attempt } of batch) {
       held.delete(claim.id)
       if (attempt || stopping) continue
-      fill(lanes.get(claim.endpointId))
+      fill(queues.get(claim.endpointId))
     }
     for (const { claim, state, dueAt } of settled.outcomes) {
-      if (dueAt !== undefined) dueTimer.set(lanes.get(claim.endpointId), dueAt)
+      if (dueAt !== undefined) dueTimer.set(queues.get(claim.endpointId), dueAt)
       else if (state !== 'pending' && state !== 'cancelled') metrics.ended(state)
     }
     settled.alarms.forEach(raise)
@@ -199,8 +205,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     }
     log.warn(facts, 'webhooks: an endpoint was disabled after too many failures in a row')
     metrics.disabled()
-    const lane = lanes.find(endpoint.id)
-    if (lane) giveBack(lane)
+    const queue = queues.find(endpoint.id)
+    if (queue) giveBack(queue)
   }
 
   /** Finds what nobody told us of: events and deliveries of daemons that are gone, and what came when the store was away. */
@@ -210,11 +216,11 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     fanOuts.ask()
     await renewHeld()
     for (const { id, due_at } of await listWaitingEndpoints(db, isoTime(await readLeaseTime(db, now())))) {
-      const lane = lanes.get(id)
-      if (isDue(due_at, now())) fill(lane)
-      else dueTimer.set(lane, Date.parse(due_at))
+      const queue = queues.get(id)
+      if (isDue(due_at, now())) fill(queue)
+      else dueTimer.set(queue, Date.parse(due_at))
     }
-    lanes.tidy(clock.monotonic())
+    queues.tidy(clock.monotonic())
   }
 
   /** Before they are over: what waits here for its turn, or for the store to take its result. */
@@ -232,48 +238,48 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     sweepTimer = clock.after(WEBHOOK_SWEEP_MS, sweepAgain)
   }
 
-  function needs(lane: Lane): void {
-    needy.add(lane)
+  function needs(queue: EndpointQueue): void {
+    needy.add(queue)
     if (!stopping) claiming.ask()
   }
 
   /** The store has something that is due. */
-  function fill(lane: Lane): void {
-    lane.backlog = true
-    needs(lane)
+  function fill(queue: EndpointQueue): void {
+    queue.backlog = true
+    needs(queue)
   }
 
   /** Of two readings under way at once, the one with the older row may come back last. */
-  function learn(lane: Lane, settings: EndpointSettings): void {
-    const known = lane.settings
+  function learn(queue: EndpointQueue, settings: EndpointSettings): void {
+    const known = queue.settings
     const isFresh = known !== undefined && known.readAt + WEBHOOK_SETTINGS_MS > clock.monotonic()
-    if (!isFresh || known.updatedAt <= settings.updatedAt) lane.settings = settings
+    if (!isFresh || known.updatedAt <= settings.updatedAt) queue.settings = settings
   }
 
-  function take(lane: Lane, claim: Claim): void {
+  function take(queue: EndpointQueue, claim: Claim): void {
     held.set(claim.id, claim)
-    lane.ready.push(claim)
+    queue.ready.push(claim)
   }
 
   /** Lets a lane wait for its turn, and has it filled when it runs low. */
-  function offer(lane: Lane): void {
-    if (lane.backlog && lanes.room(lane, clock.monotonic()) > 0 && lane.ready.length === 0) needs(lane)
-    lanes.queue(lane, clock.monotonic())
+  function offer(queue: EndpointQueue): void {
+    if (queue.backlog && queues.room(queue, clock.monotonic()) > 0 && queue.ready.length === 0) needs(queue)
+    queues.enqueue(queue, clock.monotonic())
   }
 
   /** Claims that were not begun go back to the store. */
-  function giveBack(lane: Lane): void {
-    for (const claim of lane.ready.splice(0)) outcomes.push({ claim, attempt: undefined })
+  function giveBack(queue: EndpointQueue): void {
+    for (const claim of queue.ready.splice(0)) outcomes.push({ claim, attempt: undefined })
     settling.ask()
   }
 
   function pump(): void {
     if (stopping) return
-    for (let run = lanes.next(clock.monotonic()); run; run = lanes.next(clock.monotonic())) {
+    for (let run = queues.next(clock.monotonic()); run; run = queues.next(clock.monotonic())) {
       const attempt: Promise<void> = send(run).then(() => void running.delete(attempt))
       running.add(attempt)
     }
-    const slotAt = lanes.slotAt()
+    const slotAt = queues.slotAt()
     if (slotAt === undefined || slotTimer) return
     slotTimer = clock.after(Math.max(0, slotAt - clock.monotonic()), () => {
       slotTimer = undefined
@@ -282,17 +288,17 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   }
 
   async function send(run: Run): Promise<void> {
-    const { claim, lane } = run
-    const { url, secrets } = lane.settings as EndpointSettings
+    const { claim, queue } = run
+    const { url, secrets } = queue.settings as EndpointSettings
     const result = await sender.send({ url, headers: headersOf(claim, secrets, clock.now()), body: claim.body })
-    lanes.ended(run, result.timedOut, clock.monotonic())
+    queues.ended(run, result.timedOut, clock.monotonic())
     if (cutting) outcomes.push({ claim, attempt: undefined })
     else {
       metrics.attempted(result)
       outcomes.push({ claim, attempt: { ...result, endedAt: now() } })
     }
     settling.ask()
-    offer(lane)
+    offer(queue)
     pump()
   }
 
@@ -302,9 +308,9 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   return {
     wake: () => fanOuts.ask(),
     endpointChanged(endpointId) {
-      const lane = lanes.get(endpointId)
-      giveBack(lane)
-      fill(lane)
+      const queue = queues.get(endpointId)
+      giveBack(queue)
+      fill(queue)
     },
     async close() {
       stopping = true
@@ -313,7 +319,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       dueTimer.stop()
       await Promise.all([fanOuts.idle(), claiming.idle(), sweeping.idle()])
       await endRunning()
-      for (const lane of lanes.all()) giveBack(lane)
+      for (const queue of queues.all()) giveBack(queue)
       await settling.idle()
     },
   }

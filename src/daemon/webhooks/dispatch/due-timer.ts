@@ -1,16 +1,16 @@
 import type { Clock, Timer } from '../../../shared/time.ts'
-import type { Lane } from './lanes.ts'
+import type { EndpointQueue } from './endpoint-queues.ts'
 
 /** Tells of each lane when its next delivery comes due. */
 export type DueTimer = {
   /** @param at milliseconds since 1970 */
-  set(lane: Lane, at: number): void
+  set(queue: EndpointQueue, at: number): void
   stop(): void
 }
 
 /** One timer for all lanes, set to the earliest. */
 export function createDueTimer(
-  { all, due }: { all(): Iterable<Lane>; due(lane: Lane): void },
+  { all, due }: { all(): Iterable<EndpointQueue>; due(queue: EndpointQueue): void },
   clock: Clock,
   now: () => number,
 ): DueTimer {
@@ -29,21 +29,21 @@ export function createDueTimer(
     timerAt = Number.POSITIVE_INFINITY
     const elapsed = clock.monotonic()
     let next = Number.POSITIVE_INFINITY
-    for (const lane of all()) {
-      if (lane.dueAt <= elapsed) {
-        lane.dueAt = Number.POSITIVE_INFINITY
-        due(lane)
-      } else next = Math.min(next, lane.dueAt)
+    for (const queue of all()) {
+      if (queue.dueAt <= elapsed) {
+        queue.dueAt = Number.POSITIVE_INFINITY
+        due(queue)
+      } else next = Math.min(next, queue.dueAt)
     }
     if (next < Number.POSITIVE_INFINITY) arm(next)
   }
 
   return {
-    set(lane, at) {
+    set(queue, at) {
       const waitMs = at - now()
-      if (waitMs <= 0) return due(lane)
+      if (waitMs <= 0) return due(queue)
       const dueAt = clock.monotonic() + waitMs
-      lane.dueAt = Math.min(lane.dueAt, dueAt)
+      queue.dueAt = Math.min(queue.dueAt, dueAt)
       arm(dueAt)
     },
     stop() {

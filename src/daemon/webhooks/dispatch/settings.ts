@@ -4,7 +4,7 @@ import type { Log } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets/seal.ts'
 import { signingSecretsOf } from '../signing-secret.ts'
 import { subscriptionsOf } from '../subscription.ts'
-import type { EndpointSettings } from './lanes.ts'
+import type { EndpointSettings } from './endpoint-queues.ts'
 import type { Subscriber } from './store.ts'
 
 /** Reads endpoints' rows. One that cannot be read is told to the log once, and is nobody else's trouble. */

@@ -3,8 +3,8 @@ import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { readLeaseTime } from '../../platform/db/lease-time.ts'
 import { type AttemptResult, isAcknowledged } from './attempt.ts'
+import type { Claim } from './endpoint-queues.ts'
 import { afterDelivery, type Ending, type Health, isWarned, waitAfter } from './health.ts'
-import type { Claim } from './lanes.ts'
 import {
   type EndpointHealth,
   type HealthRow,

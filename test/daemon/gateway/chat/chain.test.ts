@@ -16,7 +16,7 @@ const provider: Provider = {
   close: async () => {},
 }
 const registry: ProviderRegistry = {
-  find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2), place: 'here' } : undefined),
+  find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2), location: 'here' } : undefined),
   describe: () => ['p/*'],
   close: async () => {},
 }

@@ -30,7 +30,7 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     close: async () => {},
   }
   const registry = {
-    find: (id: string) => ({ provider, model: id.slice(2), place: 'here' as const }),
+    find: (id: string) => ({ provider, model: id.slice(2), location: 'here' as const }),
     describe: () => ['p/*'],
     close: async () => {},
   }

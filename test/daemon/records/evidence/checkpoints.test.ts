@@ -4,6 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { compareWithFile, startComparison } from '../../../../src/daemon/records/evidence/checkpoint-file.ts'
+import {
+  type CheckpointPublisherOptions,
+  createCheckpointPublisher,
+} from '../../../../src/daemon/records/evidence/checkpoint-publisher.ts'
 import { type Checkpoints, createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
 import {
   frontierOf,
@@ -11,7 +15,6 @@ import {
   proveInclusion,
   rootOfChain,
 } from '../../../../src/daemon/records/evidence/proofs.ts'
-import { createSecondPlaces, type SecondPlaceOptions } from '../../../../src/daemon/records/evidence/second-places.ts'
 import { findCheckpointOver, listChains, readChain } from '../../../../src/daemon/records/evidence/store.ts'
 import { rootOfInclusion, treeRoot, verifyConsistency } from '../../../../src/shared/evidence/merkle.ts'
 import { verifyNote } from '../../../../src/shared/evidence/note.ts'
@@ -49,9 +52,9 @@ describeEachEngine('checkpoints', (engine) => {
     info: (details: object) => void logged.push(details),
     error: (details: object) => void logged.push(details),
   }
-  function checkpointsTo(places: Partial<SecondPlaceOptions> = {}): Checkpoints {
-    const second = createSecondPlaces({ file: undefined, url: undefined, log, ...places })
-    const made = createCheckpoints({ db: store.db, clock, log, keys: rig.keys, places: second })
+  function checkpointsTo(options: Partial<CheckpointPublisherOptions> = {}): Checkpoints {
+    const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log, ...options })
+    const made = createCheckpoints({ db: store.db, clock, log, keys: rig.keys, publisher })
     opened.push(made)
     return made
   }
@@ -301,8 +304,9 @@ describeEachEngine('checkpoints', (engine) => {
   })
 
   test('in a file that cannot be read leave the store in doubt, and a comparison ends when it is told to', async () => {
-    const places = createSecondPlaces({ file: undefined, url: undefined, log })
-    const compare = (file: string | undefined) => startComparison({ db: store.db, file, keys: rig.keys, places, log })
+    const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
+    const compare = (file: string | undefined) =>
+      startComparison({ db: store.db, file, keys: rig.keys, publisher, log })
     expect(await compare(undefined).hasLost()).toBe(false)
     const { dataDir } = store.place
     expect(await compare(dataDir).hasLost()).toBe(true)

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../../../src/daemon/platform/db/tables.ts'
 import { appendChanges } from '../../../../src/daemon/records/evidence/change-entry.ts'
+import { createCheckpointPublisher } from '../../../../src/daemon/records/evidence/checkpoint-publisher.ts'
 import { createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
-import { createSecondPlaces } from '../../../../src/daemon/records/evidence/second-places.ts'
 import { verifyTenant } from '../../../../src/daemon/records/evidence/verification.ts'
 import type { PublishedKey } from '../../../../src/shared/evidence/keys.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
@@ -42,8 +42,8 @@ describeEachEngine('the log of a tenant', (engine) => {
     tenantId = await newTenant(store.db)
     const other = await newTenant(store.db)
     const log = { info: () => {}, error: () => {} }
-    const places = createSecondPlaces({ file: undefined, url: undefined, log })
-    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, places })
+    const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
+    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, publisher })
     for (let round = 0; round < 3; round++) {
       const ids = Array.from({ length: 8 }, (_, at) => `jti-${round}-${at}`)
       await Promise.all(
@@ -220,8 +220,8 @@ describeEachEngine('the log of a tenant', (engine) => {
   test('that grows, gets checkpoints and a new key while it is walked holds', async () => {
     const rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
     const log = { info: () => {}, error: () => {} }
-    const places = createSecondPlaces({ file: undefined, url: undefined, log })
-    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, places })
+    const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
+    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, publisher })
     let walks = 0
     // A store in which something happens before each statement of the walk.
     const busy = store.db.withPlugin({

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import type { Place } from '../../../../src/daemon/models/place.ts'
+import type { CallLocation } from '../../../../src/daemon/models/call-location.ts'
 import { type Destination, violationsOf } from '../../../../src/daemon/safety/policies/restrictions.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
 
-const OUTSIDE: Place = { host: 'api.openai.com', region: undefined }
-const IN_EUROPE: Place = { host: 'eu.example.com', region: 'eu-west-1' }
+const OUTSIDE: CallLocation = { host: 'api.openai.com', region: undefined }
+const IN_EUROPE: CallLocation = { host: 'eu.example.com', region: 'eu-west-1' }
 
 const rulesBroken = (document: PolicyDocumentInput, ...chain: Destination[]) =>
   violationsOf(PolicyDocument.parse(document), chain).map(({ modelId, rule }) => `${modelId} ${rule}`)
 
-type Case = [document: PolicyDocumentInput, modelId: string, place: Place, rule: string | undefined]
+type Case = [document: PolicyDocumentInput, modelId: string, location: CallLocation, rule: string | undefined]
 
 const CASES: Case[] = [
   [{}, 'openai/gpt-4o', OUTSIDE, undefined],
@@ -63,12 +63,12 @@ const CASES: Case[] = [
 ]
 
 describe('what a policy has against a model', () => {
-  test.each(CASES)('%o, asked for %s at %o: %s', (document, modelId, place, rule) => {
-    expect(rulesBroken(document, { modelId, place })).toEqual(rule === undefined ? [] : [`${modelId} ${rule}`])
+  test.each(CASES)('%o, asked for %s at %o: %s', (document, modelId, location, rule) => {
+    expect(rulesBroken(document, { modelId, location })).toEqual(rule === undefined ? [] : [`${modelId} ${rule}`])
   })
 
   test('is found for every model of a chain, wherever it stands', () => {
-    const chain = ['openai/a', 'mistral/b', 'openai/c'].map((modelId) => ({ modelId, place: OUTSIDE }))
+    const chain = ['openai/a', 'mistral/b', 'openai/c'].map((modelId) => ({ modelId, location: OUTSIDE }))
     expect(rulesBroken({ deniedModels: ['openai/*'] }, ...chain)).toEqual([
       'openai/a deniedModels',
       'openai/c deniedModels',
@@ -76,7 +76,7 @@ describe('what a policy has against a model', () => {
   })
 
   test('does not depend on the mode, which says only what follows', () => {
-    const chain = [{ modelId: 'openai/a', place: OUTSIDE }]
+    const chain = [{ modelId: 'openai/a', location: OUTSIDE }]
     expect(rulesBroken({ mode: 'monitor', deniedModels: ['openai/a'] }, ...chain)).toEqual(['openai/a deniedModels'])
   })
 })

@@ -42,8 +42,8 @@ export function createQueryVectors(
   }
 
   return async (model, tenantId, query, mayAsk = () => true) => {
-    const { place } = deps.providers.find(model.model) ?? {}
-    if (place && !mayAsk({ modelId: model.model, place })) return undefined
+    const { location } = deps.providers.find(model.model) ?? {}
+    if (location && !mayAsk({ modelId: model.model, location })) return undefined
     const text = query.slice(0, characterBorder(query, QUERY_VECTOR_CHARS))
     const key = JSON.stringify([tenantId, model.id, text])
     const known = vectors.get(key)

@@ -28,8 +28,8 @@ export function createReranker(
   const effort = createBestEffort('rerank', deps)
   return async (query, matches, limit, mayAsk = () => true) => {
     if (matches.length === 0) return []
-    const { place } = providers.find(modelId) ?? {}
-    if (place && !mayAsk({ modelId, place })) return undefined
+    const { location } = providers.find(modelId) ?? {}
+    if (location && !mayAsk({ modelId, location })) return undefined
     const candidates = matches.slice(0, Math.max(RERANKED_PASSAGES, limit))
     return effort(async () => {
       const found = providers.find(modelId)

@@ -5,14 +5,14 @@ import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 
 /** Where checkpoints go beside the store, so that an old database, or one that was written anew, does not go unnoticed. */
-export type SecondPlaces = {
+export type CheckpointPublisher = {
   /** Logs a checkpoint and writes it to the file; it is posted meanwhile. Never rejects: what fails is logged. */
   publish(checkpoint: EvidenceCheckpointRow): Promise<void>
   /** Waits for what is being posted. */
   close(): Promise<void>
 }
 
-export type SecondPlaceOptions = {
+export type CheckpointPublisherOptions = {
   /** Appended to, one note after another. */
   file: string | undefined
   /** Each note is posted to it. */
@@ -23,19 +23,19 @@ export type SecondPlaceOptions = {
 /** Chains whose last note is kept to be posted. */
 const NOTES_WAITING = 1_000
 
-export function createSecondPlaces({ file, url, log }: SecondPlaceOptions): SecondPlaces {
+export function createCheckpointPublisher({ file, url, log }: CheckpointPublisherOptions): CheckpointPublisher {
   /** By chain, the last note that was not posted yet: it covers those before it. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false
 
   /** Each note once, and again while there are new ones; what fails is tried again with the next checkpoint. */
-  async function postAll(place: string): Promise<void> {
+  async function postAll(target: string): Promise<void> {
     do {
       hasNew = false
       for (const [origin, note] of [...waiting]) {
         try {
-          await post(place, note)
+          await post(target, note)
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { splitNotes } from '../../../../src/cli/evidence/note-file.ts'
-import { createSecondPlaces } from '../../../../src/daemon/records/evidence/second-places.ts'
+import { createCheckpointPublisher } from '../../../../src/daemon/records/evidence/checkpoint-publisher.ts'
 import { deferred } from '../../../deferred.ts'
 import { exampleCheckpoint } from '../../../shared/evidence/example.ts'
 
 /** An address that notes are posted to; `answer` is told what came. */
-async function openPlace(answer: (note: string, response: ServerResponse) => void) {
+async function openPublisher(answer: (note: string, response: ServerResponse) => void) {
   const posted: string[] = []
   const server = createServer((incoming: IncomingMessage, response) => {
     const chunks: Buffer[] = []
@@ -25,9 +25,9 @@ async function openPlace(answer: (note: string, response: ServerResponse) => voi
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const failures: object[] = []
   const log = { info: () => {}, error: (details: object) => void failures.push(details) }
-  const places = createSecondPlaces({ file: undefined, url, log })
+  const publisher = createCheckpointPublisher({ file: undefined, url, log })
   const close = () => new Promise((resolve) => server.close(resolve).closeAllConnections())
-  return { places, posted, failures, close }
+  return { publisher, posted, failures, close }
 }
 
 const checkpoint = (note: string) => ({
@@ -41,12 +41,12 @@ const checkpoint = (note: string) => ({
 })
 
 test('a checkpoint that is refused keeps no other from being posted, and is tried again with the next', async () => {
-  const { places, posted, failures, close } = await openPlace((note, response) =>
+  const { publisher, posted, failures, close } = await openPublisher((note, response) =>
     response.writeHead(note.startsWith('bad') ? 400 : 200).end(),
   )
   for (const note of ['bad\n1\n', 'good\n1\n', 'good\n2\n']) {
-    await places.publish(checkpoint(note))
-    await places.close()
+    await publisher.publish(checkpoint(note))
+    await publisher.close()
   }
   expect(posted.filter((note) => note.startsWith('good'))).toEqual(['good\n1\n', 'good\n2\n'])
   expect(failures).toHaveLength(3)
@@ -56,36 +56,36 @@ test('a checkpoint that is refused keeps no other from being posted, and is trie
 test('a checkpoint that comes while the one before it is posted is posted too', async () => {
   const arrived = deferred()
   let release = () => {}
-  const { places, posted, close } = await openPlace((note, response) => {
+  const { publisher, posted, close } = await openPublisher((note, response) => {
     release = () => response.end()
     if (note.endsWith('1\n')) arrived.resolve()
     else release()
   })
-  await places.publish(checkpoint('log\n1\n'))
+  await publisher.publish(checkpoint('log\n1\n'))
   await arrived.promise
-  await places.publish(checkpoint('log\n2\n'))
+  await publisher.publish(checkpoint('log\n2\n'))
   release()
-  await places.close()
+  await publisher.close()
   expect(posted).toEqual(['log\n1\n', 'log\n2\n'])
   await close()
 })
 
 test('a checkpoint that a place does not answer to comes last the next time', async () => {
   let isDown = true
-  const { places, posted, failures, close } = await openPlace((note, response) => {
+  const { publisher, posted, failures, close } = await openPublisher((note, response) => {
     if (isDown && note.startsWith('first')) response.destroy()
     else response.end()
   })
-  await places.publish(checkpoint('first\n1\n'))
-  await places.close()
-  await places.publish(checkpoint('second\n1\n'))
-  await places.close()
-  await places.publish(checkpoint('second\n2\n'))
-  await places.close()
+  await publisher.publish(checkpoint('first\n1\n'))
+  await publisher.close()
+  await publisher.publish(checkpoint('second\n1\n'))
+  await publisher.close()
+  await publisher.publish(checkpoint('second\n2\n'))
+  await publisher.close()
   expect(posted).toContain('second\n2\n')
   isDown = false
-  await places.publish(checkpoint('third\n1\n'))
-  await places.close()
+  await publisher.publish(checkpoint('third\n1\n'))
+  await publisher.close()
   expect(posted.slice(-2).toSorted()).toEqual(['first\n1\n', 'third\n1\n'])
   expect(failures.length).toBeGreaterThan(0)
   await close()
@@ -95,7 +95,7 @@ test('a checkpoint is whole in its file wherever a crash has cut the one before 
   const folder = await mkdtemp(join(tmpdir(), 'aigw-places-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'checkpoints')
-  const places = createSecondPlaces({
+  const publisher = createCheckpointPublisher({
     file,
     url: undefined,
     log: { info: () => {}, error: () => expect.unreachable() },
@@ -104,7 +104,7 @@ test('a checkpoint is whole in its file wherever a crash has cut the one before 
   const toEnd = Buffer.byteLength(exampleCheckpoint) - 1
   for (let cut = 0; cut <= written.length; cut += 1) {
     await writeFile(file, written.subarray(0, cut))
-    await places.publish(checkpoint(exampleCheckpoint))
+    await publisher.publish(checkpoint(exampleCheckpoint))
     const { whole, halves } = splitNotes(await readFile(file, 'utf8'))
     expect([cut, whole]).toEqual([cut, cut < toEnd ? [exampleCheckpoint] : [exampleCheckpoint, exampleCheckpoint]])
     expect([cut, halves.length > 0]).toEqual([cut, cut > 0 && cut < toEnd])

@@ -1,87 +1,91 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { afterDelivery, isWarned, waitAfter } from '../../../src/daemon/webhooks/dispatch/health.ts'
 import {
   type Claim,
-  createLanes,
-  type Lane,
-  type Lanes,
+  createEndpointQueues,
+  type EndpointQueue,
+  type EndpointQueues,
   type Run,
-} from '../../../src/daemon/webhooks/dispatch/lanes.ts'
+} from '../../../src/daemon/webhooks/dispatch/endpoint-queues.ts'
+import { afterDelivery, isWarned, waitAfter } from '../../../src/daemon/webhooks/dispatch/health.ts'
 import { WEBHOOK_SLOTS } from '../../../src/shared/spec-limits.ts'
 
 const SLOTS = { brisk: 4, stuck: 2, slow: 8, all: 20 }
 
-function openLanes(slots = SLOTS) {
-  const needy = new Set<Lane>()
+function openQueues(slots = SLOTS) {
+  const needy = new Set<EndpointQueue>()
   const lost: Claim[] = []
-  const lanes = createLanes({ needs: (lane) => void needy.add(lane), lost: (claim) => void lost.push(claim), slots })
-  return { lanes, needy, lost }
+  const queues = createEndpointQueues({
+    needs: (queue) => void needy.add(queue),
+    lost: (claim) => void lost.push(claim),
+    slots,
+  })
+  return { queues, needy, lost }
 }
 
 function give(
-  lanes: Lanes,
+  queues: EndpointQueues,
   endpointId: string,
   count: number,
   now: number,
   { leaseEndsAt = Number.POSITIVE_INFINITY, tenantId = 't' } = {},
-): Lane {
-  const lane = lanes.get(endpointId)
-  lane.settings = { tenantId, url: 'http://127.0.0.1/', secrets: [], updatedAt: '', readAt: now }
+): EndpointQueue {
+  const queue = queues.get(endpointId)
+  queue.settings = { tenantId, url: 'http://127.0.0.1/', secrets: [], updatedAt: '', readAt: now }
   for (let nth = 0; nth < count; nth++) {
     const id = `${endpointId} ${nth}`
-    lane.ready.push({ id, endpointId, eventType: 'e', body: '', fence: 1, attempts: 0, counts: true, leaseEndsAt })
+    queue.ready.push({ id, endpointId, eventType: 'e', body: '', fence: 1, attempts: 0, counts: true, leaseEndsAt })
   }
-  lanes.queue(lane, now)
-  return lane
+  queues.enqueue(queue, now)
+  return queue
 }
 
-function startAll(lanes: Lanes, now: number): Run[] {
+function startAll(queues: EndpointQueues, now: number): Run[] {
   const runs: Run[] = []
-  for (let run = lanes.next(now); run; run = lanes.next(now)) runs.push(run)
+  for (let run = queues.next(now); run; run = queues.next(now)) runs.push(run)
   return runs
 }
 
 test('lanes take turns, and each has at most two attempts under way', () => {
-  const { lanes } = openLanes({ brisk: 50, stuck: 2, slow: 10, all: 200 })
-  for (const id of ['a', 'b', 'c']) give(lanes, id, 5, 0)
-  expect(startAll(lanes, 0).map(({ lane }) => lane.endpointId)).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+  const { queues } = openQueues({ brisk: 50, stuck: 2, slow: 10, all: 200 })
+  for (const id of ['a', 'b', 'c']) give(queues, id, 5, 0)
+  expect(startAll(queues, 0).map(({ queue }) => queue.endpointId)).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
 })
 
 test('attempts that hang give up their slots after 300 ms; those of stuck endpoints have two slots among them', () => {
-  const { lanes } = openLanes()
-  for (const id of ['a', 'b', 'c']) give(lanes, id, 9, 0)
-  const hanging = startAll(lanes, 0)
+  const { queues } = openQueues()
+  for (const id of ['a', 'b', 'c']) give(queues, id, 9, 0)
+  const hanging = startAll(queues, 0)
   expect(hanging).toHaveLength(4)
-  give(lanes, 'good', 1, 0)
-  expect([lanes.next(299), lanes.slotAt()]).toEqual([undefined, 300])
+  give(queues, 'good', 1, 0)
+  expect([queues.next(299), queues.slotAt()]).toEqual([undefined, 300])
   // Each of the hanging ones has an attempt that is slow by now, and gets no second.
-  expect(startAll(lanes, 300).map(({ lane }) => lane.endpointId)).toEqual(['good'])
-  for (const run of hanging) lanes.ended(run, true, 5_000)
-  for (const id of ['a', 'b', 'c']) give(lanes, id, 0, 5_000)
-  expect(startAll(lanes, 5_000).length).toBeLessThanOrEqual(2)
-  give(lanes, 'other', 2, 5_000)
-  expect(startAll(lanes, 5_000).map(({ lane }) => lane.endpointId)).toEqual(['other', 'other'])
+  expect(startAll(queues, 300).map(({ queue }) => queue.endpointId)).toEqual(['good'])
+  for (const run of hanging) queues.ended(run, true, 5_000)
+  for (const id of ['a', 'b', 'c']) give(queues, id, 0, 5_000)
+  expect(startAll(queues, 5_000).length).toBeLessThanOrEqual(2)
+  give(queues, 'other', 2, 5_000)
+  expect(startAll(queues, 5_000).map(({ queue }) => queue.endpointId)).toEqual(['other', 'other'])
 })
 
 test('an endpoint that answers in time is not stuck any more, and one is not for ever', () => {
-  const { lanes } = openLanes()
-  const lane = give(lanes, 'a', 9, 0)
-  const [first] = startAll(lanes, 0)
-  lanes.ended(first as Run, true, 5_000)
-  expect([lanes.room(lane, 5_000), lane.pace]).toEqual([0, 'stuck'])
+  const { queues } = openQueues()
+  const queue = give(queues, 'a', 9, 0)
+  const [first] = startAll(queues, 0)
+  queues.ended(first as Run, true, 5_000)
+  expect([queues.room(queue, 5_000), queue.pace]).toEqual([0, 'stuck'])
   // Its third attempt comes 60 s after the second.
-  expect([lanes.room(lane, 65_000), lanes.room(lane, 125_000)]).toEqual([0, expect.any(Number)])
-  expect(lanes.room(lane, 125_000)).toBeGreaterThan(0)
-  lanes.tidy(125_000)
-  expect(lanes.find('a')).toBe(lane)
+  expect([queues.room(queue, 65_000), queues.room(queue, 125_000)]).toEqual([0, expect.any(Number)])
+  expect(queues.room(queue, 125_000)).toBeGreaterThan(0)
+  queues.tidy(125_000)
+  expect(queues.find('a')).toBe(queue)
 })
 
 test('nothing is sent with settings older than 2 s or under a lease that may end first', () => {
-  const { lanes, needy, lost } = openLanes()
-  const stale = give(lanes, 'stale', 1, 0)
-  const late = give(lanes, 'late', 1, 2_000, { leaseEndsAt: 6_000 })
-  expect(startAll(lanes, 2_000)).toEqual([])
+  const { queues, needy, lost } = openQueues()
+  const stale = give(queues, 'stale', 1, 0)
+  const late = give(queues, 'late', 1, 2_000, { leaseEndsAt: 6_000 })
+  expect(startAll(queues, 2_000)).toEqual([])
   expect([needy.has(stale), needy.has(late)]).toEqual([true, true])
   expect(lost.map(({ endpointId }) => endpointId)).toEqual(['late'])
   expect([stale.ready.length, late.backlog]).toEqual([1, true])
@@ -89,76 +93,76 @@ test('nothing is sent with settings older than 2 s or under a lease that may end
 
 test('whatever happens, no limit is exceeded and nothing that is ready is forgotten', () => {
   const step = fc.oneof(
-    fc.record({ kind: fc.constant('give' as const), lane: fc.nat(9), count: fc.integer({ min: 1, max: 5 }) }),
+    fc.record({ kind: fc.constant('give' as const), queue: fc.nat(9), count: fc.integer({ min: 1, max: 5 }) }),
     fc.record({ kind: fc.constant('end' as const), which: fc.nat(), timedOut: fc.boolean() }),
     fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 400 }) }),
   )
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const { lanes } = openLanes()
+      const { queues } = openQueues()
       const runs: Run[] = []
       let now = 0
       const start = () => {
-        for (const run of startAll(lanes, now)) runs.push(run)
-        const perLane = new Map<Lane, number>()
-        for (const { lane } of runs) perLane.set(lane, (perLane.get(lane) ?? 0) + 1)
-        expect(Math.max(0, ...perLane.values())).toBeLessThanOrEqual(2)
+        for (const run of startAll(queues, now)) runs.push(run)
+        const perQueue = new Map<EndpointQueue, number>()
+        for (const { queue } of runs) perQueue.set(queue, (perQueue.get(queue) ?? 0) + 1)
+        expect(Math.max(0, ...perQueue.values())).toBeLessThanOrEqual(2)
         expect(runs.length).toBeLessThanOrEqual(SLOTS.all)
         expect(runs.filter(({ kind }) => kind === 'stuck').length).toBeLessThanOrEqual(SLOTS.stuck)
         expect(runs.filter(({ kind }) => kind === 'brisk').length).toBeLessThanOrEqual(SLOTS.brisk)
         expect(runs.filter(({ kind }) => kind === 'slow').length).toBeLessThanOrEqual(14)
       }
       for (const one of steps) {
-        if (one.kind === 'give') give(lanes, `e${one.lane}`, one.count, now, { tenantId: `t${one.lane % 3}` })
+        if (one.kind === 'give') give(queues, `e${one.queue}`, one.count, now, { tenantId: `t${one.queue % 3}` })
         else if (one.kind === 'wait') now += one.ms
         else {
           const [run] = runs.length > 0 ? runs.splice(one.which % runs.length, 1) : []
-          if (run) lanes.ended(run, one.timedOut, now)
+          if (run) queues.ended(run, one.timedOut, now)
         }
-        for (const lane of lanes.all()) if (lane.settings) lane.settings.readAt = now
+        for (const queue of queues.all()) if (queue.settings) queue.settings.readAt = now
         start()
       }
       // Everything that was given is sent in the end.
       for (
         let left = 0;
-        left < 1_000 && (runs.length > 0 || [...lanes.all()].some(({ ready }) => ready.length > 0));
+        left < 1_000 && (runs.length > 0 || [...queues.all()].some(({ ready }) => ready.length > 0));
         left++
       ) {
-        for (const run of runs.splice(0)) lanes.ended(run, false, now)
-        for (const lane of lanes.all()) if (lane.settings) lane.settings.readAt = now
+        for (const run of runs.splice(0)) queues.ended(run, false, now)
+        for (const queue of queues.all()) if (queue.settings) queue.settings.readAt = now
         start()
       }
-      expect([...lanes.all()].every(({ ready }) => ready.length === 0)).toBe(true)
+      expect([...queues.all()].every(({ ready }) => ready.length === 0)).toBe(true)
     }),
     { numRuns: 200 },
   )
 })
 
 test('an endpoint that takes more than 300 ms gets one attempt at a time, until it is faster', () => {
-  const { lanes } = openLanes()
-  give(lanes, 'a', 9, 0)
-  const [first, second] = startAll(lanes, 0)
-  lanes.ended(first as Run, false, 301)
-  expect(startAll(lanes, 301)).toEqual([])
-  lanes.ended(second as Run, false, 400)
-  const [third, ...others] = startAll(lanes, 400)
+  const { queues } = openQueues()
+  give(queues, 'a', 9, 0)
+  const [first, second] = startAll(queues, 0)
+  queues.ended(first as Run, false, 301)
+  expect(startAll(queues, 301)).toEqual([])
+  queues.ended(second as Run, false, 400)
+  const [third, ...others] = startAll(queues, 400)
   expect([third?.kind, others]).toEqual(['slow', []])
-  lanes.ended(third as Run, false, 500)
-  expect(startAll(lanes, 500).map(({ kind }) => kind)).toEqual(['brisk', 'brisk'])
+  queues.ended(third as Run, false, 500)
+  expect(startAll(queues, 500).map(({ kind }) => kind)).toEqual(['brisk', 'brisk'])
 })
 
 test.each(['brisk', 'stuck'] as const)('tenants take turns before the lanes of one do (%s)', (pace) => {
-  const { lanes } = openLanes({ brisk: 3, stuck: 3, slow: 8, all: 20 })
-  for (let nth = 0; nth < 50; nth++) Object.assign(lanes.get(`crowd ${nth}`), { pace, paceUntil: 1_000 })
-  for (let nth = 0; nth < 50; nth++) give(lanes, `crowd ${nth}`, 2, 0, { tenantId: 'crowd' })
-  Object.assign(lanes.get('alone'), { pace, paceUntil: 1_000 })
-  give(lanes, 'alone', 1, 0, { tenantId: 'other' })
-  expect(startAll(lanes, 0).map(({ lane }) => lane.endpointId)).toEqual(['crowd 0', 'alone', 'crowd 1'])
+  const { queues } = openQueues({ brisk: 3, stuck: 3, slow: 8, all: 20 })
+  for (let nth = 0; nth < 50; nth++) Object.assign(queues.get(`crowd ${nth}`), { pace, paceUntil: 1_000 })
+  for (let nth = 0; nth < 50; nth++) give(queues, `crowd ${nth}`, 2, 0, { tenantId: 'crowd' })
+  Object.assign(queues.get('alone'), { pace, paceUntil: 1_000 })
+  give(queues, 'alone', 1, 0, { tenantId: 'other' })
+  expect(startAll(queues, 0).map(({ queue }) => queue.endpointId)).toEqual(['crowd 0', 'alone', 'crowd 1'])
 })
 
 /** What bad endpoints do to 100 good ones that get an event each twice a second, over 70 s; milliseconds waited for a slot. */
 function simulate({ bad, tookMs, timedOut, tenants }: Bad): { p99Ms: number; slowestMs: number; sent: number } {
-  const { lanes } = openLanes(WEBHOOK_SLOTS)
+  const { queues } = openQueues(WEBHOOK_SLOTS)
   const steps = new Map<number, (() => void)[]>()
   const at = (ms: number, run: () => void) => {
     const runs = steps.get(ms)
@@ -168,25 +172,25 @@ function simulate({ bad, tookMs, timedOut, tenants }: Bad): { p99Ms: number; slo
   let now = 0
   const dueAt = new Map<Claim, number>()
   const event = (endpointId: string, tenantId: string) => {
-    const lane = give(lanes, endpointId, 1, now, { tenantId })
-    const claim = lane.ready.at(-1)
+    const queue = give(queues, endpointId, 1, now, { tenantId })
+    const claim = queue.ready.at(-1)
     if (claim) dueAt.set(claim, now)
   }
   // Those that misbehave never run out of deliveries.
   for (let nth = 0; nth < bad; nth++)
-    at(nth % 5, () => void give(lanes, `bad ${nth}`, 4, now, { tenantId: `t${nth % tenants}` }))
+    at(nth % 5, () => void give(queues, `bad ${nth}`, 4, now, { tenantId: `t${nth % tenants}` }))
   for (let nth = 0; nth < 100; nth++)
     for (let ms = nth * 5; ms < 70_000; ms += 500) at(ms, () => event(`good ${nth}`, `t${nth % tenants}`))
   const waitedMs: number[] = []
   for (; now < 70_000; now++) {
     for (const run of steps.get(now) ?? []) run()
-    for (const lane of lanes.all()) if (lane.settings) lane.settings.readAt = now
-    for (const run of startAll(lanes, now)) {
+    for (const queue of queues.all()) if (queue.settings) queue.settings.readAt = now
+    for (const run of startAll(queues, now)) {
       const due = dueAt.get(run.claim)
       if (due !== undefined) waitedMs.push(now - due)
       at(now + (due === undefined ? tookMs : 5), () => {
-        lanes.ended(run, due === undefined && timedOut, now)
-        if (due === undefined) give(lanes, run.claim.endpointId, 1, now, { tenantId: run.tenantId })
+        queues.ended(run, due === undefined && timedOut, now)
+        if (due === undefined) give(queues, run.claim.endpointId, 1, now, { tenantId: run.tenantId })
       })
     }
     steps.delete(now)

@@ -5,7 +5,7 @@ import { normalAddress, reachOfAddress } from './target-address.ts'
  * Tells whether an address and port are where this daemon listens, as far as this machine knows its addresses.
  * @param ownPort undefined until the daemon listens
  */
-export const createOwnAddressCheck =
+export const createSelfAddressCheck =
   (ownPort: () => number | undefined) =>
   (address: string, port: number): boolean =>
     port === ownPort() && (isThisMachine(address) || hasInterface(address))

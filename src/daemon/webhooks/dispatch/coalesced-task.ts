@@ -1,5 +1,5 @@
 /** Work that is asked for at any time and done once at a time. */
-export type Repeated = {
+export type CoalescedTask = {
   /** Does it soon: after the run under way, if there is one. Asking twice before it starts is asking once. */
   ask(): void
   /** Resolves when no run is under way or asked for. */
@@ -10,7 +10,7 @@ export type Repeated = {
  * Runs begin once the turn of the event loop that asked is over, so that one run serves everybody who asked in that turn.
  * @param failed gets what a run throws; it is not repeated until somebody asks again.
  */
-export function createRepeated(run: () => Promise<void>, failed: (error: unknown) => void): Repeated {
+export function createCoalescedTask(run: () => Promise<void>, failed: (error: unknown) => void): CoalescedTask {
   // Idle -> asked: ask(). Asked -> running: the turn is over. Running -> running: asked meanwhile. Running -> idle: not.
   let asked = false
   let running: Promise<void> | undefined

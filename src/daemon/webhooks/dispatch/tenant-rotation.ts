@@ -1,5 +1,5 @@
 /** Those who wait for something, in the order of their turns: one of each tenant, then the next of each. */
-export type Turns<Waiting> = {
+export type TenantRotation<Waiting> = {
   add(tenantId: string, waiting: Waiting): void
   /** Takes the next out, of a tenant that may go. */
   take(mayGo: (tenantId: string) => boolean): Waiting | undefined
@@ -7,7 +7,7 @@ export type Turns<Waiting> = {
   readonly empty: boolean
 }
 
-export function createTurns<Waiting>(): Turns<Waiting> {
+export function createTenantRotation<Waiting>(): TenantRotation<Waiting> {
   // A map keeps the order in which its keys came, which is the order of the turns.
   const byTenant = new Map<string, Waiting[]>()
 

@@ -1,13 +1,13 @@
 import {
   WEBHOOK_ATTEMPT_MS,
   WEBHOOK_CLAIM_AHEAD,
-  WEBHOOK_LANE,
+  WEBHOOK_ENDPOINT_CONCURRENCY,
   WEBHOOK_PACE_MS,
   WEBHOOK_SETTINGS_MS,
   WEBHOOK_SLOTS,
   WEBHOOK_SLOW_MS,
 } from '../../../shared/spec-limits.ts'
-import { createTurns } from './turns.ts'
+import { createTenantRotation } from './tenant-rotation.ts'
 
 /** An endpoint as it was read from the store. */
 export type EndpointSettings = {
@@ -40,7 +40,7 @@ export type Claim = {
 type Pace = 'brisk' | 'slow' | 'stuck'
 
 /** What this daemon knows of one endpoint that has something to do. */
-export type Lane = {
+export type EndpointQueue = {
   endpointId: string
   settings: EndpointSettings | undefined
   ready: Claim[]
@@ -58,16 +58,23 @@ export type Lane = {
 }
 
 /** One attempt under way. */
-export type Run = { lane: Lane; claim: Claim; tenantId: string; startedAt: number; kind: Pace; ended: boolean }
+export type Run = {
+  queue: EndpointQueue
+  claim: Claim
+  tenantId: string
+  startedAt: number
+  kind: Pace
+  ended: boolean
+}
 
-export type Lanes = {
-  get(endpointId: string): Lane
-  find(endpointId: string): Lane | undefined
-  all(): Iterable<Lane>
+export type EndpointQueues = {
+  get(endpointId: string): EndpointQueue
+  find(endpointId: string): EndpointQueue | undefined
+  all(): Iterable<EndpointQueue>
   /** How many deliveries more a lane takes. */
-  room(lane: Lane, now: number): number
+  room(queue: EndpointQueue, now: number): number
   /** Puts a lane with something ready in the row of those that wait for a slot. */
-  queue(lane: Lane, now: number): void
+  enqueue(queue: EndpointQueue, now: number): void
   /** The next attempt to start, undefined when nothing is ready or no slot is free. */
   next(now: number): Run | undefined
   ended(run: Run, timedOut: boolean, now: number): void
@@ -77,9 +84,9 @@ export type Lanes = {
   tidy(now: number): void
 }
 
-export type LanesOptions = {
+export type EndpointQueuesOptions = {
   /** Called for a lane whose settings are too old, or that runs out of deliveries while the store may hold more. */
-  needs(lane: Lane): void
+  needs(queue: EndpointQueue): void
   /** Called for a claim whose lease is nearly over: whoever claims it next sends it. */
   lost(claim: Claim): void
   slots?: { brisk: number; stuck: number; slow: number; all: number }
@@ -96,9 +103,13 @@ export type LanesOptions = {
  * An endpoint that is not brisk, or has a slow attempt under way, has one attempt at a time. A tenant with so many slow
  * attempts that its next brisk ones could stay where they are waits for its own.
  */
-export function createLanes({ needs, lost, slots = WEBHOOK_SLOTS }: LanesOptions): Lanes {
-  const lanes = new Map<string, Lane>()
-  const waiting = { brisk: createTurns<Lane>(), slow: createTurns<Lane>(), stuck: createTurns<Lane>() }
+export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: EndpointQueuesOptions): EndpointQueues {
+  const queues = new Map<string, EndpointQueue>()
+  const waiting = {
+    brisk: createTenantRotation<EndpointQueue>(),
+    slow: createTenantRotation<EndpointQueue>(),
+    stuck: createTenantRotation<EndpointQueue>(),
+  }
   /** Brisk attempts, the oldest first; ended ones are left out when they come to the front. */
   const brisk: Run[] = []
   const counts = { brisk: 0, slow: 0, stuck: 0 }
@@ -106,13 +117,13 @@ export function createLanes({ needs, lost, slots = WEBHOOK_SLOTS }: LanesOptions
   const slowAtMost = slots.all - slots.brisk - slots.stuck
   const mayGo = (tenantId: string): boolean => (slowOfTenant.get(tenantId) ?? 0) < slowAtMost - slots.brisk / 2
 
-  const paceOf = (lane: Lane, now: number): Pace => (lane.paceUntil > now ? lane.pace : 'brisk')
-  const width = (lane: Lane, now: number): number =>
-    paceOf(lane, now) === 'brisk' && lane.runningSlow === 0 ? WEBHOOK_LANE : 1
+  const paceOf = (queue: EndpointQueue, now: number): Pace => (queue.paceUntil > now ? queue.pace : 'brisk')
+  const width = (queue: EndpointQueue, now: number): number =>
+    paceOf(queue, now) === 'brisk' && queue.runningSlow === 0 ? WEBHOOK_ENDPOINT_CONCURRENCY : 1
 
-  function countSlow({ lane, tenantId }: Run, change: 1 | -1): void {
+  function countSlow({ queue, tenantId }: Run, change: 1 | -1): void {
     counts.slow += change
-    lane.runningSlow += change
+    queue.runningSlow += change
     const ofTenant = (slowOfTenant.get(tenantId) ?? 0) + change
     if (ofTenant > 0) slowOfTenant.set(tenantId, ofTenant)
     else slowOfTenant.delete(tenantId)
@@ -130,53 +141,53 @@ export function createLanes({ needs, lost, slots = WEBHOOK_SLOTS }: LanesOptions
   }
 
   function start(kind: Pace, now: number): Run | undefined {
-    for (let lane = waiting[kind].take(mayGo); lane; lane = waiting[kind].take(mayGo)) {
-      lane.queued = false
-      if (lane.running >= width(lane, now)) continue
-      if (kind === 'brisk' && paceOf(lane, now) !== 'brisk') {
-        queue(lane, now)
+    for (let queue = waiting[kind].take(mayGo); queue; queue = waiting[kind].take(mayGo)) {
+      queue.queued = false
+      if (queue.running >= width(queue, now)) continue
+      if (kind === 'brisk' && paceOf(queue, now) !== 'brisk') {
+        enqueue(queue, now)
         continue
       }
-      const claim = isFresh(lane, now) ? takeReady(lane, now) : undefined
-      if (!claim || (lane.backlog && isLow(lane, now))) needs(lane)
-      if (!claim || !lane.settings) continue
-      const run: Run = { lane, claim, tenantId: lane.settings.tenantId, startedAt: now, kind, ended: false }
-      lane.running++
+      const claim = isFresh(queue, now) ? takeReady(queue, now) : undefined
+      if (!claim || (queue.backlog && isLow(queue, now))) needs(queue)
+      if (!claim || !queue.settings) continue
+      const run: Run = { queue, claim, tenantId: queue.settings.tenantId, startedAt: now, kind, ended: false }
+      queue.running++
       if (kind === 'slow') countSlow(run, 1)
       else counts[kind]++
       if (kind === 'brisk') brisk.push(run)
-      queue(lane, now)
+      enqueue(queue, now)
       return run
     }
     return undefined
   }
 
-  const capacity = (lane: Lane, now: number): number =>
-    paceOf(lane, now) === 'brisk' ? WEBHOOK_CLAIM_AHEAD : WEBHOOK_LANE
+  const capacity = (queue: EndpointQueue, now: number): number =>
+    paceOf(queue, now) === 'brisk' ? WEBHOOK_CLAIM_AHEAD : WEBHOOK_ENDPOINT_CONCURRENCY
   /** Asked for when half is gone, so that more is there before the rest is. */
-  const isLow = (lane: Lane, now: number): boolean => lane.ready.length < capacity(lane, now) / 2
+  const isLow = (queue: EndpointQueue, now: number): boolean => queue.ready.length < capacity(queue, now) / 2
 
   /** The next delivery whose lease outlasts an attempt. */
-  function takeReady(lane: Lane, now: number): Claim | undefined {
-    for (let claim = lane.ready.shift(); claim; claim = lane.ready.shift()) {
+  function takeReady(queue: EndpointQueue, now: number): Claim | undefined {
+    for (let claim = queue.ready.shift(); claim; claim = queue.ready.shift()) {
       if (claim.leaseEndsAt > now + WEBHOOK_ATTEMPT_MS) return claim
-      lane.backlog = true
+      queue.backlog = true
       lost(claim)
     }
     return undefined
   }
 
-  function queue(lane: Lane, now: number): void {
-    if (lane.queued || !lane.settings || lane.ready.length === 0 || lane.running >= width(lane, now)) return
-    lane.queued = true
-    waiting[paceOf(lane, now)].add(lane.settings.tenantId, lane)
+  function enqueue(queue: EndpointQueue, now: number): void {
+    if (queue.queued || !queue.settings || queue.ready.length === 0 || queue.running >= width(queue, now)) return
+    queue.queued = true
+    waiting[paceOf(queue, now)].add(queue.settings.tenantId, queue)
   }
 
   return {
     get(endpointId) {
-      let lane = lanes.get(endpointId)
-      if (!lane) {
-        lane = {
+      let queue = queues.get(endpointId)
+      if (!queue) {
+        queue = {
           endpointId,
           settings: undefined,
           ready: [],
@@ -188,14 +199,14 @@ export function createLanes({ needs, lost, slots = WEBHOOK_SLOTS }: LanesOptions
           dueAt: Number.POSITIVE_INFINITY,
           queued: false,
         }
-        lanes.set(endpointId, lane)
+        queues.set(endpointId, queue)
       }
-      return lane
+      return queue
     },
-    find: (endpointId) => lanes.get(endpointId),
-    all: () => lanes.values(),
-    room: (lane, now) => Math.max(0, capacity(lane, now) - lane.ready.length - lane.running),
-    queue,
+    find: (endpointId) => queues.get(endpointId),
+    all: () => queues.values(),
+    room: (queue, now) => Math.max(0, capacity(queue, now) - queue.ready.length - queue.running),
+    enqueue,
     next(now) {
       age(now)
       return (
@@ -205,14 +216,14 @@ export function createLanes({ needs, lost, slots = WEBHOOK_SLOTS }: LanesOptions
       )
     },
     ended(run, timedOut, now) {
-      const { lane, kind } = run
+      const { queue, kind } = run
       run.ended = true
-      lane.running--
+      queue.running--
       if (kind === 'slow') countSlow(run, -1)
       else counts[kind]--
-      lane.pace = timedOut ? 'stuck' : run.startedAt + WEBHOOK_SLOW_MS < now ? 'slow' : 'brisk'
-      lane.paceUntil = now + WEBHOOK_PACE_MS
-      queue(lane, now)
+      queue.pace = timedOut ? 'stuck' : run.startedAt + WEBHOOK_SLOW_MS < now ? 'slow' : 'brisk'
+      queue.paceUntil = now + WEBHOOK_PACE_MS
+      enqueue(queue, now)
     },
     slotAt() {
       if (waiting.brisk.empty || counts.brisk < slots.brisk || counts.slow >= slowAtMost) return undefined
@@ -220,15 +231,15 @@ export function createLanes({ needs, lost, slots = WEBHOOK_SLOTS }: LanesOptions
       return oldest && oldest.startedAt + WEBHOOK_SLOW_MS
     },
     tidy(now) {
-      for (const lane of lanes.values()) {
-        const idle = lane.ready.length === 0 && lane.running === 0 && !lane.backlog && !lane.queued
-        if (idle && lane.dueAt === Number.POSITIVE_INFINITY && paceOf(lane, now) === 'brisk')
-          lanes.delete(lane.endpointId)
+      for (const queue of queues.values()) {
+        const idle = queue.ready.length === 0 && queue.running === 0 && !queue.backlog && !queue.queued
+        if (idle && queue.dueAt === Number.POSITIVE_INFINITY && paceOf(queue, now) === 'brisk')
+          queues.delete(queue.endpointId)
       }
     },
   }
 }
 
 /** Whether what a lane has ready may be sent as it was read. */
-const isFresh = ({ settings }: Lane, now: number): boolean =>
+const isFresh = ({ settings }: EndpointQueue, now: number): boolean =>
   settings !== undefined && settings.readAt + WEBHOOK_SETTINGS_MS > now

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { locationsOf } from '../../../src/daemon/models/call-location.ts'
 import type { BedrockConfig, EndpointConfig } from '../../../src/daemon/models/config.ts'
-import { placesOf } from '../../../src/daemon/models/place.ts'
 
 const endpoint = (given: Partial<EndpointConfig> = {}): EndpointConfig => ({
   name: 'p',
@@ -24,12 +24,12 @@ const bedrock = (given: Partial<BedrockConfig> = {}): BedrockConfig => ({
 })
 
 test('a provider is where its address is, in the region that its configuration names', () => {
-  expect(placesOf(endpoint())('m')).toEqual({ host: 'api.example.com', region: undefined })
-  expect(placesOf(endpoint({ region: 'eu' }))('m')).toEqual({ host: 'api.example.com', region: 'eu' })
+  expect(locationsOf(endpoint())('m')).toEqual({ host: 'api.example.com', region: undefined })
+  expect(locationsOf(endpoint({ region: 'eu' }))('m')).toEqual({ host: 'api.example.com', region: 'eu' })
 })
 
 test('what is built in goes nowhere', () => {
-  expect(placesOf(endpoint({ kind: 'local' }))('extract')).toBe('here')
+  expect(locationsOf(endpoint({ kind: 'local' }))('extract')).toBe('here')
 })
 
 const ARN = 'arn:aws:bedrock:eu-central-1:123456789012'
@@ -45,11 +45,11 @@ test.each([
   [`${ARN}:application-inference-profile/abcdef123456`, undefined],
   ['arn:aws:bedrock:eu-central-1::foundation-model/amazon.nova-pro-v1:0', 'eu-central-1'],
 ])('Bedrock works on %s in %s', (model, region) => {
-  expect(placesOf(bedrock())(model)).toEqual({ host: 'bedrock-runtime.eu-central-1.amazonaws.com', region })
+  expect(locationsOf(bedrock())(model)).toEqual({ host: 'bedrock-runtime.eu-central-1.amazonaws.com', region })
 })
 
 test('Bedrock behind an address of its own is at that address', () => {
-  expect(placesOf(bedrock({ baseUrl: 'https://vpce.example.com' }))('amazon.nova-pro-v1:0')).toEqual({
+  expect(locationsOf(bedrock({ baseUrl: 'https://vpce.example.com' }))('amazon.nova-pro-v1:0')).toEqual({
     host: 'vpce.example.com',
     region: 'eu-central-1',
   })

@@ -5,15 +5,15 @@ import { bedrockBaseUrl } from './providers/bedrock/address.ts'
  * Where a call goes. `here`: nowhere, it is answered in this process. `region` is what the configuration says of the
  * provider, in lower case; undefined when it says nothing, or nobody can know.
  */
-export type Place = 'here' | { host: string; region: string | undefined }
+export type CallLocation = 'here' | { host: string; region: string | undefined }
 
 /** Where calls of a configured provider go, by the provider's own name of the model. */
-export function placesOf(config: ProviderConfig): (model: string) => Place {
+export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()
   if (config.kind !== 'bedrock') {
-    const place = { host: hostOf(config.baseUrl), region }
-    return () => place
+    const location = { host: hostOf(config.baseUrl), region }
+    return () => location
   }
   const host = hostOf(config.baseUrl ?? bedrockBaseUrl(config.region))
   return (model) => ({ host, region: bedrockRegion(model, config.region) })
