@@ -42,7 +42,7 @@ const FRONTS = {
     'ledger/(ledger|records)',
   ],
   models: [
-    'breaker|config|conversation|json|output-limits|place|provider|registry|well-known-providers',
+    'breaker|config|conversation|json|output-limits|call-location|provider|registry|well-known-providers',
     'providers/(bedrock/signature|google/signature|local/script)',
   ],
 }

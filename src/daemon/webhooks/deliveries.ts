@@ -12,7 +12,7 @@ import { activityOn, changeOne, requireEnabled, type WebhookDeps } from './endpo
 import { deliverMissed, findDelivery, findEvent, insertDelivery, requeueDeliveries } from './store.ts'
 import { subscriptionsOf } from './subscription.ts'
 
-/** Puts a `webhook:test` on its way and answers with the delivery's id. @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED */
+/** Queues a `webhook:test` and returns the id of the delivery. @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED */
 export async function sendTest(deps: WebhookDeps, actor: Actor, webhookId: string | undefined): Promise<string> {
   let deliveryId = ''
   await changeOne(deps, actor, webhookId, async ({ tx, record, row }) => {
@@ -29,8 +29,8 @@ export async function sendTest(deps: WebhookDeps, actor: Actor, webhookId: strin
 }
 
 /**
- * Sends the event of a delivery once more to the same endpoint, as a delivery of its own, and answers with its id.
- * @throws DELIVERY_NOT_FOUND, WEBHOOK_NOT_FOUND when its endpoint is gone, WEBHOOK_DISABLED
+ * Sends the event of a delivery to the same endpoint again, as a new delivery, and returns the new id.
+ * @throws DELIVERY_NOT_FOUND, WEBHOOK_NOT_FOUND when its endpoint was deleted, WEBHOOK_DISABLED
  */
 export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string | undefined): Promise<string> {
   const { tenantId } = actor.caller
@@ -52,7 +52,8 @@ export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string
 }
 
 /**
- * Sends what failed, was held or was not passed on to an endpoint since a time, up to WEBHOOK_RECOVERED of each call.
+ * Requeues the failed, held and missed deliveries of an endpoint since a time: up to WEBHOOK_RECOVERED of each kind per
+ * call.
  * @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */
 export async function recover(
@@ -79,7 +80,10 @@ export async function recover(
   return { recovered, more: recovered >= WEBHOOK_RECOVERED }
 }
 
-/** A delivery of this tenant with its event, as long as that is kept. `deliveryId` may be any text. @throws DELIVERY_NOT_FOUND */
+/**
+ * A delivery of this tenant with its event, while that is kept. `deliveryId` may be any text. @throws
+ * DELIVERY_NOT_FOUND
+ */
 export async function getDelivery(
   db: Db,
   tenantId: string,

@@ -23,16 +23,16 @@ import {
 
 export type WebhookDeps = ChangeDeps & {
   masterKey: MasterKey
-  /** @throws VALIDATION_ERROR for an address that may not be called */
+  /** @throws VALIDATION_ERROR for an address that is not allowed */
   checkTarget(url: string): Promise<void>
-  /** An endpoint, or what is on its way to it, is not what it was. Called once that is durable. */
+  /** An endpoint or its pending deliveries changed. Called after the commit. */
   onChange(endpointId: string): void
 }
 
-/** An endpoint, and its new secret, which is shown this once. */
+/** An endpoint and its new secret, which is shown only once. */
 export type NewSecret = { endpoint: EndpointWithHeld; secret: string }
 
-/** @throws VALIDATION_ERROR for an address that may not be called, or one endpoint too many */
+/** @throws VALIDATION_ERROR for an address that is not allowed, or when the tenant has too many endpoints */
 export async function createWebhook(
   deps: WebhookDeps,
   actor: Actor,
@@ -73,7 +73,7 @@ export async function createWebhook(
   return { endpoint: { row, held: 0 }, secret }
 }
 
-/** Changes what the request names. @throws WEBHOOK_NOT_FOUND, VALIDATION_ERROR */
+/** Changes the fields that the request contains. @throws WEBHOOK_NOT_FOUND, VALIDATION_ERROR */
 export async function updateWebhook(
   deps: WebhookDeps,
   actor: Actor,
@@ -95,7 +95,7 @@ export async function updateWebhook(
 }
 
 /**
- * Gives an endpoint a new secret. The one it had signs too for `overlapSeconds`, and one from before it not any more.
+ * Gives an endpoint a new secret. The current secret also signs for `overlapSeconds`; any older one stops at once.
  * @throws WEBHOOK_NOT_FOUND
  */
 export async function rotateWebhookSecret(
@@ -117,7 +117,7 @@ export async function rotateWebhookSecret(
   return { endpoint, secret }
 }
 
-/** Deletes an endpoint; what was on its way to it is given up, and stays in the log. @throws WEBHOOK_NOT_FOUND */
+/** Deletes an endpoint. Its pending deliveries are cancelled and stay in the log. @throws WEBHOOK_NOT_FOUND */
 export async function deleteWebhook(deps: WebhookDeps, actor: Actor, webhookId: string | undefined): Promise<void> {
   const id = idOf(webhookId, webhookNotFound)
   await change(deps, actor, async ({ tx, caller, record }) => {
@@ -136,7 +136,7 @@ export async function getWebhook(db: Db, tenantId: string, webhookId: string | u
   return found
 }
 
-/** Runs a change of one endpoint, and answers what it is afterwards. @throws WEBHOOK_NOT_FOUND */
+/** Changes one endpoint and returns its new state. @throws WEBHOOK_NOT_FOUND */
 export async function changeOne(
   deps: WebhookDeps,
   actor: Actor,
@@ -154,7 +154,7 @@ export async function changeOne(
   return endpoint
 }
 
-/** Nothing is sent to a disabled endpoint (spec: States). @throws WEBHOOK_DISABLED */
+/** Nothing is sent to a disabled endpoint. @throws WEBHOOK_DISABLED */
 export function requireEnabled({ id, enabled }: WebhookEndpointRow): void {
   if (enabled === 1) return
   throw new GatewayError(
@@ -187,5 +187,5 @@ export const activityOn = (
   description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
 })
 
-/** Without path and query, which with many receivers are a secret. */
+/** Without path and query, which are a secret with many receivers. */
 const originOf = (url: string): string => new URL(url).origin

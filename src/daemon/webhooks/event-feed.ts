@@ -7,7 +7,7 @@ import { type EventStream, sseFrame } from '../platform/http/sse.ts'
 import { type EventPlace, listEvents } from '../records/events/outbox.ts'
 import { toEnvelope } from './view.ts'
 
-/** How a place is written for callers: `<time>/<id>`. A time alone stands before everything that happened then. */
+/** The cursor of a position, as clients see it: `<time>/<id>`. A time alone precedes all events of that time. */
 export const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)
 
 export function toPlace(cursor: string): EventPlace {
@@ -18,7 +18,7 @@ export function toPlace(cursor: string): EventPlace {
 const placeOf = ({ created_at, id }: OutboxEventRow): EventPlace => ({ createdAt: created_at, id })
 const cursorOf = (row: OutboxEventRow): string => toCursor(placeOf(row))
 
-/** One page behind `since`, or the latest one, the oldest event first. */
+/** One page of events after `since`, or the latest page; the oldest event first. */
 export async function eventPage(db: Db, tenantId: string, since: string | undefined) {
   const after = since === undefined ? undefined : toPlace(since)
   const rows = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })
@@ -31,13 +31,13 @@ type FeedOptions = {
   tenantId: string
   since: string | undefined
   signal: AbortSignal
-  /** Asked before anything is sent. @throws when the caller may not listen any more */
+  /** Called before each send. @throws when the caller has lost the permission */
   requirePermission(): Promise<void>
 }
 
 /**
- * Writes the tenant's events to the stream as they are stored, by whichever daemon, until the client goes away or this
- * daemon drains. Each comes once: those that could still be stored before one that was sent are looked for again.
+ * Streams the tenant's events as any daemon stores them, until the client disconnects or this daemon drains. Each event
+ * is sent once. Events that are stored late, with a time before the last one sent, are found and sent too.
  */
 export async function followEvents(
   stream: EventStream,
@@ -50,7 +50,7 @@ export async function followEvents(
   }
   let quietSince = clock.monotonic()
   let newest: EventPlace = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPlace(since)
-  /** What was sent, or was there before, by id: when it happened. */
+  /** Events that were sent or existed before: id to time. */
   const known = new Map<string, string>()
   if (since === undefined) {
     for await (const rows of recentPages()) for (const row of rows) known.set(row.id, row.created_at)
@@ -58,7 +58,7 @@ export async function followEvents(
   await send(toFrame({ type: 'ready', data: { cursor: toCursor(newest) } }))
 
   while (!signal.aborted && !isDraining()) {
-    // A page at a time: who begins long ago has many.
+    // In pages, because `since` may be long ago.
     for await (const rows of recentPages()) {
       await requirePermission()
       for (const row of rows) {
@@ -75,12 +75,12 @@ export async function followEvents(
   stream.end('')
 
   function lookFrom(): EventPlace {
-    // A daemon whose clock is ahead must not hide what the others store.
+    // A daemon whose clock is ahead must not hide the events of the others.
     const reachedMs = Math.min(Date.parse(newest.createdAt), clock.now())
     return { createdAt: isoTime(reachedMs - LISTEN_LATE_MS), id: '' }
   }
 
-  /** What no later look can find again need not be known. */
+  /** Removes ids that no later query can return. */
   function forgetOld(): void {
     const earliest = lookFrom().createdAt
     for (const [id, createdAt] of known) if (createdAt < earliest) known.delete(id)
@@ -99,7 +99,7 @@ export async function followEvents(
 
 const toFrame = (frame: EventFeedFrame): string => sseFrame(frame)
 
-/** Resolves when the time is over or the signal is aborted, and leaves neither timer nor listener behind. */
+/** Resolves after `ms` or when the signal is aborted; removes its timer and listener. */
 function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()

@@ -4,22 +4,22 @@ import { LRUCache } from 'lru-cache'
 import { WEBHOOK_DNS_CACHE_MS, WEBHOOK_OTHER_FAMILY_MS } from '../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../shared/time.ts'
 
-/** All addresses of a name, IPv4 and IPv6. Rejects when there is none, with the resolver's `code`. */
+/** All IPv4 and IPv6 addresses of a name. Rejects when there is none, with the resolver's `code`. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>
 
 export type HostResolver = { resolve: ResolveHost; close(): void }
 
-/** What a single question to a name server may take; the attempt that asks has its own limit. */
+/** The timeout of one DNS query. The attempt that waits for it has its own limit. */
 const QUESTION = { timeout: 1_500, tries: 2 } as const
 const NAMES_KEPT = 10_000
 
 type Known = { addresses: Promise<readonly string[]>; until: number }
 
 /**
- * Asks the name servers of this machine. The system's own lookup would do it on the threads that the store works on, so that
- * a few names that never answer would hold up every other name.
- * @param systemNames whether names that DNS does not know are looked up as the system does it, with its hosts file and
- * search domains. They lead to private addresses, so it is of use only where those are allowed.
+ * Queries the DNS servers of this machine directly. The system's lookup would use the thread pool that the store needs,
+ * so a few names that time out would block all others.
+ * @param systemNames whether names that DNS does not know are looked up by the system, with its hosts file and search
+ * domains. Such names lead to private addresses, so this helps only where those are allowed.
  */
 export function createHostResolver({
   clock,
@@ -28,7 +28,7 @@ export function createHostResolver({
 }: {
   clock: Clock
   systemNames: boolean
-  /** Instead of this machine's: addresses with ports. */
+  /** Overrides this machine's DNS servers: addresses with ports. */
   servers?: readonly string[]
 }): HostResolver {
   const resolver = new Resolver(QUESTION)
@@ -51,7 +51,7 @@ export function createHostResolver({
     throw failures[0]
   }
 
-  /** Once one family has addresses, the other gets WEBHOOK_OTHER_FAMILY_MS: some name servers drop questions for IPv6. */
+  /** When one family has addresses, the other gets WEBHOOK_OTHER_FAMILY_MS: some DNS servers drop IPv6 queries. */
   function bothFamilies(
     questions: readonly Promise<RecordWithTtl[]>[],
   ): Promise<{ records: RecordWithTtl[]; failures: unknown[] }> {
@@ -89,7 +89,7 @@ export function createHostResolver({
       const now = clock.monotonic()
       const before = known.get(host)
       if (before && before.until > now) return before.addresses
-      // Whoever asks while the answer is under way gets the same; a failure is asked again at once.
+      // Concurrent lookups of a name share one query. A failure is not cached.
       const entry: Known = { until: Number.POSITIVE_INFINITY, addresses: Promise.resolve([]) }
       entry.addresses = ask(host).then(
         ({ addresses, ttlMs }) => {

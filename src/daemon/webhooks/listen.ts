@@ -20,7 +20,7 @@ import { toEnvelope } from './view.ts'
 
 export type ListenDeps = WebhookDeps & { isDraining(): boolean }
 
-/** What `aigw webhooks listen` and `trigger` work on. Ours; the contract has no word of them. */
+/** Routes for `aigw webhooks listen` and `aigw webhooks trigger`. */
 export function listenRoutes(deps: ListenDeps): Route[] {
   const { db } = deps
   const listeners = createListeners()
@@ -34,7 +34,7 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       ...common,
       method: 'GET',
       path: EVENT_FEED_PATH,
-      // A listener that comes back after each break must not use up the key's day; reading pages does.
+      // A listener that reconnects must not use up the key's daily limit; reading pages counts.
       rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
       summary: 'The events of this tenant; with `Accept: text/event-stream` as they happen',
       query: EventFeedQuery,
@@ -53,7 +53,7 @@ export function listenRoutes(deps: ListenDeps): Route[] {
             tenantId,
             since: query.since,
             signal,
-            // A key that is revoked while it listens must not hear on.
+            // A key that is revoked while it listens must not receive further events.
             requirePermission: async () => requireAccess(await deps.lookUpAgain(db, caller), access, 'GET'),
           })
           return undefined
@@ -85,12 +85,12 @@ export function listenRoutes(deps: ListenDeps): Route[] {
 const wantsStream = ({ method, headers }: RequestContext['request']): boolean =>
   method === 'GET' && /\btext\/event-stream\b/i.test(headers.accept ?? '')
 
-/** Counts those who listen. */
+/** Counts open listeners. */
 function createListeners() {
   const byTenant = new Map<string, number>()
   let all = 0
   return {
-    /** @throws RATE_LIMIT_EXCEEDED when too many listen already */
+    /** @throws RATE_LIMIT_EXCEEDED when too many listeners are open */
     async run<T>(tenantId: string, listen: () => Promise<T>): Promise<T> {
       const own = byTenant.get(tenantId) ?? 0
       if (own >= LISTENERS.perTenant || all >= LISTENERS.perDaemon) {

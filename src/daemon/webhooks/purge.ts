@@ -6,8 +6,8 @@ import { rowList } from '../platform/db/row-list.ts'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 
 /**
- * Deletes deliveries that were made WEBHOOK_KEPT_DAYS ago and are not to be sent any more, held ones too, and a day later the
- * events that no delivery refers to. A part at a time, so that nobody waits for the whole.
+ * Deletes deliveries, held ones too, that were created WEBHOOK_KEPT_DAYS ago and will not be sent again. A day later it
+ * deletes the events that no delivery refers to. It works in batches, so that it does not block other writers.
  */
 export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = clock.now() - WEBHOOK_KEPT_DAYS * DAY_MS
@@ -18,9 +18,9 @@ export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Pr
   while ((await cancelLost(db)) === WEBHOOK_PURGE_ROWS);
 }
 
-/** Gives up the oldest of the deliveries that are held for one endpoint, above WEBHOOK_HELD. */
+/** Cancels the oldest held deliveries of each endpoint above WEBHOOK_HELD. */
 export async function dropHeld({ db }: { db: Db }): Promise<void> {
-  // The index of held deliveries answers this without looking at one of them.
+  // The index of held deliveries answers this without reading a row.
   const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`
     select id, tenant_id from webhook_endpoints where id in (
       select endpoint_id from webhook_deliveries where state = 'held' and is_test = 0
@@ -30,7 +30,7 @@ export async function dropHeld({ db }: { db: Db }): Promise<void> {
   for (const endpoint of rows) while ((await dropOldest(db, endpoint)) === WEBHOOK_PURGE_ROWS);
 }
 
-/** Answers how many it found. A reader looks for them, so that the one writer of SQLite only takes them out. */
+/** @returns how many it found. A reader finds the rows, so that SQLite's only writer just deletes them. */
 async function purgeDeliveries(db: Db, tenantId: string, before: string): Promise<number> {
   const found = await db
     .selectFrom('webhook_deliveries')
@@ -40,7 +40,7 @@ async function purgeDeliveries(db: Db, tenantId: string, before: string): Promis
     .where('state', '!=', 'pending')
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // One that was recovered meanwhile stays.
+  // A delivery that was recovered meanwhile stays.
   await sql`
     delete from webhook_deliveries
     where tenant_id = ${tenantId} and state != 'pending' and id in (select id from ${rowList(db, ID, found)} as found)
@@ -58,7 +58,7 @@ async function purgeEvents(db: Db, tenantId: string, before: string): Promise<nu
     .where(isUnreferred)
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // One that was sent again meanwhile stays.
+  // An event that was resent meanwhile stays.
   await sql`
     delete from outbox_events
     where tenant_id = ${tenantId} and ${isUnreferred} and id in (select id from ${rowList(db, ID, found)} as found)
@@ -71,8 +71,8 @@ const isUnreferred = sql<boolean>`not exists (
 )`
 
 /**
- * Cancels what waits for an event that is gone, of all tenants: on PostgreSQL one may be sent again in the moment in which
- * it is deleted.
+ * Cancels deliveries whose event was deleted, of all tenants. On PostgreSQL an event can be resent while it is being
+ * deleted.
  */
 async function cancelLost(db: Db): Promise<number> {
   const { rows } = await sql<{ id: string }>`
@@ -87,7 +87,7 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('endpoint_id', '=', id)
-    // Spelled out, not parameters, so that the index of held deliveries serves it.
+    // The state is a literal, not a parameter, so that the index of held deliveries applies.
     .where(sql<boolean>`state = 'held' and is_test = 0`)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
@@ -106,7 +106,7 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
   })
 }
 
-/** Gives up those of these deliveries that are still as they were found. @returns how many */
+/** Cancels those of these deliveries that did not change since they were read. @returns how many */
 async function cancel(
   db: Db,
   { ids, from, because }: { ids: readonly { id: string }[]; from: 'pending' | 'held'; because: string },

@@ -1,4 +1,4 @@
-// The room of webhooks: endpoints, and the dispatcher that delivers events to them.
+// The webhooks room: endpoints, and the dispatcher that delivers events to them.
 import type { Registry } from 'prom-client'
 import { WEBHOOK_HELD_TRIM_MS, WEBHOOK_PURGE_MS } from '../../shared/spec-limits.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -16,14 +16,14 @@ import { createSelfAddressCheck } from './self-address.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
 
 export type WebhooksRoom = {
-  /** Events wait in the outbox. */
+  /** Call it when events were added to the outbox. */
   wake(): void
   routes: Route[]
   jobs: Job[]
   close(): Promise<void>
 }
 
-/** Starts to deliver. @param deps `access`: what every change by an administrator is made with */
+/** Starts to deliver. @param deps `access`: the dependencies of every administrative change */
 export async function openWebhooks(
   { allowPrivate }: { allowPrivate: boolean },
   deps: {

@@ -35,10 +35,10 @@ const NOT_FOUND = { description: 'No webhook of this tenant has this id', schema
 const NO_DELIVERY = { description: 'No delivery of this tenant has this id', schema: StructuredError }
 const DISABLED = { description: 'The webhook is disabled', schema: StructuredError }
 
-/** No cache on the way keeps an answer with a secret. */
+/** Responses with a secret must not be cached. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
-/** The management of webhooks and their deliveries (spec: Webhook management routes; architecture §9). */
+/** Routes that manage webhooks and their deliveries. */
 export function webhookRoutes(deps: WebhookDeps): Route[] {
   const { db, clock } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {

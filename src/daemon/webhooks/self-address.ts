@@ -2,7 +2,7 @@ import { networkInterfaces } from 'node:os'
 import { normalAddress, reachOfAddress } from './target-address.ts'
 
 /**
- * Tells whether an address and port are where this daemon listens, as far as this machine knows its addresses.
+ * Whether this daemon listens on an address and port, judged by the network interfaces of this machine.
  * @param ownPort undefined until the daemon listens
  */
 export const createSelfAddressCheck =

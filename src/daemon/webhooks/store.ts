@@ -8,7 +8,7 @@ import { type Page, pageOf } from '../platform/db/list-page.ts'
 import type { OutboxEventRow, WebhookDeliveryRow, WebhookEndpointRow } from '../platform/db/tables.ts'
 import { newDelivery } from './delivery.ts'
 
-/** An endpoint, and how many deliveries recover could send that were held; more than WEBHOOK_HELD_COUNTED are not counted. */
+/** An endpoint, and how many held deliveries a recovery would send. The count stops at WEBHOOK_HELD_COUNTED. */
 export type EndpointWithHeld = { row: WebhookEndpointRow; held: number }
 
 export const insertEndpoint = async (db: Db, endpoint: WebhookEndpointRow): Promise<void> => {
@@ -41,7 +41,7 @@ export async function findEndpointWithHeld(
 const endpointsWithHeld = (db: Db, tenantId: string) =>
   db.selectFrom('webhook_endpoints').selectAll().select(heldOf.as('held')).where('tenant_id', '=', tenantId)
 
-/** States are spelled out, not parameters, so that the index of held deliveries serves it; no further than the limit. */
+/** States are literals, not parameters, so that the index of held deliveries applies. The count stops at the limit. */
 const heldOf = sql<number>`(select count(*) from (
   select 1 from webhook_deliveries as d
   where d.endpoint_id = webhook_endpoints.id and d.state = 'held' and d.is_test = 0
@@ -70,7 +70,7 @@ export type EndpointChange = {
 }
 
 /**
- * Changes what is named. Enabling one that is disabled sets its failures in a row to 0 (spec: States); all in one statement,
+ * Changes the given fields. Enabling a disabled endpoint sets its consecutive failures to 0. One statement does both,
  * because a failed delivery may disable the endpoint at any moment.
  */
 export async function updateEndpoint(
@@ -93,7 +93,7 @@ export async function updateEndpoint(
       }),
       ...(enabled === false && {
         enabled: 0,
-        // One that was disabled by itself keeps the reason for it.
+        // An endpoint that was disabled automatically keeps its reason.
         disabled_reason: sql<'failures' | 'manual'>`coalesce(disabled_reason, 'manual')`,
       }),
     })
@@ -102,7 +102,7 @@ export async function updateEndpoint(
     .execute()
 }
 
-/** Gives an endpoint its next secret; `previousUntil`: until when the one it had signs too, null to end it now. */
+/** Gives an endpoint its next secret. `previousUntil`: until when the current secret also signs; null ends it now. */
 export async function rotateSecret(
   tx: Db,
   { tenant_id, id, secret }: Pick<WebhookEndpointRow, 'tenant_id' | 'id' | 'secret'>,
@@ -121,7 +121,7 @@ export async function rotateSecret(
     .execute()
 }
 
-/** Deletes an endpoint and gives up what was on its way to it, also what is being sent; returns what it was. */
+/** Deletes an endpoint and cancels its deliveries, also those in flight. @returns the deleted endpoint */
 export async function deleteEndpoint(
   tx: Db,
   tenantId: string,
@@ -168,7 +168,7 @@ export type DeliveryFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** One page of a tenant's deliveries, with how many match in all. */
+/** One page of a tenant's deliveries, and how many match in all. */
 export function listDeliveries(
   db: Db,
   tenantId: string,
@@ -194,8 +194,8 @@ export function listDeliveries(
 }
 
 /**
- * Puts what failed or was held since then on its way again, the oldest first, as if for the first time: with its id and all
- * its attempts. At most WEBHOOK_RECOVERED. @returns how many
+ * Requeues deliveries that failed or were held since then, the oldest first and at most WEBHOOK_RECOVERED. Each keeps
+ * its id and gets all its attempts again. @returns how many
  */
 export async function requeueDeliveries(
   tx: Db,
@@ -210,7 +210,7 @@ export async function requeueDeliveries(
     .where('created_at', '>=', since)
     .where('state', 'in', ['failed', 'held'])
     .where('is_test', '=', 0)
-    // Without its event it could not be sent, and would wait for ever.
+    // Without its event it could not be sent, and would stay pending.
     .where(({ exists, selectFrom }) =>
       exists(selectFrom('outbox_events as e').select('e.id').whereRef('e.id', '=', 'webhook_deliveries.event_id')),
     )
@@ -232,9 +232,9 @@ export async function requeueDeliveries(
 }
 
 /**
- * Makes the deliveries of events that the endpoint subscribes to now and did not when they happened, the oldest first.
- * Events from before the endpoint was made are none of its, and of those older than WEBHOOK_KEPT_DAYS it is not known any
- * more whether they were delivered. At most `limit`. @returns how many
+ * Creates deliveries of past events that the endpoint did not subscribe to then and does now, the oldest first. Events
+ * from before the endpoint existed are excluded. So are those older than WEBHOOK_KEPT_DAYS: their deliveries may be
+ * purged, so it is unknown whether they were sent. At most `limit`. @returns how many
  */
 export async function deliverMissed(
   tx: Db,
@@ -254,9 +254,9 @@ export async function deliverMissed(
       [since, created_at, known].reduce((a, b) => (a > b ? a : b)),
     )
     .where('e.type', 'in', types)
-    // Samples go to nobody who did not ask for them.
+    // Sample events go only to the endpoint that requested them.
     .where('e.id', 'not like', 'evt_test_%')
-    // What is still to be passed on reaches the endpoint without us.
+    // Fan-out still delivers the other events.
     .where('e.fanned_out_at', 'is not', null)
     .where(({ not, exists, selectFrom }) =>
       not(

@@ -2,33 +2,34 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { WEBHOOK_URL_CHARS } from '../../shared/spec-limits.ts'
 
-/** An address that we do not call, or a URL that does not name one clearly; the message is for whoever gave it. */
+/** A URL that is not allowed or is ambiguous. The message is meant for the caller who set it. */
 export class TargetRefused extends Error {
   override name = 'TargetRefused'
 }
 
-/** A URL that may be called as far as its spelling goes. Its addresses are another question (`refuseAddresses`). */
+/** A URL whose spelling is allowed. Its addresses are checked separately (`refuseAddresses`). */
 export type Target = {
   url: URL
   /** `https://example.com:8443` */
   origin: string
-  /** Path and query, as they are sent. */
+  /** Path and query, as sent. */
   path: string
-  /** Lower case, without brackets and without a dot at the end. */
+  /** Lower case, without brackets and without a trailing dot. */
   host: string
   port: number
-  /** The address that the host is, in whatever spelling it was given; undefined for a name. */
+  /** The normalised address when the host is an IP address in any spelling; undefined for a name. */
   literal: string | undefined
 }
 
 /**
- * `public` may be called, `private` only where the operator allows it, `special` never: what tells a cloud's machines who
- * they are, and ranges that lead nowhere or anywhere.
+ * `public` is allowed, `private` only if the operator allows it, `special` never. Special are cloud metadata services
+ * and ranges that are not unicast destinations.
  */
 export type Reach = 'public' | 'private' | 'special'
 
 /**
- * Reads a URL that a caller gave. Refuses what two parsers could read differently: the checked host must be the dialled one.
+ * Parses a URL that a caller gave. Rejects spellings that two parsers could read differently, because the checked host
+ * must be the dialled one.
  * @throws TargetRefused
  */
 export function readTarget(text: string): Target {
@@ -49,33 +50,35 @@ export function readTarget(text: string): Target {
   return { url, origin: url.origin, path: url.pathname + url.search, host, port, literal }
 }
 
-/** Whether a name tells by itself where it leads, whatever the resolver says. */
+/** The reach that a name has by itself, whatever it resolves to. */
 export function reachOfName(host: string): Reach {
   if (METADATA_NAMES.has(host)) return 'special'
   return !host.includes('.') || PRIVATE_SUFFIX.test(host) || LOOPBACK_NAMES.has(host) ? 'private' : 'public'
 }
 
-/** Where an IPv4 or IPv6 address leads. What is not known to be public is not public. */
+/** The reach of an IPv4 or IPv6 address. Only addresses that are known to be public count as public. */
 export function reachOfAddress(address: string): Reach {
   const parsed = ipaddr.parse(address)
   return parsed instanceof ipaddr.IPv6 ? reachOfIpv6(parsed) : reachOfIpv4(parsed)
 }
 
 /**
- * One bad address spoils the set: whoever connects may fall back from the first to any other.
+ * One address that is not allowed rejects the set, because a client may fall back from the first address to any other.
  * @throws TargetRefused
  */
 export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {
   for (const address of addresses) refuseReach(reachOfAddress(address), allowPrivate)
 }
 
-/** @throws TargetRefused, without saying to which address a name leads: callers shall not map our network with it. */
+/**
+ * @throws TargetRefused. The message does not contain the address of a name, so that callers cannot map our network.
+ */
 export function refuseReach(reach: Reach, allowPrivate: boolean): void {
   if (reach === 'special') refuse('leads to an address that is never called')
   if (reach === 'private' && !allowPrivate) refuse('leads to a private, loopback or link-local address')
 }
 
-/** One spelling for each address, so that two can be compared. IPv4 inside IPv6 becomes IPv4. */
+/** The canonical spelling of an address, for comparisons. IPv4 inside IPv6 becomes IPv4. */
 export const normalAddress = (address: string): string => ipaddr.process(address.replace(/%.*$/, '')).toString()
 
 function reachOfIpv4(address: ipaddr.IPv4): Reach {
@@ -88,10 +91,10 @@ function reachOfIpv4(address: ipaddr.IPv4): Reach {
 function reachOfIpv6(address: ipaddr.IPv6): Reach {
   if (METADATA_ADDRESSES.has(address.toString())) return 'special'
   const range = address.range()
-  // No public receiver publishes such an address; it is the spelling of somebody who looks for a gap.
+  // Public receivers never publish such addresses; they are used to bypass checks.
   if (range === 'ipv4Mapped') return reachOfIpv4(address.toIPv4Address()) === 'special' ? 'special' : 'private'
   if (PRIVATE_IPV6.has(range)) return 'private'
-  // Only 2000::/3 is given out as global unicast (RFC 4291 and the IANA registry); the library calls the rest so too.
+  // Only 2000::/3 is global unicast (RFC 4291 and the IANA registry); the library says `unicast` for other ranges too.
   return range === 'unicast' && ((address.parts[0] ?? 0) & 0xe000) === 0x2000 ? 'public' : 'special'
 }
 
@@ -113,11 +116,11 @@ const PRIVATE_IPV4: ReadonlySet<string> = new Set([
 ])
 const PRIVATE_IPV6: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'uniqueLocal', 'unspecified'])
 
-/** RFC 6761, RFC 6762, RFC 8375 and what ICANN keeps free for private use. */
+/** RFC 6761, RFC 6762, RFC 8375, and the name that ICANN reserves for private use. */
 const PRIVATE_SUFFIX = /(^|\.)(localhost|local|internal|home\.arpa)$/
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost.localdomain', 'localhost6.localdomain6'])
 
-/** Where clouds and container platforms hand out credentials, by their own documentation. */
+/** Addresses where clouds and container platforms serve credentials, by their own documentation. */
 const METADATA_ADDRESSES: ReadonlySet<string> = new Set([
   '169.254.169.254',
   '169.254.169.253',
@@ -152,7 +155,7 @@ const METADATA_NAMES: ReadonlySet<string> = new Set([
   'instance-data.ec2.internal',
 ])
 
-/** Ports that browsers refuse as well (Fetch standard, port blocking): a POST there speaks to something else than HTTP. */
+/** Ports that browsers block as well (Fetch standard, port blocking): a service there does not speak HTTP. */
 const REFUSED_PORTS: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

@@ -12,18 +12,18 @@ import {
   TargetRefused,
 } from './target-address.ts'
 
-/** What decides whether an address may be called (architecture §7). */
+/** The rules for addresses that may be called. */
 export type TargetGuard = {
   resolve: ResolveHost
-  /** `WEBHOOKS_ALLOW_PRIVATE`: private, loopback and link-local addresses pass; special ones still do not. */
+  /** `WEBHOOKS_ALLOW_PRIVATE`: private, loopback and link-local addresses are allowed; special ones are not. */
   allowPrivate: boolean
-  /** Whether this is where the daemon itself listens: its deliveries would come back as requests. */
+  /** Whether the daemon itself listens there: its deliveries would come back as requests. */
   isOwn?(address: string, port: number): boolean
 }
 
 /**
- * Whether an endpoint may have this URL. A name that has no address now, or none in time, passes: `addressesOf` asks again
- * before each attempt.
+ * Validates the URL of an endpoint. A name that has no address now, or resolves too slowly, is accepted: `addressesOf`
+ * resolves it again before each attempt.
  * @throws GatewayError VALIDATION_ERROR with `details.field` "url"
  */
 export async function checkTarget(url: string, { guard, clock }: { guard: TargetGuard; clock: Clock }): Promise<void> {
@@ -39,8 +39,8 @@ export async function checkTarget(url: string, { guard, clock }: { guard: Target
 }
 
 /**
- * The addresses that may be dialled for this URL now: all that its host has, each of them checked, in an order that does
- * not change. A promise only when somebody has to be asked.
+ * The addresses that may be dialled for this URL now: all addresses of its host, each checked, in a stable order. It
+ * returns a promise only if a DNS query is needed.
  * @throws TargetRefused, or what the resolver throws
  */
 export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {
@@ -55,7 +55,7 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
 }
 
 /**
- * Whether a socket ended up where it was sent.
+ * Rejects a socket that is connected to an address that was not dialled.
  * @throws TargetRefused
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {
@@ -77,7 +77,7 @@ function refuseAll(target: Target, addresses: readonly string[], guard: TargetGu
   return addresses.length < 2 ? addresses : [...addresses].sort()
 }
 
-/** The system connects 0.0.0.0 and :: to itself and names another peer. */
+/** The system connects 0.0.0.0 and :: to itself and reports another peer. */
 const isUnspecified = (address: string): boolean => ['0.0.0.0', '::'].includes(normalAddress(address))
 
 async function resolveInTime(host: string, guard: TargetGuard, clock: Clock): Promise<readonly string[]> {

@@ -16,8 +16,8 @@ import { insertDelivery } from './store.ts'
 type Triggered = { event: OutboxEventRow; deliveryId: string | null }
 
 /**
- * Sends a sample of an event to those who listen and, when one is named, to an endpoint. It is of this caller and request,
- * unless `data` says otherwise.
+ * Sends a sample of an event to all listeners and, if one is named, to an endpoint. The sample has the ids of this
+ * caller and request, unless `data` overrides them.
  * @throws VALIDATION_ERROR for data of another kind, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */
 export async function trigger(
@@ -54,7 +54,7 @@ export async function trigger(
   return { event, deliveryId: delivery.id }
 }
 
-/** The sample with what is known and said about it. Members that the event has not are left out. @throws VALIDATION_ERROR */
+/** The sample with the caller's changes. Members that the event does not have are dropped. @throws VALIDATION_ERROR */
 function toData<Type extends SubscribableEvent>(type: Type, changes: object): EventData<Type> {
   const checked = EVENT_DATA[type].safeParse({ ...EVENT_SAMPLES[type], ...changes })
   if (checked.success) return checked.data as EventData<Type>

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { WEBHOOK_READ_BYTES } from '../../../shared/spec-limits.ts'
 
 export type AnswerGate = {
-  /** The next answer that comes is one to a new request. */
+  /** Call it before each request: the next response belongs to that request. */
   begin(): void
 }
 
@@ -11,14 +11,14 @@ const HEAD_END = '\r\n\r\n'
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Stands between a socket and undici, which reads it. Ends a connection that sends more than WEBHOOK_READ_BYTES in an attempt:
- * undici limits the head and the attempt the body, but hints, a reason phrase or what surrounds the chunks may go on for ever.
- * And takes out every `100 Continue` that nobody asked for, which a client must put up with (RFC 9110 §15.2) and undici does
- * not. To be called before undici gets the socket.
+ * Filters the bytes between a socket and undici. Call it before undici gets the socket.
+ * - It closes a connection that sends more than WEBHOOK_READ_BYTES in an attempt. undici limits the head and the
+ * attempt limits the body. Early hints, the reason phrase and chunk framing have no other limit.
+ * - It removes each unsolicited `100 Continue`. A client must tolerate them (RFC 9110 §15.2); undici does not.
  */
 export function gateAnswers(socket: Socket): AnswerGate {
   let readBefore = 0
-  /** Whether the answer itself has not begun yet; what came so far is held until that is known. */
+  /** Whether the final response has not begun yet. Until that is known, received bytes are buffered. */
   let awaited = true
   let held: Buffer = NOTHING
 
@@ -45,7 +45,7 @@ export function gateAnswers(socket: Socket): AnswerGate {
   }
 }
 
-/** Whether this is one, as far as it goes. */
+/** Whether these bytes are `100 Continue`, or a prefix of it. */
 const mayBeContinue = (bytes: Buffer): boolean => {
   const length = Math.min(bytes.length, CONTINUE.length)
   return bytes.compare(CONTINUE, 0, length, 0, length) === 0

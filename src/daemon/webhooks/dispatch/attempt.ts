@@ -10,28 +10,28 @@ export type AttemptRequest = { url: string; headers: readonly string[]; body: st
 
 /** How one attempt ended. */
 export type AttemptResult = {
-  /** HTTP status; null when there was no answer. */
+  /** HTTP status; null without a response. */
   status: number | null
-  /** Why it was no success, in a few words; null after a 2xx. */
+  /** Why it failed, in a few words; null after a 2xx. */
   error: string | null
   durationMs: number
-  /** The first WEBHOOK_RESPONSE_BYTES of the answer as text; null without an answer. */
+  /** The first WEBHOOK_RESPONSE_BYTES of the response as text; null without a response. */
   response: string | null
   timedOut: boolean
 }
 
 export type Sender = {
   /**
-   * POSTs at most once and never rejects. Over within WEBHOOK_ATTEMPT_MS: name lookup, connection, TLS, answer and the part of its
-   * body that is read. Any 2xx is a success as soon as its head is there; no redirect is followed, nothing is decompressed
-   * and no proxy of the environment is used.
+   * POSTs at most once and never rejects. It ends within WEBHOOK_ATTEMPT_MS, which covers DNS lookup, connection, TLS,
+   * response head and the part of the body that is read. A 2xx is a success as soon as its head arrives. It follows no
+   * redirect, decompresses nothing and ignores proxy variables of the environment.
    */
   send(request: AttemptRequest): Promise<AttemptResult>
-  /** Cuts off what still runs; its attempts end as failed. */
+  /** Aborts attempts in flight; they end as failed. */
   close(): Promise<void>
 }
 
-/** Whether an answer acknowledges a delivery (spec: Delivery behavior). */
+/** Whether a response acknowledges a delivery. */
 export const isAcknowledged = ({ status }: Pick<AttemptResult, 'status'>): boolean =>
   status !== null && status >= 200 && status < 300
 
@@ -121,13 +121,13 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#end(reason)
   }
 
-  /** Ends it from outside, with its connection. */
+  /** Aborts the attempt and closes its connection. */
   cutOff(reason: string, timedOut = false): void {
     this.#end(reason, { timedOut })
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // One that was cut off while its connection was being opened has nothing to send any more.
+    // It was aborted while its connection was being opened.
     if (this.#ended) controller.abort(new Error('cut off'))
   }
 
@@ -141,7 +141,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     // A copy: the slice would keep the whole buffer of the socket.
     this.#kept.push(Buffer.from(wanted))
     this.#keptBytes += wanted.length
-    // Enough was read: the rest is cut off.
+    // The limit is reached: abort the rest of the body.
     if (wanted.length < chunk.length) this.#end(null)
   }
 
@@ -180,13 +180,16 @@ class Attempt implements Dispatcher.DispatchHandler {
 const toText = (bytes: readonly Buffer[]): string =>
   bytes.length === 0 ? '' : storable(Buffer.concat(bytes).toString('utf8'))
 
-/** PostgreSQL stores neither a NUL nor half a surrogate pair, which cutting a text can leave. */
+/** PostgreSQL rejects NUL and unpaired surrogates. Truncating a text can leave an unpaired surrogate. */
 const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD')
 
 const isClosed = (error: Error): boolean =>
   'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code))
 
-/** A few words for the log of deliveries. Messages of our own are whole; of others the code says more than the text. */
+/**
+ * A short reason for the delivery log. Our own messages are shown whole; for other errors the code is clearer than the
+ * text.
+ */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return error.message
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0])

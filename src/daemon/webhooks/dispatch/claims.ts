@@ -5,22 +5,22 @@ import type { EndpointReader } from './settings.ts'
 import { isDue } from './steady-time.ts'
 import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPending, type Lease } from './store.ts'
 
-/** What the store has for one endpoint. */
+/** The claimed deliveries of one endpoint. */
 export type ClaimedQueue = {
   endpointId: string
-  /** Undefined when nothing is sent to the endpoint: it is gone, disabled or cannot be read. */
+  /** Undefined when nothing is sent to the endpoint: it is deleted, disabled or unreadable. */
   settings: EndpointSettings | undefined
   claimed: DueDelivery[]
   /** Whether more may be due than was claimed. */
   more: boolean
-  /** When something is due next; undefined when nothing waits or something is due now. */
+  /** When the next delivery is due; undefined when none is pending or one is due now. */
   nextDueAt: number | undefined
 }
 
 /**
- * Reads these endpoints again and claims what is due of them, in one transaction. What one would still get that is disabled
- * or cannot be read is put aside.
- * @param wanted how many deliveries each may get; with 0 only its settings are read
+ * Reads these endpoints again and claims their due deliveries, in one transaction. Pending deliveries of a disabled or
+ * unreadable endpoint become `held`.
+ * @param wanted maximum number of deliveries for each endpoint; with 0 only its settings are read
  */
 export async function claimDue(
   db: Db,
@@ -35,7 +35,7 @@ export async function claimDue(
       const settings = subscriber.enabled === 1 ? reader.settingsOf(subscriber) : undefined
       if (settings) settingsOf.set(subscriber.id, settings)
     }
-    // One more than wanted, to know whether there is more and when it is due.
+    // One more than wanted shows whether there is more and when it is due.
     const limits = endpointIds.flatMap((endpointId) => {
       const room = Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD)
       return room > 0 && settingsOf.has(endpointId) ? [{ endpointId, limit: room + 1 }] : []

@@ -1,17 +1,17 @@
-/** Work that is asked for at any time and done once at a time. */
+/** A task that may be requested at any time. Runs never overlap, and requests are coalesced. */
 export type CoalescedTask = {
-  /** Does it soon: after the run under way, if there is one. Asking twice before it starts is asking once. */
+  /** Requests a run, after the current one if there is one. Several requests before a run starts cause one run. */
   ask(): void
-  /** Resolves when no run is under way or asked for. */
+  /** Resolves when no run is in progress or requested. */
   idle(): Promise<void>
 }
 
 /**
- * Runs begin once the turn of the event loop that asked is over, so that one run serves everybody who asked in that turn.
- * @param failed gets what a run throws; it is not repeated until somebody asks again.
+ * A run begins after the current turn of the event loop, so that one run serves all requests of that turn.
+ * @param failed gets the error of a failed run. A failed run is not retried until the next request.
  */
 export function createCoalescedTask(run: () => Promise<void>, failed: (error: unknown) => void): CoalescedTask {
-  // Idle -> asked: ask(). Asked -> running: the turn is over. Running -> running: asked meanwhile. Running -> idle: not.
+  // Idle -> asked: ask(). Asked -> running: next turn. Running -> running: asked meanwhile. Running -> idle: otherwise.
   let asked = false
   let running: Promise<void> | undefined
 

@@ -8,24 +8,25 @@ import type { Target } from '../target-address.ts'
 import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
 
-/** A connection to one origin at exactly these addresses, for one attempt at a time. */
+/** A connection to one origin at exactly these addresses; it carries one attempt at a time. */
 export type Connection = {
   client: Client
-  /** Whether an earlier attempt had an answer on it. */
+  /** Whether an earlier attempt got a response on it. */
   readonly used: boolean
 }
 
 export type ConnectionBook = {
   /**
-   * One for a target whose addresses have been checked; give it back.
-   * @param deadline when the attempt has to be over, on the monotonic clock: connecting takes no longer
+   * Opens or reuses a connection to a target whose addresses have been checked. Return it with `keep`, `drop` or
+   * `distrust`.
+   * @param deadline when the attempt must end, on the monotonic clock; connecting takes no longer
    */
   take(target: Target, addresses: readonly string[], deadline: number): Connection
-  /** The attempt has had its whole answer: another may follow soon. */
+  /** The attempt has read the whole response, so another attempt may reuse the connection. */
   keep(connection: Connection): void
-  /** Cuts it off. */
+  /** Closes the connection. */
   drop(connection: Connection): void
-  /** Cuts it off, and keeps none to this origin from now on: its server closes them without a word. */
+  /** Closes the connection and stops reusing connections to this origin: its server closes them without notice. */
   distrust(connection: Connection): void
   close(): Promise<void>
 }
@@ -45,9 +46,10 @@ type Kept = {
 const DISTRUSTED = 10_000
 
 /**
- * A name that moves to other addresses gets other connections: an open one is used only while its address is among those
- * that were just checked. And only while it has been idle for less than WEBHOOK_REUSE_MS: a server that is just closing it
- * may have read the POST or not, which nobody could tell, so it is not sent a second time within the attempt.
+ * Keeps idle connections for reuse. A connection is reused only while its address is among those that were just
+ * checked, so a name that changes its addresses gets new connections. It is also reused only while idle for less than
+ * WEBHOOK_REUSE_MS. If a server closes a connection while the POST is sent, we cannot know whether it read the POST,
+ * and an attempt sends it only once.
  */
 export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   const { clock } = deps
@@ -60,7 +62,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
       pipelining: 1,
       keepAliveTimeout: WEBHOOK_REUSE_MS,
       keepAliveMaxTimeout: WEBHOOK_REUSE_MS,
-      // The limits of an attempt are its own.
+      // Each attempt enforces its own limits.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_, answer) {
@@ -84,7 +86,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
 
   function takeIdle(key: string): Kept | undefined {
     const all = idle.get(key)
-    // The one that was used last.
+    // The most recently used one first.
     for (let kept = all?.pop(); kept; kept = all?.pop()) {
       if (all?.length === 0) idle.delete(key)
       if (kept.socket?.destroyed === false && kept.freeAt + WEBHOOK_REUSE_MS > clock.monotonic()) return kept
@@ -139,10 +141,10 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   }
 }
 
-/** A socket to one of the addresses, and to nothing else. Ends by `deadline`. */
+/** Connects a socket to one of the addresses and to no other. It settles by `deadline`. */
 function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps, deadline: number): Promise<Socket> {
   const { guard, clock, ca } = deps
-  // Nobody else is asked for the name: what is dialled is what was checked.
+  // The checked addresses are used; the name is not resolved again.
   const lookup: LookupFunction = (_host, wanted, answer) => {
     const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
     if (wanted.all) answer(null, found)
@@ -162,7 +164,7 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
           ...options,
           ...(target.literal === undefined && { servername: target.host }),
           ALPNProtocols: ['http/1.1'],
-          // Whatever the environment says.
+          // This overrides NODE_TLS_REJECT_UNAUTHORIZED.
           rejectUnauthorized: true,
           ...(ca !== undefined && { ca }),
         })
@@ -176,7 +178,7 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
     }
     const ended = () => failed(new Error('the connection was closed while it was being opened'))
     socket.once('error', failed).once('close', ended)
-    // Before a single byte is sent: TLS begins to when it hears of the connection, so it must hear of it later.
+    // Checks the peer before the first byte is sent. TLS starts on `connect`, so this listener must run before it.
     socket.prependOnceListener('connect', () => {
       try {
         refuseOtherPeer(socket.remoteAddress, addresses, guard)

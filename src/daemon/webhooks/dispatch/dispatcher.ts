@@ -34,13 +34,13 @@ import { type Outcome, type Settled, settle } from './settle.ts'
 import { createSteadyTime, isDue } from './steady-time.ts'
 import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from './store.ts'
 
-/** Sends what is in the outbox (architecture §7). */
+/** Sends the events of the outbox to the endpoints that subscribe to them. */
 export type Dispatcher = {
-  /** Events were committed: their deliveries are made and sent now. */
+  /** Call it after events were committed: creates and sends their deliveries. */
   wake(): void
-  /** An endpoint, or what is on its way to it, is not what it was. */
+  /** Call it after an endpoint or its pending deliveries changed. */
   endpointChanged(endpointId: string): void
-  /** Starts no further attempt, waits a moment for those under way, and gives back what it holds. */
+  /** Starts no further attempt, waits briefly for those in flight, and releases its claims. */
   close(): Promise<void>
 }
 
@@ -51,13 +51,13 @@ export type DispatcherDeps = {
   guard: TargetGuard
   masterKey: MasterKey
   metrics: Registry
-  /** Certificate authorities instead of the system's. */
+  /** Certificate authorities that replace the system's. */
   ca?: string
 }
 
 /**
- * Takes up whatever earlier runs left, and goes on from there. Whoever commits events calls `wake`; events and deliveries that
- * nobody told this daemon of are found within WEBHOOK_SWEEP_MS. Any number of daemons may do this on one PostgreSQL.
+ * Resumes the deliveries of earlier runs, then delivers new ones. Code that commits events calls `wake`. A sweep every
+ * WEBHOOK_SWEEP_MS finds other events and deliveries. Several daemons may run a dispatcher on one PostgreSQL.
  */
 export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher> {
   const { db, clock, log } = deps
@@ -68,9 +68,9 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   const now = createSteadyTime(clock)
   const queues = createEndpointQueues({ needs, lost: ({ id }) => void held.delete(id) })
   const dueTimer = createDueTimer({ all: queues.all, due: fill }, clock, now)
-  /** Lanes that are read again, or filled, at the next opportunity. */
+  /** Queues that are refreshed or filled at the next opportunity. */
   const needy = new Set<EndpointQueue>()
-  /** Lanes for which the store is being asked. */
+  /** Queues for which a store query is in flight. */
   let filling: ReadonlySet<EndpointQueue> = new Set()
   /** Claims of this daemon, until their results are stored. */
   const held = new Map<string, Claim>()
@@ -107,7 +107,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       takes(endpointId) {
         const queue = queues.get(endpointId)
         const taken = promised.get(queue) ?? 0
-        // What waits in the store has waited longer.
+        // Deliveries that wait in the store are older, so they go first.
         if (queue.backlog || filling.has(queue) || taken >= queues.room(queue, clock.monotonic())) return false
         promised.set(queue, taken + 1)
         return true
@@ -138,7 +138,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       chosen.add(queue)
       const room = queue.backlog ? queues.room(queue, clock.monotonic()) : 0
       wanted.set(queue.endpointId, room)
-      // Whoever says so from now on may speak of what the store has not said yet.
+      // Clear the flag before the query: a `fill` during the query may concern rows that the query does not see.
       if (room > 0) queue.backlog = false
     }
     if (chosen.size === 0) return
@@ -180,7 +180,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     const dropped = ({ claim }: Outcome, error: unknown) =>
       log.error({ error, delivery: claim.id }, 'webhooks: the store refuses a result')
     const settled = await settle(db, batch, { now: now(), dropped }).catch((error) => {
-      // They are asked for again with the next sweep, and their leases last or others send them again.
+      // The next sweep retries them. Their leases stay valid, or another daemon sends the deliveries again.
       outcomes = [...batch, ...outcomes]
       throw error
     })
@@ -209,7 +209,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     if (queue) giveBack(queue)
   }
 
-  /** Finds what nobody told us of: events and deliveries of daemons that are gone, and what came when the store was away. */
+  /** Finds work that no `wake` announced: events and deliveries of stopped daemons, and those from a store outage. */
   async function sweep(): Promise<void> {
     if (stopping) return
     settling.ask()
@@ -223,7 +223,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queues.tidy(clock.monotonic())
   }
 
-  /** Before they are over: what waits here for its turn, or for the store to take its result. */
+  /** Renews leases before they expire, for claims that wait for a slot or for their result to be stored. */
   async function renewHeld(): Promise<void> {
     const soon = clock.monotonic() + WEBHOOK_LEASE_MS / 2
     const claims = [...held.values()].filter(({ leaseEndsAt }) => leaseEndsAt <= soon)
@@ -243,13 +243,13 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     if (!stopping) claiming.ask()
   }
 
-  /** The store has something that is due. */
+  /** Marks that the store has due deliveries for this queue. */
   function fill(queue: EndpointQueue): void {
     queue.backlog = true
     needs(queue)
   }
 
-  /** Of two readings under way at once, the one with the older row may come back last. */
+  /** Two reads may overlap, and the one with the older row may finish last. So the newer row is kept. */
   function learn(queue: EndpointQueue, settings: EndpointSettings): void {
     const known = queue.settings
     const isFresh = known !== undefined && known.readAt + WEBHOOK_SETTINGS_MS > clock.monotonic()
@@ -261,13 +261,13 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queue.ready.push(claim)
   }
 
-  /** Lets a lane wait for its turn, and has it filled when it runs low. */
+  /** Queues it for a slot, and requests more deliveries when it runs low. */
   function offer(queue: EndpointQueue): void {
     if (queue.backlog && queues.room(queue, clock.monotonic()) > 0 && queue.ready.length === 0) needs(queue)
     queues.enqueue(queue, clock.monotonic())
   }
 
-  /** Claims that were not begun go back to the store. */
+  /** Releases claims whose attempt has not begun. */
   function giveBack(queue: EndpointQueue): void {
     for (const claim of queue.ready.splice(0)) outcomes.push({ claim, attempt: undefined })
     settling.ask()

@@ -1,14 +1,14 @@
 import type { Clock, Timer } from '../../../shared/time.ts'
 import type { EndpointQueue } from './endpoint-queues.ts'
 
-/** Tells of each lane when its next delivery comes due. */
+/** Calls back when the next delivery of an endpoint becomes due. */
 export type DueTimer = {
   /** @param at milliseconds since 1970 */
   set(queue: EndpointQueue, at: number): void
   stop(): void
 }
 
-/** One timer for all lanes, set to the earliest. */
+/** One timer for all queues, set to the earliest due time. */
 export function createDueTimer(
   { all, due }: { all(): Iterable<EndpointQueue>; due(queue: EndpointQueue): void },
   clock: Clock,

@@ -9,55 +9,55 @@ import {
 } from '../../../shared/spec-limits.ts'
 import { createTenantRotation } from './tenant-rotation.ts'
 
-/** An endpoint as it was read from the store. */
+/** An endpoint, as read from the store. */
 export type EndpointSettings = {
   tenantId: string
   url: string
-  /** What signs, the newest first. */
+  /** Signing secrets, the newest first. */
   secrets: readonly string[]
-  /** ISO 8601: which of two is the newer. */
+  /** ISO 8601. The later of two readings is the newer row. */
   updatedAt: string
   /** Monotonic milliseconds. */
   readAt: number
 }
 
-/** A delivery that this daemon may send, as long as its lease lasts. */
+/** A delivery that this daemon may send until its lease expires. */
 export type Claim = {
   id: string
   endpointId: string
   eventType: string
   body: string
   fence: number
-  /** Attempts that have ended before. */
+  /** Attempts that have ended. */
   attempts: number
-  /** Whether its end says something of its endpoint: tests and what is sent again by hand do not. */
+  /** Whether its result counts for the health of its endpoint. Tests and manual resends do not count. */
   counts: boolean
   /** Monotonic milliseconds. */
   leaseEndsAt: number
 }
 
-/** How the last attempt of an endpoint went: in time, in more than WEBHOOK_SLOW_MS, or not at all. */
+/** How the last attempt of an endpoint went: in time, slower than WEBHOOK_SLOW_MS, or timed out. */
 type Pace = 'brisk' | 'slow' | 'stuck'
 
-/** What this daemon knows of one endpoint that has something to do. */
+/** The deliveries and state of one active endpoint in this daemon. */
 export type EndpointQueue = {
   endpointId: string
   settings: EndpointSettings | undefined
   ready: Claim[]
   running: number
-  /** Those of `running` that take longer than WEBHOOK_SLOW_MS. */
+  /** How many of `running` take longer than WEBHOOK_SLOW_MS. */
   runningSlow: number
   pace: Pace
-  /** Until when that is believed; monotonic milliseconds. */
+  /** When `pace` expires; monotonic milliseconds. */
   paceUntil: number
-  /** The store may hold more that is due. */
+  /** The store may have more due deliveries. */
   backlog: boolean
-  /** When the store has something to do next; monotonic milliseconds, infinite when it has nothing. */
+  /** When the next delivery in the store is due; monotonic milliseconds, infinite without one. */
   dueAt: number
   queued: boolean
 }
 
-/** One attempt under way. */
+/** One attempt in flight. */
 export type Run = {
   queue: EndpointQueue
   claim: Claim
@@ -71,37 +71,39 @@ export type EndpointQueues = {
   get(endpointId: string): EndpointQueue
   find(endpointId: string): EndpointQueue | undefined
   all(): Iterable<EndpointQueue>
-  /** How many deliveries more a lane takes. */
+  /** How many more deliveries a queue takes. */
   room(queue: EndpointQueue, now: number): number
-  /** Puts a lane with something ready in the row of those that wait for a slot. */
+  /** Adds a queue with ready deliveries to those that wait for a slot. */
   enqueue(queue: EndpointQueue, now: number): void
-  /** The next attempt to start, undefined when nothing is ready or no slot is free. */
+  /** The next attempt to start; undefined when nothing is ready or no slot is free. */
   next(now: number): Run | undefined
   ended(run: Run, timedOut: boolean, now: number): void
-  /** When an attempt that takes a slot now will count as slow; undefined when no lane waits for that. */
+  /** When a running attempt will count as slow and free its slot; undefined when no queue waits for one. */
   slotAt(): number | undefined
-  /** Forgets lanes with nothing to do. */
+  /** Removes idle queues. */
   tidy(now: number): void
 }
 
 export type EndpointQueuesOptions = {
-  /** Called for a lane whose settings are too old, or that runs out of deliveries while the store may hold more. */
+  /** Called for a queue whose settings are stale, or that runs low while the store may have more. */
   needs(queue: EndpointQueue): void
-  /** Called for a claim whose lease is nearly over: whoever claims it next sends it. */
+  /** Called for a claim whose lease is about to expire. The next daemon that claims the delivery sends it. */
   lost(claim: Claim): void
   slots?: { brisk: number; stuck: number; slow: number; all: number }
 }
 
 /**
- * Which delivery is sent next, so that no endpoint and no tenant can take what the others need. Each endpoint has a lane of a
- * few attempts; tenants take turns, and the lanes of a tenant. Three kinds of attempt have slots of their own:
- * - brisk: of an endpoint of which nothing bad is known. Once it takes longer than WEBHOOK_SLOW_MS it counts as slow and
- *   gives its slot to the next, so any number of endpoints that stop answering at once hold the others up for that long, and
- *   once. Only when all slots for slow ones are taken does it stay where it is.
- * - slow: an older one, or one of an endpoint whose last attempt was. The slots of brisk and stuck ones are never used.
- * - stuck: of an endpoint whose last attempt was cut off. All of these together have a small part of the slots.
- * An endpoint that is not brisk, or has a slow attempt under way, has one attempt at a time. A tenant with so many slow
- * attempts that its next brisk ones could stay where they are waits for its own.
+ * Chooses the delivery that is sent next, so that no endpoint and no tenant starves the others. Each endpoint has a
+ * queue with a few concurrent attempts. Tenants take turns, and so do the queues of a tenant. Attempts are of three
+ * kinds, each with its own slots:
+ * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS the attempt counts as slow and frees its brisk
+ * slot. So if many endpoints stop answering at once, they delay the others once, for that long. If all slow slots are
+ * taken, the attempt keeps its brisk slot.
+ * - slow: a brisk attempt that became slow, or an attempt of an endpoint whose last attempt was slow. Slow attempts
+ * never use brisk or stuck slots.
+ * - stuck: the last attempt of the endpoint timed out. All stuck attempts share a small part of the slots.
+ * An endpoint that is not brisk, or has a slow attempt in flight, has one attempt at a time. A tenant has a limit of
+ * slow attempts: above it, its brisk attempts wait until its slow ones end.
  */
 export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: EndpointQueuesOptions): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
@@ -110,7 +112,7 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
     slow: createTenantRotation<EndpointQueue>(),
     stuck: createTenantRotation<EndpointQueue>(),
   }
-  /** Brisk attempts, the oldest first; ended ones are left out when they come to the front. */
+  /** Brisk attempts, the oldest first; ended ones are removed when they reach the front. */
   const brisk: Run[] = []
   const counts = { brisk: 0, slow: 0, stuck: 0 }
   const slowOfTenant = new Map<string, number>()
@@ -164,7 +166,7 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
 
   const capacity = (queue: EndpointQueue, now: number): number =>
     paceOf(queue, now) === 'brisk' ? WEBHOOK_CLAIM_AHEAD : WEBHOOK_ENDPOINT_CONCURRENCY
-  /** Asked for when half is gone, so that more is there before the rest is. */
+  /** Refill at half capacity, so that more deliveries arrive before the queue is empty. */
   const isLow = (queue: EndpointQueue, now: number): boolean => queue.ready.length < capacity(queue, now) / 2
 
   /** The next delivery whose lease outlasts an attempt. */
@@ -240,6 +242,6 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
   }
 }
 
-/** Whether what a lane has ready may be sent as it was read. */
+/** Whether the settings of a queue are recent enough to send with them. */
 const isFresh = ({ settings }: EndpointQueue, now: number): boolean =>
   settings !== undefined && settings.readAt + WEBHOOK_SETTINGS_MS > now

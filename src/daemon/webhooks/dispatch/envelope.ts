@@ -3,16 +3,16 @@ import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
 export type DeliverableEvent = Pick<OutboxEventRow, 'id' | 'type' | 'created_at' | 'data'>
 
-/** The body of every delivery of an event, byte for byte the same each time (spec: Envelope). */
+/** The body of every delivery of an event, identical byte for byte in each attempt. */
 export function envelopeOf({ id, type, created_at, data }: DeliverableEvent): string {
   const created = Math.floor(Date.parse(created_at) / 1000)
-  // The data was written by us as JSON; parsing it to write it again could only change it.
+  // The data is stored as JSON. It is inserted unchanged, because parsing and serialising it could change it.
   return `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"created":${created},"data":${data}}`
 }
 
 /**
- * Names and values of one attempt (spec: Delivery headers). The signature is of this moment: a retry a minute later would
- * lie outside many a receiver's window.
+ * Names and values of the headers of one attempt. Each attempt is signed with its own timestamp, because many receivers
+ * reject signatures that are older than some minutes.
  * @param now milliseconds since 1970
  */
 export function headersOf(

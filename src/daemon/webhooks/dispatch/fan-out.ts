@@ -11,10 +11,10 @@ import type { DeliverableEvent } from './envelope.ts'
 import type { EndpointReader } from './settings.ts'
 import { findWaitingEvents, type Lease, listSubscribers, markFannedOut, type Subscriber } from './store.ts'
 
-/** A delivery that was just made, and claimed when `row.lease_owner` says so. */
+/** A new delivery. This daemon has claimed it when `row.lease_owner` is set. */
 export type MadeDelivery = { row: WebhookDeliveryRow; event: DeliverableEvent; settings: EndpointSettings | undefined }
 
-/** How far an event was passed on: to the endpoints with ids up to this one. */
+/** Progress within an event: endpoints with ids up to this one have their deliveries. */
 export type PassedOn = { eventId: string; endpointId: string }
 
 export type FanOutOptions = {
@@ -22,9 +22,9 @@ export type FanOutOptions = {
   now: number
   lease: Lease
   reader: EndpointReader
-  /** Whether this daemon sends a new delivery to that endpoint itself, soon. */
+  /** Whether this daemon claims a new delivery to that endpoint and sends it soon. */
   takes(endpointId: string): boolean
-  /** Where the last call stopped. When that is not known, what it made is found to be there. */
+  /** Where the last call stopped. Without it, deliveries that exist already are skipped. */
   passedOn?: PassedOn | undefined
 }
 
@@ -32,9 +32,9 @@ export type FanOutOptions = {
 export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
 
 /**
- * Makes one delivery of each waiting event for each endpoint that subscribes to it, so many in one transaction that nobody
- * waits long for it. An event waits until all of its deliveries are there. For an endpoint that is disabled, or whose secret
- * cannot be read, they are held.
+ * Creates one delivery of each pending event for each endpoint that subscribes to it. One transaction creates a bounded
+ * number, so it is short. An event stays pending until all of its deliveries exist. Deliveries for an endpoint that is
+ * disabled, or whose secret is unreadable, are created as `held`.
  */
 export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
   const now = isoTime(options.now)
@@ -59,7 +59,7 @@ export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut>
 
 type WaitingEvent = DeliverableEvent & { tenant_id: string }
 
-/** Who gets which event, at most WEBHOOK_BATCH.deliveries, and the events that nobody else gets behind these. */
+/** Chooses at most WEBHOOK_BATCH.deliveries, and the events that are complete once these are stored. */
 function chooseDeliveries(
   events: readonly WaitingEvent[],
   subscribers: readonly Subscriber[],
@@ -102,7 +102,7 @@ function toMade(
   return { event, settings, row: { ...row, lease_owner: lease.owner, lease_until: lease.until, fence: 1 } }
 }
 
-/** Without those whose event had a delivery to the endpoint already, such as one that an administrator recovered. */
+/** Drops deliveries that exist already, such as those that an administrator recovered. */
 async function onlyInserted(tx: Db, made: readonly MadeDelivery[]): Promise<MadeDelivery[]> {
   const listed = rowList(
     tx,

@@ -4,15 +4,15 @@ import {
   WEBHOOK_WAITS_MS,
 } from '../../../shared/spec-limits.ts'
 
-/** What an endpoint's row knows of how it is doing. */
+/** The health of an endpoint, as its row stores it. */
 export type Health = { enabled: number; failures: number }
 
-/** How a delivery ended for good. */
+/** The final result of a delivery. */
 export type Ending = 'delivered' | 'failed'
 
 /**
- * The endpoint after one more delivery has ended (spec: States). One that is disabled stays as it is: what was under way
- * when it happened neither counts again nor enables it.
+ * The health of an endpoint after one more delivery has ended. A disabled endpoint does not change: deliveries that
+ * were in flight neither count nor enable it.
  */
 export function afterDelivery({ enabled, failures }: Health, ending: Ending): Health {
   if (enabled === 0) return { enabled, failures }
@@ -21,12 +21,12 @@ export function afterDelivery({ enabled, failures }: Health, ending: Ending): He
   return { enabled: more >= WEBHOOK_FAILURES_BEFORE_DISABLE ? 0 : 1, failures: more }
 }
 
-/** Whether an operator should be told of the last failure before it is too late. */
+/** Whether this failure warns the operator, before the endpoint is disabled. */
 export const isWarned = ({ enabled, failures }: Health): boolean =>
   enabled === 1 && WEBHOOK_FAILURES_WARNED.includes(failures)
 
 /**
- * How long to wait for the next attempt after so many have failed, in milliseconds from the end of the last; undefined when
- * they are used up.
+ * The wait before the next attempt after so many failures, in milliseconds from the end of the last one. Undefined when
+ * no attempt is left.
  */
 export const waitAfter = (attempts: number): number | undefined => WEBHOOK_WAITS_MS[attempts]

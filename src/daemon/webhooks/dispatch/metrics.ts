@@ -10,7 +10,7 @@ export type DeliveryMetrics = {
   disabled(): void
 }
 
-/** What an operator watches of webhooks. Depth, age and disabled endpoints are read from the store when they are asked for. */
+/** Webhook metrics for operators. Depth, age and disabled endpoints are read from the store on each scrape. */
 export function createDeliveryMetrics(registers: Registry[], { db, clock }: { db: Db; clock: Clock }): DeliveryMetrics {
   const attempts = new Counter({
     name: 'aigw_webhook_attempts_total',

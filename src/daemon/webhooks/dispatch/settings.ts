@@ -7,11 +7,13 @@ import { subscriptionsOf } from '../subscription.ts'
 import type { EndpointSettings } from './endpoint-queues.ts'
 import type { Subscriber } from './store.ts'
 
-/** Reads endpoints' rows. One that cannot be read is told to the log once, and is nobody else's trouble. */
+/** Reads endpoint rows. An unreadable row is logged once and does not affect other endpoints. */
 export type EndpointReader = {
-  /** What an attempt needs; undefined when the secret cannot be opened: nothing may be sent without a signature. */
+  /**
+   * The settings for an attempt; undefined when the secret cannot be decrypted, because every delivery must be signed.
+   */
   settingsOf(subscriber: Subscriber): EndpointSettings | undefined
-  /** Which event types it subscribes to: none, when that cannot be read. */
+  /** The event types it subscribes to; none when the row is unreadable. */
   subscriptionsOf(subscriber: Subscriber): (type: string) => boolean
 }
 
@@ -19,7 +21,7 @@ const KEPT = 10_000
 
 export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock; log: Log }): EndpointReader {
   const { masterKey, clock, log } = deps
-  // Opening costs more than signing, and the same sealed text holds the same secret. Undefined: it cannot be opened.
+  // Decrypting costs more than signing, so secrets are cached by their sealed text. Undefined: it cannot be decrypted.
   const opened = new LRUCache<string, { secrets: readonly string[] | undefined }>({ max: KEPT })
   const complained = new LRUCache<string, true>({ max: KEPT })
 
@@ -43,7 +45,7 @@ export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock;
     settingsOf(subscriber) {
       const { secret, previous_secret, previous_secret_until: until } = subscriber
       const overlaps = until !== null && isoTime(clock.now()) < until
-      // A sealed text opens in its own row alone.
+      // A sealed text can be decrypted only for its own row, so the key includes the id.
       const key = `${subscriber.id} ${secret} ${overlaps ? previous_secret : ''}`
       let known = opened.get(key)
       if (!known) {

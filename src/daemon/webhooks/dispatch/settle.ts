@@ -16,21 +16,23 @@ import {
   settleDeliveries,
 } from './store.ts'
 
-/** What came of a claim: an attempt that ended, or nothing, when it is given back. */
+/** The result of a claim: an attempt that ended, or undefined when the claim is released. */
 export type Outcome = { claim: Claim; attempt: (AttemptResult & { endedAt: number }) | undefined }
 
 export type Settled = {
-  /** Claims that were still ours, with what became of them. `dueAt`: when the next attempt is, milliseconds since 1970. */
+  /**
+   * The claims that this daemon still owned, with their new states. `dueAt`: the next attempt, milliseconds since 1970.
+   */
   outcomes: { claim: Claim; state: Settlement['state']; dueAt: number | undefined }[]
-  /** Endpoints that need an operator: warned, or disabled just now. */
+  /** Endpoints that need an operator: close to being disabled, or just disabled. */
   alarms: { endpoint: EndpointHealth; health: Health }[]
 }
 
 /**
- * Stores how attempts ended and what that means for their endpoints, in the order in which they ended. What the store refuses
- * of one, which words of a receiver might bring about, is left out; it does not hold up the others.
- * @param dropped gets what is refused even then
- * @throws what the store throws when it may work later; all of it may be stored again then, and changes nothing twice
+ * Stores the results of attempts and the health of their endpoints, in the order in which the attempts ended. If the
+ * store rejects one result (a response text may cause that), its texts are dropped; other results are unaffected.
+ * @param dropped gets the error of a result that is rejected even then
+ * @throws store errors that may be temporary; the same results may be stored again, without a double effect
  */
 export async function settle(
   db: Db,
@@ -67,8 +69,8 @@ function withoutWords({ claim, attempt }: Outcome): Outcome {
 }
 
 /**
- * Stores how attempts ended and what that means for their endpoints, in one transaction and in the order in which they
- * ended. A result whose claim was lost to another daemon counts nowhere.
+ * Stores the results of attempts and the health of their endpoints, in order and in one transaction. A result whose
+ * claim another daemon has taken over is ignored.
  */
 async function settleTogether(db: Db, outcomes: readonly Outcome[], nowMs: number): Promise<Settled> {
   const now = isoTime(nowMs)

@@ -2,8 +2,8 @@ import { WEBHOOK_CLOCK_SLACK_MS, WEBHOOK_WAITS_MS } from '../../../shared/spec-l
 import { type Clock, isoTime } from '../../../shared/time.ts'
 
 /**
- * The time of day, in milliseconds since 1970, which is never set back: whoever waits for a moment that was computed with it
- * waits as long as was meant, whatever becomes of the system's clock meanwhile.
+ * The time of day in milliseconds since 1970, which never goes back. A wait that was computed with it lasts as long as
+ * intended, even if the system clock is changed meanwhile.
  */
 export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => number {
   let zero = Number.NEGATIVE_INFINITY
@@ -15,8 +15,8 @@ export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () =>
 }
 
 /**
- * Whether an attempt is due. One that lies further ahead than any wait between two was timed by a clock that has been set
- * back since then, in an earlier run: nobody has to wait for that moment to come again.
+ * Whether an attempt is due. A due time further ahead than the longest retry wait comes from a clock that was set back
+ * in the meantime, so that attempt is due at once.
  * @param dueAt ISO 8601 @param now milliseconds since 1970
  */
 export const isDue = (dueAt: string, now: number): boolean =>

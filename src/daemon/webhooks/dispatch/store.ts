@@ -5,15 +5,15 @@ import { rowList } from '../../platform/db/row-list.ts'
 import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../platform/db/tables.ts'
 import type { DeliverableEvent } from './envelope.ts'
 
-// The dispatcher works for all tenants at once: what it reads and writes is found by endpoint and delivery, and every row
-// that it makes takes its tenant from the event.
+// The dispatcher serves all tenants, so it finds rows by endpoint and delivery id. Each new row takes its tenant from the
+// event.
 //
-// State of a delivery and who moves it:
+// States of a delivery and their transitions:
 //   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or given back
 //   pending -> delivered  a 2xx                         pending -> failed   the last attempt failed
 //   pending -> held       its endpoint is disabled      held -> pending     an administrator recovers it
 //   pending, held -> cancelled  its endpoint was deleted
-// A result is stored only under the fence of its claim, so of two daemons that send the same delivery one is heard.
+// A result is stored only under the fence of its claim, so if two daemons send one delivery, one result counts.
 
 /** A delivery that is due, with its event. */
 export type DueDelivery = Pick<
@@ -21,7 +21,7 @@ export type DueDelivery = Pick<
   'id' | 'tenant_id' | 'endpoint_id' | 'event_type' | 'fence' | 'attempts' | 'due_at' | 'is_test' | 'resend_of'
 > & { event_id: string; event_created_at: string; data: string }
 
-/** Events whose deliveries are still to be made, the oldest first. Nobody else passes them on until `tx` ends. */
+/** Events whose deliveries do not exist yet, the oldest first. They stay locked until `tx` ends. */
 export async function findWaitingEvents(tx: Db, limit: number): Promise<(DeliverableEvent & { tenant_id: string })[]> {
   const query = tx
     .selectFrom('outbox_events')
@@ -45,10 +45,10 @@ const SUBSCRIBER = [
   'updated_at',
 ] as const
 
-/** What of an endpoint decides about an event. It cannot be deleted until `tx` ends. */
+/** The columns of an endpoint that fan-out needs. The endpoint cannot be deleted until `tx` ends. */
 export type Subscriber = Pick<WebhookEndpointRow, (typeof SUBSCRIBER)[number]>
 
-/** By their ids. */
+/** Endpoints of these tenants, by id. */
 export async function listSubscribers(tx: Db, tenantIds: readonly string[]): Promise<Subscriber[]> {
   const query = tx.selectFrom('webhook_endpoints').select(SUBSCRIBER).where('tenant_id', 'in', tenantIds).orderBy('id')
   return (engineOf(tx).name === 'postgres' ? query.forKeyShare() : query).execute()
@@ -70,9 +70,9 @@ export async function markFannedOut(tx: Db, ids: readonly string[], now: string)
 }
 
 /**
- * What is due of each endpoint and nobody is sending, the longest due first; behind it, where its `limit` allows, what is due
- * later. Nobody else claims it until `tx` ends.
- * @param leaseNow what `readLeaseTime` said
+ * Unclaimed due deliveries of each endpoint, the longest due first; then, up to `limit`, later ones. The rows stay
+ * locked until `tx` ends.
+ * @param leaseNow the result of `readLeaseTime`
  */
 export async function findDue(
   tx: Db,
@@ -82,7 +82,7 @@ export async function findDue(
   const found = new Map<string, DueDelivery[]>(wanted.map(({ endpointId }) => [endpointId, []]))
   if (wanted.length === 0) return found
   const lock = engineOf(tx).name === 'postgres' ? sql`for update of d skip locked` : sql``
-  // One statement, whose parts each walk the index of their endpoint no further than their limit.
+  // One statement whose parts each scan the index of one endpoint, up to its limit.
   const parts = wanted.map(
     ({ endpointId, limit }) => sql`select * from (
       select d.id, d.tenant_id, d.endpoint_id, d.event_type, d.fence, d.attempts, d.due_at,
@@ -98,10 +98,10 @@ export async function findDue(
   return found
 }
 
-/** Whose claims they are and until when, by the time of `readLeaseTime`, which was `now`. */
+/** The owner and end of a lease. Times come from `readLeaseTime`; `now` is its result. */
 export type Lease = { owner: string; now: string; until: string }
 
-/** Claims deliveries that `tx` found: each gets the lease and the next fence. */
+/** Claims deliveries that `tx` has locked: each gets the lease and the next fence. */
 export async function claimDeliveries(
   tx: Db,
   ids: readonly string[],
@@ -119,7 +119,7 @@ export async function claimDeliveries(
   `.execute(tx)
 }
 
-/** Keeps claims that are still ours. */
+/** Renews claims that this daemon still owns. */
 export async function renewLeases(
   db: Db,
   claims: readonly { id: string; fence: number }[],
@@ -136,7 +136,7 @@ export async function renewLeases(
   `.execute(db)
 }
 
-/** One process alone has this store, so every lease in it is of one that is gone. */
+/** Only one process uses this store, so every lease in it belongs to a process that has ended. */
 export async function releaseAllLeases(db: Db): Promise<void> {
   await sql`
     update webhook_deliveries set lease_owner = null, lease_until = null
@@ -144,7 +144,7 @@ export async function releaseAllLeases(db: Db): Promise<void> {
   `.execute(db)
 }
 
-/** What becomes of a claimed delivery. */
+/** The new state of a claimed delivery. */
 export type Settlement = {
   id: string
   fence: number
@@ -159,7 +159,7 @@ export type Settlement = {
 }
 
 const SETTLEMENT = {
-  // Not `id`: RETURNING takes no qualified name on SQLite and no ambiguous one on PostgreSQL.
+  // Not `id`: SQLite rejects a qualified name in RETURNING, PostgreSQL an ambiguous one.
   delivery_id: 'text',
   fence: 'integer',
   state: 'text',
@@ -172,7 +172,9 @@ const SETTLEMENT = {
   delivered_at: 'text',
 } as const
 
-/** Stores results under the fences of their claims and ends the leases. @returns the ids of those that were still ours */
+/**
+ * Stores results under the fences of their claims and ends the leases. @returns the ids of claims that were still owned
+ */
 export async function settleDeliveries(tx: Db, settlements: readonly Settlement[]): Promise<Set<string>> {
   const listed = settlements.map(({ id, ...row }) => ({ ...row, delivery_id: id }))
   const { rows } = await sql<{ id: string }>`
@@ -187,7 +189,7 @@ export async function settleDeliveries(tx: Db, settlements: readonly Settlement[
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Gives claims back without an attempt. */
+/** Releases claims without an attempt. */
 export async function releaseClaims(tx: Db, claims: readonly { id: string; fence: number }[]): Promise<void> {
   if (claims.length === 0) return
   const held = rowList(
@@ -206,7 +208,7 @@ export type EndpointHealth = Pick<
   'id' | 'tenant_id' | 'enabled' | 'failure_count' | 'disabled_reason'
 >
 
-/** How endpoints are doing. Nobody else changes them until `tx` ends; by id, so that two who do this cannot wait in a ring. */
+/** Locks the health of endpoints until `tx` ends. Rows are locked in order of their ids, which prevents deadlocks. */
 export async function lockHealth(tx: Db, ids: readonly string[]): Promise<EndpointHealth[]> {
   const query = tx
     .selectFrom('webhook_endpoints')
@@ -243,8 +245,8 @@ export async function saveHealth(tx: Db, rows: readonly HealthRow[]): Promise<vo
 }
 
 /**
- * Puts aside what an endpoint would still get that gets nothing now; what is being sent is put aside when its attempt has
- * failed.
+ * Holds the pending deliveries of an endpoint that was disabled. Deliveries in flight become `held` when their attempt
+ * has failed.
  */
 export async function holdPending(tx: Db, endpointId: string, leaseNow: string): Promise<void> {
   await sql`
@@ -254,7 +256,7 @@ export async function holdPending(tx: Db, endpointId: string, leaseNow: string):
   `.execute(tx)
 }
 
-/** Every endpoint for which something waits that nobody is sending, and since or from when. */
+/** Every endpoint with unclaimed pending deliveries, and when the first is due. */
 export async function listWaitingEndpoints(db: Db, leaseNow: string): Promise<{ id: string; due_at: string }[]> {
   const { rows } = await sql<{ id: string; due_at: string }>`
     select id, due_at from (

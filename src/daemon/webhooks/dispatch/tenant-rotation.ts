@@ -1,14 +1,14 @@
-/** Those who wait for something, in the order of their turns: one of each tenant, then the next of each. */
+/** A round-robin queue over tenants: one entry of each tenant, then the next of each. */
 export type TenantRotation<Waiting> = {
   add(tenantId: string, waiting: Waiting): void
-  /** Takes the next out, of a tenant that may go. */
+  /** Removes and returns the next entry of a tenant for which `mayGo` is true. */
   take(mayGo: (tenantId: string) => boolean): Waiting | undefined
-  /** Whether nobody waits. */
+  /** Whether the queue is empty. */
   readonly empty: boolean
 }
 
 export function createTenantRotation<Waiting>(): TenantRotation<Waiting> {
-  // A map keeps the order in which its keys came, which is the order of the turns.
+  // A map keeps the insertion order of its keys, which is the order of the tenants.
   const byTenant = new Map<string, Waiting[]>()
 
   return {
