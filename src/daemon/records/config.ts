@@ -1,15 +1,15 @@
-// Configuration of the evidence that the daemon leaves.
+// Configuration of signed evidence.
 import { EVIDENCE_RETENTION_DAYS } from '../../shared/spec-limits.ts'
 
-/** How the daemon proves what it did (docs/evidence.md). */
+/** Settings of signed evidence (docs/evidence.md). */
 export type EvidenceConfig = {
-  /** Of keys that sign from now on; undefined: as the last one, or a random one. */
+  /** The name of new signing keys. Undefined: the name of the last key, or a random one. */
   name: string | undefined
-  /** Whether receipts are handed out. They are kept in any case. */
+  /** Whether receipts are served. They are stored in any case. */
   receipts: boolean
-  /** After so many days the content of requests' entries is expunged; 0: never. */
+  /** The content of request entries is expunged after so many days; 0: never. */
   retentionDays: number
-  /** Second places of checkpoints: a file that is appended to (absolute), and an address they are posted to. */
+  /** Where checkpoints are published besides the store: a file (absolute path, appended to) and a URL (POST). */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined
 }

@@ -1,4 +1,4 @@
-// The room of the records: the ledger, and the signed evidence that it keeps with each commit.
+// The records room: the ledger, and the signed evidence that it stores with each commit.
 import { EVIDENCE_CHECKPOINT_LOOK_MS, EVIDENCE_EXPUNGE_MS, EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -28,13 +28,16 @@ import { type LogDeps, logRoutes } from './logs/routes.ts'
 export type RecordsRoom = {
   ledger: Ledger
   signingKeys: SigningKeys
-  /** Whether receipts are handed out. */
+  /** Whether receipts are served. */
   receipts: boolean
-  /** Calls `listener` whenever a commit has left events for webhooks. */
+  /** Calls `listener` after each commit that stored events for webhooks. */
   onEvents(listener: () => void): void
-  /** Says that somebody else than the ledger has left events. */
+  /** Reports events that were stored without the ledger. */
   announceEvents(): void
-  /** @param access what changes of this room are made with, and the names of users, which live above it */
+  /**
+   * @param access the dependencies of changes in this room, and the lookup of user names, which belongs to a higher
+   * layer
+   */
   routes(access: ChangeDeps & Pick<LogDeps, 'findUserNames'>): Route[]
   jobs: Job[]
   close(): Promise<void>
@@ -89,7 +92,7 @@ export async function openRecords(
 
 type RecordsConfig = {
   evidence?: EvidenceConfig | undefined
-  /** Holds the id of this daemon. */
+  /** The id of this daemon is stored there. */
   dataDir: string
   trustedProxies?: readonly string[] | undefined
 }

@@ -12,9 +12,9 @@ import { appendChanges } from '../evidence/change-entry.ts'
 import type { EntryDraft } from '../evidence/entry-draft.ts'
 import type { SigningKeys } from '../evidence/signing-keys.ts'
 
-/** What a change was, for whoever reads the log. */
+/** One administrative change, as the audit log describes it. */
 export type Activity = {
-  /** named-endpoints §14 */
+  /** The `type` of the log entry. */
   type:
     | 'user_management'
     | 'group_management'
@@ -49,32 +49,34 @@ export type Activity = {
   /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
   description: string
   severity?: 'warning'
-  /** `authorization`, which is kept for ever, unless it says otherwise. */
+  /** Defaults to `authorization`, which is kept for as long as the log. */
   complianceCategory?: 'data_protection'
-  /** The tenant whose log it goes to, where that is not the caller's. */
+  /** The tenant whose log gets the entry; defaults to the caller's tenant. */
   tenantId?: string
   /** Further facts: which fields changed, to what. Never secrets. */
   metadata?: Record<string, unknown>
 }
 
-/** Whose request it is, and which: what decides whether it may change anything, and what an audit entry says of it. */
+/** The caller and the request. They decide whether a change is allowed, and the audit entry records them. */
 export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'>
 
 export type ChangeDeps = {
   db: Db
   clock: Clock
-  /** Sign the entry that each change leaves. */
+  /** Signs the entries of each change. */
   signingKeys: Pick<SigningKeys, 'currentIn'>
-  /** Forgets what is cached of keys and their owners, so that a change of rights holds from the next request on. */
+  /** Invalidates cached keys and their owners, so that changed rights apply from the next request on. */
   forgetKeys(): void
-  /** The caller as the store has it now. @throws UNAUTHORIZED when the key is not accepted any more */
+  /** Reads the caller from the store again. @throws UNAUTHORIZED when the key is no longer accepted */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
 
-/** The transaction of a change, and who makes it, with the rights they have in it. What it records is written at its end. */
+/**
+ * The transaction of a change, and its caller with their current rights. Recorded activities are written at its end.
+ */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
-/** Changes of these may change what a key stands for. */
+/** Changes of these types may affect the rights of a key. */
 const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
   'user_management',
   'role_management',
@@ -83,13 +85,12 @@ const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
 ])
 
 /**
- * Runs one administrative change and its audit entry in one transaction: both are durable when it resolves, or neither.
- * From then on no request of this daemon sees what keys and users were before.
+ * Runs one administrative change and writes its audit entries in the same transaction: both become durable, or neither.
+ * Once it resolves, no request of this daemon uses cached keys or users from before the change.
  *
- * Changes of one tenant run one after another, and each with the rights its caller has at that moment: between the start
- * of a request and the end of its body the key may have been revoked. `run` may be called twice, when the store took the
- * first transaction back.
- * @throws Error when `run` records nothing: a change that leaves no trace is a bug. UNAUTHORIZED,
+ * Changes of one tenant are serialised. Each one checks the caller's rights again, because the key may have been
+ * revoked while the request body was read. `run` may be called twice, when the store rolled back the first transaction.
+ * @throws Error when `run` records no activity, because every change needs an audit entry. UNAUTHORIZED,
  * INSUFFICIENT_PERMISSIONS. Whatever `run` throws.
  */
 export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Change) => Promise<T>): Promise<T> {
@@ -109,7 +110,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
         },
       })
       if (drafts.length === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
-      // Last, so that all entries of a change have one signature, and a chain is held for no longer than it has to be.
+      // Entries come last, so that they share one signature and the chain is locked only briefly.
       const chains = { keys: deps.signingKeys, clock: deps.clock, lockedTenantId: actor.caller.tenantId }
       await appendChanges(tx, drafts, chains)
       isCommitting = true
@@ -118,13 +119,13 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 
   try {
     return await attempt().catch((error: unknown) => {
-      // A commit whose answer was lost may have happened, and must not happen twice.
+      // A COMMIT without a response may have succeeded, so it must not be repeated.
       const mayRepeat = !isCommitting && !(error instanceof GatewayError)
       if (mayRepeat && engineOf(deps.db).failureOf(error) === 'transient') return attempt()
       throw error
     })
   } finally {
-    // Also after a failure, for the same reason.
+    // Also after a failure, because the COMMIT may have succeeded.
     if (changesKeys) deps.forgetKeys()
   }
 }
@@ -139,8 +140,8 @@ async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Ca
 }
 
 /**
- * What the log keeps of an activity: for those that have no transaction of their own, such as what a chat request did. Whoever
- * acts in the log of another tenant is only called an operator there.
+ * The log entry of an activity. Used directly for activities without a transaction of their own, such as those of a
+ * chat request. In the log of another tenant, the caller appears only as an operator.
  */
 export function toEntryDraft(
   { caller, requestId, endpoint }: Omit<Actor, 'access'>,
@@ -166,7 +167,7 @@ export function toEntryDraft(
     key_id: isForeign ? null : caller.keyId,
     resource_type: activity.resourceType,
     resource_id: activity.resourceId,
-    // As JSON has it: a member that is undefined is none.
+    // JSON drops undefined members.
     metadata: JSON.parse(JSON.stringify(activity.metadata ?? {})),
   })
   return { id: newId(nowMs), tenantId, createdAtMs: nowMs, payload }

@@ -5,66 +5,66 @@ import { isoTime } from '../../../shared/time.ts'
 import type { EventData, EventType } from '../../../shared/wire/events.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
-// One constructor for each event (spec: Events; payloads: named-endpoints §22). An id follows from what happened, so that
-// no occurrence is told of twice, however often it is written.
+// One constructor for each event type. The id of an event is derived from what happened, so that storing an occurrence
+// again creates no second event.
 
-/** When and for whom something happened; `createdAt` is ISO 8601. */
+/** When an event happened and for which tenant; `createdAt` is ISO 8601. */
 type Occurrence = { tenantId: string; createdAt: string }
-/** The same in one request. */
+/** An occurrence in one request. */
 type InRequest = Occurrence & { requestId: string }
 
-/** Which limit a key ran into. */
+/** The limit that a key reached. */
 export type LimitReached = EventData<'api:limit_reached'>
-/** One step of a chain from a model that failed to the next. */
+/** One failover from a model that failed to the next. */
 export type ModelFailover = EventData<'api:model_failover'>
 /** What the prompt shield found. */
 export type ShieldFinding = EventData<'promptshield:attack:blocked'>
-/** A canary token that a model gave away. */
+/** A canary token that appeared in an answer. */
 export type CanaryLeaked = EventData<'promptshield:canary:leaked'>
 /** A data-loss-prevention rule that matched. */
 export type DlpIncident = EventData<'dlp:incident'>
 /** Personal data that was detected or redacted. */
 export type PiiIncident = EventData<'pii:incident'>
 
-/** `promptshield:attack:blocked`: once for each incident. A request has several where it brings several tool results. */
+/** `promptshield:attack:blocked`: one per incident. A request may have several, for example one per tool result. */
 export const attackBlocked = (at: Occurrence, data: ShieldFinding, incidentId: string): OutboxEventRow =>
   inRequest('promptshield:attack:blocked', at, data, incidentId)
 
-/** `promptshield:attack:detected`: likewise. */
+/** `promptshield:attack:detected`: one per incident. */
 export const attackDetected = (at: Occurrence, data: ShieldFinding, incidentId: string): OutboxEventRow =>
   inRequest('promptshield:attack:detected', at, data, incidentId)
 
-/** `promptshield:canary:leaked`: once for each token of an answer. */
+/** `promptshield:canary:leaked`: one per leaked token of an answer. */
 export const canaryLeaked = (at: Occurrence, data: CanaryLeaked): OutboxEventRow =>
   inRequest('promptshield:canary:leaked', at, data, data.canaryId)
 
-/** `dlp:incident`: once for each incident. */
+/** `dlp:incident`: one per incident. */
 export const dlpIncident = (at: Occurrence, data: DlpIncident): OutboxEventRow =>
   inRequest('dlp:incident', at, data, data.incidentId)
 
-/** `pii:incident`: once for each incident. */
+/** `pii:incident`: one per incident. */
 export const piiIncident = (at: Occurrence, data: PiiIncident): OutboxEventRow =>
   inRequest('pii:incident', at, data, data.incidentId)
 
-/** `api:limit_reached`: one window of a counter is one event, however many requests and daemons run into its limit. */
+/** `api:limit_reached`: one per window of a counter, for all requests and daemons that reach the limit. */
 export const limitReached = (
   at: Occurrence & { counter: string; windowStart: string },
   data: LimitReached,
 ): OutboxEventRow => toRow('api:limit_reached', at, data, [at.tenantId, data.apiKeyId, at.counter, at.windowStart])
 
-/** `api:model_failover`: once for each step of a chain. */
+/** `api:model_failover`: one per failover. */
 export const modelFailover = (at: InRequest & { step: number }, data: ModelFailover): OutboxEventRow =>
   toRow('api:model_failover', at, data, [at.tenantId, at.requestId, 'api:model_failover', at.step])
 
 /**
- * `webhook:test`: as often as somebody asks. It has its receiver already, so it is not passed on to those who subscribe.
+ * `webhook:test`: one per call. It is sent to one endpoint and is not fanned out to subscribers.
  * @param now milliseconds since 1970
  */
 export function webhookTest({ tenantId, now }: { tenantId: string; now: number }, endpointId: string): OutboxEventRow {
   return toTestRow(TEST_EVENT, { tenantId, now }, { message: 'This is a test delivery.', endpointId })
 }
 
-/** A sample of an event, for those who try out their receivers; passed on to nobody either. */
+/** A sample event for testing a receiver. It is not fanned out to subscribers. */
 export const sampleEvent = <Type extends SubscribableEvent>(
   type: Type,
   at: { tenantId: string; now: number },

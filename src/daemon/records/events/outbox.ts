@@ -3,15 +3,18 @@ import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
-/** Adds an event to those to be delivered; one that is there already stays as it is. */
+/** Adds an event to the outbox; an existing event with this id stays as it is. */
 export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> {
   await insertRows(db, 'outbox_events', [event], { onConflict: 'ignore' })
 }
 
-/** Where an event stands in its tenant's: by time, then by id. An empty id is before everything that happened then. */
+/**
+ * The position of an event among those of its tenant: by time, then by id. An empty id precedes all events of that
+ * time.
+ */
 export type EventPlace = { createdAt: string; id: string }
 
-/** The first events behind a place, or the latest there are; the oldest first, without those of the test route. */
+/** The first events after a position, or the latest ones; the oldest first, without those of the test route. */
 export async function listEvents(
   db: Db,
   tenantId: string,

@@ -26,8 +26,8 @@ import { proveConsistency, proveInclusion, rootOfChain } from './proofs.ts'
 import { findCommits, listChains, readChain } from './store.ts'
 
 /**
- * The log itself, for whoever verifies it elsewhere (docs/evidence.md). A check takes many requests, and must not use up
- * what its key may do in a day.
+ * The raw log, for offline verification (docs/evidence.md). A verification takes many requests, so they do not count
+ * towards the key's daily limit.
  */
 export function chainRoutes({ db }: { db: Db }): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
@@ -40,7 +40,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
   const noSuchChain: ResponseDoc = { description: 'No chain of this tenant has this name', schema: StructuredError }
   const hole: ResponseDoc = { description: 'The store lacks entries of the chain', schema: StructuredError }
 
-  /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH for one of which only checkpoints are left */
+  /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH when only checkpoints of the chain are left */
   async function sizeOf(tenantId: string, chain: string): Promise<number> {
     const { size } = isChainName(chain) ? await findHead(db, tenantId, chain) : { size: 0 }
     if (size > 0) return size
@@ -48,7 +48,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     throw checkpoint ? broken(chain) : new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
   }
 
-  /** @throws what sizeOf throws, and VALIDATION_ERROR naming `field` for a size that the chain does not have */
+  /** @throws what sizeOf throws, and VALIDATION_ERROR naming `field` for a size beyond the end of the chain */
   async function requireSize(tenantId: string, chain: string, field: string, size: number): Promise<void> {
     const entries = await sizeOf(tenantId, chain)
     if (size > entries) throw invalidField(field, `The chain has ${entries} entries.`, size)
@@ -97,7 +97,8 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
         200: { description: 'Those of these ids that are known', schema: ListCommitsResponse },
       },
       async handle({ query: { ids } }) {
-        // They may hold hashes of entries of other tenants, which tell nothing; whoever has an id has it from their own rows.
+        // A commit may contain hashes of other tenants' entries. They reveal nothing, and the caller already has the
+        // commit's id.
         const commits = (await findCommits(db, ids)).map(({ leaves, ...commit }) => ({
           ...commit,
           leaves: [...leaves],

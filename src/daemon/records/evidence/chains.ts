@@ -6,10 +6,10 @@ import type { EvidenceCommitRow, EvidenceEntryRow } from '../../platform/db/tabl
 import type { EntryDraft } from './entry-draft.ts'
 import type { Signer } from './signing-keys.ts'
 
-/** Where a chain goes on: how many entries it has, and the hash of the last. */
+/** The end of a chain: its number of entries, and the hash of the last one. */
 export type ChainHead = { size: number; hash: string }
 
-/** The head of a chain as the store has it; that of an empty one for a chain nobody has written to. */
+/** The head of a chain in the store; that of an empty chain if it has no entries yet. */
 export async function findHead(db: Db, tenantId: string, chain: string): Promise<ChainHead> {
   const last = await db
     .selectFrom('evidence_entries')
@@ -22,7 +22,7 @@ export async function findHead(db: Db, tenantId: string, chain: string): Promise
   return last ? { size: last.seq + 1, hash: last.entry_hash } : { size: 0, hash: GENESIS_HASH }
 }
 
-/** The row of an entry that follows this head. */
+/** The row of the entry that follows this head. */
 export function linkEntry(
   head: ChainHead,
   { chain, commitId, leafIndex }: { chain: string; commitId: string; leafIndex: number },

@@ -10,8 +10,9 @@ import type { EntryDraft } from './entry-draft.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /**
- * Appends the entries of one change to the logs of their tenants, with one signature, in the change's own transaction.
- * The lock of `lockedTenantId` is held already; those of others are taken, and all are held until the transaction ends.
+ * Appends the entries of one change to the logs of their tenants, with one signature, in the transaction of the change.
+ * The caller already has the lock of `lockedTenantId`. The locks of other tenants are taken here; all last until the
+ * transaction ends.
  */
 export async function appendChanges(
   tx: Db,

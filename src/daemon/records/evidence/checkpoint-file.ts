@@ -14,36 +14,39 @@ import { readHashes } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
-/** A checkpoint of the file that the store does not agree with. */
+/** A checkpoint in the file that contradicts the store. */
 export type LostHistory = { origin: string; size: number; problem: string }
 
 export type FileComparison = {
-  /** Of each chain the first that differs. */
+  /** The first contradiction of each chain. */
   lost: LostHistory[]
-  /** The last checkpoint of each chain that the file does not know yet. */
+  /** The last checkpoint of each chain that is missing in the file. */
   unpublished: EvidenceCheckpointRow[]
 }
 
 const ENTRIES_PER_READ = 1_000
 
-/** The comparison of the store with its file when a daemon starts, beside the requests: it takes some 3 s for 1,000,000 entries. */
+/**
+ * The comparison of the store with its checkpoint file at start. It runs while requests are served, and takes some 3 s
+ * for 1,000,000 entries.
+ */
 export type StartComparison = {
-  /** Whether the store has lost what was published, or could not be compared; known when the comparison is over. */
+  /** Whether the store lost published history or could not be compared. Resolves when the comparison is complete. */
   hasLost(): Promise<boolean>
-  /** Stops it. */
+  /** Aborts the comparison. */
   close(): Promise<void>
 }
 
 export type StartComparisonDeps = {
   db: Db
-  /** Undefined: there is nothing to compare with. */
+  /** Undefined: no comparison. */
   file: string | undefined
   keys: Pick<SigningKeys, 'published'>
   publisher: CheckpointPublisher
   log: Pick<Log, 'error'>
 }
 
-/** Compares, logs what is lost, and publishes what the file has missed. */
+/** Compares, logs lost history, and publishes checkpoints that are missing in the file. */
 export function startComparison({ db, file, keys, publisher, log }: StartComparisonDeps): StartComparison {
   const stop = new AbortController()
 
@@ -70,9 +73,9 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
 }
 
 /**
- * Compares all checkpoints of each chain in a file with the store: one that has fewer entries than were published, or others,
- * is an old database that was put back, or one that was changed. Reads every hash up to the last of them, and trusts nothing
- * that the store has computed. A file that is not there yet says nothing.
+ * Compares all checkpoints of each chain in a file with the store. A chain with fewer or other entries than were
+ * published comes from an old backup, or was changed. All hashes up to the last checkpoint are read, and stored tree
+ * nodes are not trusted. A missing file is no contradiction.
  * @throws what the file and the store throw, and the reason of the signal
  */
 export async function compareWithFile(
@@ -95,14 +98,14 @@ export async function compareWithFile(
     if (last && isSignedByUs(last.note, keys)) unpublished.push(last)
   }
   for (const notes of noted.values()) {
-    // A chain of another gateway that writes to the same file is none of ours.
+    // Another gateway may write to the same file; its chains are ignored.
     const ours = notes.find(({ note }) => isSignedByUs(note, keys))
     if (ours) lost.push({ ...placeOf(ours.checkpoint), problem: 'the store has no such log' })
   }
   return { lost, unpublished }
 }
 
-/** @param checkpoints the smallest first */
+/** @param checkpoints in ascending order of size */
 async function firstLost(
   db: Db,
   { tenant_id, chain, size }: MeasuredChain,
@@ -143,12 +146,12 @@ function isSignedByUs(note: string, keys: readonly PublishedKey[]): boolean {
 
 type Noted = { checkpoint: Checkpoint; note: string }
 
-/** By log id. What is no note, such as the half of one that a crash has left, is passed over. */
+/** Notes by log id. Text that is not a note is skipped, such as half a note after a crash. */
 async function readNotes(path: string): Promise<Map<string, Noted[]>> {
   const noted = new Map<string, Noted[]>()
   let lines: string[] = []
   for await (const line of linesOf(path)) {
-    // Three lines, an empty one and the signature; wherever they begin, so that half a note costs no other.
+    // A note has three lines, an empty line and the signature. It may start at any line, so half a note hides no other.
     lines = [...lines.slice(-4), line]
     const note = `${lines.join('\n')}\n`
     const checkpoint = lines[3] === '' && line !== '' ? toCheckpoint(note) : undefined

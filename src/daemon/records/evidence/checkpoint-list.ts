@@ -19,7 +19,7 @@ export const listCheckpointsFrom = (
     .limit(limit)
     .execute()
 
-/** Whoever reads it knows whose it is. */
+/** Tenant is left out: the reader is of that tenant. */
 export const toShownCheckpoint = ({
   chain,
   tree_size,

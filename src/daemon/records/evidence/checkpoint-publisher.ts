@@ -4,32 +4,34 @@ import { EVIDENCE_POST_MS } from '../../../shared/spec-limits.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 
-/** Where checkpoints go beside the store, so that an old database, or one that was written anew, does not go unnoticed. */
+/** Publishes checkpoints outside the store, so that an old or rewritten database is detected. */
 export type CheckpointPublisher = {
-  /** Logs a checkpoint and writes it to the file; it is posted meanwhile. Never rejects: what fails is logged. */
+  /** Logs a checkpoint, writes it to the file and starts to POST it. Never rejects: failures are logged. */
   publish(checkpoint: EvidenceCheckpointRow): Promise<void>
-  /** Waits for what is being posted. */
+  /** Waits for POST requests in progress. */
   close(): Promise<void>
 }
 
 export type CheckpointPublisherOptions = {
-  /** Appended to, one note after another. */
+  /** Notes are appended to this file. */
   file: string | undefined
-  /** Each note is posted to it. */
+  /** Each note is sent to this URL by POST. */
   url: string | undefined
   log: Pick<Log, 'info' | 'error'>
 }
 
-/** Chains whose last note is kept to be posted. */
+/** Maximum number of chains with a pending note. */
 const NOTES_WAITING = 1_000
 
 export function createCheckpointPublisher({ file, url, log }: CheckpointPublisherOptions): CheckpointPublisher {
-  /** By chain, the last note that was not posted yet: it covers those before it. */
+  /** By chain, the last pending note. It covers the earlier ones. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false
 
-  /** Each note once, and again while there are new ones; what fails is tried again with the next checkpoint. */
+  /**
+   * Sends each pending note once, and repeats while new ones arrive. A failed note is retried with the next checkpoint.
+   */
   async function postAll(target: string): Promise<void> {
     do {
       hasNew = false
@@ -39,14 +41,14 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
-          // A place that answers may take the others; one that does not would cost EVIDENCE_POST_MS for each.
+          // After a rejection, the others may still be accepted. Without a response, each would cost EVIDENCE_POST_MS.
           if (!(error instanceof RefusedNoteError)) return putLast(origin)
         }
       }
     } while (hasNew)
   }
 
-  /** So that the next round begins with others, if this one is what the place does not answer to. */
+  /** The next round begins with the other notes, in case only this one gets no response. */
   function putLast(origin: string): void {
     const note = waiting.get(origin)
     waiting.delete(origin)
@@ -79,7 +81,7 @@ class RefusedNoteError extends Error {
   override name = 'RefusedNoteError'
 }
 
-/** @throws RefusedNoteError when it is answered with anything but success, and what the network throws */
+/** @throws RefusedNoteError for a status other than 2xx, and what the network throws */
 async function post(url: string, note: string): Promise<void> {
   const { statusCode, body } = await request(url, {
     method: 'POST',
@@ -91,7 +93,7 @@ async function post(url: string, note: string): Promise<void> {
   if (statusCode < 200 || statusCode > 299) throw new RefusedNoteError(`it was answered with ${statusCode}`)
 }
 
-/** On the disk when this returns. An empty line ends each note. */
+/** Durable when this resolves. An empty line ends each note. */
 async function appendNote(path: string, note: string): Promise<void> {
   const file = await open(path, 'a+', 0o600)
   try {
@@ -102,7 +104,10 @@ async function appendNote(path: string, note: string): Promise<void> {
   }
 }
 
-/** What the end of a file lacks of an empty line, when a crash has cut its last note: else that would begin the next. */
+/**
+ * The newlines that complete the end of a file after a crash in the middle of a note. Otherwise the next note would
+ * continue that one.
+ */
 async function missingEnd(file: FileHandle): Promise<string> {
   const { size } = await file.stat()
   if (size === 0) return ''

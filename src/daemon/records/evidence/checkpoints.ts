@@ -16,20 +16,20 @@ import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
-/** Signed heads of the chains, so that whoever has one can tell whether a chain was cut or written anew since. */
+/** Signed heads of the chains. With an older checkpoint, anyone can detect that a chain was cut or rewritten since. */
 export type Checkpoints = {
   /**
-   * Of each chain of the tenant, or of one, the checkpoint over all it has now: made where there is none yet, published anyhow.
-   * A chain that does not agree with its last checkpoint gets none.
+   * Checkpoints that cover all current entries of the tenant's chains, or of one chain. Missing ones are created, and
+   * all are published. A chain that contradicts its last checkpoint gets none.
    */
   make(tenantId: string, chain?: string): Promise<EvidenceCheckpointRow[]>
-  /** Makes those that are due: EVIDENCE_CHECKPOINT. */
+  /** Creates the checkpoints that are due: EVIDENCE_CHECKPOINT. */
   run(): Promise<void>
-  /** The same soon, once for all who ask meanwhile. */
+  /** Requests a `run` soon; requests before it starts are coalesced. */
   wake(): void
-  /** Whether some chain, of whatever tenant, did not agree with its last checkpoint when the next was to be made. */
+  /** Whether a chain of any tenant contradicted its last checkpoint when the next one was due. */
   foundDamage(): boolean
-  /** Waits for what is under way; nothing is started any more. */
+  /** Waits for work in progress; starts no new work. */
   close(): Promise<void>
 }
 
@@ -42,15 +42,15 @@ export type CheckpointDeps = {
 }
 
 const ENTRIES_PER_READ = 1_000
-/** What stands before this many entries is in nodes when a checkpoint was made after them. */
+/** Each full group of this many entries has a stored node once a later checkpoint exists. */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
-/** A chain that is not what its last checkpoint says. Another one would make what was done to it genuine. */
+/** A chain that contradicts its last checkpoint. A new checkpoint would make the manipulation look genuine. */
 class DamagedChainError extends Error {
   override name = 'DamagedChainError'
 }
 
-/** A checkpoint that was made here, what it signs, and as much of its tree as no later entry changes. */
+/** A checkpoint that was made here, its signed root, and the part of its tree that later entries do not change. */
 type Grown = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
 
 export function createCheckpoints({ db, clock, log, keys, publisher }: CheckpointDeps): Checkpoints {
@@ -82,7 +82,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     } catch (error) {
       if (!(error instanceof DamagedChainError)) throw error
       const { tenant_id, chain } = measured
-      // It is looked at every minute.
+      // Logged once, because the job runs every minute.
       if (!damaged.has(id)) log.error({ error, tenant_id, chain }, 'a log is damaged and gets no checkpoints')
       damaged.add(id)
       return undefined
@@ -94,11 +94,11 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
     const known = grown.get(id)
-    // What was signed here, and is still the same, needs no proof.
+    // A checkpoint that was signed here and is unchanged needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
-      // It may have missed a place when it was made.
+      // Publishing may have failed when it was made.
       await publisher.publish(last)
       return last
     }
@@ -119,7 +119,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       await insertRows(tx, 'evidence_nodes', nodes, { onConflict: 'ignore' })
       return (await insertRows(tx, 'evidence_checkpoints', [checkpoint], { onConflict: 'ignore' })) === 1
     })
-    // Another daemon may have made it a moment ago; then that is the one.
+    // Another daemon may have just made it; that one is used.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
     grown.set(id, { checkpoint, root, tree })
     await publisher.publish(checkpoint)
@@ -134,13 +134,13 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // What is far ahead was written when the clock was, and may otherwise wait for years.
+        // An entry with a time far ahead was written by a clock that was ahead. Without this it could wait for years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {
         await makeUnlessDamaged(measured)
       } catch (error) {
-        // The others have theirs all the same.
+        // The other chains still get theirs.
         log.error({ error, tenant_id, chain }, 'a checkpoint could not be made')
       }
     }
@@ -153,7 +153,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     } while (isAskedAgain && !isClosed)
   }
 
-  /** Never twice at once: whoever asks meanwhile gets a run that began after they asked. */
+  /** Runs never overlap: a caller during a run waits for the next run. */
   function runOnce(): Promise<void> {
     if (isClosed) return Promise.resolve()
     if (running) isAskedAgain = true
@@ -174,7 +174,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     foundDamage: () => damaged.size > 0,
     async close() {
       isClosed = true
-      // Whoever asked for it hears of its failure.
+      // The caller that started it handles its failure.
       await running?.catch(() => {})
       await publisher.close()
     },
@@ -185,7 +185,7 @@ function isSameRow(a: EvidenceCheckpointRow, b: EvidenceCheckpointRow): boolean 
   return a.tree_size === b.tree_size && a.root === b.root && a.kid === b.kid && a.note === b.note
 }
 
-/** The root that was signed. @throws DamagedChainError for a checkpoint that was changed */
+/** The signed root. @throws DamagedChainError for a checkpoint that was changed */
 function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]): Buffer {
   try {
     return Buffer.from(signedCheckpoint(checkpoint, keys).root, 'base64')
@@ -196,11 +196,11 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
 }
 
 /**
- * The root over all entries of a chain, the nodes that came since its last checkpoint, on whose tree it goes on, and its tree
- * up to the last node.
- * @param lastRoot what that checkpoint says; undefined without one
- * @param known its tree up to its last node, where that is remembered
- * @throws DamagedChainError for a chain that lacks entries, or whose tree is not the one that was signed
+ * Computes the root over all entries of a chain, continuing from the tree of its last checkpoint. Returns the root, the
+ * new nodes, and the tree up to the last node.
+ * @param lastRoot the root of that checkpoint; undefined without one
+ * @param known its tree up to its last node, if cached
+ * @throws DamagedChainError when entries are missing, or the tree differs from the signed one
  */
 async function growTree(
   db: Db,

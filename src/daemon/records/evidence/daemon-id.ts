@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { writeSecretFile } from '../../platform/secrets/secret-file.ts'
 
 /**
- * The name of this daemon among those that share a store: 12 hex characters, made once for a data directory and kept in its
- * `daemon.id`. Another one is made for a file that holds none.
+ * The id of this daemon among those that share a store: 12 hex characters, stored in `daemon.id` of the data directory.
+ * It is created on the first start, and replaced if the file has no valid id.
  */
 export async function openDaemonId(dataDir: string): Promise<string> {
   const path = join(dataDir, 'daemon.id')

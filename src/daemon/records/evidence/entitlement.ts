@@ -5,8 +5,8 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Entitle } from '../../models/provider.ts'
 
 /**
- * What became of an entitlement: why it was refused, or that the call was let go. Nothing was sent when it is `unused`, or
- * `unchecked`: used, but nobody could say whether the key is good.
+ * The result of an entitlement: accepted, or why it was rejected. `unused`: nothing was sent. `unchecked`: nothing was
+ * sent, because the key could not be checked.
  */
 export type EntitlementVerdict =
   | 'unused'
@@ -18,39 +18,39 @@ export type EntitlementVerdict =
   | 'replayed'
   | 'revoked'
 
-/** The right of one call of one model, as the receipt shows it. Times in seconds since 1970. */
+/** The permission for one call to one model, as the receipt shows it. Times in seconds since 1970. */
 export type Entitlement = {
   jti: string
-  /** The id of the key for which the call is made. */
+  /** The id of the caller's API key. */
   sub: string
   iat: number
   exp: number
   /** `<provider>/<model>` */
   model: string
   policyHash: string
-  /** SHA-256 of the exact bytes of the call, hex. */
+  /** SHA-256 of the exact request body, hex. */
   bodySha256: string
   verdict: EntitlementVerdict
 }
 
-/** What one attempt is entitled to. */
+/** The terms of one attempt. */
 export type EntitlementTerms = {
   jti: string
   keyId: string
   modelId: string
-  /** The provider's own name of that model. */
+  /** The provider's name of the model. */
   model: string
   policyHash: string
-  /** False where the policy only watches: then what would be refused is recorded and sent. */
+  /** False for a policy in monitor mode: a violation is recorded, and the call is sent. */
   enforced: boolean
-  /** Whether key, user and tenant are still what they were when the request began. */
+  /** Whether key, user and tenant are unchanged since the request began. */
   isAccepted(): boolean | Promise<boolean>
 }
 
 /**
- * Entitles one attempt (named-endpoints §11): to one sending, of the very bytes that it is minted for, to the model of its
- * terms, within ENTITLEMENT_SECONDS, while the key is good.
- * @param minted is told of each entitlement, whose verdict changes when it is used
+ * Entitles one attempt to send exactly the bytes that it was minted for. It is valid once, for the model of its terms,
+ * within ENTITLEMENT_SECONDS, and while the key is valid.
+ * @param minted gets each entitlement; its verdict changes when it is used
  */
 export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlement: Entitlement) => void): Entitle {
   return (model, body) => {
@@ -73,16 +73,16 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       if (fault !== undefined) return decide(fault)
       const accepted = terms.isAccepted()
       if (!(accepted instanceof Promise)) return decide(accepted ? 'allowed' : 'revoked')
-      // Taken already: what is looked up must not leave time for another use.
+      // Set before the lookup, so that the entitlement cannot be used again during it.
       entitlement.verdict = 'unchecked'
       return accepted.then((isGood) => decide(isGood ? 'allowed' : 'revoked'))
     }
 
-    /** In the order of named-endpoints §11. */
+    /** The first check that fails, in the documented order. */
     function faultOf(sentModel: string, sent: string): EntitlementVerdict | undefined {
       if (clock.now() >= mintedMs + ENTITLEMENT_SECONDS * 1000) return 'expired'
       if (sentModel !== terms.model || model !== terms.model) return 'model_mismatch'
-      // A string never changes: the same one has the hash that it was minted with.
+      // The same string has the hash that was minted.
       if (sent !== body) return 'body_mismatch'
       return entitlement.verdict === 'unused' ? undefined : 'replayed'
     }

@@ -1,4 +1,4 @@
-/** What becomes an entry of a hash chain when it is committed. */
+/** The content of an entry before it is appended to a hash chain. */
 export type EntryDraft = {
   id: string
   tenantId: string

@@ -4,7 +4,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import { type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
 
-/** Which entries a list of logs shows. Dates are ISO 8601 in UTC with milliseconds, both ends included. */
+/** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds, both ends included. */
 export type EntryFilter = {
   startDate?: string | undefined
   endDate?: string | undefined
@@ -13,25 +13,25 @@ export type EntryFilter = {
   userId?: string | undefined
   keyId?: string | undefined
   result?: string | undefined
-  /** Every result but this one. */
+  /** Every result except this one. */
   notResult?: string | undefined
   complianceCategory?: string | undefined
   operation?: string | undefined
-  /** Served or asked for. */
+  /** The served or requested model. */
   model?: string | undefined
   requestId?: string | undefined
   id?: string | undefined
-  /** Of HTTP, both ends included. */
+  /** HTTP status, both ends included. */
   status?: { min: number; max: number } | undefined
   search?: string | undefined
   searchIn?: readonly SearchedPart[] | undefined
 }
 
-/** Where a search looks; `actor` is the ids of user and key. */
+/** The fields that a search covers; `actor` is the ids of user and key. */
 export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
 
 const MEMBERS: Record<SearchedPart, readonly string[]> = {
-  // That of a request is made of these (entry-payload.ts).
+  // The description of a request is generated from these (entry-payload.ts).
   description: ['description', 'requested_model', 'error'],
   operation: ['operation'],
   endpoint: ['endpoint'],
@@ -45,9 +45,9 @@ export type EntryPage = Page & { sortOrder: 'asc' | 'desc' }
 export type EntryCount = { type: string | null; severity: string | null; count: number }
 
 /**
- * One page of the entries of a tenant that match, by age, with how many there are in all. Whatever is asked of a payload
- * leaves out entries whose payload was expunged.
- * @param total how many match, where that is known: then they are not counted, and none is looked for behind the last
+ * One page of a tenant's matching entries by age, and the total. Filters on payload fields exclude entries whose
+ * payload was expunged.
+ * @param total number of matches if known; then they are not counted, and no query reads beyond the last one
  */
 export const listEntries = (
   db: Db,
@@ -65,7 +65,7 @@ export const listEntries = (
     find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
   })
 
-/** The same, with how many entries of each type and severity match; both are null for those that were expunged. */
+/** The same, with counts by type and severity. Both are null for expunged entries. */
 export async function listAndCountEntries(
   db: Db,
   tenantId: string,
@@ -77,7 +77,7 @@ export async function listAndCountEntries(
   return { ...(await listEntries(db, tenantId, filter, page, total)), counts }
 }
 
-/** The first entries of one chain that match, by their places from `from` on and before `size`. */
+/** The first matching entries of one chain, by position from `from` on and before `size`. */
 export const listChainEntries = (
   db: Db,
   tenantId: string,
@@ -96,7 +96,7 @@ export const listChainEntries = (
 function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
   const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
   const said = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
-  // Grouped at once, SQLite would look into each payload a second time.
+  // Grouping in the same query would make SQLite parse each payload twice.
   return db
     .with(
       (name) => name('said').materialized(),
@@ -109,8 +109,8 @@ function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<En
 }
 
 /**
- * Most entries are of requests, and these have ids of their own: so their type is known without a look into their payload,
- * which costs most of what a list does.
+ * Most entries are of requests and have a distinct id prefix. So their type is known without parsing the payload, which
+ * is the main cost of a list.
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 const REQUEST_TYPE = 'api_access'
@@ -158,11 +158,11 @@ function matching(db: Db, tenantId: string, filter: EntryFilter) {
   return found
 }
 
-/** A member of the payload, as text. The names are ours. */
+/** A member of the payload, as text. `name` is never user input. */
 const member = (db: Db, name: string): RawBuilder<string | null> =>
   sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
 
-/** Whether a text holds another, whatever the case of its letters; `%` and `_` mean themselves. */
+/** Whether a text contains another, ignoring case; `%` and `_` are literal. */
 function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
   const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`

@@ -1,6 +1,6 @@
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 
-/** What every entry of the log says of itself (docs/evidence.md). Requests say more; their members are optional here. */
+/** The members of every log entry (docs/evidence.md). Members that only some entries have are optional. */
 export type LoggedPayload = {
   kind: 'request' | 'change'
   type: string
@@ -37,16 +37,16 @@ export type LoggedAttempt = {
   model: string
   status: string
   reason?: string
-  /** HTTP, of a failed attempt; missing where there was no answer, and in older entries. */
+  /** HTTP status of a failed attempt; missing without a response, and in older entries. */
   provider_status?: number
-  /** Likewise: how the provider calls the request. Missing also where it gave no id. */
+  /** The provider's id of the request, of a failed attempt; also missing when the provider gave no id. */
   provider_request_id?: string
   latency_ms: number
-  /** Null where nothing was to be sent. */
+  /** Null when nothing was to be sent. */
   entitlement?: object | null
 }
 
-/** What an entry says; undefined once it was expunged, and for one that was changed so that nobody can read it. */
+/** The payload of an entry; undefined when it was expunged or is unreadable. */
 export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): LoggedPayload | undefined {
   if (payload === null) return undefined
   try {
@@ -56,7 +56,7 @@ export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): Logge
   }
 }
 
-/** What was done, in a sentence. That of a request follows from the rest of it, so it is not kept. */
+/** The action as a sentence. For a request it is generated, so it is not stored. */
 export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
   if (description !== undefined) return description
   const what = OPERATIONS.get(operation) ?? 'chat'
@@ -71,7 +71,7 @@ const OPERATIONS = new Map<unknown, string>([
   ['token.count', 'count of tokens'],
 ])
 
-/** What it was done to: of a request, the model that was asked for. */
+/** The resource of an action; for a request, the requested model. */
 export const resourceOf = ({ kind, resource_type, resource_id, requested_model }: LoggedPayload) =>
   kind === 'request' && requested_model !== undefined
     ? { resourceType: 'model', resourceId: requested_model }

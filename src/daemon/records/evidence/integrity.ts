@@ -7,14 +7,14 @@ import type { SigningKeys } from './signing-keys.ts'
 import { readChain } from './store.ts'
 import { type CheckedChain, verifyTenant } from './verification.ts'
 
-/** What a walk over one chain has found; `entryId` is that of its first bad entry, where there is one. */
+/** The result of verifying one chain; `entryId` is the id of its first invalid entry, if it has one. */
 export type ChainFindings = CheckedChain & { entryId: string | null }
 
-/** Checks logs of tenants, and knows what was found last. */
+/** Verifies tenants' logs and remembers the last results. */
 export type Integrity = {
-  /** Walks every chain of the tenant, or waits for a walk that is under way. */
+  /** Verifies every chain of the tenant, or joins a verification in progress. */
   check(tenantId: string): Promise<ChainIntegrity>
-  /** What the last walk in this daemon found, if there was one. */
+  /** The last result in this daemon, if any. */
   last(tenantId: string): ChainIntegrity | undefined
 }
 
@@ -22,7 +22,10 @@ const TENANTS_REMEMBERED = 1_000
 
 export type IntegrityDeps = { db: Db; clock: Clock; keys: Pick<SigningKeys, 'published'> }
 
-/** A walk reads a whole log, so there is one at a time in this daemon, and one for all who ask about the same tenant. */
+/**
+ * A verification reads a whole log. So only one runs at a time in this daemon, and requests for the same tenant share
+ * it.
+ */
 export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
   const found = new LRUCache<string, ChainIntegrity>({ max: TENANTS_REMEMBERED })
   const walks = new Map<string, Promise<ChainIntegrity>>()
@@ -59,7 +62,7 @@ export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
   }
 }
 
-/** Of a chain that does not hold, nothing from its first bad entry on is taken to be valid. */
+/** In an invalid chain, no entry from the first invalid one on counts as valid. */
 export function toIntegrity(
   findings: readonly ChainFindings[],
   timestamp: string,

@@ -11,7 +11,7 @@ dt { font-weight: 600 }
 dd { margin: 0 }
 `
 
-/** Headers of the page: it runs nothing, loads nothing, is shown in no frame, and tells nobody where it was read. */
+/** Headers of the page: no scripts, no external resources, no framing, no referrer. */
 export const PAGE_HEADERS: Record<string, string> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -25,7 +25,7 @@ export const PAGE_HEADERS: Record<string, string> = {
   'referrer-policy': 'no-referrer',
 }
 
-/** A public proof for people; the same facts as its JSON. */
+/** The HTML page of a public proof; it has the same facts as the JSON. */
 export function proofPage({ bundle_id, layer1, layer2, layer3 }: PublicProof): string {
   const isWhole = [layer1, layer2, layer3].every(({ state }) => state !== 'failed')
   return page(
@@ -53,7 +53,7 @@ const LOG_STATES: Record<PublicProof['layer3']['state'], string> = {
   failed: 'The entry is not what the checkpoints of its log vouch for.',
 }
 
-/** A page that says why there is nothing to show. */
+/** A page that explains why there is no proof to show. */
 export const problemPage = (problem: string): string => page('No evidence', `<p>${escapeHtml(problem)}</p>`)
 
 const page = (title: string, content: string): string =>

@@ -5,12 +5,15 @@ import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** A stored node is the root of 2^8 nodes of the level below it, and one of level 0 a leaf. */
+/** A stored node is the root of 2^8 nodes of the level below; a node of level 0 is a leaf. */
 export const BITS_PER_LEVEL = 8
 const CHILDREN = 2 ** BITS_PER_LEVEL
 const HASH_CHARS = 2 * HASH_BYTES
 
-/** The path of RFC 6962 from the entry at `index` to the root of the first `size`. @throws RangeError when there are fewer */
+/**
+ * The RFC 6962 inclusion path from the entry at `index` to the root of the first `size`. @throws RangeError when there
+ * are fewer
+ */
 export const proveInclusion = (
   db: Db,
   tenantId: string,
@@ -19,7 +22,10 @@ export const proveInclusion = (
   size: number,
 ): Promise<Buffer[]> => inclusionProof(index, size, subtreeReader(db, tenantId, chain))
 
-/** The path of RFC 6962 from the first `from` entries to the first `to`. @throws RangeError when there are fewer */
+/**
+ * The RFC 6962 consistency path from the first `from` entries to the first `to`. @throws RangeError when there are
+ * fewer
+ */
 export const proveConsistency = (
   db: Db,
   tenantId: string,
@@ -32,7 +38,7 @@ export const proveConsistency = (
 export const rootOfChain = (db: Db, tenantId: string, chain: string, size: number): Promise<Buffer> =>
   rootOfSize(size, subtreeReader(db, tenantId, chain))
 
-/** The tree over the first `size` entries, to go on from. @throws RangeError when there are fewer */
+/** The tree over the first `size` entries, which can be extended. @throws RangeError when there are fewer */
 export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {
   const read = subtreeReader(db, tenantId, chain)
   const roots: Buffer[] = []
@@ -46,9 +52,9 @@ export async function frontierOf(db: Db, tenantId: string, chain: string, size: 
   return new Frontier(size, roots)
 }
 
-/** Reads at most 256 rows for each subtree, where nodes are stored already. */
+/** Reads at most 256 rows per subtree, where nodes are stored. */
 function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
-  /** Roots of subtrees, one behind the other. */
+  /** Roots of consecutive subtrees, concatenated. */
   async function nodes(level: number, from: number, count: number): Promise<Buffer> {
     if (level === 0) return leaves(from, count)
     const rows = await db
@@ -60,7 +66,7 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
       .where('node_index', '>=', from)
       .where('node_index', '<', from + count)
       .execute()
-    // What is no hash any more is reckoned from what it stood for.
+    // A stored node that is not a hash is recomputed from the level below.
     const whole = rows.filter(({ hash }) => HASH_PATTERN.test(hash))
     const stored = new Map(whole.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
     const found: Buffer[] = []
@@ -85,14 +91,17 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
   }
 }
 
-/** The hashes of the entries from `from` to before `to`, 32 bytes each; fewer at the end of the chain, none where one is none. */
+/**
+ * The hashes of the entries from `from` to before `to`, 32 bytes each. Fewer at the end of the chain; empty if one of
+ * them is not a hash.
+ */
 export async function readHashes(
   db: Db,
   tenantId: string,
   chain: string,
   { from, to }: { from: number; to: number },
 ): Promise<Buffer> {
-  // Rows in order, because an order of the aggregate itself makes SQLite sort them once more.
+  // The subquery orders the rows, because an ORDER BY in the aggregate makes SQLite sort them again.
   const ordered = db
     .selectFrom('evidence_entries')
     .select('entry_hash')
@@ -102,7 +111,7 @@ export async function readHashes(
     .where('seq', '<', to)
     .orderBy('seq')
     .as('ordered')
-  // One text: a row for each hash would cost several times what is done with it.
+  // One text: one row for each hash would cost several times as much as hashing.
   const { joined, odd } = await db
     .selectFrom(ordered)
     .select(sql<string | null>`string_agg(entry_hash, '')`.as('joined'))
@@ -110,6 +119,7 @@ export async function readHashes(
     .executeTakeFirstOrThrow()
   const hex = joined ?? ''
   const bytes = Buffer.from(hex, 'hex')
-  // There and back tells what is no hex in lower case, at a tenth of what a pattern costs.
+  // Decoding and encoding again detects text that is not lower-case hex, at a tenth of the cost of a regular
+  // expression.
   return odd === 0 && bytes.toString('hex') === hex ? bytes : bytes.subarray(0, 0)
 }

@@ -10,17 +10,17 @@ import { proveInclusion } from './proofs.ts'
 import { findCheckpointOver, findCommit, findPublicEntry, type StoredEntry } from './store.ts'
 
 /**
- * What anybody may know of a request who knows its bundle id: hashes, places and times, and nothing of whose it is or what it
- * was about. Undefined when there is none of that id. What the store holds is checked before it is called whole: each layer
- * rests on the one before it, and fails with it.
- * @param keys those that are published
+ * The public proof of a request, for anyone with its bundle id. It contains hashes, positions and times, and neither
+ * the tenant nor the content. Undefined when the id is unknown. Stored data is verified before a layer is reported as
+ * valid. Each layer depends on the previous one and fails with it.
+ * @param keys the published keys
  */
 export async function findPublicProof(
   db: Db,
   keys: readonly PublishedKey[],
   bundleId: string,
 ): Promise<PublicProof | undefined> {
-  // Ids of changes can be guessed, so these stay unknown here.
+  // Ids of changes can be guessed, so they are not served here.
   const entry = bundleId.startsWith('jti-') ? await findPublicEntry(db, bundleId) : undefined
   if (!entry) return undefined
   const isWhole = isAsHashed(entry)
@@ -29,7 +29,7 @@ export async function findPublicProof(
     bundle_id: bundleId,
     layer1: {
       current_hash: hashOrNull(entry.entry_hash),
-      // Empty when the entry before it is gone.
+      // Empty when the previous entry is missing.
       prev_hash: hashOrNull(entry.prev_hash),
       payload_hash: hashOrNull(entry.payload_hash),
       seq: entry.seq,
@@ -41,14 +41,14 @@ export async function findPublicProof(
   }
 }
 
-/** Whether its hashes are those of what it says. */
+/** Whether the hashes of an entry match its content. */
 function isAsHashed(entry: StoredEntry): boolean {
   const { payload, payload_hash, prev_hash, entry_hash } = entry
   if (payload !== null && payloadHash(payload) !== payload_hash) return false
   return entryHash(entry, prev_hash, payload_hash) === entry_hash
 }
 
-/** Its place among what was written at once, under one signature. */
+/** Its position among the entries of one commit, which share a signature. */
 async function inCommit(
   db: Db,
   keys: readonly PublishedKey[],
@@ -72,7 +72,7 @@ async function inCommit(
   }
 }
 
-/** Its place in its log as the first checkpoint has it that covers it. */
+/** Its position in its log, by the first checkpoint that covers it. */
 async function inLog(
   db: Db,
   keys: readonly PublishedKey[],
@@ -96,7 +96,7 @@ async function inLog(
   }
 }
 
-/** Whether the note of a checkpoint is signed, of its chain, and says what the row says. */
+/** Whether the note of a checkpoint is signed, is for its chain, and matches its row. */
 function isSigned({ tenant_id, chain, tree_size, root, note }: EvidenceCheckpointRow, keys: readonly PublishedKey[]) {
   try {
     const signed = verifyNote(note, keys)
@@ -111,7 +111,7 @@ function isSigned({ tenant_id, chain, tree_size, root, note }: EvidenceCheckpoin
   }
 }
 
-/** The path from an entry to the root of a checkpoint; undefined when what is stored does not lead there. */
+/** The path from an entry to the root of a checkpoint; undefined when the stored tree does not lead there. */
 async function pathTo(
   db: Db,
   { tenant_id, chain, seq, entry_hash }: StoredEntry,
@@ -121,7 +121,7 @@ async function pathTo(
     const path = await proveInclusion(db, tenant_id, chain, seq, tree_size)
     return rootOfInclusion(toBytes(entry_hash), seq, tree_size, path)?.toString('hex') === root ? path : undefined
   } catch (error) {
-    // Entries that the checkpoint covers are gone.
+    // Entries that the checkpoint covers are missing.
     if (error instanceof RangeError) return undefined
     throw error
   }
@@ -138,7 +138,7 @@ const PENDING: PublicProof['layer3'] = {
   state: 'pending',
 }
 
-/** What is no hash any more is shown to nobody. */
+/** A stored value that is not a hash is never shown. */
 const hashOrNull = (stored: string): string | null => (HASH_PATTERN.test(stored) ? stored : null)
 
 const toBytes = (hash: string): Buffer => Buffer.from(hash, 'hex')

@@ -20,19 +20,22 @@ export type PublicRouteDeps = {
   db: Db
   clock: Clock
   keys: Pick<SigningKeys, 'published'>
-  /** What is published as it is, or was a moment ago: whoever reads it may be anyone, and need not ask the store. */
+  /** A short-lived cache of the published keys: anyone may read them, so a request need not query the store. */
   keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
-  /** Addresses and blocks of proxies whose X-Forwarded-For is believed; none by default. */
+  /** Addresses and blocks of proxies whose X-Forwarded-For is trusted; none by default. */
   trustedProxies?: readonly string[] | undefined
 }
 
-/** What is open to everyone: the proof that a request is on record, and the keys to check it with (named-endpoints §12). */
+/** Public routes: the proof that a request is on record, and the keys that verify it. */
 export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies = [] }: PublicRouteDeps): Route[] {
   const rate = createAddressRate({ clock, ...PUBLIC_PROOF_RATE })
   const proxies = createAddressList(trustedProxies)
   let running = 0
 
-  /** @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and what refuses strangers who ask too much: RATE_LIMIT_EXCEEDED, OVERLOADED */
+  /**
+   * @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and the limits on unauthenticated clients: RATE_LIMIT_EXCEEDED,
+   * OVERLOADED
+   */
   async function prove(request: IncomingMessage, bundleId: string): Promise<PublicProof> {
     requireBundleId(bundleId)
     const waitSeconds = rate.refuses(clientAddress(request, proxies))
@@ -99,7 +102,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
         429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
       },
       async handle({ request }) {
-        // Whoever met a kid that they do not know asks so: another daemon may have rotated the key just now.
+        // A client that meets an unknown kid sends `no-cache`: another daemon may have just rotated the key.
         const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
         const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
         if (waitSeconds !== undefined) throw tooOften(waitSeconds)
@@ -111,7 +114,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
   ]
 }
 
-/** A proof grows: what is pending now is anchored soon. */
+/** A proof changes: a pending layer becomes anchored soon. */
 const NOT_KEPT = { 'cache-control': 'no-store' }
 
 const tooOften = (retryAfterSeconds: number) =>

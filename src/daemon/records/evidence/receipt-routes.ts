@@ -12,7 +12,7 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import { payloadOf } from './entry-payload.ts'
 import { findCommit, findEntry } from './store.ts'
 
-/** @param enabled whether receipts are handed out; they are made all the same. */
+/** @param enabled whether receipts are served; they are created in any case */
 export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Route[] {
   return [
     route({

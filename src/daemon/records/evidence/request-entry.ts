@@ -7,17 +7,17 @@ import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts
 import type { Entitlement } from './entitlement.ts'
 import type { EntryDraft } from './entry-draft.ts'
 
-/** What may inspect a request, as receipts name it. */
+/** The inspectors of a request, as receipts name them. */
 export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'
 
-/** A finding, as far as a receipt counts it. */
+/** A finding, as receipts count it. */
 export type RecordedIncident = { action: IncidentAction; enforced: boolean } & (
   | { kind: 'prompt_shield'; shieldPolicy: string }
   | { kind: 'canary'; canaryId: string }
   | { kind: 'dlp' | 'pii' | 'policy'; ruleId: string; types: Readonly<Record<string, number>> }
 )
 
-/** The policy that governed a request, as far as a receipt names it. */
+/** The policy of a request, as receipts name it. */
 export type RecordedPolicy = {
   canonical: string
   source: string
@@ -25,7 +25,7 @@ export type RecordedPolicy = {
   document: { mode: 'enforce' | 'monitor' }
 }
 
-/** What is known of a governed request; the stages fill it in as they find it out. */
+/** The facts about a governed request. Each stage fills in what it finds out. */
 export type RequestFacts = {
   bundleId: string
   requestId: string
@@ -35,28 +35,31 @@ export type RequestFacts = {
   tenantId: string
   keyId: string
   userId: string
-  /** Whom it is billed to. */
+  /** The user that the request is billed to. */
   payerId: string
   startedAtMs: number
   requestSha256: string
-  /** Callers choose these two, and entries of refusals are kept for ever: they are only told as far as they are known here. */
+  /**
+   * Callers choose these two, and entries of rejected requests are kept as long as the log. So only names that exist
+   * here are recorded.
+   */
   requestedModel: string | null
   index: string | null
   streamed: boolean
   /** Undefined until it is known. */
   policy: RecordedPolicy | undefined
-  /** Which of them have had a look, or are going to. */
+  /** Which inspectors have inspected the request, or will. */
   inspectors: Record<Inspector, boolean>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number
   attempts: readonly FailoverAttempt[]
-  /** Those of the attempts, at the same places. */
+  /** The entitlements of the attempts, by index. */
   entitlements: (Entitlement | undefined)[]
-  /** What the providers of the attempts said first, likewise; undefined where there was no HTTP answer. */
+  /** The first response head of each attempt, by index; undefined without an HTTP response. */
   heads: readonly (ProviderHead | undefined)[]
 }
 
-/** What a model has answered, for better or worse. */
+/** A model's answer, complete or not. */
 export type Answered = {
   outcome: Outcome
   model: string
@@ -65,30 +68,30 @@ export type Answered = {
   firstTokenMs: number
 }
 
-/** The error of a request whose client did not wait for its end. */
+/** The error code of a request whose client disconnected before its end. */
 export const CLIENT_LEFT = 'CLIENT_LEFT'
 
-/** How it ended. */
+/** The result of a request. */
 export type RequestEnd = {
   atMs: number
   latencyMs: number
   result: 'success' | 'denied' | 'failure'
-  /** HTTP; 499 when the client left before there was anything to send. */
+  /** HTTP status; 499 when the client disconnected before there was anything to send. */
   status: number
-  /** What refused it or went wrong, in a word; undefined for a good answer. */
+  /** The error code of a rejected or failed request; undefined for a complete answer. */
   error: ErrorCode | typeof CLIENT_LEFT | 'SHUTDOWN' | undefined
-  /** Of all that was handed to the connection as the body; null when nothing was. */
+  /** SHA-256 of the response body that was passed to the connection; null when nothing was. */
   responseSha256: string | null
   /** Undefined when no model began to answer. */
   answered: Answered | undefined
 }
 
 /**
- * The entry that a governed request leaves, which is its receipt (docs/evidence.md, Receipts). It holds ids, names of models,
- * policies, indexes and rules, counts, hashes and times; nothing that was said.
+ * The log entry of a governed request, which is also its receipt (docs/evidence.md, Receipts). It contains ids, names
+ * of models, policies, indexes and rules, counts, hashes and times, and no text of the conversation.
  *
- * Every request pays for this, so its canonical JSON (RFC 8785) is written straight away, members in their order, and what
- * can be told from the rest is left out: two of them fit into a page of SQLite, so that a request costs half of one.
+ * Every request pays for this. So its canonical JSON (RFC 8785) is written directly, with members in order and
+ * derivable ones left out. Two entries fit into one SQLite page, so a request costs half a page.
  */
 export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {
   const { policy } = facts
@@ -115,7 +118,7 @@ function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   let all = ''
   for (let at = 0; at < attempts.length; at++) {
     const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
-    // A model serves with 200 only, so that is not worth its bytes.
+    // `served` implies 200, so it is not stored.
     const head = status === 'served' ? undefined : heads[at]
     all +=
       `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
@@ -124,7 +127,7 @@ function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   return all
 }
 
-/** Provider ids are made of characters that need no escapes (providers/stream/answer.ts). */
+/** Provider ids contain only characters that need no escapes (providers/stream/answer.ts). */
 function headOf(head: ProviderHead | undefined): string {
   if (!head) return ''
   const requestId = head.requestId === undefined ? '' : `"provider_request_id":"${head.requestId}",`
@@ -170,7 +173,7 @@ const severityOf = ({ result, error }: RequestEnd): string => {
 
 const INSPECTORS = ['canary', 'dlp', 'pii', 'policy', 'prompt_shield'] as const satisfies readonly Inspector[]
 
-/** What each of them has found, in counts, and the most that was done about it. */
+/** The number of findings of each inspector, and its strongest action. */
 function inspectionOf({ inspectors, incidents }: RequestFacts): string {
   if (incidents.length === 0) return foundNothing(inspectors)
   const verdicts = INSPECTORS.map((inspector) => {
@@ -180,7 +183,7 @@ function inspectionOf({ inspectors, incidents }: RequestFacts): string {
   return toCanonicalJson(Object.fromEntries(verdicts))
 }
 
-/** By which of them have looked, one bit for each: nearly all requests have one of a few of these. */
+/** By bit mask of the inspectors: nearly all requests have one of a few combinations. */
 const nothingFound = new Map<number, string>()
 
 function foundNothing(inspectors: RequestFacts['inspectors']): string {
@@ -222,20 +225,20 @@ const toTextOrNull = (text: string | null): string => (text === null ? 'null' : 
 const toHash = (hash: string | null): string => (hash === null ? 'null' : `"${hash}"`)
 
 const SHOWN_CHARS = 300
-/** Half of a pair has no UTF-8, and stores look into payloads as JSON, in which some of them refuse control characters. */
+/** An unpaired surrogate has no UTF-8. Stores parse payloads as JSON, and some of them reject control characters. */
 const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
 
 const NAMES_KEPT = 1_000
-/** Names as JSON: most requests name what others have named before. */
+/** A cache of names as JSON strings: most requests use the same names. */
 const known = new Map<string, string>()
 
-/** A name as JSON. Callers choose some of them, so they may hold anything. */
+/** A name as a JSON string. Callers choose some names, so they may contain any character. */
 function toText(name: string): string {
   const found = known.get(name)
   if (found !== undefined) return found
   const text = name.slice(0, SHOWN_CHARS)
   const json = JSON.stringify(text.replace(UNFIT, '\u{fffd}'))
-  // One that is longer would keep all that a caller has sent.
+  // A truncated name is not cached: its key would retain the caller's whole text.
   if (text !== name) return json
   if (known.size >= NAMES_KEPT) known.clear()
   known.set(name, json)

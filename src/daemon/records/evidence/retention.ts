@@ -4,15 +4,15 @@ import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { payloadOf } from './entry-payload.ts'
 
-/** What is kept for as long as the log is. */
+/** Categories that are kept for as long as the log. */
 const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])
 
-/** Expunges what requests left that are older than is kept: their payloads go, their hashes stay, so the chains hold. */
+/** Expunges the payloads of old request entries. Their hashes stay, so the chains remain valid. */
 export type Retention = { run(): Promise<void> }
 
-/** @param days how long payloads are kept; 0: for ever */
+/** @param days how long payloads are kept; 0: without limit */
 export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
-  /** By tenant, the last entry that was looked at. What is kept stays, so it is passed over once in the life of a daemon. */
+  /** By tenant, the last entry that was read. Entries that are kept are read once per run of the daemon. */
   const seen = new Map<string, { created_at: string; id: string }>()
 
   async function expungePart(tenantId: string, before: string): Promise<number> {
@@ -29,7 +29,7 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       .execute()
     const ids: string[] = []
     for (const { id, chain, payload } of rows) {
-      // One that was changed so that nobody can read it stays, for those who are to find out what happened.
+      // An unreadable payload stays, as material for an investigation.
       const category = payloadOf({ payload })?.compliance_category
       if (chain !== CHANGES_CHAIN && category !== undefined && !KEPT_CATEGORIES.has(category)) ids.push(id)
     }
@@ -44,7 +44,7 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       if (days === 0) return
       const before = isoTime(clock.now() - days * DAY_MS)
       for (const { id } of await db.selectFrom('tenants').select('id').execute()) {
-        // A part at a time, so that nobody waits for the whole.
+        // In batches, so that it does not block other writers.
         while ((await expungePart(id, before)) === EVIDENCE_EXPUNGE_ROWS);
       }
     },

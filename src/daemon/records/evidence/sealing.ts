@@ -11,23 +11,23 @@ import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
 import type { EntryDraft } from './entry-draft.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
 
-/** Entries in their chains and the commit that signs them, until they are in the store or are not. */
+/** Entries in their chains and the commit that signs them, before they are stored. */
 export type Sealed = {
   inserts: readonly TableRows[]
-  /** They are in the store: the chains go on from them. */
+  /** Call it when they are stored: the chains continue from them. */
   stored(): void
 }
 
 /**
- * Puts the entries of requests into the chains of this daemon, one for each tenant. What was sealed is to be `stored` before
- * more is sealed, or else the heads are to be forgotten: whoever uses it writes one transaction at a time.
+ * Appends entries of requests to the chains of this daemon, one for each tenant. Before the next `seal`, call `stored`
+ * on the last result, or `forgetHeads` if it was not stored. So the caller must write one transaction at a time.
  */
 export type Sealer = {
-  /** At once, unless a head or the key has to be read. @throws what the store throws */
+  /** Synchronous unless a head or the key has to be read. @throws what the store throws */
   seal(drafts: readonly EntryDraft[]): Sealed | Promise<Sealed>
-  /** Reads the heads again: a commit failed, or may have. */
+  /** Reads the heads again: a commit failed, or its result is unknown. */
   forgetHeads(): void
-  /** Goes on in new chains: somebody else writes to those of this daemon. */
+  /** Starts new chains, because another process writes to those of this daemon. */
   leaveChains(): void
 }
 
@@ -35,14 +35,14 @@ export type SealerDeps = {
   db: Db
   clock: Clock
   keys: Pick<SigningKeys, 'current'>
-  /** Of the daemon: 12 hex characters. */
+  /** The id of the daemon: 12 hex characters. */
   daemonId: string
-  /** Called when a chain has grown by as much as one checkpoint covers (EVIDENCE_CHECKPOINT). */
+  /** Called when a chain has grown by the size that makes a checkpoint due (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const
-/** Of a crowd that is small, or of a gateway that is one tenant's. */
+/** Columns that are equal in all rows when a batch has entries of one tenant only. */
 const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
 
 export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {
@@ -96,7 +96,7 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
       }
       const signer = keys.current()
       if (signer instanceof Promise) {
-        // Whoever awaits it learns why; until then it must not count as unheard.
+        // Marks the rejection as handled; the caller awaits it later.
         signer.catch(() => {})
         return readAndSeal(drafts, signer, known)
       }
@@ -110,6 +110,6 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
   }
 }
 
-/** Whether a write was refused because its place in a chain was taken: somebody else writes to the same chain. */
+/** Whether a write failed because its position in a chain was taken: another process writes to the same chain. */
 export const isPlaceTaken = (db: Db, error: unknown): boolean =>
   /evidence_entries.*seq/.test(engineOf(db).uniqueKeyOf(error) ?? '')

@@ -10,7 +10,7 @@ import type { EvidenceKeyRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
 
-/** The key that signs now. */
+/** The current signing key. */
 export type Signer = {
   kid: string
   name: string
@@ -20,29 +20,32 @@ export type Signer = {
   sign(text: string): Buffer
 }
 
-/** The keys that sign evidence: one at a time, and those before it, which stay published. */
+/** The keys that sign evidence: one current key, and earlier ones, which stay published. */
 export type SigningKeys = {
-  /** The key in force now or EVIDENCE_KEY_CACHE_MS ago; at once when it was looked up since. @throws what the store throws */
+  /**
+   * The current key, cached for up to EVIDENCE_KEY_CACHE_MS; synchronous while the cache is fresh. @throws what the
+   * store throws
+   */
   current(): Signer | Promise<Signer>
-  /** The same within a transaction: asks through it, if it has to ask at all. */
+  /** The same within a transaction: if a query is needed, it uses `tx`. */
   currentIn(tx: Db): Signer | Promise<Signer>
-  /** All keys there have been, the newest first. */
+  /** All keys, current and retired, the newest first. */
   published(): Promise<PublishedKey[]>
-  /** Retires the key in force, whose private half is forgotten, and makes the next. Call `forget` after the commit. */
+  /** Retires the current key, erases its private half and creates the next key. Call `forget` after the commit. */
   rotate(tx: Db): Promise<PublishedKey>
-  /** Looks the key up again next time. */
+  /** Invalidates the cached key. */
   forget(): void
 }
 
 export type SigningKeyOptions = {
   masterKey: MasterKey
-  /** Of keys that are made from now on; undefined: as the last one, or a random one. */
+  /** The name of new keys. Undefined: the name of the last key, or a random one. */
   name: string | undefined
   clock: Clock
   log?: Pick<Log, 'error'>
 }
 
-/** Opens the keys of this store, and makes the first. @throws SealBrokenError */
+/** Opens the keys of this store; creates the first one if there is none. @throws SealBrokenError */
 export async function openSigningKeys(
   db: Db,
   { masterKey, name, clock, log }: SigningKeyOptions,
@@ -50,7 +53,7 @@ export async function openSigningKeys(
   const isShared = engineOf(db).name === 'postgres'
   let known: { signer: Signer; loadedAtMs: number } | undefined
 
-  // Nobody else rotates the keys of a file.
+  // With SQLite, no other process rotates the keys.
   const isFresh = (loadedAtMs: number) => !isShared || clock.monotonic() - loadedAtMs < EVIDENCE_KEY_CACHE_MS
   const freshSigner = () => (known !== undefined && isFresh(known.loadedAtMs) ? known.signer : undefined)
 
@@ -77,7 +80,7 @@ export async function openSigningKeys(
     await lockKeys(tx)
     const isFirst = !(await hasKeys(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
-    // Fails now, and not with the first request, if the master key is another one.
+    // Fails at start, and not at the first request, if the master key is wrong.
     const signer = toSigner(masterKey, row)
     if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
@@ -86,7 +89,7 @@ export async function openSigningKeys(
 
   return {
     current: () => freshSigner() ?? loadAndKeep(),
-    // Not kept: what a transaction reads may be its own, and be taken back.
+    // Not cached: a transaction may read its own key and then roll back.
     currentIn: (tx) => freshSigner() ?? load(tx),
     async published() {
       const rows = await db
@@ -113,7 +116,7 @@ export async function openSigningKeys(
   }
 }
 
-/** One daemon at a time; on SQLite every transaction of ours is alone already. */
+/** One daemon at a time; on SQLite our transactions are serialised already. */
 async function lockKeys(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table evidence_keys in exclusive mode`.execute(tx)
 }
@@ -134,8 +137,8 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs the entries that a migration has taken over. Only the first key of a store does: whatever has no signature later is
- * not of ours, and to sign it would make a forgery genuine.
+ * Signs entries that a migration has converted. Only the first key of a store does so. Later unsigned entries are not
+ * ours, and signing them would make a forgery genuine.
  */
 async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx

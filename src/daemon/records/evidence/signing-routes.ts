@@ -26,11 +26,11 @@ import { listChains, measureChains, readChain } from './store.ts'
 export type SigningRouteDeps = ChangeDeps & {
   signingKeys: SigningKeys
   checkpoints: Pick<Checkpoints, 'make'>
-  /** The keys as this daemon publishes them. */
+  /** The cache of published keys. */
   keySet: Pick<FreshCache<PublishedKey[]>, 'forget'>
 }
 
-/** What signs on demand, and the change of the key that does. Each leaves an entry in the log itself. */
+/** Routes that sign on demand or rotate the signing key. Each call leaves an entry in the log. */
 export function signingRoutes(deps: SigningRouteDeps): Route[] {
   const { db, signingKeys, checkpoints, keySet } = deps
   const common: Pick<Route, 'method' | 'errors' | 'tags'> = {
@@ -145,7 +145,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
             key: { kid: key.kid, name: key.name, created_at: key.createdAt },
           } satisfies z.input<typeof RotateSigningKeyResponse>)
         } finally {
-          // Also after a failure: a commit whose answer was lost may have happened.
+          // Also after a failure, because the COMMIT may have succeeded.
           signingKeys.forget()
           keySet.forget()
         }
@@ -160,7 +160,7 @@ const damaged = (chains: readonly string[]) =>
     `The store has lost or changed what was signed of ${chains.join(', ')}: see GET /transparency/chain-integrity.`,
   )
 
-/** @throws EVIDENCE_MISMATCH unless the first entries of the chain are those that were exported */
+/** @throws EVIDENCE_MISMATCH unless the first entries of the chain equal the exported ones */
 async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }: ExportedChain): Promise<void> {
   const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
   const isHead = last?.seq === size - 1 && last.entry_hash === head
@@ -168,7 +168,7 @@ async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }
   throw new GatewayError('EVIDENCE_MISMATCH', `The chain "${chain}" of this tenant does not begin with these entries.`)
 }
 
-/** The root of the first entries of a chain, hex; undefined when some of them are missing in the store. */
+/** The root of the first entries of a chain, hex; undefined when some of them are missing. */
 async function rootIn(db: Db, tenantId: string, chain: string, size: number): Promise<string | undefined> {
   try {
     return (await rootOfChain(db, tenantId, chain, size)).toString('hex')
@@ -179,9 +179,9 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
 }
 
 /**
- * A signed export must not leave out what it does not please someone to show. What was written while it was made cannot be
- * in it, so that it may lack the entries of the last EVIDENCE_EXPORT_MS.
- * @throws EVIDENCE_MISMATCH naming the chain of which it lacks older ones, or of which the store lacks what it has signed
+ * A signed export must be complete. Entries that were written during the export cannot be in it, so those of the last
+ * EVIDENCE_EXPORT_MS may be missing.
+ * @throws EVIDENCE_MISMATCH naming the chain of which the export lacks older entries, or the store lacks signed ones
  */
 async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))

@@ -5,14 +5,14 @@ import { GENESIS_HASH } from '../../../shared/evidence/entry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
 
-/** An entry with the hash of the one before it. */
+/** An entry with the hash of the previous one. */
 export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
 
 /** The entry with this id in the log of a tenant. */
 export const findEntry = (db: Db, tenantId: string, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id).where('tenant_id', '=', tenantId))
 
-/** The entry with this id, whoever's it is: for proofs that show nothing but hashes and times. */
+/** The entry with this id, of any tenant: for proofs that show only hashes and times. */
 export const findPublicEntry = (db: Db, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id))
 
@@ -36,29 +36,29 @@ async function prevHashOf(db: Db, { tenant_id, chain, seq }: EvidenceEntryRow): 
   return before?.entry_hash ?? ''
 }
 
-/** A commit as it is verified and published; its leaves are hashes of entries, also of other tenants. */
+/** A commit as it is verified and published; its leaves may include hashes of other tenants' entries. */
 export type StoredCommit = CommitRow & { created_at: string }
 
 export const findCommit = async (db: Db, id: string): Promise<StoredCommit | undefined> =>
   (await findCommits(db, [id]))[0]
 
-/** Those of these commits that there are, in any order. */
+/** Those of these commits that exist, in any order. */
 export async function findCommits(db: Db, ids: readonly string[]): Promise<StoredCommit[]> {
   if (ids.length === 0) return []
   const rows = await db.selectFrom('evidence_commits').selectAll().where('id', 'in', ids).execute()
   return rows.map(toCommit)
 }
 
-/** Leaves that were changed so that they are no list of hashes are none: then the commit does not hold. */
+/** Leaves that are not a list of hashes become an empty list; then verification of the commit fails. */
 const toCommit = ({ leaves, ...row }: EvidenceCommitRow): StoredCommit => ({
   ...row,
   leaves: HASHES.test(leaves) ? (leaves.match(/.{64}/g) ?? []) : [],
 })
 
-/** Hashes in hex, one behind the other. */
+/** Hex hashes, concatenated. */
 const HASHES = /^(?:[0-9a-f]{64})*$/
 
-/** A chain, how long it is, the hash of its last entry, and its last checkpoint. */
+/** A chain: its size, the hash of its last entry, and its last checkpoint. */
 export type StoredChain = {
   tenantId: string
   chain: string
@@ -67,7 +67,7 @@ export type StoredChain = {
   checkpoint: EvidenceCheckpointRow | undefined
 }
 
-/** The chains of a tenant that have entries, or had some when a checkpoint was made, by name. */
+/** The chains of a tenant that have entries or checkpoints, by name. */
 export async function listChains(db: Db, tenantId: string): Promise<StoredChain[]> {
   const chains: StoredChain[] = []
   for (const { chain, size, checkpointed } of await measureChains(db, tenantId)) {
@@ -89,8 +89,8 @@ export type MeasuredChain = {
 }
 
 /**
- * How long the chains of one tenant, or of all, are; 0 for one that is gone and has left its checkpoints. Reads a few rows of
- * each chain, however long it is.
+ * The sizes of the chains of one tenant, or of all; 0 for a deleted chain that has checkpoints. Reads a few rows per
+ * chain, whatever its size.
  */
 export async function measureChains(db: Db, tenantId?: string): Promise<MeasuredChain[]> {
   const only = tenantId === undefined ? sql`` : sql`where id = ${tenantId}`
@@ -120,7 +120,7 @@ export async function measureChains(db: Db, tenantId?: string): Promise<Measured
   return rows
 }
 
-/** The first chain of a tenant by name that comes after another. */
+/** The first chain of a tenant by name after another. */
 const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) => sql`(
   select min(first) from (
     select min(chain) as first from evidence_entries as entry where entry.tenant_id = ${tenantId} and entry.chain > ${after}
@@ -129,7 +129,7 @@ const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) =
   ) as either
 )`
 
-/** Entries of a chain by their places, from `from` on; fewer than `limit` at its end. */
+/** Entries of a chain by position, from `from` on; fewer than `limit` at its end. */
 export const readChain = (
   db: Db,
   tenantId: string,
@@ -146,7 +146,7 @@ export const readChain = (
     .limit(limit)
     .execute()
 
-/** The first checkpoint that covers the entry at this place. */
+/** The first checkpoint that covers the entry at this position. */
 export const findCheckpointOver = (
   db: Db,
   tenantId: string,

@@ -33,11 +33,14 @@ export type TransparencyDeps = {
   db: Db
   clock: Clock
   integrity: Integrity
-  /** Whether the store did not agree with a checkpoint, at the start or when the next was due, of whatever tenant: known once they are compared. */
+  /**
+   * Whether the store contradicted a checkpoint of any tenant, at start or when the next one was due. Resolves after
+   * the comparison at start.
+   */
   isDoubted(): Promise<boolean>
 }
 
-/** The log of a tenant as its administrators look at it and have it checked (named-endpoints §12). */
+/** Routes for administrators to view and verify the log of their tenant. */
 export function transparencyRoutes({ db, clock, integrity, isDoubted }: TransparencyDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
@@ -155,14 +158,14 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
 
 type Chains = Awaited<ReturnType<typeof listChains>>
 
-/** The root over what is under checkpoints, as that of an export; null when nothing is. */
+/** The root over all checkpoints, computed like that of an export; null without checkpoints. */
 async function rootOfCheckpoints(db: Db, tenantId: string, chains: Chains): Promise<string | null> {
   const covered = await Promise.all(
     chains.map(async ({ chain, checkpoint }) => {
       if (!checkpoint) return []
       const { tree_size: size, root } = checkpoint
       const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
-      // A row that is gone is found by a check of the log; here nothing is proven.
+      // A missing entry is reported by a verification of the log; this route proves nothing.
       return last ? [{ chain, size, head: last.entry_hash, root }] : []
     }),
   )
@@ -206,7 +209,7 @@ const SEARCHES: Record<(typeof SEARCH_FIELDS)[number], (text: string) => EntryFi
   all: (search) => ({ search, searchIn: ['type', 'actor', 'description', 'operation', 'endpoint'] }),
   event: (search) => ({ search, searchIn: ['type'] }),
   actor: (search) => ({ search, searchIn: ['actor'] }),
-  // Also by what stands behind an ERROR: denied, failure.
+  // Also by the result that an ERROR stands for: denied, failure.
   status: (text) => (text.toUpperCase() === ERROR ? ofStatus(ERROR) : { result: text.toLowerCase() }),
   details: (search) => ({ search, searchIn: ['description', 'operation', 'endpoint'] }),
 }
@@ -226,7 +229,7 @@ const toCells = ({ entryId, timestamp, event, actor, status, details }: FoundEnt
   JSON.stringify(details),
 ]
 
-/** In pages, so that no statement takes long. */
+/** In pages, so that each statement is short. */
 async function allOf(db: Db, tenantId: string, filter: EntryFilter, total: number): Promise<EvidenceEntryRow[]> {
   const rows: EvidenceEntryRow[] = []
   for (let page = 1; rows.length < total; page += 1) {

@@ -8,18 +8,17 @@ import { findHead } from './chains.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import { findCommits, measureChains, readChain } from './store.ts'
 
-/** What the walk over one chain has found. */
+/** The result of verifying one chain. */
 export type CheckedChain = ChainReport & { chain: string }
 
 /** Rows in memory at a time. */
 const ROWS = 500
 
 /**
- * Walks every chain of a tenant: each link, each commit with its signature, each checkpoint. What is appended to a chain
- * after its walk began is not looked at. Memory does not grow with the chains, but for the root of each checkpoint.
- * @param keys those that are published
- * @param newerKeys those that are published now: asked for when something is signed with another, which may have been made
- * meanwhile
+ * Verifies every chain of a tenant: each link, each commit with its signature, each checkpoint. Entries that are
+ * appended after the start are not read. Memory does not grow with the chains, except for the root of each checkpoint.
+ * @param keys the published keys
+ * @param newerKeys reads the published keys again; called for a signature with an unknown key, which may be new
  */
 export async function verifyTenant(
   db: Db,
@@ -36,9 +35,9 @@ export async function verifyTenant(
 }
 
 type KeyRing = {
-  /** The same list all the time, with more in it later. */
+  /** One list, which grows when keys are added. */
   keys: readonly PublishedKey[]
-  /** Looks up again what is published, unless it has all of these. */
+  /** Reads the published keys again, unless all of these are known. */
   require(kids: readonly string[]): Promise<void>
 }
 
@@ -59,7 +58,7 @@ function createKeyRing(
 type Walk = { tenantId: string; chain: string; ring: KeyRing }
 
 async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<ChainReport> {
-  // Before the size: one that is made meanwhile would cover entries that the walk does not come to.
+  // Checkpoints are read before the size, because a newer one would cover entries that are not read.
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
   const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })
@@ -81,7 +80,7 @@ async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<Cha
   return firstBad ? { ...report, ok: false, firstBad } : report
 }
 
-/** Checkpoints that are signed, and the first that is not. */
+/** The signed checkpoints, and the first whose signature is invalid. */
 async function readCheckpoints(
   db: Db,
   { tenantId, chain, ring }: Walk,

@@ -8,20 +8,20 @@ import { ClaimLostError, isStored, type LedgerRecords, writeRecords } from './re
 
 export { ClaimLostError, type LedgerRecords } from './records.ts'
 
-/** A larger crowd is written in several transactions, which bounds the memory of one. */
+/** Larger batches are split into several transactions, which bounds the memory of one. */
 const ENTRIES_PER_COMMIT = 500
-/** How long a record may wait for others of a crowd. */
+/** How long a record may wait for others to share its commit. */
 const GATHERING_MS = 2
 
-/** Makes requests durable, many at a time (architecture §4). */
+/** Makes requests durable, many in one commit. */
 export type Ledger = {
   /**
-   * Resolves when everything in `records` is on the disk, and rejects when nothing of it is. Records that the database
-   * refuses (a request id that exists, for one) are refused alone; whoever shared their transaction is not harmed.
-   * @throws ClaimLostError when another daemon has taken the request's Idempotency-Key over.
+   * Resolves when all of `records` is durable, and rejects when nothing of it is. Records that the database rejects,
+   * for example with a duplicate request id, fail alone; others in the same transaction are unaffected.
+   * @throws ClaimLostError when another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
-  /** Commits what is waiting, then refuses further records. */
+  /** Commits pending records, then rejects further ones. */
   close(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export type LedgerDeps = {
   db: Db
   clock: Clock
   log: Pick<Log, 'error'>
-  /** Puts evidence into its chains; without one, records that have evidence are refused. */
+  /** Appends evidence to its chains; without it, records with evidence are rejected. */
   sealer?: Sealer
   /** Called after a commit that may have stored events. */
   onEvents?(): void
@@ -49,12 +49,12 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   let closed = false
 
   // Idle -> gathering: a record came. Gathering -> gathering: this turn of the event loop brought another one.
-  // Gathering -> flushing: it brought none, GATHERING_MS are over, or we close.
-  // Flushing -> flushing: records came meanwhile. Flushing -> idle: none came.
-  //
-  // No timer: a lone request waits for one turn that has nothing to do, and while the disk works on one commit, everything
-  // that finishes gathers for the next, so a slower disk makes larger batches by itself. A crowd that keeps this thread busy
-  // gets nearly all of itself into a batch by waiting for its own (measured: 47 of 50 clients, 28 with half the time).
+  // Gathering -> flushing: none came, GATHERING_MS are over, or we close. Flushing -> flushing: records came meanwhile.
+  // Flushing -> idle: none came.
+  // There is no timer: a lone request waits for one idle turn. While the disk works on one commit, other records gather
+  // for the next, so a slower disk makes larger batches. Under concurrent load, a batch waits for records that are
+  // about to come and gets nearly all of them. Measured with 50 clients: 47 per batch, and 28 with half of
+  // GATHERING_MS.
   function schedule(): void {
     if (flushing !== undefined || waiting.length === 0) return
     if (closed) startFlush()
@@ -77,7 +77,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     gathering = undefined
     flushing = flush().finally(() => {
       flushing = undefined
-      // The loop has ended a moment ago; what came since would wait for the next request, maybe for good.
+      // Records that came just after the loop ended would otherwise wait for the next request.
       schedule()
     })
   }
@@ -103,7 +103,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     if (batch.some(({ records }) => records.events !== undefined)) onEvents?.()
   }
 
-  /** Writes records and their evidence in one transaction; the chains go on from what the store has, and only from that. */
+  /** Writes records and their evidence in one transaction. The chains continue only from what the store has. */
   async function write(batch: readonly Entry[]): Promise<void> {
     const records: LedgerRecords[] = []
     const drafts: EntryDraft[] = []
@@ -121,7 +121,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         return stored()
       } catch (error) {
         sealer.forgetHeads()
-        // Another daemon with our data directory: once may be an earlier commit of our own whose answer was lost.
+        // Another daemon uses our data directory. Once it may be our own earlier commit whose response was lost.
         if (!isPlaceTaken(db, error) || attempt === 3) throw error
         if (attempt === 2) sealer.leaveChains()
       }
@@ -129,8 +129,8 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   }
 
   async function settleFailed(batch: readonly Entry[], error: unknown): Promise<void> {
-    // A connection that broke during COMMIT leaves open whether it happened. Writing again finds out: the rows go in now,
-    // or the primary keys say that they are in already.
+    // If the connection broke during COMMIT, the result is unknown. Writing again resolves it: either the rows are
+    // inserted now, or the primary keys show that they exist.
     const mayBeStored = failureOf(error) === 'transient'
     if (failureOf(error) === 'other' || (failureOf(error) === 'row' && batch.length === 1)) {
       for (const { reject } of batch) reject(error)
@@ -143,11 +143,11 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         resolve()
       } catch (cause) {
         if (failureOf(cause) !== 'row') {
-          // The store is gone. Asking it once for each of hundreds of requests would keep them all waiting.
+          // The store is down. Querying it once for each of hundreds of requests would delay all of them.
           for (const { reject: refuse } of batch.slice(position)) refuse(cause)
           return
         }
-        // When even that cannot be asked, the refusal stands.
+        // If even that query fails, the rejection stands.
         if (mayBeStored && (await isStored(db, records).catch(() => false))) resolve()
         else reject(cause)
       }
@@ -165,7 +165,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     async close() {
       closed = true
       schedule()
-      // One that winds up may start another, for what came meanwhile.
+      // A flush that ends may start another one, for records that came meanwhile.
       while (flushing !== undefined) await flushing
     },
   }

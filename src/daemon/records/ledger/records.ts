@@ -20,35 +20,40 @@ import type {
 } from '../../platform/db/tables.ts'
 import type { EntryDraft } from '../evidence/entry-draft.ts'
 
-/** What one request leaves behind, all of it or nothing. A new kind that is written once is one line here and in TABLES. */
+/**
+ * The records of one request, stored atomically. A new kind that is written once needs one line here and one in TABLES.
+ */
 export type LedgerRecords = {
   usage?: UsageRecordRow
   idempotency?: IdempotencyResultRow
-  /** What is told to webhooks. */
+  /** Events for webhooks. */
   events?: readonly OutboxEventRow[]
-  /** What is proved of it: becomes entries of its tenant's hash chain. */
+  /** Evidence, which becomes entries of the tenant's hash chain. */
   evidence?: readonly EntryDraft[]
-  /** What guards have found. */
+  /** Findings of guards. */
   incidents?: readonly IncidentRow[]
   /**
-   * Counters that the request has raised. They hold totals, so they are stored as they are when the commit begins, and one
-   * that many requests share is stored once.
+   * Rate counters that the request raised. They are totals, so the values at the start of the commit are stored, and a
+   * counter that several requests share is stored once.
    */
   counters?: readonly RateCounterRow[]
-  /** What is added to spend counters. Only beside a usage record, which no second write of the same request gets past. */
+  /**
+   * Amounts to add to spend counters. Only together with a usage record, whose key rejects a second write of the same
+   * request.
+   */
   spend?: readonly SpendCounterRow[]
   /** The request whose reservations end with the commit. */
   reserved?: ReservedRequest
-  /** The claim on an Idempotency-Key under which the request ran, by its request id. It ends with the commit. */
+  /** The claim on an Idempotency-Key, by the id of its request. It ends with the commit. */
   claim?: string
 }
 
-/** Another daemon has taken over the Idempotency-Key, so nothing of this request may be stored. */
+/** Another daemon has taken over the Idempotency-Key, so no record of this request may be stored. */
 export class ClaimLostError extends Error {
   override name = 'ClaimLostError'
 }
 
-/** Where each kind is kept. Every one of these tables has a key that a second write of the same record violates. */
+/** The table of each kind. Each table has a key that rejects a second write of the same record. */
 const TABLES = {
   usage: 'usage_records',
   idempotency: 'idempotency_results',
@@ -60,8 +65,8 @@ const TABLES = {
 const KINDS = Object.keys(TABLES) as (keyof typeof TABLES)[]
 
 /**
- * Writes the records of several requests, durably and all or nothing: one statement per kind. Their evidence is written as it
- * was sealed: `sealed`.
+ * Writes the records of several requests durably and atomically, with one statement per kind. Evidence is written as
+ * `sealed`.
  * @throws ClaimLostError
  */
 export async function writeRecords(
@@ -81,7 +86,7 @@ export async function writeRecords(
   })
 }
 
-/** One insert for each kind that there is something of. */
+/** One insert for each kind with rows. */
 function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
   const inserts: TableRows[] = []
   for (const kind of KINDS) {
@@ -97,7 +102,7 @@ function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
   return inserts
 }
 
-/** One row for each counter, so that a crowd of one account costs one. */
+/** One row for each counter, so that many requests of one account cost one write. */
 function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
   const sums = new Map<string, SpendCounterRow>()
   for (const { spend = [] } of batch) {
@@ -113,7 +118,10 @@ function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
   return [...sums.values()]
 }
 
-/** Makes room for the answers, if every claim is still held. The locks last until the commit, so it stays that way. */
+/**
+ * Ends the claims, if this daemon still owns all of them, so that the answers can be stored. The locks last until the
+ * commit.
+ */
 async function endClaims(tx: Db, requestIds: readonly string[]): Promise<void> {
   const { numDeletedRows } = await tx
     .deleteFrom('idempotency_results')
@@ -135,7 +143,7 @@ function addRows(records: LedgerRecords, kind: keyof typeof TABLES, rows: Row[])
 
 const isList = (found: Row | readonly Row[]): found is readonly Row[] => Array.isArray(found)
 
-/** Stores counters as they are now; which ones exist already does not matter. */
+/** Stores the current values of counters; new and existing rows are treated alike. */
 export async function saveCounters(db: Db, rows: readonly RateCounterRow[]): Promise<void> {
   await insertEach(db, [toCounterInsert(rows)])
 }
@@ -146,7 +154,7 @@ const toCounterInsert = (rows: readonly RateCounterRow[]): TableRows<'rate_count
   onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] },
 })
 
-/** Whether exactly these records are in the database. Counters do not count: writing them again does no harm. */
+/** Whether exactly these records are stored. Counters are not checked, because writing them again is harmless. */
 export async function isStored(db: Db, records: LedgerRecords): Promise<boolean> {
   for (const kind of KINDS) {
     const rows: Row[] = []
@@ -160,7 +168,7 @@ export async function isStored(db: Db, records: LedgerRecords): Promise<boolean>
     }
   }
   for (const { id, tenantId, payload } of records.evidence ?? []) {
-    // Its place in the chain may be another one by now.
+    // Without its position in the chain, which may have changed.
     const found = await db
       .selectFrom('evidence_entries')
       .select('id')

@@ -2,10 +2,10 @@ import { type ActivityLog, EXPUNGED } from '../../../shared/wire/logs.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { descriptionOf, type LoggedPayload, payloadOf, resourceOf } from '../evidence/entry-payload.ts'
 
-/** What is shown of a user beside what they did. */
+/** The user of an entry, as it is shown. */
 export type UserName = { id: string; name: string; email: string }
 
-/** One entry as the logs show it (named-endpoints §14). Users come by their ids, as they are called today. */
+/** One entry as the logs show it. Users are found by id and shown with their current names. */
 export function toLogEntry(
   entry: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>,
   users: ReadonlyMap<string, UserName>,
@@ -57,7 +57,7 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   latencyMs: times?.latency_ms,
 })
 
-/** Hashes are all that is left of an entry whose content was expunged. */
+/** Only hashes are left of an entry whose content was expunged. */
 const GONE = {
   type: EXPUNGED,
   severity: null,

@@ -5,19 +5,19 @@ import { type EntryFilter, listChainEntries } from '../evidence/entry-list.ts'
 import { measureChains, readChain } from '../evidence/store.ts'
 
 /**
- * How far somebody has read the log of a tenant: how many entries of each chain. What stands in a chain stays there, and what
- * comes is behind it; times tell neither, since a commit may take long and clocks differ.
+ * A read position in the log of a tenant: the number of entries of each chain. Chains only grow at their end, so this
+ * is reliable. Times are not: a commit may take long, and clocks differ.
  */
 type Position = {
   atMs: number
-  /** Without the chains that had been quiet for QUIET_MS at that time, which may be many. */
+  /** Chains without an entry in the last QUIET_MS are left out, because there may be many. */
   sizes: ReadonlyMap<string, number>
 }
 
-/** An entry of a chain that was quiet for so long, and that is younger, is new. */
+/** In a chain that is left out, entries younger than this are new. */
 const QUIET_MS = DAY_MS
 
-/** As callers keep it, and give it back (wire/logs.ts: LOG_POSITION). */
+/** The text that clients store and send back (wire/logs.ts: LOG_POSITION). */
 const toText = ({ atMs, sizes }: Position): string =>
   [isoTime(atMs), ...[...sizes].map(([chain, size]) => `${chain}:${size}`)].join()
 
@@ -30,7 +30,7 @@ function parsePosition(text: string): Position {
   return { atMs: Date.parse(time), sizes: new Map(sizes) }
 }
 
-/** The position behind everything that is in the log of a tenant. */
+/** The position at the end of a tenant's log. */
 export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise<string> {
   const sizes = new Map<string, number>()
   for (const { chain, size } of await measureChains(db, tenantId)) {
@@ -40,8 +40,8 @@ export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise
 }
 
 /**
- * The first `limit` entries that match and came into the log of a tenant after a position, the oldest first, and the
- * position behind them. Fewer than `limit` are all.
+ * The first `limit` matching entries that came after a position, the oldest first, and the next position. Fewer than
+ * `limit` means that there are no more.
  */
 export async function entriesAfter(
   db: Db,

@@ -22,11 +22,11 @@ import { endOfLog, entriesAfter } from './position.ts'
 export type LogDeps = {
   db: Db
   clock: Clock
-  /** The names of users by their ids, of those that exist. */
+  /** The names of users by id; unknown ids are missing. */
   findUserNames(db: Db, tenantId: string, userIds: readonly string[]): Promise<ReadonlyMap<string, UserName>>
 }
 
-/** The logs of a tenant (named-endpoints §14): what is in its evidence, as people read it. */
+/** Routes that show the evidence of a tenant as readable logs. */
 export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
@@ -66,7 +66,7 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
     route({
       ...common,
       path: '/api/external/activity-logs',
-      // Followed by asking again and again, which must not use up what the key may do in a day.
+      // Clients poll it, so it does not count towards the key's daily limit.
       rate: 'unmetered',
       summary: 'Everything that was done, newest first; or, after a position, what is new',
       query: ListActivityLogsQuery,
@@ -103,7 +103,7 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
   ]
 }
 
-/** What came after a position, as a page of a list; of `now` nothing but the position. */
+/** The entries after a position, as a page of a list. For `now` only the position is returned. */
 async function newEntries(
   db: Db,
   tenantId: string,
