@@ -11,19 +11,20 @@ import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } fro
  *     └──first token of any answer───────────────┘        (then one failure opens it again, one good end forgets all)
  */
 export type Circuit = {
-  /** When the latest failures in a row happened, oldest first, at most CIRCUIT_FAILURES; monotonic milliseconds. */
+  /** The times of the latest consecutive failures, oldest first, at most CIRCUIT_FAILURES; monotonic milliseconds. */
   readonly failedAtMs: readonly number[]
-  /** Why it failed last. */
+  /** The reason of the last failure. */
   readonly reason: FailureReason
   /** While open: when the next request may probe. */
   readonly probeAtMs: number | undefined
-  /** How long after a probe the next one may follow. */
+  /** The wait between a probe and the next one. */
   readonly probeWaitMs: number
 }
 
 /**
- * After a failure that means the model is down. What still fails while the circuit is open was begun before, or a probe. A model
- * that waits for its operator does not recover within seconds, so each of its probes comes after the longest wait.
+ * The circuit after a failure that means the model is down. A failure while it is open comes from a probe, or from a
+ * request that began earlier. A failure that only the operator can fix takes longer than seconds, so its probes always
+ * have the longest wait.
  */
 export function afterFailure(circuit: Circuit | undefined, reason: FailureReason, nowMs: number): Circuit {
   if (circuit?.probeAtMs !== undefined) return circuit
@@ -35,15 +36,17 @@ export function afterFailure(circuit: Circuit | undefined, reason: FailureReason
   return { failedAtMs, reason, probeWaitMs, probeAtMs: opens ? nowMs + probeWaitMs : undefined }
 }
 
-/** The model has begun to answer: it gets its requests back, on probation when it was down. */
+/**
+ * The model has begun to answer. It gets its requests back; if it was down, one more failure opens the circuit again.
+ */
 export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
   if (circuit.probeAtMs === undefined) return circuit
   return { ...circuit, failedAtMs: Array(CIRCUIT_FAILURES - 1).fill(nowMs), probeAtMs: undefined }
 }
 
 /**
- * Whether a request must go round this model; if not and the circuit is open, the request is the probe, and the next one may
- * follow after twice the time. Whatever becomes of a probe, no other has to wait for it: a lost one holds nothing up.
+ * Whether a request must skip this model. If not, and the circuit is open, the request is the probe, and the wait until
+ * the next probe doubles. Probes do not wait for each other, so a lost probe blocks nothing.
  */
 export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit: Circuit } {
   if (circuit.probeAtMs === undefined) return { skip: false, circuit }
@@ -53,29 +56,29 @@ export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit
 }
 
 /**
- * The failures that mean "the model is down": a rate limit or a refused request is the answer of one that is up. One that rejects
- * our key is as good as down: without a circuit each request would pay for a call that is known to fail.
+ * The failures that mean "the model is down". A rate limit or a rejected request is not one: the model is up. A
+ * rejected API key is one, because otherwise each request would pay for a call that is known to fail.
  */
 const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout', ...OPERATOR_REASONS])
 
 /**
- * Remembers which models keep failing, for each tenant by itself: a tenant that sends what makes a model fail, or allows it
- * no time, must not move the requests of others.
+ * Tracks failing models for each tenant separately. A tenant whose prompts or timeouts make a model fail must not
+ * affect the requests of others.
  */
 export type Breaker = {
   /**
-   * Why to go round a model of which a chain has a fallback: its latest failure; undefined where it is to be asked. Only for a
-   * failure that would be failed over: whoever leaves its reason out of `triggers` asked for this model or none.
+   * Why to skip a model for which the chain has a fallback: its latest failure; undefined if it is to be called. Only
+   * failures in `triggers` count: without its trigger the caller does not accept a fallback.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void
-  /** The answer came to a good end. */
+  /** The answer was complete. */
   succeeded(tenantId: string, modelId: string): void
   failed(tenantId: string, modelId: string, reason: FailureReason): void
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Holds failing models only, so as long as all is well a request costs four looks at an empty map.
+  // Contains only failing models, so normally a request costs four lookups in an empty map.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 
@@ -99,7 +102,7 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (circuits.size > 0) circuits.delete(keyOf(tenantId, modelId))
     },
     failed(tenantId, modelId, reason) {
-      // The client left: that says nothing about the model.
+      // The client disconnected, which says nothing about the model.
       if (reason === 'aborted') return
       const key = keyOf(tenantId, modelId)
       if (DOWN.has(reason)) circuits.set(key, afterFailure(circuits.get(key), reason, clock.monotonic()))

@@ -2,12 +2,12 @@ import type { ProviderConfig } from './config.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
 
 /**
- * Where a call goes. `here`: nowhere, it is answered in this process. `region` is what the configuration says of the
- * provider, in lower case; undefined when it says nothing, or nobody can know.
+ * Where a call is processed. `here`: in this process. `region` is the provider's configured region, in lower case;
+ * undefined when it is not configured or cannot be known.
  */
 export type CallLocation = 'here' | { host: string; region: string | undefined }
 
-/** Where calls of a configured provider go, by the provider's own name of the model. */
+/** The locations of a configured provider's calls, by the provider's name of the model. */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()
@@ -21,7 +21,7 @@ export function locationsOf(config: ProviderConfig): (model: string) => CallLoca
 
 const hostOf = (url: string): string => new URL(url).hostname
 
-/** Prefixes of the inference profiles by which Amazon spreads calls over the regions of a part of the world. */
+/** Prefixes of inference profiles, by which Amazon distributes calls over the regions of a geography. */
 const GEOGRAPHIES: Readonly<Record<string, string>> = {
   eu: 'eu',
   us: 'us',
@@ -33,8 +33,8 @@ const GEOGRAPHIES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Where Bedrock works on a call: in the region that was asked, unless an inference profile sends it elsewhere. What a profile
- * of a customer's own does, or a global one, its name does not say.
+ * The region where Bedrock processes a call: the configured one, unless an inference profile routes it elsewhere.
+ * Undefined for application profiles and global ones, whose names do not tell the region.
  */
 function bedrockRegion(model: string, region: string): string | undefined {
   if (model.includes(':application-inference-profile/')) return undefined

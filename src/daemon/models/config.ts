@@ -1,12 +1,12 @@
 // Configuration of providers and the prices of their models.
 import type { AwsCredentials } from './providers/bedrock/signature.ts'
 
-/** The interface a provider speaks. */
+/** The API that a provider implements. */
 export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
 
 export type ProviderConfig = EndpointConfig | BedrockConfig
 
-/** An upstream that is known by its address. */
+/** An upstream with a configured address. */
 export type EndpointConfig = {
   /** The prefix of `<provider>/<model>`. */
   name: string
@@ -14,32 +14,34 @@ export type EndpointConfig = {
   baseUrl: string
   apiKey: string | undefined
   headers: Readonly<Record<string, string>>
-  /** Offered models by the upstream's own names; undefined = any name is passed on. */
+  /** Offered models, by the upstream's names; undefined = any name is passed on. */
   models: readonly string[] | undefined
-  /** Where it works on what it is sent, such as `eu` or `eu-west-1`, for policies with a residency; undefined: not known. */
+  /**
+   * The region where data is processed, such as `eu` or `eu-west-1`, for policies with a residency; undefined: unknown.
+   */
   region?: string | undefined
-  /** Of Azure OpenAI: the date of its interface; undefined for the one that has none. */
+  /** Azure OpenAI only: the dated API version; undefined for the API without versions. */
   apiVersion?: string | undefined
-  /** By the upstream's own names of its models, or `*` for all others; they go before the bundled ones. */
+  /** By the upstream's model names, or `*` for all others. They take precedence over the bundled prices. */
   prices?: Readonly<Record<string, PriceConfig>> | undefined
 }
 
-/** Dollars for a million tokens. What is read from or written to a cache costs what input does, unless it says otherwise. */
+/** Dollars per million tokens. Cache reads and writes cost the same as input by default. */
 export type PriceConfig = {
   input: number
   output: number
   cacheRead?: number | undefined
   cacheWrite?: number | undefined
-  /** Of an answer; undefined: as the bundled list has it, else one. */
+  /** Points per answer; undefined: the value of the bundled list, else 1. */
   points?: number | undefined
 }
 
 export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models' | 'prices'> & {
   kind: 'bedrock'
-  /** Of AWS. */
+  /** AWS region. */
   region: string
-  /** Undefined: Amazon's own of the region. */
+  /** Undefined: Amazon's own endpoint of the region. */
   baseUrl: string | undefined
-  /** Sign the calls where there is no API key. */
+  /** Used to sign calls when there is no API key. */
   credentials: AwsCredentials | undefined
 }

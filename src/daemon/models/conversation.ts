@@ -1,19 +1,20 @@
 /**
- * What is said to a model and what it may answer with, in our own words: the surfaces (classic, OpenAI, Anthropic) turn
- * their requests into it, each provider turns it into its own.
+ * The provider-neutral form of a conversation. Each surface (classic, OpenAI, Anthropic) converts its requests to it,
+ * and each provider converts it to its own form.
  */
 
-/** A piece of a message. Images are inline, base64; nothing is ever fetched for a caller. */
+/** A part of a message. Images are inline, base64; the gateway never fetches a URL for a caller. */
 export type ContentPart = { type: 'text'; text: string } | { type: 'image'; mediaType: string; data: string }
 
 export type Content = string | readonly ContentPart[]
 
-/** A call of a tool as the model wrote it; `arguments` is JSON text, exactly as it came. */
+/** A tool call as the model wrote it; `arguments` is its unchanged JSON text. */
 export type ToolCall = { id: string; name: string; arguments: string }
 
 /**
- * A step of a model's reasoning that it wants to see again on the next turn. `origin` is the kind of provider that made it
- * (`anthropic`, `google` …): only there may it be sent back. Signed text has `signature`, what is encrypted only `data`.
+ * A reasoning step that the model needs again in the next turn. `origin` is the kind of provider that made it
+ * (`anthropic`, `google` …); it may be sent back only there. Signed text has `signature`, encrypted reasoning only
+ * `data`.
  */
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 
@@ -48,7 +49,10 @@ export type ResponseFormat =
       description?: string | undefined
     }
 
-/** What a caller may ask for beside the text. What is absent is not sent; what a provider cannot do is its 400, never silence. */
+/**
+ * Generation options besides the messages. Absent options are not sent; an option that the provider does not support is
+ * its 400 and is never dropped silently.
+ */
 export type GenerationOptions = {
   tools?: readonly Tool[] | undefined
   toolChoice?: ToolChoice | undefined
@@ -62,13 +66,13 @@ export type GenerationOptions = {
   seed?: number | undefined
   logprobs?: boolean | undefined
   topLogprobs?: number | undefined
-  /** The end user, as the caller names them. */
+  /** The end user's name, as the caller gave it. */
   user?: string | undefined
   reasoningEffort?: string | undefined
-  /** The caller wants no reasoning. Unlike an effort of `none`, a model that has no word for that is just not told. */
+  /** The caller wants no reasoning. Unlike effort `none`, it is dropped for a model without such an option. */
   noReasoning?: boolean | undefined
 }
 
-/** The text of a message, images left out. */
+/** The text of a message, without images. */
 export const textOf = (content: Content): string =>
   typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')

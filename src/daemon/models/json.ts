@@ -1,4 +1,4 @@
-/** What JSON.parse gives for an object of a server, before anything in it is believed. */
+/** The parsed JSON object of a server, not yet validated. */
 export type Json = Record<string, unknown>
 
 export const isObject = (value: unknown): value is Json =>
@@ -6,11 +6,11 @@ export const isObject = (value: unknown): value is Json =>
 
 export const member = (value: unknown, name: string): unknown => (isObject(value) ? value[name] : undefined)
 
-/** A count of tokens; undefined for what cannot be one. */
+/** A token count; undefined for an invalid one. */
 export const tokenCount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
-/** Undefined for what is no JSON object. */
+/** Undefined when the text is not a JSON object. */
 export function parseObject(text: string): Json | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -6,13 +6,13 @@ import type { Provider } from './provider.ts'
 import { openAiProvider } from './providers/openai/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from './well-known-providers.ts'
 
-/** Where a model server listens when it runs on this machine with its own defaults. */
+/** The default address of a model server on this machine. */
 export type LocalServer = { name: string; baseUrl: string }
 
 export type LocalServers = {
-  /** Those that answered when they were last looked for, by name, with the models they then had. Changes with `look`. */
+  /** The servers that responded to the last `look`, by name, with their models at that time. */
   readonly found: ReadonlyMap<string, Provider>
-  /** Looks for all of them at once, for at most LOCAL_PROBE_MS. Never rejects. */
+  /** Probes all of them at once, for at most LOCAL_PROBE_MS. Never rejects. */
   look(): Promise<void>
   close(): Promise<void>
 }
@@ -21,19 +21,19 @@ const LOCAL_SERVERS: readonly LocalServer[] = Object.entries(WELL_KNOWN_PROVIDER
   ([name, { baseUrl, isLocal }]) => (isLocal && baseUrl !== undefined ? [{ name, baseUrl }] : []),
 )
 
-/** Finds model servers of this machine that nobody configured; names in `configured` are left alone. */
+/** Finds model servers on this machine that are not configured; names in `configured` are skipped. */
 export function createLocalServers(
   configured: readonly string[],
   { clock, log, servers = LOCAL_SERVERS }: { clock: Clock; log: Log; servers?: readonly LocalServer[] },
 ): LocalServers {
   const wanted = servers.filter(({ name }) => !configured.includes(name))
-  // Kept for good, so that a server which is gone for a while does not take running answers with it.
+  // Never removed, so that answers in flight survive when a server disappears for a while.
   const providers = new Map<string, Provider>()
   const found = new Map<string, Provider>()
 
   async function lookFor({ name, baseUrl }: LocalServer): Promise<void> {
     const models = await askForModels(baseUrl, clock)
-    // A busy server is no absent one.
+    // A server that is too busy to respond still counts as present.
     if (models === 'late') return
     if (models.length === 0) {
       if (found.delete(name)) log.info({ provider: name }, 'local server gone')
@@ -57,7 +57,7 @@ export function createLocalServers(
   }
 }
 
-/** The models behind GET /models; none when nobody is there or somebody else is. */
+/** The models of GET /models; empty when there is no server or it is not a model server. */
 async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | 'late'> {
   const giveUp = new AbortController()
   const timer = clock.after(LOCAL_PROBE_MS, () => giveUp.abort())
@@ -72,7 +72,7 @@ async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | '
   }
 }
 
-/** Undefined when it is longer than a list of models can be. */
+/** Undefined when the body is too long for a list of models. */
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
   const pieces: Buffer[] = []
   let length = 0

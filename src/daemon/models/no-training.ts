@@ -1,7 +1,12 @@
-/** How every provider is told that nobody is to train on a call (named-endpoints §13). It is a wish: no interface has a word for it. */
+/**
+ * The header that asks a provider not to train on a call. It is only a request: no provider API defines such a field.
+ */
 export const NO_TRAINING_HEADER = 'x-no-training'
 
-/** The same headers, name and value in turn, with that wish; a policy asks for it, so it wins over what is configured. */
+/**
+ * The headers (names and values alternate) with the no-training header. A policy requires it, so it overrides a
+ * configured one.
+ */
 export function withNoTraining(headers: readonly string[]): string[] {
   const others = headers.filter((_, at) => headers[at - (at % 2)] !== NO_TRAINING_HEADER)
   return [...others, NO_TRAINING_HEADER, 'true']

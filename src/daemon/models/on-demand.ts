@@ -1,8 +1,8 @@
 import type { ChatPart, Provider, ProviderCall } from './provider.ts'
 
 /**
- * A provider whose code is loaded by its first call. Later chats go straight to it.
- * @param beside what it can do beside chats, given the way to it
+ * A provider whose code is loaded by its first call. Later chats call it directly.
+ * @param beside its members other than `chat`, given a function that loads it
  */
 export function providerOnDemand<Loaded extends Provider>(
   { name, models }: Pick<Provider, 'name' | 'models'>,

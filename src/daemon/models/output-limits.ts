@@ -1,9 +1,9 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 
 /**
- * The most tokens that an answer of a well-known model may have. From general knowledge on 2026-11-22, not copied from the
- * providers' pages: compare them before a release. A name also stands for its editions (`gpt-4o` for `gpt-4o-2024-08-06`),
- * unless a longer name fits. Where editions differ, the lowest limit of the family stands.
+ * The most output tokens of well-known models. From general knowledge on 2026-11-22, not copied from the providers'
+ * pages: verify before a release. A name also covers its editions (`gpt-4o` covers `gpt-4o-2024-08-06`), unless a
+ * longer name matches. If editions differ, the lowest limit of the family is listed.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
@@ -44,7 +44,7 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 }
 
 /**
- * The tokens of prompt and answer together, of models whose provider rejects a limit that does not fit beside the prompt. From
+ * The context window of models whose provider rejects an output limit that does not fit together with the prompt. From
  * general knowledge, as above.
  */
 const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
@@ -57,21 +57,21 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-chat': 64_000,
   'deepseek-reasoner': 64_000,
 }
-/** Prompts have more bytes for each token, so too few tokens are left for an answer rather than too many. */
+/** A low estimate: it overestimates prompt tokens, so that the rest never exceeds the window. */
 const BYTES_PER_TOKEN = 3
-/** However little seems to be left beside a prompt, this much is asked for. */
+/** The minimum that is requested, however long the prompt is. */
 const LEAST_BESIDE_PROMPT = 1_024
 
-/** Region, maker and path before the name of a model, as Bedrock and resellers write them. */
+/** Region, vendor and path before the name of a model, as Bedrock and resellers write them. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
 
-/** Variants whose limits differ from those of the model that they are named after; one without a row is not known. */
+/** Variants with limits other than those of their base model; a variant without a row is unknown. */
 const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
 
-/** The row of a model, by its provider's name of it; undefined for one that is not listed. */
+/** The row of a model, by its provider's name; undefined if it is not listed. */
 function rowOf(rows: Readonly<Record<string, number>>, model: string): number | undefined {
   let name = model.replace(BEFORE_NAME, '')
-  // Resellers write the versions of Claude with a dot, and some dates with @.
+  // Resellers write Claude versions with a dot, and some dates with @.
   if (name.startsWith('claude')) name = name.replaceAll('.', '-').replace('@', '-')
   const whole = name
   while (name !== '') {
@@ -82,12 +82,12 @@ function rowOf(rows: Readonly<Record<string, number>>, model: string): number | 
   return undefined
 }
 
-/** The known limit of a model's answers; undefined for one that is not listed. */
+/** The known output limit of a model; undefined if it is not listed. */
 export const outputLimitOf = (model: string): number | undefined => rowOf(OUTPUT_TOKENS, model)
 
 /**
- * The most tokens that a model can answer to a prompt; undefined for a model that is not known.
- * @param promptBytes asked for only where the prompt counts
+ * The most tokens that a model can answer to a prompt; undefined for an unknown model.
+ * @param promptBytes called only if the prompt counts
  */
 export function outputLimitBeside(model: string, promptBytes: () => number): number | undefined {
   const limit = outputLimitOf(model)
@@ -97,18 +97,18 @@ export function outputLimitBeside(model: string, promptBytes: () => number): num
   return Math.min(limit, Math.max(LEAST_BESIDE_PROMPT, room))
 }
 
-/** What is sent to a model as the limit of its answer; `why` where it is not what was asked. */
+/** The output limit that is sent to a model; `why` is set if it differs from the requested one. */
 export type OutputLimit = {
   tokens: number | undefined
   why: 'operator' | 'model' | 'budget' | undefined
 }
 
 /**
- * Decides the limit of one model's answer (named-endpoints §26): as asked, and none put in when none was asked, unless the
- * operator, a budget or the provider's interface needs one. The smallest of their limits and the model's own is the reason.
- * @param ofModel the most that the model can answer, if it is known
- * @param covered tokens that the payer's budget covers; undefined where none limits this request
- * @param isRequired whether the provider's interface needs a limit
+ * Decides the output limit of one call. A requested limit is kept. Without one, a limit is added only if the operator,
+ * a budget or the provider's API requires it. The reason is the smallest of their limits and the model's own.
+ * @param ofModel the most that the model can answer, if known
+ * @param covered tokens that the payer's budget covers; undefined if no budget limits this request
+ * @param isRequired whether the provider's API requires a limit
  */
 export function outputLimit({
   asked,

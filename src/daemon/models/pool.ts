@@ -5,10 +5,10 @@ import {
   PROVIDER_IDLE_CONNECTION_MS,
 } from '../../shared/spec-limits.ts'
 
-/** Hears of the end of a socket: the server sends no more, so a call that has paused must resume, and must not pause again. */
+/** `onEnd` is called when the server ends the socket. A paused call must then resume and must not pause again. */
 export type SocketWatch = { onEnd: (() => void) | undefined }
 
-/** The watch is an object, because a connection keeps that of its last call. */
+/** A mutable object, because a connection keeps the watch of its last call. */
 export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
 
 /**
@@ -21,7 +21,7 @@ export function openPool(url: string | URL): Pool {
     allowH2: false,
     maxHeaderSize: PROVIDER_HEAD_BYTES,
     connect: { timeout: PROVIDER_CONNECT_TIMEOUT_MS },
-    // A server that promises to keep a connection for longer may still close it without notice.
+    // A server may close an idle connection without notice, even before the time that it announced.
     keepAliveTimeout: PROVIDER_IDLE_CONNECTION_MS,
     keepAliveMaxTimeout: PROVIDER_IDLE_CONNECTION_MS,
     // `stream/silence.ts` limits each call, on the daemon's clock.
@@ -31,15 +31,15 @@ export function openPool(url: string | URL): Pool {
   })
 }
 
-/** The pool has made the connector of its options. */
+/** The pool replaces the connector options by a connector. */
 type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
 
 /**
- * Keeps faults of undici 7 away from the daemon (undici 8 needs Node 22):
- * - When a server closes a connection whose response is paused, undici throws out of an event of the socket, which ends the process
- *   (nodejs/undici#5360). So the call is told to resume before undici sees the end.
- * - undici takes a reset for the end of a response without a length, and for the failure of a call that only waits for the
- *   connection. So undici sees each error as one that it recovers from: it fails the call that was sent, and no other.
+ * Works around faults of undici 7 (undici 8 needs Node 22):
+ * - When a server closes a connection whose response is paused, undici throws in a socket event, which ends the process
+ *   (nodejs/undici#5360). So the call is resumed before undici sees the end.
+ * - undici treats a reset as the end of a response without a length, and as the failure of a call that only waits for
+ *   the connection. So undici sees each error as a recoverable one: it fails the call that was sent, and no other.
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined

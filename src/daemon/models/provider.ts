@@ -2,60 +2,63 @@ import type { FailoverTrigger } from '../../shared/wire/chat.ts'
 import type { GenerationOptions, Message } from './conversation.ts'
 
 /**
- * A passage of a knowledge base that the answer may rest on; `number` is how the prompt refers to it, `headings` are
- * those above it, outermost first, joined by " > ".
+ * A retrieved passage that the answer may cite; `number` is its number in the prompt, `headings` are those above it,
+ * outermost first, joined by " > ".
  */
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
 /**
- * Says, right before a call leaves, whether these bytes may go to this model: once, and not for long.
- * @throws what refuses the call; or rejects with it, where that has to be looked up.
+ * Checks right before a call is sent that these bytes may go to this model. It is valid once and for a short time.
+ * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
 export type Entitled = (model: string, body: string) => Promise<void> | undefined
 
-/** Asks for the right to send exactly this body to this model; called as soon as both are known. */
+/** Requests the right to send exactly this body to this model; called as soon as both are known. */
 export type Entitle = (model: string, body: string) => Entitled
 
-/** What a provider says before the body of its answer: the HTTP status, and its own id of the request if it tells one. */
+/** The head of a provider's response: the HTTP status, and the provider's request id if it sends one. */
 export type ProviderHead = { status: number; requestId: string | undefined }
 export type OnHead = (head: ProviderHead) => void
 
-/** What a provider is asked to do. Everything is checked and clamped. */
+/** A validated and clamped request to a provider. */
 export type ProviderCall = {
-  /** The provider's own name of the model, without `<provider>/`. */
+  /** The provider's name of the model, without `<provider>/`. */
   model: string
-  /** System prompt as the model shall see it, with the retrieved passages fenced inside; empty for none. */
+  /** The system prompt for the model, with the retrieved passages fenced inside; empty for none. */
   system: string
   messages: readonly Message[]
-  /** Retrieved passages for `local/extract`, and null when the request does no retrieval. */
+  /** Retrieved passages for `local/extract`; null when the request does no retrieval. */
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
-  /** Undefined: whatever the model does by itself. */
+  /** Undefined: the model's default. */
   temperature: number | undefined
-  /** Nobody asked for that temperature, so a model that refuses to be told any is not told. */
+  /** The caller did not set this temperature, so it is dropped for a model that does not accept one. */
   temperatureIsDefault?: boolean | undefined
-  /** Undefined: none is sent, and the model's own limit holds. */
+  /** Undefined: no limit is sent, and the model's own applies. */
   maxTokens: number | undefined
   stream: boolean
   /** Undefined for a plain chat. */
   options?: GenerationOptions | undefined
-  /** The provider is told that nobody is to train on this call. */
+  /** Asks the provider not to train on this call. */
   noTraining?: boolean | undefined
-  /** Of a call that is governed: nothing leaves without it. Undefined for what the gateway asks on its own account. */
+  /** Required to send a governed call. Undefined for calls that the gateway makes for itself. */
   entitle?: Entitle | undefined
   /** Called with the head of the HTTP response, whatever its status. */
   onHead?: OnHead | undefined
-  /** Whole attempt, first part and silence between parts; milliseconds. */
+  /** Limits on the whole attempt, the first part, and silence between parts; milliseconds. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
 
 /**
- * How a provider call ended; nothing else decides about billing, receipts, events or finish_reason (architecture §3).
- * `complete` | `length` (token limit) | `filtered` (the provider held text back) are answers; `truncated` (ended without
- * its terminal event) | `error` | `aborted` (the client left) are not.
+ * The outcome of a provider call. It alone decides about billing, receipts, events and finish_reason. `complete` |
+ * `length` (token limit) | `filtered` (the provider withheld text) are answers. `truncated` (ended without its terminal
+ * event) | `error` | `aborted` (the client disconnected) are not.
  */
 export type Outcome = 'complete' | 'length' | 'filtered' | 'truncated' | 'error' | 'aborted'
 
-/** Tokens as the provider counts them, before anything is believed (usage/counts.ts). Totals are OpenAI-inclusive: input holds the cached, output the reasoning ones. */
+/**
+ * Tokens as the provider counts them, not yet validated (usage/counts.ts). Totals are inclusive, as in OpenAI's API:
+ * input includes cached tokens, output includes reasoning tokens.
+ */
 export type TokenUsage = {
   inputTokens: number
   outputTokens: number
@@ -66,84 +69,88 @@ export type TokenUsage = {
   estimated: boolean
 }
 
-/** One step of an answer. A finished answer ends with exactly one `end`. */
+/** One step of an answer. A complete answer ends with exactly one `end`. */
 export type ChatPart =
-  /** `logprobs` as the provider gave them, when they were asked for. */
+  /** `logprobs` as the provider gave them, if they were requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
-  /** What is signed or encrypted goes back to its origin on the next turn (conversation.ts). */
+  /** Signed or encrypted reasoning goes back to its origin in the next turn (conversation.ts). */
   | { type: 'reasoning'; text: string; origin?: string; signature?: string; data?: string }
-  /** A piece of a tool call: the first of an index has `id` and `name`, all of them the next piece of the arguments. */
+  /**
+   * A piece of a tool call. The first piece of an index has `id` and `name`; each piece has the next part of the
+   * arguments.
+   */
   | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
-  /** What the provider has counted until here, of an answer that goes on: it may break, or never be counted again. */
+  /** The counts so far, sent in case the answer breaks off or has no later counts. */
   | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
       outcome: 'complete' | 'length' | 'filtered'
       nativeFinishReason: string
-      /** The counts of the whole answer; undefined when there are none, or none since its last words. */
+      /** The counts of the whole answer; undefined when there are none, or none after the last content. */
       usage: TokenUsage | undefined
     }
 
 export type EmbedCall = {
-  /** The provider's own name of the model, without `<provider>/`. */
+  /** The provider's name of the model, without `<provider>/`. */
   model: string
   input: readonly string[]
-  /** Undefined: as many as the model gives. */
+  /** Undefined: the model's default. */
   dimensions?: number | undefined
-  /** The end user, as the caller names them. */
+  /** The end user's name, as the caller gave it. */
   user?: string | undefined
   noTraining?: boolean | undefined
-  /** Both as those of a chat. */
+  /** As for a chat. */
   entitle?: Entitle | undefined
   onHead?: OnHead | undefined
-  /** How long it may take in all. */
+  /** The timeout of the whole call. */
   attemptMs: number
 }
 
 export type Embeddings = { vectors: number[][]; usage: TokenUsage | undefined }
 
 export type RerankCall = {
-  /** The provider's own name of the model, without `<provider>/`. */
+  /** The provider's name of the model, without `<provider>/`. */
   model: string
   query: string
   documents: readonly string[]
-  /** How many of the best documents are wanted. */
+  /** How many of the best documents to return. */
   count: number
   noTraining?: boolean | undefined
-  /** How long it may take in all. */
+  /** The timeout of the whole call. */
   attemptMs: number
 }
 
-/** Places among the documents of the call, each at most once, with what the model says of them, in any order. */
+/** Indexes into the documents of the call, each at most once, with the model's scores, in any order. */
 export type Reranked = { index: number; score: number }[]
 
 export type Provider = {
   name: string
-  /** Names it offers without `<provider>/`; undefined when it takes any (the upstream decides). */
+  /** Offered names without `<provider>/`; undefined when any name is passed on. */
   models: readonly string[] | undefined
-  /** Its interface refuses a chat without `maxTokens`. */
+  /** Its API rejects a chat without `maxTokens`. */
   needsMaxTokens?: true
-  /** How many tokens of an answer thinking takes at least with this model, when it is asked for; absent where none is known. */
+  /** The minimum number of output tokens that thinking takes with this model, if requested; absent if unknown. */
   leastThinkingTokens?(model: string): number
   /**
-   * Starts the call and yields what the upstream said, in batches: all parts of one network read together. The first
-   * batch is yielded only at the commit point: it holds content (or the whole answer), so a caller that has not
-   * received a batch may still try another model. The last part of the last batch is `end`.
-   * @throws ProviderError for every other way to end; `chat` itself does for what cannot be asked of this provider.
+   * Starts the call and yields the answer in batches: all parts of one network read together. The first batch is
+   * yielded at the commit point: it has content, or the whole answer. So a caller that has received no batch may still
+   * try another model. The last part of the last batch is `end`.
+   * @throws ProviderError for every other ending; `chat` itself throws it for a call that this provider does not
+   * support.
    */
   chat(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]>
   /**
-   * Counts the tokens that a call would give its model to read, without having it answered; absent where there is no such
-   * interface. @throws ProviderError
+   * Counts the input tokens of a call without generating an answer; absent if the API cannot do so. @throws
+   * ProviderError
    */
   countTokens?(call: ProviderCall, signal: AbortSignal): Promise<number>
   /**
-   * Turns texts into vectors, one for each and in their order; absent where there is no such interface.
+   * Embeds texts: one vector for each, in their order; absent if the API cannot do so.
    * @throws ProviderError
    */
   embed?(call: EmbedCall, signal: AbortSignal): Promise<Embeddings>
   /**
-   * Says which documents answer a query best; absent where there is no such interface.
+   * Ranks documents by how well they answer a query; absent if the API cannot do so.
    * @throws ProviderError
    */
   rerank?(call: RerankCall, signal: AbortSignal): Promise<Reranked>
@@ -151,13 +158,13 @@ export type Provider = {
 }
 
 /**
- * Failures that only the operator can end: the provider rejects our key or account, has no such model, or the account's credit
- * or long-term quota is used up. No wait and no repeat helps (named-endpoints §26).
+ * Failures that only the operator can fix: the provider rejects our key or account, does not have the model, or the
+ * account's credit or long-term quota is used up. Waiting and retrying do not help.
  */
 export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhausted'] as const
 export type OperatorReason = (typeof OPERATOR_REASONS)[number]
 
-/** Why an attempt failed, for the failover chain: what may be failed over, or reasons that are never retried elsewhere. */
+/** Why an attempt failed, for the failover chain: failover triggers, and reasons that never cause a failover. */
 export type FailureReason =
   | FailoverTrigger
   | OperatorReason
@@ -170,11 +177,11 @@ const OPERATORS: ReadonlySet<string> = new Set(OPERATOR_REASONS)
 
 export const isOperatorReason = (reason: FailureReason): reason is OperatorReason => OPERATORS.has(reason)
 
-/** Whether a failure is one of these triggers; those of OPERATOR_REASONS count as `server_error` (named-endpoints §26). */
+/** Whether a failure is one of these triggers; those of OPERATOR_REASONS count as `server_error`. */
 export const isTrigger = (reason: FailureReason, triggers: ReadonlySet<string>): boolean =>
   triggers.has(isOperatorReason(reason) ? 'server_error' : reason)
 
-/** A provider call that did not end with an answer. `message` may be shown to the caller; bodies never are. */
+/** A provider call that ended without an answer. `message` may be shown to the caller; bodies never are. */
 export class ProviderError extends Error {
   override name = 'ProviderError'
   readonly reason: FailureReason
@@ -182,9 +189,9 @@ export class ProviderError extends Error {
   readonly outcome: 'truncated' | 'error' | 'aborted'
   /** HTTP status of the upstream, when there was one. */
   readonly upstreamStatus: number | undefined
-  /** What the upstream's Retry-After asked for, in seconds. */
+  /** The wait that the upstream's Retry-After requests, in seconds. */
   readonly retryAfterSeconds: number | undefined
-  /** The operator has to act: logged as an error, and never repeated. Set for OPERATOR_REASONS and for redirects. */
+  /** The operator must act: it is logged as an error and never retried. Set for OPERATOR_REASONS and for redirects. */
   readonly alarm: boolean
 
   constructor(

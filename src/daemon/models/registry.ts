@@ -9,25 +9,28 @@ import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 
 export type ProviderRegistry = {
-  /** The provider of `<provider>/<model>`, its own name of the model, and where a call goes; undefined when nobody offers it. */
+  /**
+   * The provider of `<provider>/<model>`, its name of the model, and where a call is processed; undefined if it is not
+   * offered.
+   */
   find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
   /**
-   * What may be asked for by a key with this allowlist, or by any: model ids, and `<provider>/*` where any name goes. Where
-   * the list names models of such a provider one by one, these.
+   * The model ids that a key with this allowlist, or any key, may request, and `<provider>/*` where any name is
+   * accepted. If the list names single models of such a provider, those are returned.
    */
   describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>
 }
 
-/** Servers are looked for on this machine only; whether they pass a call on is not known. */
+/** Discovery covers only this machine. Whether such a server forwards a call is unknown. */
 const LOOPBACK: CallLocation = { host: '127.0.0.1', region: undefined }
 
 const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
 
 /**
- * The built-in providers and those of the configuration, by name; then, of other names, those that are `found` at the
- * moment. They are not closed here.
- * @throws Error when two share a name, or a `local` one is configured that is not built in.
+ * The built-in and configured providers by name; for other names, those that are currently `found`. The registry does
+ * not close them.
+ * @throws Error when two share a name, or a configured `local` one is not built in.
  */
 export function createProviderRegistry(
   configs: readonly ProviderConfig[],
@@ -81,7 +84,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
       return openAiProvider(config, { clock })
     case 'azure':
       return azureProvider(config, { clock })
-    // The start of the daemon does not wait for what many installations never use.
+    // Loaded on demand, so that start-up does not wait for code that many installations never use.
     case 'anthropic':
       return providerOnDemand(
         config,
@@ -116,7 +119,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
   }
 }
 
-/** The same registry with something else in the place of each provider. */
+/** The same registry with each provider replaced. */
 export const withProviders = (
   registry: ProviderRegistry,
   replace: (provider: Provider) => Provider,

@@ -1,4 +1,4 @@
-// The room of the models: providers as configured, those found on this machine, and the built-in one.
+// The models room: configured providers, those found on this machine, and the built-in one.
 import { LOCAL_LOOK_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Job } from '../platform/jobs/schedule.ts'

@@ -3,7 +3,7 @@ import { unreadableError } from './providers/stream/failure.ts'
 
 /**
  * The vectors of an answer in the order of its texts, one for each.
- * @throws ProviderError when one is missing, is none, or is of another length
+ * @throws ProviderError when one is missing, invalid, or of another length
  */
 export function toVectors(answered: unknown, count: number): Embeddings['vectors'] {
   if (!Array.isArray(answered) || answered.length !== count) throw unreadableError('another number of vectors')
@@ -19,7 +19,7 @@ function toVector(value: unknown): number[] {
   return value
 }
 
-/** What texts cost that were turned into vectors; undefined when the provider has not counted them. */
+/** The usage of embedded texts; undefined when the provider gave no count. */
 export const embeddedTokens = (inputTokens: number | undefined): TokenUsage | undefined =>
   inputTokens === undefined ? undefined : { ...NOTHING_SAID, inputTokens }
 

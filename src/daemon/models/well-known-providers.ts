@@ -1,17 +1,17 @@
 import type { EndpointConfig, ProviderKind } from './config.ts'
 
-/** A provider whose address is public knowledge, so that its name and a key are enough. */
+/** A provider with a public address, so that its name and a key are enough. */
 export type WellKnownProvider = {
   kind: Exclude<EndpointConfig['kind'], 'local'>
-  /** Undefined when every customer has an address of their own. */
+  /** Undefined when every customer has a separate address. */
   baseUrl: string | undefined
-  /** Where its users usually keep the key, the weightiest first; none when it takes no key. */
+  /** Environment variables with the key, highest precedence first; empty when it needs no key. */
   keyVariables: readonly string[]
-  /** Where its users usually name another address for that key. */
+  /** The environment variable that overrides the address for that key. */
   baseUrlVariable?: string
-  /** Where its users usually name the version of its interface. */
+  /** The environment variable with the API version. */
   apiVersionVariable?: string
-  /** It runs on the machine of the daemon and is looked for there. */
+  /** It runs on the daemon's machine and is discovered there. */
   isLocal?: true
 }
 
@@ -24,7 +24,7 @@ const openAiLike = (baseUrl: string, ...keyVariables: string[]): WellKnownProvid
 export const WELL_KNOWN_PROVIDERS: Readonly<Record<string, WellKnownProvider>> = {
   openai: {
     ...openAiLike('https://api.openai.com/v1', 'OPENAI_API_KEY'),
-    // A key that is meant for a proxy must not be shown to anyone else.
+    // A key that is meant for a proxy must not be sent to another server.
     baseUrlVariable: 'OPENAI_BASE_URL',
   },
   anthropic: {
@@ -63,8 +63,8 @@ export const WELL_KNOWN_PROVIDERS: Readonly<Record<string, WellKnownProvider>> =
   vllm: { ...openAiLike('http://127.0.0.1:8000/v1'), isLocal: true },
 }
 
-/** The kinds that are an address and perhaps a key. */
+/** Provider kinds that need an address and perhaps a key. */
 export const ENDPOINT_KINDS = ['openai', 'azure', 'anthropic', 'google'] as const satisfies EndpointConfig['kind'][]
 
-/** What a provider entry may say as its `kind`. */
+/** Allowed values of `kind` in a provider entry. */
 export const KINDS: readonly ProviderKind[] = [...ENDPOINT_KINDS, 'bedrock']

@@ -3,8 +3,8 @@ import { RETRY_AFTER_SECONDS } from '../../../../shared/spec-limits.ts'
 import { isObject } from '../../json.ts'
 
 /**
- * Retry-After as seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7), as the durations and ISO dates that some send instead, or
- * retry-after-ms; of several the longest. Rounded up, never negative.
+ * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Durations, ISO dates and retry-after-ms,
+ * which some providers send, are accepted too. The longest wait applies; rounded up, never negative.
  */
 export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const milliseconds = single(headers['retry-after-ms']) ?? single(headers['x-ms-retry-after-ms'])
@@ -13,16 +13,16 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
   if (!value) return undefined
   const several = /^\d+(\s*,\s*\d+)+$/.test(value) ? value.split(',') : [value]
   if (several.every((one) => NUMBER.test(one.trim()))) return wholeSeconds(Math.max(...several.map(Number)))
-  // The asctime form has no zone although it means UTC.
+  // The asctime form has no zone but means UTC.
   const date = Date.parse(/^[A-Za-z]{3},? .*\d$/.test(value) ? `${value} GMT` : value)
   if (!/^[A-Za-z]{3}/.test(value)) return resetSeconds(value, nowMs)
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
 /**
- * When the limit that was hit starts anew, by the headers that tell of limits: `x-ratelimit-reset[-<limit>]` and
- * `ratelimit-reset` in seconds, as a duration such as "6m0s", or as a time, the `t` or `reset` of `ratelimit`, and `anthropic-ratelimit-<limit>-reset` as a
- * date. The longest wait of the limits of which nothing remains; where none of them says so, the shortest of all.
+ * When the limit that was hit resets, by rate-limit headers. `x-ratelimit-reset[-<limit>]` and `ratelimit-reset` are in
+ * seconds, a duration such as "6m0s", or a time; `ratelimit` has `t` or `reset`; `anthropic-ratelimit-<limit>-reset` is
+ * a date. The result is the longest wait of the exhausted limits; if no header reports one, the shortest wait of all.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const waits: number[] = []
@@ -52,7 +52,7 @@ export function retryInfoSeconds(details: unknown): number | undefined {
 const NUMBER = /^\d+(\.\d+)?$/
 const LIMIT_RESET = /^(ratelimit|x-rate-?limit-reset(-[\w-]+)?|ratelimit-reset|anthropic-ratelimit-[\w-]+-reset)$/
 const DURATION = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?$/
-/** A number this large is a time since 1970, in seconds or in milliseconds, and not a wait. */
+/** A number this large is a time since 1970, in seconds or milliseconds, and not a wait. */
 const LOWEST_TIME_SECONDS = 1_000_000_000
 const LOWEST_TIME_MS = 1_000_000_000_000
 
@@ -72,7 +72,7 @@ function resetSeconds(value: string, nowMs: number): number | undefined {
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
-/** Drops the window after a reset, as in `12;w=60`; of the one header that tells all of a limit, takes the reset out of it. */
+/** Removes the window after a reset, as in `12;w=60`; extracts the reset from a header with several members. */
 const resetOf = (name: string, value: string): string =>
   (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
 

@@ -4,14 +4,14 @@ import { ProviderError } from '../../provider.ts'
 
 export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: number }
 
-/** The limits on a provider's silence. Every method is cheap enough to be called once per network read. */
+/** The timeouts of a provider call. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
-  /** We now wait for bytes; only such time counts, not what a slow client takes. */
+  /** We now wait for bytes. Only this time counts, and not the time that a slow client takes. */
   waiting(): void
   heard(): void
-  /** The first content has come: from here on the silence between reads is what counts. */
+  /** The first content has arrived: from now on the limit is on silence between reads. */
   committed(): void
-  /** The answer has its finish reason; only usage and the end marker may still come, for STREAM_END_GRACE_MS. */
+  /** The finish reason has arrived; only usage and the end marker may follow, for STREAM_END_GRACE_MS. */
   finishing(): void
   stop(): void
 }
@@ -31,22 +31,22 @@ export function watchSilence(
   expire: (error: ProviderError) => void,
 ): SilenceWatch {
   let phase: 'first' | 'running' | 'ending' = streamed ? 'first' : 'running'
-  /** Time waited until the last byte we heard. */
+  /** Time waited until the last byte arrived. */
   let waitedMs = 0
   let waitingSinceMs: number | undefined = clock.monotonic()
   let finishedAfterMs = 0
   let armedForMs = Number.POSITIVE_INFINITY
   let timer: Timer | undefined
 
-  /** How much may have been waited in all before the phase has lasted too long. */
+  /** The total wait at which the phase times out. */
   function phaseLimitMs(): number {
     if (phase === 'first') return firstTokenMs
     if (phase === 'ending') return finishedAfterMs + STREAM_END_GRACE_MS
     return streamed ? waitedMs + stallMs : attemptMs
   }
 
-  // Bytes only ever move the end away, so the timer is left alone until it fires, and then set to what is left. It also
-  // runs on while the client takes its time; then the next wait sets it anew.
+  // Bytes only postpone the deadline. So the timer is not reset on each read; when it fires, it is set to the remaining
+  // time. It keeps running while the client is slow, and the next wait sets it again.
   function arm(sinceMs: number): void {
     const endMs = sinceMs + Math.min(attemptMs, phaseLimitMs()) - waitedMs
     if (timer && endMs >= armedForMs) return

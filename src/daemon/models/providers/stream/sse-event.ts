@@ -1,2 +1,2 @@
-/** `cut` marks a last event whose blank line never came, so its data may break off. */
+/** `cut` marks a last event without its blank line, so its data may be incomplete. */
 export type SseEvent = { name: string | undefined; data: string; cut: boolean }

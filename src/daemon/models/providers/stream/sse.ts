@@ -10,24 +10,25 @@ import type { SseEvent } from './sse-event.ts'
 export type SseReader = {
   /** The events that these bytes complete. */
   read(bytes: Buffer): Iterable<SseEvent>
-  /** The event that was under way when the stream ended, if any. */
+  /** The incomplete event at the end of the stream, if any. */
   end(): Iterable<SseEvent>
 }
 
 /**
- * Server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, also inside a character or a CRLF.
- * Comments and fields other than data and event are dropped. What a ProviderError follows is given first: it is thrown when one
- * event outgrows PROVIDER_EVENT_BYTES, for an error that is in no event, and for what else looks as if it belonged into one.
+ * Parses server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, even inside a character or a
+ * CRLF. Comments and fields other than data and event are dropped. It throws a ProviderError when an event exceeds
+ * PROVIDER_EVENT_BYTES, for an error outside of an event, and for other text that may belong to one. Events before the
+ * error are yielded first.
  */
 export function createSseReader(): SseReader {
-  // StringDecoder costs half of a streaming TextDecoder, but leaves the byte order mark to us.
+  // StringDecoder costs half of a streaming TextDecoder, but does not strip the byte order mark.
   const decoder = new StringDecoder('utf8')
   let atStart = true
   let ending = false
   let failure: ProviderError | undefined
-  /** Lines of an object that is in no event, while it is not whole. */
+  /** Lines of an incomplete JSON object outside of an event. */
   let bare = ''
-  /** Of the read at hand; not held longer, as it holds the text of the whole read. */
+  /** Events of the current read. Not kept longer, because they retain the text of the whole read. */
   let events = NO_EVENTS
   const parser = createParser({
     maxBufferSize: PROVIDER_EVENT_BYTES,
@@ -43,7 +44,7 @@ export function createSseReader(): SseReader {
       else if (bare === '' && line.trimEnd() !== '{') failure ??= lostLine(line)
       else {
         bare += line
-        // Inside of it, what is printed over several lines is indented.
+        // Lines inside a pretty-printed object are indented.
         if (line.startsWith('}')) failBare()
       }
     },
@@ -86,8 +87,8 @@ function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterabl
 const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
 
 /**
- * The failure that a line without a known field stands for: an error as llama.cpp sends it, or as bare JSON, which Google's is
- * over several lines, or what may have been words of the answer. Undefined for what can be passed over, as the standard asks for.
+ * The failure that a line without a known field stands for: an error line of llama.cpp, bare JSON (Google's has several
+ * lines), or possible text of the answer. Undefined for a line that the standard says to ignore.
  */
 function lostLine(line: string): ProviderError | undefined {
   const trimmed = line.trim()

@@ -4,20 +4,20 @@ import type { AnswerFormat } from './answer-format.ts'
 import type { Ending } from './ending.ts'
 import { unreadableError } from './failure.ts'
 
-/** Reasons of OpenAI, before `tool_calls` too, of Anthropic and Amazon, and of Cohere. */
+/** Tool-call finish reasons of OpenAI (`function_call` is the older one), of Anthropic and Amazon, and of Cohere. */
 export const TOOL_REASONS: ReadonlySet<string> = new Set(['tool_calls', 'function_call', 'tool_use', 'TOOL_CALL'])
 
 export type CallCheck = {
-  /** Takes each part of the answer in turn. */
+  /** Takes the parts of the answer in order. */
   add(part: ChatPart): void
   /**
-   * @throws ProviderError for an end that speaks of a call where there was none, and for arguments that are no JSON object; not
-   * where the token limit or a filter has cut the answer.
+   * @throws ProviderError when the finish reason means a tool call and there was none, and for arguments that are not a
+   * JSON object. Not if the token limit or a filter cut the answer.
    */
   check(ending: Ending): void
 }
 
-/** Tells whether the tool calls of an answer are all there and can be run. */
+/** Checks that the tool calls of an answer are complete and can be executed. */
 export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hidesCalls'>): CallCheck {
   let texts: string[] | undefined
   return {
@@ -36,7 +36,10 @@ export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hide
   }
 }
 
-/** Gives back the parts of a whole answer, checked. While nothing of it has been handed on, another model may still answer. */
+/**
+ * Returns the parts of a whole answer after checking its tool calls. Until a part is passed on, another model may still
+ * answer.
+ */
 export function withWholeCalls(parts: ChatPart[], format: AnswerFormat): ChatPart[] {
   const calls = createCallCheck(format)
   for (const part of parts) {

@@ -10,45 +10,45 @@ export type UpstreamRequest = {
   path: string
   headers: readonly string[]
   body: string
-  /** Of a governed call: the model it asks, and what has to let it leave. */
+  /** For a governed call: its model, and the check before it is sent. */
   governed?: { model: string; entitled: Entitled } | undefined
 }
 
-/** The right to send `body`, of a call that is governed. To be asked for as soon as the bytes are known. */
+/** The right to send `body`, for a governed call. Requested as soon as the bytes are known. */
 export const governed = (
   { model, entitle }: Pick<ProviderCall, 'model' | 'entitle'>,
   body: string,
 ): UpstreamRequest['governed'] => entitle && { model, entitled: entitle(model, body) }
 
-/** Asks, right before a call is sent, whether it may be. @throws what refuses it, or rejects with it */
+/** Checks, right before a call is sent, that it is allowed. @throws the error that rejects it, or rejects with it */
 export const mayLeave = ({ governed, body }: Pick<UpstreamRequest, 'body' | 'governed'>): Promise<void> | undefined =>
   governed?.entitled(governed.model, body)
 
 export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 
-/** One running HTTP call. It has one reader, which first awaits `takeHead` and then calls `next` one at a time. */
+/** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
 export type Upstream = {
-  /** Status and headers, once: a stream need not hold them for minutes. Rejects with a ProviderError. */
+  /** Status and headers, once: a stream need not retain them for minutes. Rejects with a ProviderError. */
   takeHead(): Promise<UpstreamHead>
   /**
-   * All bytes that came since the last call, null at the end of the body. At most STREAM_BUFFER_BYTES wait here; then
-   * the socket is no longer read. Rejects with a ProviderError once the bytes before the failure have been handed out.
+   * All bytes since the last call; null at the end of the body. At most STREAM_BUFFER_BYTES are buffered; then reading
+   * pauses. Rejects with a ProviderError after the bytes before the failure were returned.
    */
   next(): Promise<Buffer | null>
-  /** Ends the call with `error`, drops what was buffered and closes the connection. Does nothing after the end. */
+  /** Ends the call with `error`, drops buffered bytes and closes the connection. No effect after the end. */
   cancel(error: Error): void
-  /** Nothing more is wanted: what still comes is dropped for `graceMs`, so that the connection can be used again. */
+  /** Drops further bytes for `graceMs`, so that the connection can be reused. */
   release(clock: Clock, graceMs: number): void
 }
 
-/** One read of a socket is at most this long, so pausing this much before the bound keeps it. */
+/** The maximum length of one socket read. Pausing this much before the bound keeps it. */
 const SOCKET_READ_BYTES = 65_536
-/** Held pieces cost memory beyond their bytes: a hundred times as much for a piece of one byte. */
+/** Buffered pieces have overhead: a piece of one byte costs a hundred times as much. */
 const HELD_PIECES = 1_024
 
 /**
- * POSTs straight on the pool: no fetch, Web Stream or Readable in between, which cost several times the call itself.
- * The signal closes the connection at once, whatever state the call is in.
+ * POSTs directly on the pool: fetch, Web Streams and Readable cost several times as much as the call itself. An aborted
+ * signal closes the connection at once, in any state.
  */
 export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal: AbortSignal): Upstream {
   return new UpstreamCall(pool, request, signal)
@@ -63,7 +63,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   #rejectHead: (error: Error) => void = ignore
   #answering = false
   #mayPause = true
-  /** While it runs on a connection. */
+  /** Set while it runs on a connection. */
   #controller: Dispatcher.DispatchController | undefined
   #held: Buffer[] = []
   #heldBytes = 0
@@ -124,18 +124,18 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // A call that was cancelled while it waited for a connection has nothing to send.
+    // The call was cancelled while it waited for a connection, so there is nothing to send.
     if (this.#failure) controller.abort(this.#failure)
     else this.#controller = controller
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
-    // Bytes that undici would keep until the end of the answer.
+    // undici would retain these bytes until the end of the answer.
     controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })
-    // Both hold the promise, and with it the headers.
+    // Both retain the promise, and so the headers.
     this.#resolveHead = ignore
     this.#rejectHead = ignore
   }
