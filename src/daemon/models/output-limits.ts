@@ -57,7 +57,7 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-chat': 64_000,
   'deepseek-reasoner': 64_000,
 }
-/** A low estimate: it overestimates prompt tokens, so that the rest never exceeds the window. */
+/** Real prompts have more bytes per token, so the room for the answer is underestimated rather than overestimated. */
 const BYTES_PER_TOKEN = 3
 /** The minimum that is requested, however long the prompt is. */
 const LEAST_BESIDE_PROMPT = 1_024

@@ -5,7 +5,7 @@ import { reportedError, unreadableError } from '../stream/failure.ts'
 import type { Profile } from './profiles.ts'
 import { toTokenUsage } from './usage.ts'
 
-/** The body of POST /embeddings. Base64 is a third of the digits of floats and far quicker to read. */
+/** The body of POST /embeddings. Base64 is a third of the size of decimal floats and much faster to parse. */
 export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCall, profile: Profile): object {
   return {
     model,
@@ -17,8 +17,9 @@ export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCal
 }
 
 /**
- * The vectors of an answer in the order of the texts, one for each; floats too, for servers that know no base64.
- * @throws ProviderError when one is missing, twice there or of another length.
+ * The vectors of an answer in the order of the texts, one for each. Floats are accepted too, because some servers do
+ * not support base64.
+ * @throws ProviderError when one is missing, duplicated or of another length
  */
 export function toEmbeddings(body: unknown, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
@@ -30,7 +31,7 @@ export function toEmbeddings(body: unknown, count: number): Embeddings {
     vectors.set(entry.index ?? position, decoded(entry.embedding))
   })
   const ordered = Array.from({ length: count }, (_, index) => vectors.get(index))
-  // An answer to texts counts nothing but them.
+  // An embedding has no completion tokens.
   const usage = isObject(body.usage) ? toTokenUsage({ completion_tokens: 0, ...body.usage }) : undefined
   return { vectors: toVectors(ordered, count), usage }
 }

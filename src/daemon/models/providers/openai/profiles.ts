@@ -1,4 +1,6 @@
-/** What a caller may ask for and a server may lack. Where a server refuses by itself, that is left to it. */
+/**
+ * Options that a caller may use and a server may lack. An option that the server itself rejects is not listed for it.
+ */
 export type Ability =
   | 'tools'
   | 'tool_choice'
@@ -13,35 +15,35 @@ export type Ability =
   | 'seed'
   | 'logprobs'
 
-/** How one server of the family differs from the others. */
+/** How one server that implements OpenAI's API differs from the others. */
 export type Profile = {
-  /** Marks the reasoning that this server wants to see again (conversation.ts). */
+  /** Marks the reasoning that this server needs again (conversation.ts). */
   origin: string
   tokensField: 'max_tokens' | 'max_completion_tokens'
   systemRole: 'system' | 'developer'
-  /** Whether `stream_options` is sent. Not where a stream tells its usage anyway and unknown fields are refused. */
+  /** Whether `stream_options` is sent. Not to servers that reject unknown fields and always stream the usage. */
   streamOptions: boolean
-  /** The model has one temperature and refuses to be told another, so none is sent that nobody asked for. */
+  /** The model accepts only its own temperature, so a default temperature is not sent. */
   fixedTemperature: boolean
-  /** Where earlier reasoning goes back, if it does. */
+  /** The field for earlier reasoning, if the server accepts any. */
   reasoningField: 'reasoning_content' | 'reasoning_details' | undefined
-  /** `reasoning` stands for `reasoning: {effort}`. */
+  /** `reasoning` means `reasoning: {effort}`. */
   effortField: 'reasoning_effort' | 'reasoning'
   seedField: 'seed' | 'random_seed'
   dimensionsField: 'dimensions' | 'output_dimension'
-  /** Ids of tool calls must be nine letters and digits; those of other providers are turned into such. */
+  /** Tool call ids must be nine letters and digits; other ids are converted. */
   shortToolIds: boolean
   /** Turns of user and assistant must alternate. */
   alternates: boolean
-  /** The end user's name is an unknown field, and those are refused. */
+  /** The server rejects unknown fields, and the end user's name is one. */
   refusesUser: boolean
-  /** What a chat says besides the header when nobody is to train on it. */
+  /** The fields of a chat, besides the header, that ask the provider not to train on it. */
   noTrainingFields: Readonly<Record<string, unknown>>
-  /** It passes these over in silence, or refuses them with a text that does not say so. Asking for one is our 400. */
+  /** The server ignores these options, or rejects them with an unclear message. A request with one gets our 400. */
   lacks: readonly Ability[]
 }
 
-/** Any server that nothing is known of: what is asked for is passed on, and the server decides. */
+/** An unknown server: all options are passed on, and the server decides. */
 const DEFAULT: Profile = {
   origin: 'openai',
   tokensField: 'max_tokens',
@@ -59,7 +61,7 @@ const DEFAULT: Profile = {
   lacks: [],
 }
 
-/** The models of OpenAI that think before they answer. Of Azure's deployments only the name can tell. */
+/** OpenAI's reasoning models. For an Azure deployment, only its name can tell. */
 const THINKING_MODEL = /^(?:openai\/)?(?:o\d|gpt-5(?!.*-chat)|codex)/
 const THINKING: Partial<Profile> = {
   tokensField: 'max_completion_tokens',
@@ -69,13 +71,13 @@ const THINKING: Partial<Profile> = {
 }
 
 type Entry = Partial<Profile> & {
-  /** Of the base URL, also with anything before it. */
+  /** Host suffixes of the base URL. */
   hosts: readonly string[]
-  /** What differs for some models. */
+  /** Overrides for some models. */
   models?: { names: RegExp; profile: Partial<Profile> }
 }
 
-/** By the name under which a provider is well known. */
+/** By the name of the well-known provider. */
 const PROFILES: Readonly<Record<string, Entry>> = {
   openai: {
     hosts: ['api.openai.com'],
@@ -120,7 +122,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
   },
   together: {
     hosts: ['api.together.xyz', 'api.together.ai'],
-    // There it is a number, and the answer has another shape.
+    // There `logprobs` is a number, and the answer has another shape.
     lacks: ['logprobs'],
   },
   fireworks: { hosts: ['api.fireworks.ai'] },
@@ -153,8 +155,8 @@ const PROFILES: Readonly<Record<string, Entry>> = {
 }
 
 /**
- * The profiles of a server, by model: that of its host, or else that of its name, for a proxy of a well-known provider goes
- * by its name; or the one for any.
+ * The profiles of a server, by model. The host takes precedence; then the name, because a proxy of a well-known
+ * provider is named after it; else the default.
  */
 export function profilesOf(name: string, baseUrl: string): (model: string) => Profile {
   const host = new URL(baseUrl).hostname

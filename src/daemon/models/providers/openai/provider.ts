@@ -15,8 +15,8 @@ export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' |
 export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>
 
 /**
- * A server that speaks OpenAI's chat completions. `baseUrl` is taken as it is, `/chat/completions` is put after its
- * path.
+ * A server that implements OpenAI's chat completions. `/chat/completions` is appended to the path of `baseUrl`, which
+ * is otherwise unchanged.
  */
 export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock }): Provider {
   const path = pathOf(options.baseUrl)
@@ -25,15 +25,15 @@ export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock
 }
 
 /**
- * A resource of Azure OpenAI, whose deployments are the models. With a dated `apiVersion` each deployment is asked at an
- * address of its own; without, or when `baseUrl` ends so, at `/openai/v1`.
+ * An Azure OpenAI resource; its deployments are the models. With a dated `apiVersion` each deployment has a separate
+ * URL. Without one, or when `baseUrl` ends so, the URL is `/openai/v1`.
  */
 export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }): Provider {
   const { baseUrl, apiVersion = '', apiKey } = options
   const path = pathOf(baseUrl)
   const isDated = /^\d/.test(apiVersion) && !path.endsWith('/openai/v1')
   const resource = path.replace(/\/openai(\/v1)?$/, '')
-  // The form without dates knows versions too, such as `preview`, but no dates.
+  // The API without dates also accepts versions, such as `preview`, but no dates.
   const query = apiVersion !== '' && isDated === /^\d/.test(apiVersion) ? `?api-version=${apiVersion}` : ''
   return speakOpenAi(options, clock, {
     profileName: 'azure',
@@ -105,11 +105,11 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
 
 const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')
 
-/** Name and value in turn; what is configured wins over ours. */
+/** Names and values alternate; configured headers override ours. */
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    // Responses are not decompressed, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

@@ -5,7 +5,7 @@ import type { Profile } from './profiles.ts'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** The fields in which a server sees its own earlier reasoning again; that of others is left out. */
+/** The fields that return a server's own earlier reasoning; reasoning of other origins is dropped. */
 export function toReasoningFields(
   { reasoning = [], toolCalls = [] }: AssistantMessage,
   { reasoningField, origin }: Profile,
@@ -13,7 +13,8 @@ export function toReasoningFields(
   const own = reasoning.filter((step) => step.origin === origin)
   if (reasoningField === 'reasoning_details')
     return own.length === 0 ? {} : { reasoning_details: own.flatMap(toDetails) }
-  // DeepSeek and Moonshot refuse a turn with tool calls that lacks it, even when there was none, and want it nowhere else.
+  // DeepSeek and Moonshot reject a turn with tool calls without this field, even if there was no reasoning. They need
+  // it nowhere else.
   if (reasoningField !== undefined && toolCalls.length > 0) {
     return { [reasoningField]: own.map(({ text }) => text).join('') }
   }
@@ -21,8 +22,8 @@ export function toReasoningFields(
 }
 
 /**
- * OpenRouter hands on signed and encrypted reasoning of many makers in objects of its own, which have to come back
- * unchanged. Their text streams as text; `data` keeps the rest of the object that carried the signature.
+ * OpenRouter passes on signed and encrypted reasoning of many vendors as objects, which must be returned unchanged.
+ * Their text streams as text; `data` keeps the rest of the object with the signature.
  */
 export function addDetails(details: unknown, textSeen: boolean, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(details)) return
@@ -36,7 +37,7 @@ export function addDetails(details: unknown, textSeen: boolean, origin: string, 
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
-  // What is not ours is left out: callers send it, so it may be anything.
+  // Only our own data is used: callers send it, so it may be anything.
   const sealed = data === undefined ? undefined : toSealed(parseObject(data))
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
@@ -44,8 +45,8 @@ function toDetails({ text, data }: Reasoning): Json[] {
 }
 
 /**
- * What is signed or encrypted of a detail, with what names it. Everything else is left out, whoever sends it: guards do not
- * look into it, so nothing that can be read may be in it. Undefined when nothing is sealed.
+ * The signed or encrypted members of a detail, and those that identify it. All others are dropped: guards do not
+ * inspect this data, so it must not contain readable text. Undefined when nothing is sealed.
  */
 function toSealed(detail: Json | undefined): Json | undefined {
   if (detail === undefined) return undefined
@@ -55,7 +56,7 @@ function toSealed(detail: Json | undefined): Json | undefined {
 }
 
 const isName = (value: unknown) => typeof value === 'string' && /^[\w.:-]{1,256}$/.test(value)
-/** Base64, of either alphabet. */
+/** Base64 in either alphabet. */
 const isCipher = (value: unknown) => typeof value === 'string' && /^[\w+/-]+={0,2}$/.test(value)
 
 const SEALED_FIELDS = new Map<string, (value: unknown, detail: Json) => boolean>([

@@ -6,9 +6,9 @@ import type { Ability, Profile } from './profiles.ts'
 import { toReasoningFields } from './reasoning.ts'
 
 /**
- * The body of POST /chat/completions for a call, as JSON. Written member by member: everybody sends long texts and a few
- * settings, and one JSON.stringify for all of it takes more than twice as long.
- * @throws ProviderError `bad_request` for what the server is known to lack, named in the caller's words.
+ * The body of POST /chat/completions for a call, as JSON. It is written member by member, because one JSON.stringify
+ * for a long text and a few settings takes more than twice as long.
+ * @throws ProviderError `bad_request` for options that the server is known to lack, in the caller's terms
  */
 export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
@@ -25,7 +25,7 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   return `${body}${options ? membersOf(toFields(options, profile)) : ''}}`
 }
 
-/** `,"a":1`: what an object adds to another one that has members already. */
+/** `,"a":1`: the members to append to an object that already has some. */
 function membersOf(fields: object): string {
   const json = JSON.stringify(fields)
   return json === '{}' ? '' : `,${json.slice(1, -1)}`
@@ -37,7 +37,7 @@ function toFields(options: NonNullable<ProviderCall['options']>, profile: Profil
   const effort = profile.effortField === 'reasoning' ? reasoningEffort && { effort: reasoningEffort } : reasoningEffort
   const hasTools = options.tools !== undefined && options.tools.length > 0
   return {
-    // Servers refuse what is said about tools when there are none.
+    // Servers reject tool options without tools.
     ...(hasTools && {
       tools: options.tools?.map(toTool),
       tool_choice: toToolChoice(options.toolChoice),
@@ -52,13 +52,13 @@ function toFields(options: NonNullable<ProviderCall['options']>, profile: Profil
     [profile.seedField]: options.seed,
     logprobs: lacks('logprobs') ? undefined : options.logprobs,
     top_logprobs: options.topLogprobs,
-    // It changes nothing in the answer, so a server that does not know it is not told.
+    // It does not affect the answer, so it is dropped for servers that do not support it.
     user: profile.refusesUser ? undefined : options.user,
     [profile.effortField]: effort,
   }
 }
 
-/** What was asked for, in the names of the request. Values that change nothing are no question. */
+/** The requested options that a server may lack. Values without an effect do not count. */
 function asked({ messages, options = {} }: ProviderCall): Ability[] {
   const asks: Record<Ability, boolean> = {
     tools: (options.tools?.length ?? 0) > 0 || messages.some(isAboutTools),
@@ -87,13 +87,13 @@ function refuseWhatLacks(call: ProviderCall, { lacks, origin }: Profile): void {
   throw new ProviderError('bad_request', `${origin} does not take ${missing.join(', ')} for this model.`)
 }
 
-/** Messages that are nothing but text are ours already, and passed on as they are. */
+/** Text-only messages already have the right form. */
 function toMessages(messages: readonly Message[], profile: Profile): readonly Turn[] {
   const converted = messages.map((message) => (isPlain(message) ? message : toMessage(message, profile)))
   return profile.alternates ? mergeTurns(converted) : converted
 }
 
-/** Nearly every message is a role, one of our own words, and a text. */
+/** Nearly every message is a text with one of our own roles. */
 function toJson(message: Turn): string {
   const { role, content } = message
   if (typeof content !== 'string' || Object.keys(message).length !== 2) return JSON.stringify(message)
@@ -109,7 +109,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
   const content = toContent(message.content)
   if (message.role === 'user') return { role: 'user', content }
   if (message.role === 'tool') {
-    // The interface has no word for a tool that failed; its text says so.
+    // The API has no field for a failed tool; the text says so.
     return { role: 'tool', tool_call_id: toId(message.toolCallId), content }
   }
   const { toolCalls = [] } = message
@@ -129,7 +129,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
 
 function toContent(content: Content): string | readonly object[] {
   if (typeof content === 'string') return content
-  // Plain text in its plain form: some servers and chat templates know no other for roles without images.
+  // Text is sent as a plain string: some servers and chat templates accept no other form without images.
   if (content.every((part) => part.type === 'text')) return content.map(({ text }) => text).join('')
   return content.map((part) =>
     part.type === 'text'
@@ -140,7 +140,7 @@ function toContent(content: Content): string | readonly object[] {
 
 type Turn = { role: string; content?: unknown }
 
-/** Joins neighbours of one role. Only for servers without tools, so that role and content are all there is. */
+/** Joins neighbouring messages of one role. Only for servers without tools, so messages have only role and content. */
 function mergeTurns(messages: readonly Turn[]): Turn[] {
   const merged: Turn[] = []
   for (const message of messages) {
@@ -159,7 +159,7 @@ function joinContent(first: unknown, second: unknown): unknown {
 
 const NINE = /^[a-zA-Z0-9]{9}$/
 
-/** Nine letters and digits that the same id always becomes; those that are so already stay. */
+/** Converts an id to nine letters and digits, always the same way; an id of that form stays as it is. */
 function shortId(id: string): string {
   return NINE.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9)
 }

@@ -2,7 +2,7 @@ import { isObject } from '../../json.ts'
 import type { RerankCall, Reranked } from '../../provider.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
 
-/** The body of POST /rerank. OpenAI has no such route; this is how Cohere, Jina, vLLM and others spell theirs. */
+/** The body of POST /rerank. OpenAI has no such route; this is the form of Cohere, Jina, vLLM and others. */
 export const toRerankRequest = ({ model, query, documents, count }: RerankCall): object => ({
   model,
   query,
@@ -10,7 +10,7 @@ export const toRerankRequest = ({ model, query, documents, count }: RerankCall):
   top_n: count,
 })
 
-/** @throws ProviderError when the answer names no document, one that was not sent, or one twice */
+/** @throws ProviderError when a result has no index, an unknown one, or one twice */
 export function toReranked(body: unknown, documents: number): Reranked {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (body.error !== undefined && body.error !== null) throw reportedError(body.error)

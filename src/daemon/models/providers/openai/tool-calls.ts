@@ -4,36 +4,36 @@ import { unreadableError } from '../stream/failure.ts'
 
 export type ToolCallReader = {
   /**
-   * Takes `tool_calls` of a delta, or of a whole message, and adds the pieces they are to `parts`.
-   * @throws ProviderError for what is not a call of a function.
+   * Takes `tool_calls` of a delta, or of a whole message, and adds their pieces to `parts`.
+   * @throws ProviderError for anything but a function call
    */
   take(calls: unknown, whole: boolean, parts: ChatPart[]): void
-  /** Takes note that something else follows, or nothing: adds what has been held back. */
+  /** Call it when other content or the end follows: adds the held part. */
   release(parts: ChatPart[]): void
-  /** The last arguments, where they are held back: they may be a placeholder, or all that there is. */
+  /** The last arguments, while they may be a placeholder or the whole arguments. */
   readonly held: ChatPart | undefined
   /** Whether there was any call. */
   readonly any: boolean
-  /** Whether one has come without a name, so that nobody can run it. */
+  /** Whether a call came without a name, so that it cannot be executed. */
   readonly unnamed: boolean
 }
 
-/** `text` is what has come of the arguments, perhaps before the name. `name` is empty until it comes. */
+/** `text` is the arguments so far; they may come before the name. `name` is empty until it comes. */
 type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
 
-/** No arguments, or a placeholder of some servers until they come. Groq writes `null` for it. */
+/** No arguments, or a placeholder that some servers send before them. Groq writes `null`. */
 const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
- * Puts the pieces of tool calls together as servers send them: by `index`, or by id and else in order where there is none; id and
- * name once, or with every piece, or the name after the id; several calls under one index, each with an id of its own or, where
- * there are no ids, each of them whole.
+ * Assembles tool calls from the forms that servers send. Pieces are matched by `index`; without one, by id or in order.
+ * Id and name come once, or with every piece, or the name after the id. One index may carry several calls, each with
+ * its own id or, without ids, each complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
   let latest: Map<number, Call> | undefined
-  /** The call whose arguments are held back: the latest one, while they may be a placeholder. */
+  /** The call whose arguments are held: the latest one, while they may be a placeholder. */
   let held: Call | undefined
 
   function callOf(key: number | undefined, position: number, piece: Piece): Call {
@@ -53,20 +53,20 @@ export function createToolCallReader(): ToolCallReader {
     const call = callOf(key, position, piece)
     if (held !== call) release(parts)
     const text = call.text === '' && piece.text === 'null' ? NO_ARGUMENTS : piece.text
-    // Some servers end with a repetition of all that they have sent.
+    // Some servers repeat the whole arguments at the end.
     if (text !== '' && text === call.text && parseObject(text)) return
     call.id ??= id
     call.hasOwnId ||= id !== undefined
     const isUntold = call.name === '' || call.text === '' || call === held
     call.text += text
     if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
-    // The caller has the first half already.
+    // The caller has the first part already.
     if (call.name !== '' && name !== undefined && name !== call.name) {
       throw unreadableError('the name of a tool in pieces')
     }
     if (call.name === '' && name === undefined) return
     held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
-    // What is held back is an empty piece until then, for it is a sign of life that takes a finish reason back.
+    // Held arguments are passed on as an empty piece: any content after a finish reason revokes that reason.
     const told = held ? '' : isUntold ? call.text : text
     if (name === undefined || call.name !== '') {
       if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })
@@ -94,7 +94,7 @@ export function createToolCallReader(): ToolCallReader {
     },
     take(pieces, whole, parts) {
       if (pieces === undefined || pieces === null) return
-      // One by itself is how Text Generation Inference had them for long.
+      // Text Generation Inference sent a single object instead of a list for a long time.
       const list = isObject(pieces) ? [pieces] : pieces
       if (!Array.isArray(list)) throw unreadableError('tool calls of an unknown kind')
       list.forEach((piece, position) => {
@@ -113,12 +113,12 @@ export function createToolCallReader(): ToolCallReader {
 
 type Piece = { id: string | undefined; name: string | undefined; text: string }
 
-/** @throws ProviderError for what is no piece of a call of a function. */
+/** @throws ProviderError for anything but a piece of a function call */
 function toPiece(piece: unknown): Piece {
   if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
     throw unreadableError('a tool call of an unknown kind')
   }
-  // The first piece of some servers has nothing but an id, or null for the rest of it.
+  // The first piece of some servers has only an id, or null for the function.
   const called = piece.function ?? (isFilled(piece.id) || piece.function === null ? {} : undefined)
   if (!isObject(called)) throw unreadableError('a tool call of an unknown kind')
   return {
@@ -129,9 +129,9 @@ function toPiece(piece: unknown): Piece {
 }
 
 /**
- * Whether a piece with a name begins another call than the known one of its place. Some servers give every piece a new id, so
- * only together with a name does one tell. A name that differs tells by itself, unless an index and an id say that it is of
- * the known call.
+ * Whether a piece with a name begins another call than the known one at its index. Some servers give every piece a new
+ * id, so an id counts only together with a name. A different name counts by itself, unless index and id match the known
+ * call.
  */
 function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
   if (name === undefined) return false
@@ -141,7 +141,7 @@ function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): b
   return text.startsWith('{') && parseObject(known.text) !== undefined
 }
 
-/** The arguments as the model wrote them; some servers have parsed them already. */
+/** The arguments as the model wrote them; some servers send them parsed. */
 function toText({ arguments: text }: Json): string {
   if (typeof text === 'string') return text
   return text === undefined || text === null ? '' : JSON.stringify(text)

@@ -1,7 +1,7 @@
 import { isObject, member, tokenCount as tokens } from '../../json.ts'
 import type { TokenUsage } from '../../provider.ts'
 
-/** Tokens as we count them, or undefined when the provider gave none. Zero for both is a placeholder of some servers. */
+/** The token usage; undefined when the provider gave none. Some servers send zero for both as a placeholder. */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
   const inputTokens = tokens(usage.prompt_tokens) ?? restOf(usage.total_tokens, usage.completion_tokens)
@@ -10,12 +10,12 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   const reasoningTokens =
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
   const details = usage.prompt_tokens_details
-  // xAI counts reasoning beside the completion instead of inside it, and only its total tells.
+  // xAI counts reasoning in addition to the completion, and only its total shows that.
   const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
   return {
     inputTokens,
     outputTokens: isBeside ? visibleTokens + reasoningTokens : visibleTokens,
-    // DeepSeek, Moonshot and Mistral name the cached ones differently.
+    // DeepSeek, Moonshot and Mistral use other names for cached tokens.
     cacheReadTokens:
       tokens(member(details, 'cached_tokens')) ??
       tokens(usage.prompt_cache_hit_tokens) ??
@@ -28,7 +28,7 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   }
 }
 
-/** What the total leaves for the side that is not told. Nothing is no count: it was a total of the other side alone. */
+/** The missing side, computed from the total. Zero means that the total covered only the known side. */
 function restOf(total: unknown, side: unknown): number | undefined {
   const rest = (tokens(total) ?? 0) - (tokens(side) ?? Number.POSITIVE_INFINITY)
   return rest > 0 ? rest : undefined

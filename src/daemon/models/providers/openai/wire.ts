@@ -12,16 +12,16 @@ import { createToolCallReader, type ToolCallReader } from './tool-calls.ts'
 import { toTokenUsage } from './usage.ts'
 import { createUsualChunks, isNothingButText } from './usual-chunk.ts'
 
-/** What the reading of an answer depends on beside the answer. */
+/** Properties of the request that affect how the answer is read. */
 type Asked = {
-  /** Tools were offered, so that the answer may be a call of one. */
+  /** Tools were offered, so the answer may be a tool call. */
   tools: boolean
   logprobs: boolean
-  /** Of reasoning. */
+  /** The origin of reasoning. */
   origin: string
 }
 
-/** Chat completions as OpenAI and the many servers that speak its dialect send them, in answer to this call. */
+/** Chat completions of OpenAI and compatible servers, as answers to this call. */
 export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
   const tools = (options?.tools?.length ?? 0) > 0 && options?.toolChoice !== 'none'
   const asked = { tools, logprobs: options?.logprobs === true, origin }
@@ -33,18 +33,17 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
 }
 
 /**
- * What one answer has held so far. Of its text the length and the last piece, by which a message that says all of it again is
- * known: one that says more is longer, and one that says something else ends otherwise.
+ * The content of one answer so far. The length and last piece of its text detect a final message that repeats the whole
+ * text: a message with more text is longer, and one with other text ends differently.
  */
 type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
 
 const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
 
 /**
- * What finish reasons mean, beside OpenAI's own: Together `eos`, Hugging Face `eos_token` and `stop_sequence`, Mistral
- * `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`, and the words of Anthropic, Google and Cohere, which
- * some servers pass on. A reason that is not here is a failure, not an answer: it may mean that the model was stopped half way,
- * and nobody can tell.
+ * Finish reasons. Besides OpenAI's: Together `eos`, Hugging Face `eos_token` and `stop_sequence`, Mistral
+ * `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`, and those of Anthropic, Google and Cohere,
+ * which some servers pass on. An unknown reason is a failure, because the model may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['stop', 'complete'],
@@ -68,9 +67,9 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['sensitive', 'filtered'],
   ['refusal', 'filtered'],
 ])
-/** What Google's filters are called, in small letters too. Its own interface of this kind says `content_filter: SAFETY`. */
+/** Google's filters, in either case. Its OpenAI-compatible API says `content_filter: SAFETY`. */
 const FILTERS = /^(content_filter:|(safety|recitation|prohibited_content|blocklist|spii)$)/i
-/** What stands for no reason; one server writes out its null. */
+/** Values that mean no reason; one server sends the text "null". */
 const NOT_FINISHED: ReadonlySet<unknown> = new Set(['', 'null', null, undefined])
 
 function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft) => void {
@@ -79,7 +78,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    // Text that follows a call is not usual: what is held back of the call goes before it.
+    // Text after a tool call takes the slow path, because the held part of the call must precede it.
     const usualText = name === undefined && !seen.calls ? usual.textOf(trimmed) : undefined
     if (usualText !== undefined) {
       draft.parts.push({ type: 'text', text: usualText })
@@ -94,7 +93,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     }
     if (isHeartbeat(trimmed)) return
     const chunk = parseEvent(trimmed, cut)
-    // The last event broke off: the engine decides by whether the finish reason had come.
+    // The last event is incomplete: the engine checks whether the finish reason had come.
     if (chunk === undefined) return
     throwReported(chunk, name)
     const usageBefore = draft.usage
@@ -114,7 +113,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
       }
     }
     draft.held = asked.tools ? seen.calls?.held : undefined
-    // Some servers give every chunk a finish reason; only what nothing follows is one.
+    // Some servers send a finish reason in every chunk; only the last one counts.
     if (draft.parts.length > before) draft.ending = undefined
     if (ending) draft.ending = ending
     else if (draft.usage === usageBefore && name === undefined) {
@@ -124,7 +123,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
   }
 }
 
-/** The text of a chunk that says nothing else, in its delta. */
+/** The text of a chunk that has no other content, in its delta. */
 function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart[]): string | undefined {
   const [part] = parts
   if (others.length > 0 || parts.length !== 1 || part?.type !== 'text' || part.logprobs !== undefined) return undefined
@@ -133,9 +132,9 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
 }
 
 /**
- * Adds what a choice of a chunk says. Some servers put all of an answer into one `message`, or MiniMax all that its deltas have
- * said into a last one; whatever is beside the delta otherwise was either in a delta too, or is lost.
- * @throws ProviderError for words that are nowhere else.
+ * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
+ * last one. Any other content outside the delta either was in a delta too, or would be lost.
+ * @throws ProviderError for content that was in no delta
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
   const { delta, message, text } = choice
@@ -190,7 +189,7 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
   return parts
 }
 
-/** Azure leaves the message out when its filter held back all of it, Google also when thinking took all tokens. */
+/** Azure omits the message when its filter withheld all of it; Google also when thinking used all tokens. */
 const mayBeEmpty = (reason: unknown) => typeof reason === 'string' && toNamedEnding(reason).outcome !== 'complete'
 
 function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, asked: Asked): void {
@@ -199,8 +198,8 @@ function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen
 }
 
 /**
- * Adds what a delta or a message says. A refusal is the text of its answer, and makes the outcome `filtered`: the
- * provider held back what was asked for, although it then says `stop`.
+ * Adds the content of a delta or a message. A refusal becomes the text of its answer with the outcome `filtered`: the
+ * provider withheld the requested content, although it then says `stop`.
  */
 function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tools }: Asked): void {
   const start = parts.length
@@ -219,7 +218,7 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
     seen.chars += part.text.length
     seen.lastText = part.text
   }
-  // What follows a call shows that it is whole, and comes after it.
+  // Content after a call shows that the call is complete, and is added after it.
   if (tools && seen.calls && parts.length > start) {
     const said = parts.splice(start)
     seen.calls.release(parts)
@@ -227,18 +226,21 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
   }
 }
 
-/** The first of the fields that holds any; in a shape of its own it is left out, for it is no part of what was asked for. */
+/**
+ * Adds the first non-empty field. A non-standard shape is dropped, because reasoning is not part of the requested
+ * answer.
+ */
 function addReasoning({ reasoning_content: content, reasoning }: Json, origin: string, parts: ChatPart[]): void {
   const thought = content === '' || content === undefined || content === null ? reasoning : content
   const isKnown = typeof thought === 'string' || typeof thought === 'number' || Array.isArray(thought)
   if (isKnown) addText(thought, 'reasoning', origin, parts)
 }
 
-/** Where Mistral's text comes from. */
+/** Mistral's sources of a text. */
 const CITATIONS: ReadonlySet<unknown> = new Set(['reference', 'tool_reference'])
 
 /**
- * Adds a string, or the `text` parts, `thinking` parts and citations (`reference`) that Mistral mixes into content, and the
+ * Adds a string, or the `text` parts, `thinking` parts and citations (`reference`) of Mistral's content, or the
  * `reasoning` parts of Databricks.
  */
 function addText(content: unknown, type: 'text' | 'reasoning', origin: string, parts: ChatPart[]): void {
@@ -247,7 +249,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
     return
   }
   if (content === undefined || content === null) return
-  // Cloudflare does not quote a piece that is a number. Beyond these some digits may be others than were sent.
+  // Cloudflare sends a numeric piece as a JSON number. Beyond these limits its digits may have changed.
   if (typeof content === 'number' && Math.abs(content) <= Number.MAX_SAFE_INTEGER) {
     addText(String(content), type, origin, parts)
     return
@@ -261,7 +263,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
   }
 }
 
-/** What has no text is encrypted, and no part of what was asked for. */
+/** A summary without text is encrypted, and not part of the requested answer. */
 function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(summary)) return
   for (const step of summary) {
@@ -270,7 +272,7 @@ function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
   }
 }
 
-/** A call that no tool was offered for is noted, and told to nobody. `function_call` is the form before `tool_calls`. */
+/** Tool calls without offered tools are noted but not passed on. `function_call` is the form before `tool_calls`. */
 function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, { tools }: Asked): void {
   if (message.tool_calls === undefined && message.function_call === undefined) return
   const told = tools ? parts : []
@@ -279,7 +281,7 @@ function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Se
   if (isObject(message.function_call)) seen.calls.take([{ function: message.function_call }], whole, told)
 }
 
-/** Log probabilities belong to the text they came with, that is to the last part of it. */
+/** Log probabilities belong to the text of the same piece, that is to its last part. */
 function addLogprobs(logprobs: unknown, parts: ChatPart[], from: number, { logprobs: asked }: Asked): void {
   if (!asked || !isObject(logprobs)) return
   const part = parts.slice(from).findLast(({ type }) => type === 'text')
@@ -292,7 +294,7 @@ const toNamedEnding = (reason: string): Ending =>
 function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: Asked): Ending {
   const ending = toNamedEnding(reason)
   if (calls?.unnamed) throw unreadableError('a tool call without a name')
-  // Without any text there is nothing to hand on, only a question that nobody here can answer.
+  // Without text there is nothing to return, only a tool call that the caller cannot execute.
   if (!tools && chars === 0 && (TOOL_REASONS.has(reason) || calls?.any)) {
     throw unreadableError('a tool call instead of an answer')
   }
@@ -300,8 +302,8 @@ function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: As
 }
 
 /**
- * Errors come as `error` in a chunk or a choice, as an `error` event, bare with `object: "error"` (vLLM), or in `x_groq`, where
- * Groq tells why it stopped a stream.
+ * Errors come as `error` in a chunk or a choice, as an `error` event, bare with `object: "error"` (vLLM), or in
+ * `x_groq`, where Groq reports why it stopped a stream.
  */
 function throwReported(value: Json, eventName?: string): void {
   if (isFilled(value.error)) throw reportedError(value.error)
@@ -309,21 +311,21 @@ function throwReported(value: Json, eventName?: string): void {
   if (value.object === 'error' || eventName === 'error') throw reportedError(value)
 }
 
-/** @throws ProviderError for an error in the place of an answer, in members of its own: `detail`, or `error_message`. */
+/** @throws ProviderError for an error instead of an answer, in `detail` or `error_message` */
 function throwInstead(value: Json): void {
   const { error_type: type = value.type, error_message: message = value.message, detail } = value
   if ([value.error_type, value.error_message, detail].some(isFilled)) throw reportedError({ ...value, type, message })
 }
 
-/** Whether there is anything in it. Some servers have an empty `error` in every good answer. */
+/** Whether a value is non-empty. Some servers send an empty `error` in every successful answer. */
 function isFilled(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
   return value !== undefined && value !== null && value !== '' && value !== false
 }
 
 /**
- * The one choice we asked for, which some proxies cut in two, its text and its tool calls; none in chunks that only carry usage
- * or filter results.
+ * The only requested choice; some proxies split its text and tool calls into two. Empty for chunks with only usage or
+ * filter results.
  */
 function ourChoices({ choices }: Json): Json[] {
   if (choices === undefined || choices === null) return []

@@ -1,38 +1,38 @@
 import type { ChatPart, TokenUsage } from '../../provider.ts'
 import type { SseEvent } from './sse-event.ts'
 
-/** What the events of a stream have told so far; a decoder writes it, the assembly decides by it. */
+/** The state of a streamed answer. A decoder writes it, and the assembly reads it. */
 export type AnswerDraft = {
-  /** Text and reasoning of the network read at hand, never empty ones. */
+  /** Text and reasoning of the current network read, never empty ones. */
   parts: ChatPart[]
-  /** The finish reason, once it has come. Without it no answer ends as an answer. */
+  /** The finish reason, once it has come. Without it the answer is not complete. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
-  /** The latest counts; every event that has some sets others. */
+  /** The latest counts; a later event replaces them. */
   usage: TokenUsage | undefined
   /** The provider's end marker was seen. */
   done: boolean
-  /** The last part of the answer, if nothing follows: what does may take its place. */
+  /** The last part of the answer unless another follows, which may replace it. */
   held?: ChatPart | undefined
 }
 
-/** Cuts the bytes of one stream, split anywhere, into its events. What it throws counts after the events before it. */
+/** Splits the bytes of one stream into its events. If it throws, the events before the error are valid. */
 export type EventReader = {
   /** The events that these bytes complete. */
   read(bytes: Buffer): Iterable<SseEvent>
-  /** The event that was under way when the stream ended, if it can be told. */
+  /** The incomplete event at the end of the stream, if it can be read. */
   end(): Iterable<SseEvent>
 }
 
-/** One provider's words, turned into ours. Both decoders throw a ProviderError for what is not an answer. */
+/** Converts one provider's answers to ours. Both decoders throw a ProviderError for an invalid answer. */
 export type AnswerFormat = {
-  /** Where a stream is not one of server-sent events: a reader for it. */
+  /** A reader for streams other than server-sent events. */
   createEventReader?: () => EventReader
-  /** A finish reason may be followed by more of the answer, and nothing but the end of the body says that it is over. */
+  /** Content may follow a finish reason, and only the end of the body ends the answer. */
   endsWithBody?: true
-  /** Calls of tools are left out, for nobody has offered any. */
+  /** Tool calls are dropped, because no tools were offered. */
   hidesCalls?: boolean
-  /** A decoder for one stream; it is handed every event in order, until the draft is `done`. */
+  /** A decoder for one stream; it gets every event in order, until the draft is `done`. */
   createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void
-  /** A whole, not streamed answer: its parts, the `end` last. */
+  /** A complete answer without streaming: its parts, with `end` last. */
   decodeBody(body: unknown): ChatPart[]
 }

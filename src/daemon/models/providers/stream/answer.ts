@@ -18,7 +18,7 @@ import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './u
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  /** A function where it has to be made at the very start, such as one that is signed. */
+  /** A function if the request must be created right before the call, for example to sign it. */
   request: UpstreamRequest | (() => Promise<UpstreamRequest>)
   format: AnswerFormat
   streamed: boolean
@@ -27,8 +27,8 @@ export type AnswerCall = {
 }
 
 /**
- * Runs one provider call to its outcome, as `Provider.chat` promises it: nothing is yielded before the commit point,
- * and the last part is `end`, or a ProviderError is thrown. The call starts with the first `next`; giving up the iteration
+ * Runs one provider call to its outcome, as `Provider.chat` promises. It yields nothing before the commit point. The
+ * last part is `end`, or it throws a ProviderError. The call starts with the first `next`; ending the iteration early
  * closes the connection.
  */
 export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]> {
@@ -36,7 +36,7 @@ export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable
 }
 
 /**
- * Runs one call whose answer is a JSON body, and gives that body.
+ * Runs one call whose answer is a JSON body, and returns that body.
  * @throws ProviderError
  */
 export async function readJson(
@@ -65,18 +65,18 @@ export async function readJson(
   }
 }
 
-// An iterator by hand: a generator would add three turns of the microtask queue to every network read.
+// A hand-written iterator: a generator would add three microtask turns to every network read.
 class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
-  /** Until it has begun: its request is not wanted any more then, and may be large. */
+  /** Cleared at the start: the request may be large and is no longer needed. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  // Made once and not for each read: of thousands of quiet streams, what waits for the next bytes is what memory goes to.
+  // Created once and not per read: with thousands of idle streams, pending callbacks dominate memory.
   readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
   #watch: SilenceWatch | undefined
-  /** Of a streamed answer, from its head on. */
+  /** The assembly of a streamed answer, from its head on. */
   #assembly: AnswerAssembly | undefined
   #streamedBytes = 0
   #over = false
@@ -91,7 +91,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     return this
   }
 
-  // No promise around that of the parts: each would add turns of the microtask queue to every network read.
+  // Returns the inner promise unwrapped: each wrapper would add microtask turns to every network read.
   next(): Promise<IteratorResult<readonly ChatPart[]>> {
     if (this.#over) return Promise.resolve(NO_MORE)
     if (this.#assembly) return this.#nextBytes().then(this.#onBytes, this.#onFailure)
@@ -105,7 +105,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     return NO_MORE
   }
 
-  /** Sends the request and reads up to the first parts: of a stream those of the commit point, else the whole answer. */
+  /** Sends the request and reads the first parts: up to the commit point of a stream, else the whole answer. */
   async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
     const { pool, clock, timeouts, streamed, format, onHead } = call
     try {
@@ -120,7 +120,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       onHead?.({ status, requestId: requestIdOf(headers) })
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
-      // Some servers answer a streamed request with one JSON body, an error above all, whatever they call it.
+      // Some servers answer a streamed request with one JSON body, mostly an error, with any content type.
       if (!streamed || (opening && opensJson(opening))) {
         const body = await readJsonBody(upstream, opening ?? undefined)
         return this.#handOut(withWholeCalls(format.decodeBody(body), format))
@@ -135,21 +135,21 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Waits for the next read of a stream; null at its end. */
   #nextBytes(): Promise<Buffer | null> {
-    // The watch counts silence only, so a stream that never falls silent has no other bound.
+    // The watch limits only silence, so a stream without pauses needs this bound.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING
     this.#watch?.waiting()
     const bytes = (this.#upstream as Upstream).next()
     if (state === 'open') return bytes
-    // Once the finish reason is here the answer is whole: any end of the connection is as good as a clean one.
+    // After the finish reason the answer is complete, however the connection ends.
     return bytes.catch((error) => {
       if (this.#signal.aborted) throw error
       return null
     })
   }
 
-  /** What the bytes of one read complete, if that is anything. */
+  /** The parts that the bytes of one read complete, if any. */
   #take(bytes: Buffer | null): IteratorResult<readonly ChatPart[]> | undefined {
     const assembly = this.#assembly as AnswerAssembly
     const watch = this.#watch as SilenceWatch
@@ -196,14 +196,14 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
 const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
 
-// One for all: an Error takes its stack when it is made, and this one is nobody's fault.
+// One shared instance: an Error captures a stack when created, and this one is no fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
 
-/** Where OpenAI and most others, Anthropic, AWS and Azure tell the id that their support asks for. */
+/** The headers with the request id for support at OpenAI and most others, Anthropic, AWS and Azure. */
 const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id']
-/** It is logged, so nothing else may be in it. */
+/** It is logged, so only these characters are allowed. */
 const REQUEST_ID = /^[\w.:/+=-]{1,128}$/
 
 function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
@@ -220,7 +220,7 @@ async function toStatusError(
   headers: IncomingHttpHeaders,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<ProviderError> {
-  // The status is known, so a body that breaks off only costs us the provider's code.
+  // The status is known, so an incomplete body only loses the provider's error code.
   const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
     if (signal.aborted) throw error
   })
@@ -237,7 +237,7 @@ async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unkno
   }
 }
 
-/** RFC 8259 §8.1: nobody may send a byte order mark before JSON, and whoever reads may pass over it. */
+/** RFC 8259 §8.1: senders must not add a byte order mark to JSON, and parsers may ignore it. */
 const withoutMark = (bytes: Buffer) => (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes)
 
 /** The whole body, or undefined when it is longer than `limit` bytes. */
@@ -256,7 +256,7 @@ const BYTE_ORDER_MARK = Buffer.from('\u{feff}')
 
 const tooLong = (limit: number) => unreadableError(`an answer over ${limit} bytes`)
 
-/** The first bytes that are more than blanks, which some servers send while they wait; null for a body without any. */
+/** The first bytes other than whitespace, which some servers send as keep-alive; null for a body without any. */
 async function readOpening(upstream: Upstream): Promise<Buffer | null> {
   let bytes = await upstream.next()
   while (bytes?.every((byte) => BLANKS.has(byte))) bytes = await upstream.next()

@@ -13,25 +13,26 @@ export type AnswerAssembly = {
    */
   state(): 'open' | 'finishing' | 'broken' | 'ended'
   /**
-   * Takes the bytes of one network read, or null for the end of the body, and returns the parts that they complete. What was
-   * said before a failure in the same bytes is returned first, so that it is never lost to how the network cut the stream.
-   * @throws ProviderError, `truncated` when the stream ended without a finish reason.
+   * Takes the bytes of one network read, or null at the end of the body, and returns the parts that they complete.
+   * Content before a failure in the same bytes is returned first, so the result does not depend on how the network
+   * split the stream.
+   * @throws ProviderError, `truncated` when the stream ended without a finish reason
    */
   take(bytes: Buffer | null): ChatPart[]
 }
 
-/** Puts a streamed answer together: bytes in, split anywhere, parts out; the last one is `end`. */
+/** Assembles a streamed answer: bytes split anywhere become parts; the last one is `end`. */
 export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   const events: EventReader = format.createEventReader?.() ?? createSseReader()
   const decode = format.createEventDecoder()
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
   let ended = false
-  /** Nothing was said since the latest counts. */
+  /** No content came after the latest counts. */
   let isCounted = false
   let toldUsage: TokenUsage | undefined
   let hasSpoken = false
   const calls = createCallCheck(format)
-  /** The worst since the last words. */
+  /** The worst ending since the last content. */
   let ending: Ending | undefined
   let isFinishing = false
   let wasTakenBack = false
@@ -47,7 +48,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       else if (hasWords) isCounted = false
       if (hasWords) noteWords(before)
       if (draft.ending && draft.ending !== endingBefore) {
-        // What was unsure once stays so: a second reason by itself may be of another piece without words.
+        // Once uncertain, it stays so: a second reason without content may belong to another piece.
         if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
         ending = worseEnding(ending, draft.ending)
         draft.ending = ending
@@ -74,7 +75,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
     for (let at = from; at < draft.parts.length; at++) calls.add(draft.parts[at] as ChatPart)
   }
 
-  /** For the case that the answer breaks. Never the first part of a stream: counting is not yet speaking. */
+  /** Passes on counts in case the answer breaks off. Never as the first part, because counts are not content. */
   function tellUsage(): void {
     hasSpoken ||= draft.parts.length > 0
     if (draft.usage === undefined || draft.usage === toldUsage || !hasSpoken) return
@@ -100,7 +101,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
         failure = { reason }
       }
       if (!ended) tellUsage()
-      // Not held until the next read: with thousands of quiet streams, what outlives a second is what memory goes to.
+      // Released before the next read: with thousands of idle streams, retained objects dominate memory.
       draft.parts = NO_PARTS
       return parts
     },

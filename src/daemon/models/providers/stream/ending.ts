@@ -6,13 +6,13 @@ export type Ending = NonNullable<AnswerDraft['ending']>
 const SEVERITY = { complete: 0, length: 1, filtered: 2 } as const
 
 /**
- * Of two ends with no words in between, the one that counts: a `stop` after a `length` does not make the answer whole. The
+ * The worse of two endings without content in between: a `stop` after a `length` does not complete the answer. The
  * second of equals.
  */
 export const worseEnding = (first: Ending | undefined, second: Ending): Ending =>
   first && SEVERITY[first.outcome] > SEVERITY[second.outcome] ? first : second
 
-/** @throws ProviderError for a reason that is not among the outcomes: nobody can tell whether the model was stopped half way. */
+/** @throws ProviderError for an unknown reason, because the model may have been stopped early */
 export function toEnding(outcomes: ReadonlyMap<string, Ending['outcome']>, reason: string): Ending {
   const outcome = outcomes.get(reason)
   if (outcome) return { outcome, nativeFinishReason: reason }
