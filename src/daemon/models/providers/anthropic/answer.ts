@@ -8,8 +8,8 @@ import type { SseEvent } from '../stream/sse-event.ts'
 import { ANTHROPIC_ORIGIN } from './messages.ts'
 
 /**
- * What stop reasons mean. `pause_turn` is missing on purpose: it asks to be continued, so it is no answer. So is any that
- * is not here: it may mean that the model was stopped half way.
+ * Stop reasons and their outcomes. `pause_turn` is missing on purpose: it asks to be continued, so it is not a complete
+ * answer. An unknown reason is a failure too, because the model may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],
@@ -20,23 +20,23 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['refusal', 'filtered'],
 ])
 
-/** Tools that run at Anthropic and what it notes of its own work: no part of what the model says to the caller. */
+/** Server tools and Anthropic's internal blocks: not part of the answer to the caller. */
 const NOT_SAID = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
-/** What the pieces of an answer may be. In a text, citations and signatures say nothing themselves. */
+/** The delta types of a block. Citations and signatures add no text. */
 const DELTAS = {
   text: ['text_delta', 'citations_delta', 'signature_delta'],
   tool_use: ['input_json_delta'],
 }
 
-/** A block under way. `input` is the arguments that its start gave, for when no piece of them follows. */
+/** A block in progress. `input` is the arguments from its start, for a block without argument pieces. */
 type Block =
   | { type: 'text' }
   | { type: 'thinking'; signature: string }
   | { type: 'tool_use'; call: number; input: string }
   | { type: 'other' }
 
-/** Decodes one stream of events; ends with `message_stop`, and with the `[DONE]` that some servers send instead. */
+/** Decodes one stream of events. It ends with `message_stop`, or with the `[DONE]` that some servers send instead. */
 export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
   const blocks = new Map<unknown, Block>()
   let started = false
@@ -51,15 +51,15 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
     }
     if (isHeartbeat(trimmed)) return
     const event = parseEvent(trimmed, cut)
-    // The last event broke off: the engine decides by whether the stop reason had come.
+    // The last event is incomplete: the engine checks whether the stop reason had come.
     if (event === undefined) return
     throwReported(event, name)
 
-    // Pings, and whatever kinds of event the API may add, are passed over.
+    // Pings and unknown event types are ignored.
     switch (event.type) {
       case 'message_start': {
         const message = objectIn(event, 'message')
-        // Two answers in one stream cannot be told apart any more; one that begins with content continues another.
+        // Two answers in one stream cannot be separated; a start with content continues another answer.
         if (started || (Array.isArray(message.content) && message.content.length > 0)) {
           throw unreadableError('a second answer inside the first')
         }
@@ -80,7 +80,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         const delta = objectIn(event, 'delta')
         let block = blocks.get(event.index)
         if (!block) throw unreadableError('a piece of a block that is not open')
-        // Some servers say the text in the block of the thinking that comes before it.
+        // Some servers send the text in the preceding thinking block.
         if (block.type === 'thinking' && delta.type === 'text_delta') {
           stopBlock(block, draft.parts)
           block = { type: 'text' }
@@ -97,11 +97,11 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'message_delta': {
         const { stop_reason: reason } = objectIn(event, 'delta')
-        // Its counts replace those of the start. Without them nobody knows how much was said, only how it began.
+        // Its counts replace those of the start. Without them the output count is unknown.
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return
-        // Some servers leave out the ends of blocks, or send them later.
+        // Some servers omit the ends of blocks, or send them later.
         for (const block of blocks.values()) stopBlock(block, draft.parts)
         blocks.clear()
         draft.ending = toEnding(OUTCOMES, reason)
@@ -149,7 +149,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
       return { type: 'tool_use', call, input: JSON.stringify(input ?? {}) }
     }
     default:
-      // It may hold text, so leaving it out could pass off a shortened answer as a whole one.
+      // An unknown block may contain text, so skipping it could make a shortened answer look complete.
       if (!NOT_SAID.test(textIn(content.type))) throw unreadableError('content of an unknown kind')
       return { type: 'other' }
   }
@@ -157,7 +157,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   if (block.type === 'thinking') {
-    // Of thinking nothing but these two is needed, and what else may come does not shorten the answer.
+    // Only these two thinking deltas matter; skipping others does not shorten the answer.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside of their call')
@@ -172,12 +172,12 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   else addArguments(block, textIn(delta.partial_json), parts)
 }
 
-/** The signature is handed on when its block ends: it covers all of it, and may itself have come in pieces. */
+/** The signature is passed on at the end of its block: it covers the whole block, and may come in pieces. */
 function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'thinking' && block.signature !== '') {
     parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, signature: block.signature })
   }
-  // A tool without parameters has no pieces of arguments; a caller still wants them to be JSON.
+  // A tool without parameters has no argument pieces, but callers expect valid JSON.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
 }
 
@@ -193,10 +193,10 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-/** The counts of what was known from the start. Some servers end with zeros for them. */
+/** Counts that are known from the start. Some servers send zeros for them at the end. */
 const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
 
-/** Counts are cumulative: what comes later replaces what came before, and what is missing or null stays. */
+/** Counts are cumulative: later values replace earlier ones; missing or null ones are kept. */
 function withCounts(before: Json, usage: unknown): Json {
   if (!isObject(usage)) return before
   const isNone = (name: string, count: unknown) =>
@@ -204,7 +204,10 @@ function withCounts(before: Json, usage: unknown): Json {
   return { ...before, ...Object.fromEntries(Object.entries(usage).filter(([name, count]) => !isNone(name, count))) }
 }
 
-/** Cached tokens are counted beside the input, thinking inside the output. Zero for both is a placeholder of some servers. */
+/**
+ * Cached tokens are not included in the input, thinking is included in the output. Some servers send zero for both as a
+ * placeholder.
+ */
 function toTokenUsage(counts: Json): TokenUsage | undefined {
   const freshTokens = tokens(counts.input_tokens)
   const outputTokens = tokens(counts.output_tokens)

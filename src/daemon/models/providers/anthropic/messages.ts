@@ -2,7 +2,7 @@ import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../c
 import { parseObject } from '../../json.ts'
 import { ProviderError } from '../../provider.ts'
 
-/** Whose reasoning may be sent here: what this kind of provider signed or encrypted itself. */
+/** Only reasoning of this origin may be sent here: it was signed or encrypted by this kind of provider. */
 export const ANTHROPIC_ORIGIN = 'anthropic'
 
 export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
@@ -10,10 +10,10 @@ export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /**
- * A conversation as turns that alternate: neighbours of one role become one message, the results of tools belong to the
- * user. A message that says nothing is left out, because empty text is refused.
- * @throws ProviderError `bad_request` for arguments of a tool call that are not a JSON object, and for images of a kind or
- * in a place that Anthropic does not take.
+ * Converts a conversation to alternating turns. Neighbours of one role become one message; tool results belong to the
+ * user. Empty messages are dropped, because empty text is rejected.
+ * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images of a type or
+ * position that Anthropic rejects
  */
 export function toAnthropicMessages(messages: readonly Message[]): AnthropicMessage[] {
   const turns: AnthropicMessage[] = []
@@ -58,7 +58,7 @@ function toContent(content: Content): object[] {
   })
 }
 
-/** Without a signature it is not accepted back, and what others signed is not readable here. */
+/** Unsigned thinking is rejected, and thinking that others signed cannot be verified here. */
 function toThinking({ origin, text, signature, data }: Reasoning): object[] {
   if (origin !== ANTHROPIC_ORIGIN) return []
   if (data !== undefined) return [{ type: 'redacted_thinking', data }]
@@ -75,9 +75,9 @@ function toInput(text: string): object {
   return input
 }
 
-/** Other providers give ids like `functions.find:0`; here all but letters, digits, `_` and `-` is refused. */
+/** Other providers send ids like `functions.find:0`; Anthropic accepts only letters, digits, `_` and `-`. */
 const toToolId = (id: string) =>
   id.replace(/[^a-zA-Z0-9_-]/gu, (character) => `_${character.codePointAt(0)?.toString(16)}_`)
 
-/** Said before the call, so that nothing a caller asked for is left out in silence. */
+/** Thrown before the call, so that an unsupported option is never dropped silently. */
 export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

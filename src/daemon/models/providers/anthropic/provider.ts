@@ -12,14 +12,17 @@ import { anthropicFormat, toAnthropicRequest, toCountRequest } from './wire.ts'
 export type AnthropicProvider = Provider & Required<Pick<Provider, 'countTokens'>>
 
 export type AnthropicOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
-  /** Undefined: Anthropic's own. */
+  /** Undefined: Anthropic's own address. */
   baseUrl?: string | undefined
 }
 
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const ANTHROPIC_VERSION = '2023-06-01'
 
-/** A server that speaks Anthropic's Messages API. `/v1/messages` is put after `baseUrl`, which may itself end in `/v1`. */
+/**
+ * A server that implements Anthropic's Messages API. `/v1/messages` is appended to `baseUrl`, which may itself end in
+ * `/v1`.
+ */
 export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): AnthropicProvider {
   const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
   const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
@@ -66,11 +69,11 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
   }
 }
 
-/** Name and value in turn; what is configured wins over ours. */
+/** Names and values alternate; configured headers override ours. */
 function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    // Responses are not decompressed, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
     ['anthropic-version', ANTHROPIC_VERSION],

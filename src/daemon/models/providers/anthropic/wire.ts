@@ -10,7 +10,7 @@ export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }
 
 /**
  * The body of POST /v1/messages for a call.
- * @throws ProviderError `bad_request` for what the API has no word for.
+ * @throws ProviderError `bad_request` for options that the API does not support
  */
 export function toAnthropicRequest(call: ProviderCall): object {
   const { model, system, messages, temperature, temperatureIsDefault, maxTokens, stream, options = {} } = call
@@ -37,7 +37,7 @@ export function toAnthropicRequest(call: ProviderCall): object {
 const READ_BY_THE_MODEL = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
 
 /**
- * The body of POST /v1/messages/count_tokens for a call. What says how the model is to answer is refused there.
+ * The body of POST /v1/messages/count_tokens for a call, without generation options, which that route rejects.
  * @throws ProviderError as `toAnthropicRequest` does
  */
 export function toCountRequest(call: ProviderCall): object {
@@ -45,7 +45,7 @@ export function toCountRequest(call: ProviderCall): object {
   return Object.fromEntries(READ_BY_THE_MODEL.map((name) => [name, request.get(name)]))
 }
 
-/** Penalties of 0 and `logprobs: false` ask for nothing, and many clients send them always. */
+/** Penalties of 0 and `logprobs: false` have no effect, and many clients always send them. */
 function refuseUnknown(options: GenerationOptions, temperature = 0): void {
   const asked = {
     frequency_penalty: Boolean(options.frequencyPenalty),
@@ -89,20 +89,20 @@ function toToolChoice(choice: GenerationOptions['toolChoice'], parallel: boolean
   }
 }
 
-/** The API has no place for the name of a schema, and its description belongs to the schema. */
+/** The API has no field for the name of a schema, and expects its description inside the schema. */
 function toFormat(format: GenerationOptions['responseFormat']): object | undefined {
   if (format?.type !== 'json_schema') return undefined
   const { description, schema } = format
   return { type: 'json_schema', schema: description === undefined ? schema : { description, ...schema } }
 }
 
-/** Claude 4.7 and later refuse to be told a temperature. The version follows the name of the family. */
+/** Claude 4.7 and later reject a temperature. The version follows the name of the family. */
 export function hasFixedTemperature(model: string): boolean {
   const [, major = 0, minor = 0] = /claude-[a-z]+-(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(model)?.map(Number) ?? []
   return major > 4 || (major === 4 && minor >= 7)
 }
 
-/** Of each effort: its own name for models that think as they see fit, and its share of `max_tokens` for older ones. */
+/** For each effort: its name for models with adaptive thinking, and its share of `max_tokens` for older ones. */
 const EFFORTS = new Map([
   ['minimal', { effort: 'low', share: 0 }],
   ['low', { effort: 'low', share: 0.25 }],
@@ -113,8 +113,8 @@ const EFFORTS = new Map([
 ])
 
 /**
- * How a Claude model is asked to think, in words that Bedrock passes on to it as well. `maxTokens` bounds a budget.
- * @throws ProviderError `bad_request` for an effort that is not known, or leaves no room for thinking.
+ * The thinking options of a Claude model, in a form that Bedrock passes on as well. `maxTokens` bounds a budget.
+ * @throws ProviderError `bad_request` for an unknown effort, or one without room for thinking
  */
 export function toThinking(
   model: string,
@@ -126,7 +126,7 @@ export function toThinking(
   const known = EFFORTS.get(asked)
   if (!known) throw badRequest(`takes as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
   if (leastThinkingTokens(model) === 0) {
-    // The newer models think in silence unless asked, which could be taken for a stall.
+    // Newer models stream no thinking by default, and the silence could be taken for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
   if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {

@@ -8,8 +8,8 @@ import type { SseEvent } from '../stream/sse-event.ts'
 import { BEDROCK_ORIGIN } from './messages.ts'
 
 /**
- * What stop reasons mean. `malformed_model_output` and `malformed_tool_use` are missing on purpose: what came is not what
- * the model meant to say. So is any that is not known yet.
+ * Stop reasons and their outcomes. `malformed_model_output` and `malformed_tool_use` are missing on purpose: the output
+ * is not what the model intended. An unknown reason is a failure too.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],
@@ -21,22 +21,22 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['content_filtered', 'filtered'],
 ])
 
-/** A block under way. `input` is the arguments for when no piece of them comes. */
+/** A block in progress. `input` is the arguments for a block without argument pieces. */
 type Block =
   | { type: 'text' }
   | { type: 'reasoning'; signature: string; redacted: Buffer[] }
   | { type: 'tool_use'; call: number; input: string }
-  /** A step of a tool that runs at Amazon, which is no part of what the model says to the caller. */
+  /** A step of a server tool, which is not part of the answer to the caller. */
   | { type: 'server_tool' }
 
-/** Decodes one stream of events. It ends with `metadata`, which brings the usage after the stop reason. */
+/** Decodes one stream of events. It ends with `metadata`, which has the usage and follows the stop reason. */
 export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
   const blocks = new Map<unknown, Block>()
   let calls = 0
   let started = false
 
   return function decode({ name, data }, draft) {
-    // The first event of the protocol itself has no body.
+    // The initial event of the protocol has no body.
     const event = parseEvent(data === '' ? '{}' : data, false) ?? {}
     switch (name) {
       case 'messageStart':
@@ -46,7 +46,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'contentBlockStart': {
         draft.ending = undefined
         const start = objectIn(event, 'start')
-        // Text needs no start, and gets an empty one from some servers.
+        // Text has no start event, but some servers send an empty one.
         if (Object.keys(start).length === 0) return
         const block = startBlock(start, calls, draft.parts)
         if (block.type === 'tool_use') calls++
@@ -56,7 +56,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'contentBlockDelta': {
         draft.ending = undefined
         const delta = objectIn(event, 'delta')
-        // Only calls of tools have a start.
+        // Only tool calls have a start event.
         const block = blocks.get(event.contentBlockIndex) ?? impliedBlock(delta)
         blocks.set(event.contentBlockIndex, block)
         addDelta(block, delta, draft.parts)
@@ -77,7 +77,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         draft.usage = toTokenUsage(event.usage)
         draft.done = draft.ending !== undefined
     }
-    // Whatever kinds of event the API may add are passed over.
+    // Unknown event types are ignored.
   }
 }
 
@@ -122,7 +122,7 @@ function addContent(content: Json, call: number, parts: ChatPart[]): Block['type
 
 function startBlock({ toolUse, toolResult }: Json, call: number, parts: ChatPart[]): Block {
   if (isObject(toolResult)) return { type: 'server_tool' }
-  // A picture, or what nobody knows yet: left out, it could pass off a shortened answer as a whole one.
+  // An image or an unknown type: skipping it could make a shortened answer look complete.
   if (!isObject(toolUse)) throw unreadableError('content of an unknown kind')
   if (toolUse.type === 'server_tool_use') return { type: 'server_tool' }
   const { toolUseId: id, name, input } = toolUse
@@ -145,19 +145,22 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
       const { text, signature, redactedContent } = objectIn(delta, 'reasoningContent')
       addText('reasoning', textIn(text), parts)
       block.signature += textIn(signature)
-      // Each piece is base64 of its own, so they cannot be joined as they are.
+      // Each piece is encoded separately, so the base64 texts cannot be concatenated.
       if (redactedContent !== undefined) block.redacted.push(Buffer.from(textIn(redactedContent), 'base64'))
       return
     }
     case 'text':
-      // Where a text comes from is not part of it.
+      // A citation is not part of the text.
       if (delta.citation !== undefined) return
       if (typeof delta.text !== 'string') throw unreadableError('content of an unknown kind')
       addText('text', delta.text, parts)
   }
 }
 
-/** What signs or encrypts reasoning is handed on when its block ends: it covers all of it, and may come in pieces. */
+/**
+ * Signed or encrypted reasoning is passed on at the end of its block: the signature covers the whole block, and may
+ * come in pieces.
+ */
 function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'reasoning') {
     const { signature, redacted } = block
@@ -165,7 +168,7 @@ function stopBlock(block: Block, parts: ChatPart[]): void {
     if (signature !== '') parts.push({ ...part, signature })
     if (redacted.length > 0) parts.push({ ...part, data: Buffer.concat(redacted).toString('base64') })
   }
-  // A tool without parameters has no pieces of arguments; a caller still wants them to be JSON.
+  // A tool without parameters has no argument pieces, but callers expect valid JSON.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
 }
 
@@ -179,7 +182,9 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-/** Cached tokens are counted beside the input, those of reasoning inside the output and never apart. */
+/**
+ * Cached tokens are not included in the input. Reasoning tokens are included in the output and not reported separately.
+ */
 function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
   const cacheReadTokens = tokens(usage.cacheReadInputTokens)

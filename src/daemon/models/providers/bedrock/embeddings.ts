@@ -4,13 +4,13 @@ import { embeddedTokens, toVectors } from '../../vectors.ts'
 import { unreadableError } from '../stream/failure.ts'
 import { badRequest } from './messages.ts'
 
-/** One family of models that embed. InvokeModel hands a body on as it is, so each has its own words. */
+/** One family of embedding models. InvokeModel passes bodies on unchanged, so each family has its own format. */
 type Family = {
-  /** Stands in the ids of its models, also inside an inference profile. */
+  /** Part of the ids of its models, also inside an inference profile. */
   name: string
   maxTexts: number
   toRequest(call: EmbedCall): object
-  /** One vector for each text, before anything is believed. */
+  /** One vector for each text, not yet validated. */
   vectorsOf(body: Record<string, unknown>): unknown
 }
 
@@ -26,17 +26,19 @@ const FAMILIES: readonly Family[] = [
     maxTexts: 96,
     toRequest: ({ input, dimensions }) => ({
       texts: input,
-      // It must be said, and what the callers of other models' interfaces keep is compared with its like.
+      // Required by the API. Callers' vectors are compared with each other, so all use one type.
       input_type: 'search_document',
       embedding_types: ['float'],
       output_dimension: dimensions,
     }),
-    // By type where types were asked for; some versions answer without.
+    // By type if types were requested; some versions answer without.
     vectorsOf: ({ embeddings }) => member(embeddings, 'float') ?? embeddings,
   },
 ]
 
-/** How a model of Bedrock embeds. @throws ProviderError `bad_request` for a family that does not, and for too many texts */
+/**
+ * The family of a Bedrock embedding model. @throws ProviderError `bad_request` for other models, and for too many texts
+ */
 export function embeddingFamily({ model, input }: EmbedCall): Family {
   const family = FAMILIES.find(({ name }) => model.includes(name))
   if (!family) throw badRequest(`embeds with ${FAMILIES.map(({ name }) => name).join(' and ')} only`)
@@ -46,7 +48,7 @@ export function embeddingFamily({ model, input }: EmbedCall): Family {
   return family
 }
 
-/** The vectors of an answer of InvokeModel, in the order of the texts. @throws ProviderError */
+/** The vectors of an InvokeModel answer, in the order of the texts. @throws ProviderError */
 export function toBedrockEmbeddings(body: unknown, { vectorsOf }: Family, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   return { vectors: toVectors(vectorsOf(body), count), usage: embeddedTokens(tokenCount(body.inputTextTokenCount)) }

@@ -10,8 +10,8 @@ type Message = ReturnType<EventStreamCodec['decode']>
 const LENGTH_BYTES = 4
 
 /**
- * What the exceptions in a stream would be as HTTP answers (API_runtime_ConverseStreamOutput). Their names alone do not
- * decide, because a message may quote anything.
+ * The HTTP statuses of exceptions in a stream (API_runtime_ConverseStreamOutput). They are needed because messages
+ * alone are ambiguous: a message may quote anything.
  */
 const EXCEPTION_STATUS = new Map([
   ['internalServerException', 500],
@@ -29,13 +29,13 @@ const codec = new EventStreamCodec(
 )
 
 /**
- * Reads `application/vnd.amazon.eventstream`: messages with a length, headers and two checksums before and behind them.
- * @throws ProviderError for a message that is damaged or over PROVIDER_EVENT_BYTES, and for an exception in the stream.
+ * Parses `application/vnd.amazon.eventstream`: messages with a length, headers and two checksums.
+ * @throws ProviderError for a damaged message, one over PROVIDER_EVENT_BYTES, and an exception in the stream
  */
 export function createEventStreamReader(): EventReader {
   let held: Buffer[] = []
   let heldBytes = 0
-  /** Length of the message under way, once its first bytes have told it. */
+  /** Length of the current message, once its first bytes have arrived. */
   let neededBytes = LENGTH_BYTES
 
   return {
@@ -57,7 +57,7 @@ export function createEventStreamReader(): EventReader {
         yield toEvent(message)
       }
     },
-    // Of a message that broke off nothing can be told, not even that its bytes are right.
+    // An incomplete message cannot be verified, so it is dropped.
     end: () => [],
   }
 }

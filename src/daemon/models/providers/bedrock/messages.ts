@@ -3,7 +3,7 @@ import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../c
 import { parseObject } from '../../json.ts'
 import { ProviderError } from '../../provider.ts'
 
-/** Marks the reasoning that came by Bedrock and goes back to no one else, not even to the maker of the model. */
+/** Marks reasoning that came through Bedrock. It goes back only there, and not to the vendor of the model. */
 export const BEDROCK_ORIGIN = 'bedrock'
 
 export type BedrockMessage = { role: 'user' | 'assistant'; content: object[] }
@@ -16,10 +16,10 @@ const IMAGE_FORMATS = new Map([
 ])
 
 /**
- * A conversation as turns that alternate: neighbours of one role become one message, the results of tools belong to the
- * user. A message that says nothing is left out, because blank text is refused.
- * @throws ProviderError `bad_request` for arguments of a tool call that are not a JSON object, and for images of a kind or
- * in a place that Converse does not take.
+ * Converts a conversation to alternating turns. Neighbours of one role become one message; tool results belong to the
+ * user. Empty messages are dropped, because blank text is rejected.
+ * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images of a type or
+ * position that Converse rejects
  */
 export function toBedrockMessages(messages: readonly Message[]): BedrockMessage[] {
   const turns: BedrockMessage[] = []
@@ -58,7 +58,7 @@ function toContent(content: Content): object[] {
   })
 }
 
-/** Models that do not sign their reasoning do not want it back either. */
+/** Models that do not sign their reasoning do not accept it back. */
 function toReasoningContent({ origin, text, signature, data }: Reasoning): object[] {
   if (origin !== BEDROCK_ORIGIN) return []
   if (data !== undefined) return [{ reasoningContent: { redactedContent: data } }]
@@ -75,8 +75,8 @@ function toInput(text: string): object {
   return input
 }
 
-/** Ids of other providers may be longer, or have characters that are refused here; their hash is just as unique. */
+/** Ids of other providers may be too long or contain rejected characters; their hash is just as unique. */
 const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
 
-/** Said before the call, so that nothing a caller asked for is left out in silence. */
+/** Thrown before the call, so that an unsupported option is never dropped silently. */
 export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

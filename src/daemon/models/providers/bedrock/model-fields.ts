@@ -5,9 +5,9 @@ import { toThinking } from '../anthropic/wire.ts'
 import { badRequest } from './messages.ts'
 
 /**
- * What Converse leaves to each family of models: how many tokens to choose from, and how much to think. The family is told
- * by the id of the model, also inside an inference profile; undefined where neither is asked for.
- * @throws ProviderError `bad_request` where the model has no word for it, or one that we do not know.
+ * Model-specific fields of Converse: top-k sampling and thinking. The family is part of the model id, also inside an
+ * inference profile; undefined if neither option is set.
+ * @throws ProviderError `bad_request` if the model does not support an option, or its field is unknown
  */
 export function toModelFields({ model, maxTokens, options = {} }: ProviderCall): object | undefined {
   const { topK } = options
@@ -26,7 +26,10 @@ function toTopK(model: string, topK: number): object {
   throw badRequest('does not support top_k with this model')
 }
 
-/** Efforts that the families take as they are. Nova's `high` is not among them: it refuses any `max_tokens` beside it. */
+/**
+ * Efforts that the families accept unchanged. Nova's `high` is missing, because Nova rejects it together with
+ * `max_tokens`.
+ */
 const GPT_OSS_EFFORTS: readonly string[] = ['low', 'medium', 'high']
 const NOVA_EFFORTS: readonly string[] = ['low', 'medium']
 

@@ -17,22 +17,22 @@ type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle'>
 export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
   /** The AWS region, such as `eu-central-1`. */
   region: string
-  /** Undefined: Amazon's own of the region. */
+  /** Undefined: Amazon's own endpoint of the region. */
   baseUrl?: string | undefined
-  /** Signs the calls where there is no API key. */
+  /** Used to sign calls when there is no API key. */
   credentials?: AwsCredentials | undefined
 }
 
 /**
- * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either, and InvokeModel of those
- * that embed. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
+ * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either, and InvokeModel of
+ * embedding models. `chat` throws a ProviderError (`bad_request`) for options that the API does not support.
  */
 export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): BedrockProvider {
   const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
   const basePath = url.pathname.replace(/\/+$/, '')
   const usualHeaders = requestHeaders(options, url.host)
   const privateHeaders = { ...usualHeaders, [NO_TRAINING_HEADER]: 'true' }
-  // A configured authorization wins, as every configured header does.
+  // A configured authorization header overrides the signature, as every configured header overrides ours.
   const sign =
     options.credentials && usualHeaders.authorization === undefined
       ? createSigner(options.region, options.credentials)
@@ -80,18 +80,18 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
   }
 }
 
-/** Whatever is in the model's name, it stays one segment; an ARN is full of slashes and colons. */
+/** Encoded as one path segment; an ARN contains slashes and colons. */
 function segmentOf(model: string): string {
   if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model of this name.')
   return encodeURIComponent(model)
 }
 
-/** In lower case; what is configured wins over ours. An API key goes before credentials, as it does at AWS itself. */
+/** In lower case; configured headers override ours. An API key takes precedence over credentials, as at AWS itself. */
 function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Readonly<Record<string, string>> {
   return {
     host,
     'content-type': 'application/json',
-    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    // Responses are not decompressed, and some proxies compress by default.
     'accept-encoding': 'identity',
     'user-agent': 'aigw',
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),

@@ -5,10 +5,13 @@ export type AwsCredentials = { accessKeyId: string; secretAccessKey: string; ses
 
 export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: string }
 
-/** Gives the headers of a POST with those of its signature; `headers` name their host, in lower case like all others. */
+/**
+ * Returns the headers of a POST with those of its signature. `headers` must include the host; all names are in lower
+ * case.
+ */
 export type Signer = (request: SignedPost, nowMs: number) => Promise<Record<string, string>>
 
-/** Signs for Amazon Bedrock with AWS Signature Version 4. A signature is good for some minutes. */
+/** Signs for Amazon Bedrock with AWS Signature Version 4. A signature is valid for some minutes. */
 export function createSigner(region: string, { accessKeyId, secretAccessKey, sessionToken }: AwsCredentials): Signer {
   const signature = new SignatureV4({
     service: 'bedrock',
@@ -25,7 +28,10 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
 
 type Bytes = string | ArrayBuffer | ArrayBufferView
 
-/** SHA-256, or its HMAC where there is a key. The one in JavaScript takes ten times as long, with the event loop held up. */
+/**
+ * SHA-256, or its HMAC if there is a key. The JavaScript implementation takes ten times as long and blocks the event
+ * loop.
+ */
 class Sha256 {
   readonly #key: Buffer | undefined
   #hash: Hash | Hmac

@@ -15,9 +15,9 @@ export const bedrockFormat: AnswerFormat = {
 }
 
 /**
- * The body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent, for the API
- * has no place for it.
- * @throws ProviderError `bad_request` for what the API has no word for.
+ * The body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent, because
+ * the API has no field for it.
+ * @throws ProviderError `bad_request` for options that the API does not support
  */
 export function toBedrockRequest(call: ProviderCall): object {
   const { model, system, messages, temperature, temperatureIsDefault, maxTokens, options = {} } = call
@@ -40,7 +40,7 @@ export function toBedrockRequest(call: ProviderCall): object {
   }
 }
 
-/** Penalties of 0 and `logprobs: false` ask for nothing, and many clients send them always. */
+/** Penalties of 0 and `logprobs: false` have no effect, and many clients always send them. */
 function refuseUnknown(options: GenerationOptions, temperature = 0): void {
   const asked = {
     frequency_penalty: Boolean(options.frequencyPenalty),
@@ -56,7 +56,10 @@ function refuseUnknown(options: GenerationOptions, temperature = 0): void {
   if (unknown.length > 0) throw badRequest(`does not support ${unknown.join(', ')}`)
 }
 
-/** There is no choice `none`. Not to offer the tools is the same, but with calls in the conversation they have to stand. */
+/**
+ * The API has no choice `none`. Omitting the tools has the same effect, but a conversation with tool calls requires
+ * them.
+ */
 function toToolConfig(
   { tools = [], toolChoice = 'auto' }: GenerationOptions,
   turns: readonly BedrockMessage[],
@@ -78,13 +81,13 @@ function toTool({ name, description, parameters, strict }: Tool): object {
   return { toolSpec: { name, ...(description && { description }), inputSchema, ...(strict && { strict }) } }
 }
 
-/** `auto` goes without saying, and some models refuse to be told. */
+/** `auto` is the default, and some models reject an explicit one. */
 function toToolChoice(choice: Exclude<ToolChoice, 'none'>): object | undefined {
   if (choice === 'auto') return undefined
   return choice === 'required' ? { any: {} } : { tool: { name: choice.name } }
 }
 
-/** A schema is always kept to, so `strict` has no place of its own. */
+/** Schemas are always enforced, so `strict` has no field. */
 function toSchema(format: GenerationOptions['responseFormat']): object | undefined {
   if (format?.type !== 'json_schema') return undefined
   const { name, description, schema } = format

@@ -8,13 +8,17 @@ export type GoogleContent = { role: 'user' | 'model'; parts: Part[] }
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
-/** Google's documented stand-in for the signature of a call that no Gemini made, or whose signature the client lost. */
+/**
+ * Google's documented placeholder for the signature of a call that another model made, or whose signature the client
+ * lost.
+ */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 /**
- * The conversation as Gemini wants it: user and model in turn, with results of tools as the user's parts in the order of
- * their calls. `signedCalls`: the model refuses a first call of a turn that has no signature (Gemini 3 and later).
- * @throws ProviderError `bad_request` for a result without its call, arguments that are no object, or nothing to say.
+ * The conversation in Gemini's form: user and model alternate, and tool results are user parts in the order of their
+ * calls. `signedCalls`: the model rejects an unsigned first call of a turn (Gemini 3 and later).
+ * @throws ProviderError `bad_request` for a result without its call, arguments that are not an object, or an empty
+ * conversation
  */
 export function toContents(messages: readonly Message[], { signedCalls }: { signedCalls: boolean }): GoogleContent[] {
   const contents: GoogleContent[] = []
@@ -28,7 +32,7 @@ export function toContents(messages: readonly Message[], { signedCalls }: { sign
     } else if (message.role === 'user') {
       append(contents, 'user', toParts(message.content))
     } else {
-      // Ids may come again in a later turn, so only the calls of the last turn count.
+      // Ids may recur in a later turn, so only the calls of the last turn count.
       const earlier = messages[at - 1]?.role === 'assistant' ? calls : []
       calls = [...earlier, ...(message.toolCalls ?? [])]
       append(contents, 'model', toModelParts(message, signedCalls))
@@ -44,7 +48,7 @@ function append(contents: GoogleContent[], role: GoogleContent['role'], parts: P
   else if (parts.length > 0) contents.push({ role, parts })
 }
 
-/** Text and inline images; empty text is left out, which Google would refuse. */
+/** Text and inline images. Empty text is dropped, because Google rejects it. */
 function toParts(content: Content): Part[] {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
   return parts.flatMap((part): Part[] => {
@@ -62,7 +66,7 @@ function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMess
     signatures.set(callId, signature)
   }
 
-  // Google forgoes unsigned thoughts of earlier turns: they are summaries.
+  // Unsigned thoughts are dropped: they are summaries that Google does not need.
   const thoughts = own.flatMap(({ text, signature }) =>
     signature === undefined ? [] : [{ text, thought: true, thoughtSignature: signature }],
   )
@@ -80,7 +84,7 @@ function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMess
   return [...thoughts, ...said, ...calls]
 }
 
-/** The results that follow each other from `start` on. */
+/** The consecutive tool results from `start` on. */
 function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
   const run: ToolMessage[] = []
   for (let message = messages[start]; message?.role === 'tool'; message = messages[start + run.length]) {
@@ -89,7 +93,7 @@ function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
   return run
 }
 
-// Calls without ids are told apart by their order alone, so the results are put into it.
+// Calls without ids are matched by order, so the results are sorted into it.
 function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall[]): Part[] {
   const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
   placed.sort((left, right) => left.place - right.place)

@@ -3,13 +3,13 @@ import { type EmbedCall, type Embeddings, ProviderError } from '../../provider.t
 import { embeddedTokens, toVectors } from '../../vectors.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
 
-/** The API takes no more in one batch. */
+/** The API's limit for one batch. */
 const MAX_TEXTS = 100
 
 /**
- * The body of `batchEmbedContents` (ai.google.dev/api/embeddings). The end user's name is not sent, for the API has no place
- * for it.
- * @param resource how the API calls the model
+ * The body of `batchEmbedContents` (ai.google.dev/api/embeddings). The end user's name is not sent, because the API has
+ * no field for it.
+ * @param resource the API's name of the model
  * @throws ProviderError `bad_request` for more texts than one batch may have
  */
 export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: string): object {

@@ -1,11 +1,11 @@
 import { isObject, type Json } from '../../json.ts'
 
-/** One token and its chance, as OpenAI shows it. */
+/** One token and its log probability, in OpenAI's form. */
 type Logprob = { token: string; logprob: number; bytes: number[] }
 
 /**
- * Google's `logprobsResult` in OpenAI's shape, which is what callers who ask for logprobs know; undefined for none. Chosen
- * tokens without their text or chance are left out.
+ * Google's `logprobsResult` in OpenAI's form, which callers of logprobs expect; undefined for none. Chosen tokens
+ * without text or probability are dropped.
  */
 export function toLogprobs(result: unknown): { content: (Logprob & { top_logprobs: Logprob[] })[] } | undefined {
   const { chosenCandidates, topCandidates } = object(result)

@@ -9,7 +9,7 @@ import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
 import { toGoogleRequest } from './request.ts'
 import { googleFormat } from './wire.ts'
 
-/** Where the Gemini API is, for a provider that is configured without `base_url`. */
+/** The address of the Gemini API, for a provider without `base_url`. */
 export const GOOGLE_BASE_URL = 'https://generativelanguage.googleapis.com'
 
 export type GoogleProvider = Provider & Required<Pick<Provider, 'embed'>>
@@ -17,8 +17,9 @@ export type GoogleProvider = Provider & Required<Pick<Provider, 'embed'>>
 export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
 
 /**
- * The Gemini API: `generateContent`, `streamGenerateContent` and `batchEmbedContents` of a model. `/v1beta` is put after `baseUrl`, unless that
- * already ends with a version. `chat` throws a ProviderError (`bad_request`) for what the API cannot do.
+ * The Gemini API: `generateContent`, `streamGenerateContent` and `batchEmbedContents` of a model. `/v1beta` is appended
+ * to `baseUrl`, unless that already ends with a version. `chat` throws a ProviderError (`bad_request`) for options that
+ * the API does not support.
  */
 export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): GoogleProvider {
   const url = new URL(options.baseUrl)
@@ -69,15 +70,15 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
 
 const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
 
-/** A tuned model is named with its collection; any other name, whatever is in it, stays one segment below `models`. */
+/** A tuned model has a path with its collection; any other name is encoded as one segment below `models`. */
 const resourceOf = (model: string): string =>
   /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
 
-/** Name and value in turn; what is configured wins over ours. */
+/** Names and values alternate; configured headers override ours. */
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Nothing is unpacked here, and some proxies compress unless they are told not to.
+    // Responses are not decompressed, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

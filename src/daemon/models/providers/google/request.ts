@@ -2,14 +2,14 @@ import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './contents.ts'
 
-/** Older models count a budget of thinking tokens, and let calls of tools come without a signature. */
+/** Older models take a thinking budget in tokens, and accept unsigned tool calls. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
 
-/** Those that think unless told not to; the others do not think at all, or always. */
+/** Models that think by default and can be told not to; the others never think, or always. */
 const MAY_NOT_THINK = /gemini-2\.5-flash(?!-image)/
 
 const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])
-/** What Google's own OpenAI interface makes of the efforts. */
+/** The budgets that Google's OpenAI-compatible API uses for the efforts. */
 const THINKING_BUDGETS = new Map([
   ['none', 0],
   ['minimal', 1024],
@@ -19,9 +19,9 @@ const THINKING_BUDGETS = new Map([
 ])
 
 /**
- * The body of `generateContent` and `streamGenerateContent` for a call (ai.google.dev/api/generate-content). The end user's
- * name is not sent, for the API has no place for it.
- * @throws ProviderError `bad_request` for what the API cannot do.
+ * The body of `generateContent` and `streamGenerateContent` for a call (ai.google.dev/api/generate-content). The end
+ * user's name is not sent, because the API has no field for it.
+ * @throws ProviderError `bad_request` for options that the API does not support
  */
 export function toGoogleRequest({
   model,
@@ -72,7 +72,7 @@ const toDeclaration = ({ name, description, parameters }: Tool) => ({
   parametersJsonSchema: parameters,
 })
 
-/** In the modes VALIDATED and ANY the calls keep to their schemas, which is what `strict` asks for. */
+/** The modes VALIDATED and ANY enforce the schemas, as `strict` requires. */
 function toCallingConfig(choice: ToolChoice, tools: readonly Tool[]): object {
   if (typeof choice === 'object') return { mode: 'ANY', allowedFunctionNames: [choice.name] }
   if (choice === 'required') return { mode: 'ANY' }

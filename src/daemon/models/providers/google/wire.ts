@@ -9,18 +9,18 @@ import { toLogprobs } from './logprobs.ts'
 import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
 
 /**
- * Answers of Gemini models. A stream has no end marker but that of some intermediaries: each event is a response of its own, and
- * the last one that has a candidate gives the finish reason.
+ * Answers of Gemini models. Only some intermediaries send an end marker. Each event is a complete response, and the
+ * last one with a candidate has the finish reason.
  */
 export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
 
-/** What one answer has brought so far. */
+/** The content of one answer so far. */
 type Seen = { toolCalls: number; content: boolean }
 
 /**
- * What finish reasons mean; those that stand for a failure (OTHER, MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL …) are
- * not here, as little as those that nobody knows yet: the model may have been stopped half way. Some intermediaries
- * write the numbers of the enumeration, of which these have the same meaning in all its versions.
+ * Finish reasons and their outcomes. Reasons that mean a failure (OTHER, MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL
+ * …) are missing, and so are unknown ones: the model may have been stopped early. Some intermediaries send the numbers
+ * of the enumeration; these have the same meaning in all its versions.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['STOP', 'complete'],
@@ -42,9 +42,9 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 ])
 const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 
-/** Steps of tools that run at Google; not part of what the model says. */
+/** Steps of Google's server tools; not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
-/** A part with any other member may be what was asked for, a picture for one, so it is never passed over. */
+/** A part with any other member may be requested content, such as an image, so it is never skipped. */
 const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
 
 function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
@@ -59,12 +59,12 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
     if (isHeartbeat(trimmed)) return
     const response = parseEvent(trimmed, cut)
     if (response) decodeResponse(response, draft, seen)
-    // Nothing follows the last response, so what broke off here belonged to the answer.
+    // Nothing follows the last response, so the incomplete data was part of the answer.
     else draft.ending = undefined
   }
 }
 
-/** A response, or the list of them that a stream is without `alt=sse`. */
+/** A response, or the list of them that a stream without `alt=sse` returns. */
 function decodeBody(body: unknown): ChatPart[] {
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
   const seen: Seen = { toolCalls: 0, content: false }
@@ -84,7 +84,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   if (candidate) {
     const before = draft.parts.length
     addContent(candidate, response.responseId, draft.parts, seen)
-    // Gemini 1 gives every response a finish reason; only what nothing follows is one.
+    // Gemini 1 sends a finish reason in every response; only the last one counts.
     if (draft.parts.length > before) {
       draft.ending = undefined
       seen.content = true
@@ -94,7 +94,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   }
 
   const usage = toTokenUsage(response.usageMetadata)
-  // Counts are cumulative, and without those of the output they cannot be the last of an answer that has some.
+  // Counts are cumulative. Without output tokens they cannot be the final ones of an answer with content.
   if (usage && (usage.outputTokens > 0 || !seen.content)) draft.usage = usage
 }
 
@@ -128,7 +128,9 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
   }
 }
 
-/** A call comes whole, its arguments as an object. The piecemeal form has to be asked for, which we never do. */
+/**
+ * A call comes complete, with its arguments as an object. Streamed arguments are opt-in, and we do not request them.
+ */
 function addToolCall(call: unknown, signature: string | undefined, responseId: unknown, parts: ChatPart[], seen: Seen) {
   if (!isObject(call) || typeof call.name !== 'string' || call.name === '') {
     throw unreadableError('a tool call without a name')
@@ -140,7 +142,10 @@ function addToolCall(call: unknown, signature: string | undefined, responseId: u
   parts.push({ type: 'tool_call', index, id, name: call.name, arguments: JSON.stringify(call.args ?? {}) })
 }
 
-/** The prompt was refused; the reason is only for the log of the provider. Beside an answer one that is not specified is none. */
+/**
+ * The prompt was rejected; the reason is only for the provider log. An unspecified reason next to an answer does not
+ * count.
+ */
 function throwBlocked(feedback: unknown, candidate: Json | undefined): void {
   const reason = member(feedback, 'blockReason')
   const isBlocked = reason && !(candidate && reason === 'BLOCK_REASON_UNSPECIFIED')
@@ -153,7 +158,7 @@ function toEnding(finishReason: unknown): Ending | undefined {
   return endingOf(OUTCOMES, String(finishReason))
 }
 
-/** Tokens as we count them: thoughts beside the candidates, and what tools added beside the prompt. */
+/** Token usage by our definition: thoughts are added to the candidates, and tool tokens to the prompt. */
 function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
   const promptTokens = tokens(usage.promptTokenCount)
@@ -169,7 +174,7 @@ function toTokenUsage(usage: unknown): TokenUsage | undefined {
   }
 }
 
-/** The one candidate we asked for; undefined in responses that only carry usage or feedback. */
+/** The only requested candidate; undefined in responses with only usage or feedback. */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined
   const ours = candidates.filter((candidate): candidate is Json => isObject(candidate) && (candidate.index ?? 0) === 0)

@@ -4,13 +4,13 @@ import type { GroundingPassage, ProviderCall } from '../../provider.ts'
 import { bestStatements, type Quotation } from './best-statements.ts'
 import type { Statement } from './statements.ts'
 
-/** The whole answer to a call; the same call always gives the same answer. */
+/** The whole answer to a call. It is deterministic. */
 export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding' | 'messages'>): string {
   if (grounding === null) return WITHOUT_INDEX
   const said = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
   const alone = bestStatements(said.at(-1) ?? '', grounding.passages)
   const { inContext } = questionOf(said)
-  // "And on Windows?" finds its answer with what it is about.
+  // A follow-up such as "And on Windows?" is searched together with its context.
   const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, grounding.passages)
   return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding)
 }

@@ -3,34 +3,34 @@ import { contentWords, joinedWords, wordsOf } from '../../../platform/text/words
 import type { GroundingPassage } from '../../provider.ts'
 import { type Statement, statementsOf } from './statements.ts'
 
-/** What is quoted together from one passage, in its order. */
+/** The statements that are quoted from one passage, in its order. */
 export type Quotation = { passage: GroundingPassage; statements: Statement[] }
 
 const QUOTATIONS = 3
-/** A statement that covers less of the question's weight than this, headings included, is no answer, nor part of one. */
+/** A statement that covers a smaller share of the question's weight than this, headings included, is not quoted. */
 const ANSWER_SHARE = 0.42
-/** A further statement is quoted when it is this close to the best, */
+/** A further statement is quoted if its score is this close to the best, */
 const FURTHER_SHARE = 0.9
-/** or when it is not far from it and says so much of the question that no other did. */
+/** or if its score is near the best and it covers this much of the question that no other statement covers. */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
-/** What a search finds a word by: without accents and endings. Words of scripts without spaces stand for themselves here. */
+/** The search term of a word: without accents and endings. Words of scripts without spaces stay as they are. */
 const termOf = (word: string): string => (isUnspaced(word) ? word : (unitsOf(word)[0]?.term ?? word))
 
-/** Verbs of questions that hardly ever stand in answers, or say nothing about which one it is. */
+/** Verbs of questions that rarely occur in answers or do not distinguish them. */
 const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe', 'support', 'use'].map(termOf))
-/** What is longer has more words by chance and reads worse, so it counts less. */
+/** Longer statements match more words by chance and read worse, so they score lower. */
 const USUAL_CHARS = 200
-/** What is quoted beside the best statement is short. */
+/** The maximum length of a further statement. */
 const FURTHER_CHARS = 400
-/** A word in a heading says what the text below is about, a word in the statement that it says something about it. */
+/** A word in a heading says what the text is about, which counts less than a word in the statement. */
 const HEADING_WEIGHT = 0.6
-/** Of a longer question, the first words. More cost time and tell nothing new. */
+/** Only the first words of a longer question are used. More cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
 
 /**
- * The statements that answer the question best, best passage first; none when the passages hold no answer. A word weighs
- * more the fewer statements hold it, and statements of higher passages win ties.
+ * The statements that answer the question best, best passage first; none when the passages have no answer. Words in
+ * fewer statements weigh more, and statements of higher-ranked passages win ties.
  */
 export function bestStatements(question: string, passages: readonly GroundingPassage[]): Quotation[] {
   const wanted = wantedWords(question)
@@ -68,7 +68,10 @@ export function bestStatements(question: string, passages: readonly GroundingPas
 
 type Candidate = { statement: Statement; words: ReadonlySet<string>; headings: ReadonlySet<string> }
 
-/** Neighbours in the question by what they are together: a text that says "backup" says "back" and "up" as well. */
+/**
+ * Compound words: neighbours in the question, by their joined form. A text with "backup" matches "back" and "up" as
+ * well.
+ */
 type Parts = ReadonlyMap<string, readonly string[]>
 
 function partsOfJoined(question: string): Parts {
@@ -81,7 +84,7 @@ function toCandidate(statement: Statement, parts: Parts): Candidate {
   const termsOf = (of: string) => wordsOf(of).flatMap((word) => [termOf(word), ...(parts.get(termOf(word)) ?? [])])
   const above = new Set(termsOf(`${passage.headings ?? ''} ${passage.source} ${columns}`))
   const own = termsOf(text)
-  // A row shows the names of its columns, but they are not what it says.
+  // A row contains the names of its columns, but they are not its content.
   const named = new Set(wordsOf(columns).map(termOf))
   return { statement, words: new Set(own.filter((word) => !named.has(word))), headings: above }
 }
@@ -101,7 +104,7 @@ function weigh(
   for (const word of new Set([...wanted, ...joined])) {
     const found = candidates.filter(({ words, headings }) => words.has(word) || headings.has(word)).length
     if (found === 0 && !wanted.has(word)) continue
-    // A word that stands nowhere weighs most: what the question is about is then not what the passages are about.
+    // A word that occurs nowhere weighs most: then the passages are about something else.
     weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
   }
   return weights
@@ -113,7 +116,7 @@ function scoreOf({ words, headings, statement }: Candidate, weights: ReadonlyMap
     if (words.has(word)) score += weight
     else if (headings.has(word)) score += weight * HEADING_WEIGHT
   }
-  // What opens a section says most about it, and what retrieval found first fits best.
+  // The first statements of a section, and passages that retrieval ranked higher, score better.
   const place = 1 - 0.01 * Math.min(statement.position, 5) - 0.015 * Math.min(statement.passage.number - 1, 7)
   const length = 1 + 0.15 * Math.max(0, Math.log2(statement.text.length / USUAL_CHARS))
   return (score * place) / length
@@ -122,7 +125,7 @@ function scoreOf({ words, headings, statement }: Candidate, weights: ReadonlyMap
 const order = (one: Statement, other: Statement) =>
   one.passage.number - other.passage.number || one.position - other.position
 
-/** Neighbouring passages repeat a sentence of each other; only the first copy counts. */
+/** Neighbouring passages overlap; only the first copy of a sentence counts. */
 function withoutRepeats(statements: readonly Statement[]): Statement[] {
   const seen = new Set<string>()
   return statements.filter(({ text }) => {
@@ -132,7 +135,7 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
   })
 }
 
-/** Puts statements of one passage together and completes those that announce what follows them. */
+/** Groups statements by passage and completes those that announce the next ones. */
 function toQuotations(chosen: readonly Statement[], all: readonly Statement[]): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {

@@ -10,9 +10,8 @@ import { playScript, type Scripts } from './script.ts'
 const SCRIPT_PREFIX = 'script/'
 
 /**
- * The built-in provider. Its model `extract` answers with the best sentences of the retrieved passages and their sources,
- * without any network; see architecture §2. Its count of tokens is the one that is billed. Each configured script is a
- * model `script/<name>`.
+ * The built-in provider. Its model `extract` answers with the best sentences of the retrieved passages and their
+ * sources, without any network. Its token count is the billed one. Each configured script is a model `script/<name>`.
  */
 export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock): Provider {
   return {
@@ -29,11 +28,11 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
   }
 }
 
-/** Nothing leaves the process, so what stands for the bytes of the call is its canonical JSON. */
+/** Nothing leaves the process, so the call's canonical JSON stands for the bytes that are sent. */
 function toRequest(call: ProviderCall, entitle: Entitle): Pick<UpstreamRequest, 'body' | 'governed'> {
   const { model, system, messages, grounding, temperature, maxTokens, stream, options } = call
   const asked = { model, system, messages, grounding, temperature, max_tokens: maxTokens, stream, options }
-  // Members that are undefined have no JSON, nor has half of a surrogate pair.
+  // JSON has no undefined members and no unpaired surrogates.
   const body = toCanonicalJson(JSON.parse(JSON.stringify(asked, (_, value) => wellFormed(value))))
   return { body, governed: governed({ model, entitle }, body) }
 }
@@ -49,7 +48,7 @@ async function* after(
   yield* answer()
 }
 
-/** So many words leave together: few enough to be seen growing, enough not to cost a write each. */
+/** Words per batch: few enough to look like a stream, enough to save writes. */
 const WORDS_PER_BATCH = 8
 
 async function* extract(call: ProviderCall, signal: AbortSignal): AsyncGenerator<readonly ChatPart[]> {
@@ -85,7 +84,9 @@ function stopIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw new ProviderError('aborted', 'The request was aborted.', { cause: signal.reason })
 }
 
-/** Words are counted one by one, so that the sum never depends on where the answer was cut; the first is always kept. */
+/**
+ * Words are counted one by one, so that the sum does not depend on where the answer was cut. The first is always kept.
+ */
 function cutAt(
   maxTokens: number | undefined,
   words: readonly string[],

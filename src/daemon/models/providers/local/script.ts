@@ -17,15 +17,15 @@ export const SCRIPT_FAILURES = [
   'content_filter',
 ] as const satisfies readonly FailureReason[]
 
-/** One thing that a scripted model does. */
+/** One step of a scripted model. */
 export type ScriptStep =
   /** Milliseconds of silence. */
   | { wait: number }
   | { text: string }
   | { reasoning: string }
-  /** Told only to those who offered tools, as of any other model. */
+  /** Skipped when the caller offered no tools, as with any other model. */
   | { tool_call: { name: string; arguments: string } }
-  /** Tokens, instead of our own count. */
+  /** Tokens that replace our own count. */
   | { usage: { input: number; output: number } }
   | { finish: (typeof SCRIPT_FINISHES)[number] }
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
@@ -40,8 +40,8 @@ export type Scripts = Readonly<Record<string, readonly ScriptStep[]>>
 const OUTCOMES = { stop: 'complete', tool_calls: 'complete', length: 'length', content_filter: 'filtered' } as const
 
 /**
- * Plays a script as `Provider.chat` promises it: within the time limits of the call, a step for each batch when streamed. A
- * script that ends without `finish` is an answer that ended in the middle.
+ * Plays a script as `Provider.chat` promises: within the timeouts of the call, with one step per batch when streamed. A
+ * script without `finish` ends as a truncated answer.
  * @throws ProviderError
  */
 export async function* playScript(
@@ -96,12 +96,12 @@ export async function* playScript(
   }
 }
 
-/** Waits that end early, with an error, when a limit is reached or the caller leaves. */
+/** Waits that reject early when a timeout expires or the caller disconnects. */
 function createSilence(clock: Clock, signal: AbortSignal) {
   let fail: (error: Error) => void = () => {}
   return {
     end: (error: Error) => fail(error),
-    /** For `ms`, or for ever. @throws ProviderError */
+    /** Waits for `ms`, or without limit. @throws ProviderError */
     last(ms: number | undefined): Promise<void> {
       return new Promise((resolve, reject) => {
         const timer = ms === undefined ? undefined : clock.after(ms, () => settle(resolve))

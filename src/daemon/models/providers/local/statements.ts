@@ -2,28 +2,28 @@ import { endsFence, fenceOf } from '../../../platform/text/code-fence.ts'
 import { sentenceEnds } from '../../../platform/text/sentences.ts'
 import type { GroundingPassage } from '../../provider.ts'
 
-/** Something a passage says: one sentence, one item of a list, or one block of code. */
+/** A quotable unit of a passage: one sentence, one list item, or one block of code. */
 export type Statement = {
   passage: GroundingPassage
   text: string
   kind: 'prose' | 'item' | 'code'
   /** The names of the columns, for a row of a table. */
   columns: string
-  /** Place among the statements of its passage, from 0. */
+  /** Index among the statements of its passage, from 0. */
   position: number
-  /** What it announces ("as follows:") comes right behind it. */
+  /** The announced content ("as follows:") comes right after it. */
   announces: boolean
 }
 
 const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
 const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
-/** Badges, pictures, tags and bare links: nothing that could answer anything. */
+/** Badges, images, tags and bare links, which answer nothing. */
 const DECORATION = [/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /<[^>]{0,500}>/g]
 
-/** An item up to this length is quoted whole, a longer one by its sentences. */
+/** An item up to this length is quoted whole; a longer one is split into sentences. */
 const ITEM_CHARS = 300
 
-/** The statements of a passage in order, in plain words: signs of lists, quotes, tables, links and bold are gone. */
+/** The statements of a passage in order, as plain text without markup of lists, quotes, tables, links and bold. */
 export function statementsOf(passage: GroundingPassage): Statement[] {
   const statements: Statement[] = []
   const add = (text: string, kind: Statement['kind'], columns = ''): void => {
@@ -39,7 +39,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   function addRow(line: string): void {
     const cells = cellsOf(line).map(withoutMarkup)
     if (TABLE_RULE.test(line)) {
-      // The row above the rule names the columns; it says nothing itself.
+      // The row above the rule has the names of the columns and is not a statement.
       if (lastRow) statements.length = lastRow.statements
       columns = lastRow?.cells
     } else {
