@@ -10,8 +10,8 @@ type Message = ReturnType<EventStreamCodec['decode']>
 const LENGTH_BYTES = 4
 
 /**
- * The HTTP statuses of exceptions in a stream (API_runtime_ConverseStreamOutput). They are needed because messages
- * alone are ambiguous: a message may quote anything.
+ * The HTTP statuses that exceptions in a stream stand for (API_runtime_ConverseStreamOutput). Names and messages alone
+ * do not classify an error, because a message may quote anything.
  */
 const EXCEPTION_STATUS = new Map([
   ['internalServerException', 500],
