@@ -4,7 +4,7 @@ import type { IndexRow } from './store.ts'
 
 type DocumentOperation = 'train' | 'delete_document'
 
-/** `facts` say nothing of what is in the document; `content`, such as a hash of it, may tell who has it that it is this one. */
+/** `facts` reveal nothing about the content. `content`, such as its hash, can identify the document. */
 type DocumentChange = {
   operation: DocumentOperation
   document: { id: string; source: string }
@@ -18,8 +18,8 @@ const SENTENCES: Readonly<Record<DocumentOperation, (index: string, document: st
 }
 
 /**
- * What the log says of a document that came into an index or left it. Whoever reads the log need not be one who may read the
- * index, so only documents of an index that is everybody's are called by their names; of others it has the id.
+ * The log entry for a document that was added to an index or removed from it. Readers of the log may lack access to the
+ * index. So the entry names only documents of general indexes; for other indexes it gives the id.
  */
 export function documentActivity(index: IndexRow, { operation, document, facts, content }: DocumentChange): Activity {
   const isOpen = typeOf(index) === 'general'

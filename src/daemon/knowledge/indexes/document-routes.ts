@@ -30,7 +30,7 @@ const FORBIDDEN = { description: 'The key may not use an index of this name', sc
 const READ_ONLY = { description: 'The key may not use an index of this name, or only read it', schema: FlatError }
 const NO_INDEX = { description: 'No index of this name that the key may read', schema: FlatError }
 
-/** The routes of an index's documents: readers list them, writers add and delete them (named-endpoints §19, §26). */
+/** The routes of an index's documents: readers list them; writers add and delete them. */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
   const { db, guards } = deps
   const training = new Map<string, number>()
@@ -64,11 +64,12 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         try {
           return await withUploadDirectory(uploadsDir, async (directory) => {
             const uploads = await receiveUpload(request, directory, { intake, signal })
-            // Everything has come: from here on silence on the connection is ours, not the client's.
+            // The request body is complete. From here on an idle connection means that we are working, not that the
+            // client hangs.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller, guards)
-            // Also of a training that breaks: what it has stored until then stays.
+            // Also when the training fails: the documents that it stored until then remain.
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),
             )
@@ -138,7 +139,7 @@ const tooManyTrainings = () =>
 const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
   documents.filter((document) => document.status === status).length
 
-/** The refusal of a training of which nothing could be indexed, with the reason for each document. */
+/** The error for a training that indexed no document, with the reason for each document. */
 function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: TrainedDocument[]): GatewayError {
   const code = uploads.every(({ isTooLarge }) => isTooLarge) ? 'FILE_TOO_LARGE' : 'VALIDATION_ERROR'
   const reasons = documents.map(({ name, error }) => `${name}: ${error}`).join(' ')

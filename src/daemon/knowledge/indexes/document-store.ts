@@ -9,7 +9,7 @@ import type { DocumentKey, Draft, IndexKey, NewDocument } from './document-types
 import type { Run } from './segment.ts'
 import { deleteSegments, publishSegments } from './segment-store.ts'
 
-/** What the index holds under these names, by name: the hash of its content, and of how many passages it consists. */
+/** The documents of the index with these names, by name: content hash and number of passages. */
 export async function findDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -32,13 +32,16 @@ export async function findDocuments(
   )
 }
 
-/** One parameter on PostgreSQL, which plans each statement anew, and a hundred for twice as long (measured: 1 ms). */
+/**
+ * PostgreSQL gets one array parameter, because it plans each statement again: a hundred parameters take twice as long
+ * (measured: 1 ms).
+ */
 const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
   engineOf(db).name === 'sqlite'
     ? sql<boolean>`source in (${sql.join(sources)})`
     : sql<boolean>`source = any(${sources}::text[])`
 
-/** Makes room for a document that no search sees yet. Takes a transaction. */
+/** Inserts a draft, which searches do not see yet. Takes a transaction. */
 export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument): Promise<Draft> {
   await lockPassageIds(tx)
   const [draft] = await insertDocuments(tx, index, [document], 'draft')
@@ -46,9 +49,9 @@ export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument
 }
 
 /**
- * Stores documents that a search finds from the commit on, each in the place of what was published under its name. Their
- * passages, in one row of ids, and the segment that holds them are still to be written. Takes a transaction.
- * @returns the new documents, and those whose place they took.
+ * Inserts published documents; each replaces the published document of the same name. The caller still writes their
+ * passages (one contiguous range of ids) and their segment. Takes a transaction.
+ * @returns the new documents, and the documents that they replaced
  */
 export async function insertPublished(
   tx: Db,
@@ -70,7 +73,7 @@ async function insertDocuments(
   let next = await nextPassageId(tx)
   const drafts = documents.map(({ passageCount }) => {
     const firstPassageId = next
-    // A document without passages takes an id as well, or the next one would have the same.
+    // A document without passages takes one id, so that the next document gets a different one.
     next += Math.max(passageCount, 1)
     return { tenantId, indexId, documentId: newId(), firstPassageId }
   })
@@ -91,9 +94,9 @@ async function insertDocuments(
   return drafts
 }
 
-/** Behind all passages that there are, and behind those that drafts have still to write. */
+/** The next free passage id, after all stored passages and after the ids that drafts have reserved. */
 async function nextPassageId(tx: Db): Promise<number> {
-  // Documents without passages take an id as well.
+  // Documents without passages reserve one id.
   const reserved = tx
     .selectFrom('documents')
     .select(sql<number>`first_passage_id + case when passage_count > 0 then passage_count else 1 end`.as('next'))
@@ -130,9 +133,10 @@ function passagesToRows(draft: Draft, passages: readonly Passage[]): Tables['pas
 }
 
 /**
- * From here on a search finds the draft, and no longer what was published under its name. Takes a transaction.
- * @returns the documents it took the place of: one, or none.
- * @throws Error when the draft was discarded meanwhile.
+ * Publishes a draft: searches find it from now on, instead of the published document of the same name. Takes a
+ * transaction.
+ * @returns the replaced document, if there is one
+ * @throws Error when the draft was discarded meanwhile
  */
 export async function publishDraft(tx: Db, draft: DocumentKey, source: string): Promise<DocumentKey[]> {
   const { tenantId, indexId, documentId } = draft
@@ -167,7 +171,7 @@ function discardPublished(
     .execute()
 }
 
-/** What is not published, nor buried, and was written before `before` (ISO 8601), in any index of the tenant. */
+/** The tenant's documents that are neither published nor buried and were written before `before` (ISO 8601). */
 export async function findUnpublished(db: Db, tenantId: string, before: string): Promise<DocumentKey[]> {
   const rows = await db
     .selectFrom('documents')
@@ -180,10 +184,7 @@ export async function findUnpublished(db: Db, tenantId: string, before: string):
   return rows.map(({ id, index_id }) => ({ tenantId, indexId: index_id, documentId: id }))
 }
 
-/**
- * The tenants that have something unpublished from before `before` (ISO 8601): documents, or segments of merges and
- * rebuilds.
- */
+/** The tenants with drafts from before `before` (ISO 8601): documents, or segments of merges and rebuilds. */
 export async function findTenantsWithDrafts(db: Db, before: string): Promise<string[]> {
   const ofDocuments = db
     .selectFrom('documents')
@@ -206,7 +207,7 @@ export async function findTenantsWithDrafts(db: Db, before: string): Promise<str
   return rows.map(({ tenant_id }) => tenant_id)
 }
 
-/** Holds a draft until the transaction ends. @throws Error when it was discarded meanwhile */
+/** Locks a draft until the transaction ends. @throws Error when it was discarded meanwhile */
 export async function holdDraft(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   const { numUpdatedRows } = await tx
     .updateTable('documents')
@@ -219,7 +220,7 @@ export async function holdDraft(tx: Db, { tenantId, indexId, documentId }: Docum
   if (numUpdatedRows !== 1n) throw new Error('the draft was discarded before it was complete')
 }
 
-/** From here on nobody can publish the document. False when somebody has. */
+/** Discards a document, so that it can no longer be published. False when it is published already. */
 export async function discardDocument(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('documents')
@@ -232,7 +233,7 @@ export async function discardDocument(db: Db, { tenantId, indexId, documentId }:
   return numUpdatedRows === 1n
 }
 
-/** Deletes up to `limit` passages of a document and returns how many it were. Takes a transaction. */
+/** Deletes up to `limit` passages of a document. Takes a transaction. @returns the number of deleted passages */
 export async function deletePassages(
   tx: Db,
   { tenantId, indexId, documentId }: DocumentKey,
@@ -248,8 +249,8 @@ export async function deletePassages(
 }
 
 /**
- * Deletes a discarded document whose passages are deleted. Where a segment that it shares with others still holds its
- * words, the row stays, `buried`, and tells searches to leave them out. Takes a transaction.
+ * Deletes a discarded document whose passages are deleted. If a shared segment still contains its terms, the row stays
+ * as `buried`, so that searches skip them. Takes a transaction.
  */
 export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   await deleteSegments(tx, tenantId, documentId)
@@ -271,7 +272,7 @@ export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }:
     .execute()
 }
 
-/** The documents of an index of which only words in shared segments are left, with the ids of their passages. */
+/** The buried documents of an index, with the ids of their passages: only their terms in shared segments are left. */
 export async function findBuried(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -289,7 +290,7 @@ export async function findBuried(
   }))
 }
 
-/** Forgets a buried document, once no segment holds words of it. */
+/** Deletes the row of a buried document, once no segment contains its terms. */
 export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   await db
     .deleteFrom('documents')
@@ -300,7 +301,7 @@ export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: Do
     .execute()
 }
 
-/** A published document that is in no segment yet, of any tenant; undefined when there is none. */
+/** A published document, of any tenant, that is not in a segment yet; undefined when there is none. */
 export async function findUnindexed(
   db: Db,
 ): Promise<{ index: IndexKey; documentId: string; document: Omit<NewDocument, 'passageCount' | 'now'> } | undefined> {
@@ -320,7 +321,7 @@ export async function findUnindexed(
   )
 }
 
-/** The published documents of an index: the ids of their passages, in the order of these. */
+/** A published document of an index and the ids of its passages. Lists are ordered by these ids. */
 export type DocumentRun = Run & { documentId: string; source: string; title: string }
 
 export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<DocumentRun[]> {
@@ -344,7 +345,7 @@ export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise
 
 const MARKED_AT_ONCE = 500
 
-/** Notes that words of these documents are, or are about to be, in segments with others. */
+/** Marks documents whose terms are, or are about to be, in shared segments. */
 export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: readonly string[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MARKED_AT_ONCE) {
     await db
@@ -358,7 +359,7 @@ export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: r
   }
 }
 
-/** The passages of a document, in order, from a position on. */
+/** The passages of a document from a position on, in order. */
 export function readPassages(
   db: Db,
   { tenantId, indexId, documentId }: DocumentKey,
@@ -376,10 +377,10 @@ export function readPassages(
     .execute()
 }
 
-/** A number without meaning, the same in every daemon. */
+/** An arbitrary number, the same in every daemon. */
 const PASSAGE_IDS_LOCK = 0x61696777
 
-/** Two daemons on one PostgreSQL would give out the same ids; SQLite has only one writer anyway. */
+/** Serializes the allocation of passage ids between daemons on one PostgreSQL. SQLite has only one writer. */
 async function lockPassageIds(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`select pg_advisory_xact_lock(${PASSAGE_IDS_LOCK})`.execute(tx)
 }

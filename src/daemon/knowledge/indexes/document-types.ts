@@ -1,7 +1,7 @@
 export type IndexKey = { tenantId: string; indexId: string }
-/** A document as it is stored: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
+/** A document to store: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
 export type NewDocument = { source: string; title: string; contentHash: string; passageCount: number; now: string }
 /** One document of an index, published or not. */
 export type DocumentKey = IndexKey & { documentId: string }
-/** A document that is being written. Its passages have ids that follow each other, from this one on. */
+/** A document that is being written. Its passages have consecutive ids, starting with this one. */
 export type Draft = DocumentKey & { firstPassageId: number }

@@ -19,7 +19,7 @@ type DocumentFilter = Page & {
 
 const SORT_COLUMNS = { createdAt: 'created_at', name: 'source' } as const
 
-/** One page of what an index holds, with how many documents there are in all. `search`: a part of the name. */
+/** One page of an index's documents, and their total number. `search`: a part of the name. */
 export async function listDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -46,7 +46,7 @@ export async function listDocuments(
 }
 
 /**
- * Takes one document out of an index. From the commit on no search finds it; its passages are deleted after that.
+ * Deletes one document from an index. Searches stop finding it at the commit; its passages are deleted after that.
  * @throws DOCUMENT_NOT_FOUND
  */
 export async function deleteDocument(index: IndexRow, documentId: string, deps: ChangeDeps, by: Actor): Promise<void> {

@@ -3,12 +3,12 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 import type { IndexKey } from './document-types.ts'
 
-/** What one transaction deletes; others get in between. */
+/** Rows deleted per transaction, so that other writers can run in between. */
 const ROWS_PER_TRANSACTION = 200
 
 /**
- * Removes what deleted indexes still hold: passages, then segments, then documents. Nobody can read it any more. Safe to
- * interrupt, and to run in several daemons at once.
+ * Removes the data of deleted indexes: passages, then segments, then documents. This data is no longer readable. Safe
+ * to interrupt, and to run in several daemons at once.
  */
 export async function purgeDeletedIndexes(db: Db): Promise<void> {
   const indexes = await db
@@ -28,7 +28,7 @@ export async function purgeDeletedIndexes(db: Db): Promise<void> {
   for (const { tenant_id, id } of indexes) await emptyIndex(db, { tenantId: tenant_id, indexId: id })
 }
 
-/** Whether the index is deleted. What goes wrong when something is written to it is then no fault of ours. */
+/** Whether the index is deleted. A failed write to a deleted index is not an internal error. */
 export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promise<boolean> {
   const row = await db
     .selectFrom('indexes')
@@ -40,7 +40,7 @@ export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promis
 }
 
 async function emptyIndex(db: Db, { tenantId, indexId }: IndexKey): Promise<void> {
-  // First, because a training that is writing one would add segments to it after ours are deleted.
+  // Documents first: a training that is still writing one would otherwise add segments after ours are deleted.
   await db
     .updateTable('documents')
     .set({ state: 'discarded' })

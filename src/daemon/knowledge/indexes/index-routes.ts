@@ -35,7 +35,7 @@ const FORBIDDEN = { description: 'Not an administrator; flat when the quota is u
 
 export type IndexDeps = ChangeDeps & Pick<Retrieval, 'embeddingOf'> & { extractor: Extractor }
 
-/** How administrators keep indexes (named-endpoints §19). None of it shows what an index holds. */
+/** The administrators' routes for indexes. They never show documents. */
 export function indexRoutes(deps: IndexDeps): Route[] {
   const { db, clock, embeddingOf, extractor } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
@@ -174,7 +174,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         const { tenantId } = caller
         const id = idOf(params.indexId, notFound)
         const index = await getActive(db, tenantId, id)
-        // Silence on the connection is ours from here on, not the client's.
+        // From here on an idle connection means that we are working, not that the client hangs.
         request.setTimeout(0)
         const inPublication: InPublication = (publish, rebuilt) =>
           change(deps, context, async ({ tx, record }) => {
@@ -207,7 +207,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         await change(deps, context, async ({ tx, record }) => {
           const index = await getActive(tx, caller.tenantId, id)
           const now = isoTime(clock.now())
-          // The name is free again at once; what the index holds is removed piece by piece (index-removal.ts).
+          // The name is free at once; the index's data is removed in steps (index-removal.ts).
           await updateIndex(tx, {
             id,
             tenant_id: caller.tenantId,
@@ -248,7 +248,7 @@ async function getDetails(db: Db, tenantId: string, id: string): Promise<IndexDe
   return index
 }
 
-/** @throws INDEX_NOT_FOUND, also for one that is deleted */
+/** @throws INDEX_NOT_FOUND, also for a deleted index */
 async function getActive(tx: Db, tenantId: string, id: string): Promise<IndexDetails> {
   const index = await getDetails(tx, tenantId, id)
   if (index.deleted_at !== null) throw notFound()

@@ -22,8 +22,9 @@ import {
 } from './segment-store.ts'
 
 /**
- * Puts segments of an index together until they are few, and writes those anew of which much is gone. Searches see what
- * they saw before at any moment. Pages are written in short transactions that others get in between.
+ * Merges the segments of an index until they are few, and rewrites segments with many deleted passages. The result of a
+ * search stays the same at any moment. Pages are written in short transactions, so that other writers can run in
+ * between.
  * @param now ISO 8601
  */
 export async function mergeSegments(db: Db, index: IndexKey, now: string): Promise<void> {
@@ -44,17 +45,17 @@ export async function mergeSegments(db: Db, index: IndexKey, now: string): Promi
   for (const { documentId } of forgotten) await deleteBuried(db, { ...index, documentId })
 }
 
-/** Frees what merges that a crash ended had taken: those that began before `before` (ISO 8601). */
+/** Releases the segments of merges that a crash interrupted: merges that began before `before` (ISO 8601). */
 export async function removeAbandonedMerges(db: Db, tenantId: string, before: string): Promise<void> {
   for (const id of await findAbandonedMerges(db, tenantId, before)) {
     await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
   }
 }
 
-/** The segments are no longer there, or another daemon or training is at them. */
+/** Another daemon or training has claimed or deleted the segments. */
 export class Taken extends Error {}
 
-/** False when it came to nothing because others were at the same segments, or took ours away. */
+/** Merges these segments. False when others had claimed them, or took our claim away. */
 async function merge(db: Db, index: IndexKey, ids: readonly string[], now: string): Promise<boolean> {
   const { tenantId } = index
   const id = newId()
@@ -67,7 +68,7 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
         .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
       const { ordinals, passages } = renumber(sources, await findGone(tx, index))
       const pageCount = pageCountOf(passages.lengths.length)
-      // With the claim: after a crash it is what says which segments are to be given back.
+      // In the same transaction as the claim: after a crash this draft shows which segments to release.
       await insertSegment(tx, index, { id, documentId: null, state: 'draft', ...passages, pageCount }, now)
       return { sources, ordinals, pageCount }
     })
@@ -79,15 +80,15 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
     return true
   } catch (error) {
     const wasThere = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
-    // Where the draft is gone, its pages could not be written: the index was deleted, or the merge took too long.
+    // If the draft is missing, writing its pages failed because the index was deleted or the merge took too long.
     if (error instanceof Taken || (isClaimed && !wasThere)) return false
     throw error
   }
 }
 
-/** More slices hold up the daemon for a shorter time each, while their terms are put together. */
+/** Merging the terms blocks the thread for one slice at a time. More slices make each pause shorter. */
 const SLICES = 32
-/** About 3 KB each. A commit of its own for each slice would take most of the time that small segments take. */
+/** About 3 KB each. With one commit per slice, commits would take most of the time for small segments. */
 const PAGES_PER_TRANSACTION = 32
 
 type Merge = { sources: readonly Segment[]; ordinals: readonly Int32Array[]; pageCount: number }
@@ -98,8 +99,8 @@ async function writeMerged(
   id: string,
   { sources, ordinals, pageCount }: Merge,
 ): Promise<void> {
-  // Page counts are powers of two, and a term's page its hash modulo them. So the terms of every nth page of each source
-  // are those of every nth page of the result, and a merge can go through them slice by slice.
+  // Page counts are powers of two, and a term's page is its hash modulo the count. So the terms of every nth page of
+  // each source are those of every nth page of the result, and a merge can proceed slice by slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
   let merged = new Map<number, Uint8Array>()
   for (let slice = 0; slice < slices; slice++) {

@@ -6,11 +6,12 @@ import { mergeSegments } from './merge.ts'
 
 export type Merger = {
   /**
-   * Puts segments of an index together (`mergeSegments`) while whoever asks goes on. It waits for what was asked before it, so
-   * nobody writes segments faster than they are merged. Never throws: what fails is logged, and the next one asked for does it.
+   * Merges segments of an index (`mergeSegments`) in the background. It resolves when earlier requests are done, so
+   * segments are not written faster than they are merged. Never throws: a failure is logged, and the next request
+   * repeats the merge.
    */
   merge(index: IndexKey): Promise<void>
-  /** Waits for what is under way. */
+  /** Waits for the merge in progress. */
   close(): Promise<void>
 }
 

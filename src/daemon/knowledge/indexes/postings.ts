@@ -1,33 +1,33 @@
 /**
- * An inverted index of a segment, as it is stored. A segment is a row of passages, counted from 0 (their ordinals). Its
- * terms are spread by hash over a power of two of pages, so one page of a known number holds all there is on a term:
+ * The stored inverted index of a segment. A segment is a sequence of passages, counted from 0 (their ordinals). A hash
+ * distributes its terms over a power of two of pages, so all postings of a term are in one page of known number:
  *
  *     page     = { bytes of the term: varint, term: UTF-8, bytes of the postings: varint, postings }…
- *     postings = { (ordinal - the one before) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…
+ *     postings = { (ordinal - previous ordinal) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…
  */
 
 /** Where a term occurs: ordinal, frequency, ordinal, frequency, … with ordinals rising. */
 export type Postings = number[]
 
-/** About as many pages as keep one near 3 KB: what a page of the database takes. */
+/** Keeps a page near 3 KB, about the size of a database page. */
 const PASSAGES_PER_PAGE = 8
 
-/** How many pages a segment of so many passages has. */
+/** The number of pages of a segment with this many passages. */
 export function pageCountOf(passages: number): number {
   let pages = 1
   while (pages * PASSAGES_PER_PAGE < passages) pages *= 2
   return pages
 }
 
-/** The page of a segment that holds a term. Never changes, because it is where stored terms are. */
+/** The page of a segment that contains a term. This function must never change, because stored terms depend on it. */
 export function pageOf(term: string, pages: number): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < term.length; at++) hash = Math.imul(hash ^ term.charCodeAt(at), 0x01000193)
-  // The low bits of FNV-1a depend on the low bits of the text alone.
+  // The low bits of FNV-1a depend only on the low bits of the text.
   return (hash ^ (hash >>> 15)) & (pages - 1)
 }
 
-/** One page with these terms. */
+/** Encodes one page with these terms. */
 export function encodePage(terms: Iterable<readonly [term: string, postings: Readonly<Postings>]>): Uint8Array {
   const writer = new ByteWriter()
   const list = new ByteWriter()
@@ -60,7 +60,10 @@ export function* decodePage(page: Uint8Array): Generator<[term: string, postings
   }
 }
 
-/** The postings of the terms asked for that the page holds; `found` gets each with the number that came with it. */
+/**
+ * Finds the postings of the requested terms in the page. `found` gets the postings of each, with the number that came
+ * with the term.
+ */
 export function findInPage(
   page: Uint8Array,
   wanted: readonly { id: number; name: Buffer }[],
@@ -119,7 +122,7 @@ export class ByteWriter {
     this.length += bytes.length
   }
 
-  /** What was written so far; valid until the next change. */
+  /** The bytes written so far; valid until the next change. */
   bytes(): Uint8Array {
     return this.#buffer.subarray(0, this.length)
   }

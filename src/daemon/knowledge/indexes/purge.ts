@@ -10,17 +10,20 @@ type PurgeDeps = {
   db: Db
   clock: Clock
   uploadsDir: string
-  /** Nobody else writes to this store and directory, since then (milliseconds since 1970); undefined where others may. */
+  /**
+   * Since when no other daemon has written to this store and directory (milliseconds since 1970); undefined if others
+   * may write.
+   */
   aloneSince?: number | undefined
 }
 
 /**
- * Removes what nobody can read any more but is still there: what deleted indexes hold, and what a daemon that was killed has left
- * of uploads, trainings, merges and documents that were replaced or deleted. Safe to interrupt.
+ * Removes unreadable leftovers: the data of deleted indexes, and remains of a killed daemon's uploads, trainings and
+ * merges and of replaced or deleted documents. Safe to interrupt.
  */
 export async function purgeKnowledge({ db, clock, uploadsDir, aloneSince = 0 }: PurgeDeps): Promise<void> {
   await purgeDeletedIndexes(db)
-  // No document takes so long to be written, no upload and its training twice as long.
+  // Upper bounds: no document takes longer to be written, and no upload with its training takes twice as long.
   const before = (ms: number) => Math.max(clock.now() - ms, aloneSince)
   const written = isoTime(before(UPLOAD_TIMEOUT_MS))
   for (const tenantId of await findTenantsWithDrafts(db, written)) await removeAbandoned(db, tenantId, written)

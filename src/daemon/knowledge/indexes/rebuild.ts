@@ -21,10 +21,10 @@ import {
   renewDrafts,
 } from './segment-store.ts'
 
-/** What is counted of a rebuild. */
+/** The counts of a rebuild. */
 export type Rebuilt = { documents: number; passages: number }
 
-/** Runs `publish` in a transaction and commits it, with whatever else belongs to it. */
+/** Runs `publish` in a transaction and commits it, together with the caller's own writes. */
 export type InPublication = (publish: (tx: Db) => Promise<void>, rebuilt: Rebuilt) => Promise<void>
 
 type RebuildDeps = {
@@ -34,17 +34,17 @@ type RebuildDeps = {
   inPublication: InPublication
 }
 
-/** What goes to the thread at once, and what becomes one segment. */
+/** The size of one task for the worker thread, and of one new segment. */
 const PASSAGES_PER_TASK = 512
 const PASSAGES_PER_SEGMENT = 4_096
-/** A training may be at a segment just now; so often the rebuild begins again, each time after a longer pause. */
+/** A training may have claimed a segment. The rebuild retries this often, each time after a longer pause. */
 const ATTEMPTS = 4
 
 /**
- * Makes the inverted index of a knowledge base anew from the passages that it has, as a gateway of a new version would.
- * Searches see what they saw before until all of it is done, and what is trained or deleted meanwhile stays or goes.
- * Passages, their ids and their vectors stay as they are. Safe to interrupt.
- * @throws REBUILD_CONFLICT when others kept changing the index, and the reason of `signal`.
+ * Rebuilds the search index of a knowledge base from its passages, as a new gateway version would. Searches see the old
+ * index until the rebuild is complete. Concurrent trainings and deletions take effect. Passages, their ids and their
+ * vectors do not change. Safe to interrupt.
+ * @throws REBUILD_CONFLICT when the index kept changing, and the reason of `signal`
  */
 export async function rebuildIndex(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock } = deps
@@ -80,7 +80,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws Taken when others were at the same segments; then nothing has changed */
+/** @throws Taken when others have claimed the segments; then nothing has changed */
 async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock, extractor, inPublication } = deps
   const { tenantId } = index
@@ -116,7 +116,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
       const isAbandoned = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
       if (id === rebuild) wasThere = isAbandoned
     }
-    // Where the claim is gone, the index was deleted, or this took too long: the next attempt tells.
+    // A missing claim means that the index was deleted, or that this took too long. The next attempt finds out which.
     throw wasThere || error instanceof GatewayError ? error : new Taken()
   } finally {
     await lease.stop()
@@ -125,7 +125,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
   return rebuilt
 }
 
-/** Runs `renew` now and then until it is stopped. One that fails is made up for by the next. */
+/** Runs `renew` periodically until it is stopped. A failed renewal is made up for by the next one. */
 function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve()
   let isStopped = false
@@ -149,13 +149,13 @@ function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promi
   }
 }
 
-/** Takes all segments, as a merge does, and returns their ids. @throws Taken */
+/** Claims all segments, as a merge does, and returns their ids. @throws Taken */
 async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): Promise<ReadonlySet<string>> {
   return db.transaction().execute(async (tx) => {
     const ids = (await findUnmerged(tx, index)).map(({ id }) => id)
-    // A document may be in several segments. Where a merge has one of them, the others are no use.
+    // A document may be in several segments. If a merge has claimed one of them, a claim on the others is useless.
     if ((await findSegments(tx, index)).length !== ids.length) throw new Taken()
-    // It holds nothing: after a crash it says which segments are to be given back.
+    // An empty segment: after a crash it shows which segments to release.
     const nothing = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
     await insertSegment(tx, index, { id: rebuild, documentId: null, state: 'draft', ...nothing }, now)
     if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new Taken()
@@ -163,7 +163,7 @@ async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): 
   })
 }
 
-/** The documents that are in these segments. */
+/** The documents of these segments. */
 async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<string>): Promise<DocumentRun[]> {
   const segments = (await findSegments(db, index)).filter(({ id }) => segmentIds.has(id))
   const held = new Set<number>()
@@ -171,7 +171,7 @@ async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<strin
   return (await findRuns(db, index)).filter(({ first }) => held.has(first))
 }
 
-/** New segments of all passages of these documents, in the order of their ids. */
+/** New segments of all passages of these documents, in the order of the ids. */
 async function* segmentsOf(
   index: IndexKey,
   runs: readonly DocumentRun[],

@@ -6,8 +6,8 @@ import { replaceDocument } from '../ingest/replacement.ts'
 import { findUnindexed, readPassages } from './document-store.ts'
 
 /**
- * Makes documents searchable that an older version of the daemon stored without an inverted index: each takes its own
- * place, with the passages it has. Safe to interrupt and to run in several daemons at once.
+ * Indexes documents that an older daemon version stored without an inverted index. Each document replaces itself, with
+ * the same passages. Safe to interrupt and to run in several daemons at once.
  */
 export async function reindexDocuments(
   db: Db,
@@ -20,10 +20,10 @@ export async function reindexDocuments(
     const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
     const { source, title, contentHash } = document
     const prepared = prepareDocument(title, source, passages)
-    // Written now: a draft that looked old would be taken for one that a crash left behind.
+    // The date is now: an old draft would be mistaken for the leftover of a crash.
     const stored = { source, contentHash, prepared, now: isoTime(clock.now()) }
     await replaceDocument(db, index, stored, {
-      // Nobody waits who could leave; whoever ends the daemon now finds the rest done at the next start.
+      // No client waits for this. If the daemon is stopped, the next start does the rest.
       signal: new AbortController().signal,
       inPublication: (publish) => db.transaction().execute(publish),
     })

@@ -6,29 +6,29 @@ import type { IndexKey } from './document-types.ts'
 import type { SegmentPassages } from './segment.ts'
 import { findPages, findPublished, findSegmentPassages, findSegments, type Segment } from './segment-store.ts'
 
-/** How a search reads the segments of an index: see `findSegments` and `findPages`. */
+/** Reads the segments of an index for searches: see `findSegments` and `findPages`. */
 export type SegmentReader = {
   segments(tx: Db, index: IndexKey): Promise<Segment[]>
   pages(tx: Db, tenantId: string, names: readonly string[]): Promise<Map<string, Uint8Array>>
 }
 
-/** Reads all of it each time. */
+/** Reads everything from the store each time. */
 export const storedSegments: SegmentReader = { segments: findSegments, pages: findPages }
 
 /**
- * How the searches of a daemon read segments. From PostgreSQL every page comes over a connection, as hexadecimal text, so they
- * are kept (measured: 24 ms of CPU for a search of 100,000 passages, 15 with them); SQLite keeps them itself.
+ * The segment reader of a daemon's searches. PostgreSQL sends each page over a connection as hexadecimal text, so pages
+ * are cached (measured: 24 ms of CPU for a search of 100,000 passages, 15 ms with the cache). SQLite has its own cache.
  */
 export const segmentReaderFor = (db: Db): SegmentReader =>
   engineOf(db).name === 'sqlite' ? storedSegments : createSegmentCache()
 
-/** What an entry takes besides its bytes, about. */
+/** Approximate memory of a cache entry, in addition to its bytes. */
 const ENTRY_BYTES = 200
 const NO_TERMS = new Uint8Array()
 
 /**
- * Keeps what was read last. Neither passages nor pages of a published segment ever change, and another one has another id, so
- * nothing here is out of date; which segments there are is asked each time.
+ * Caches the segments and pages read last. Passages and pages of a published segment never change, and ids are never
+ * reused, so cache entries never expire. The list of segments is read each time.
  */
 export function createSegmentCache(bytes = SEARCH_CACHE_BYTES): SegmentReader {
   const passagesOf = new LRUCache<string, SegmentPassages>({

@@ -10,10 +10,10 @@ export type Segment = SegmentPassages & { id: string; pageCount: number }
 /** The name under which a page is stored. */
 export const pageName = (segmentId: string, page: number): string => `${segmentId}.${page}`
 
-/** Whose segment it is: null once it holds passages of several documents. */
+/** `documentId` is null for a segment with passages of several documents. */
 type NewSegment = Segment & { documentId: string | null; state: 'draft' | 'published' }
 
-/** Writes a segment without its pages: `insertPages` adds them, in as many transactions as it takes. */
+/** Writes a segment without its pages; `insertPages` adds them, in one or more transactions. */
 export async function insertSegment(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -53,7 +53,7 @@ export async function insertPages(
   if (rows.length > 0) await db.insertInto('postings').values(rows).execute()
 }
 
-/** From here on a search sees what belongs to the document. */
+/** Publishes the document's segments: searches see them from now on. */
 export async function publishSegments(tx: Db, tenantId: string, documentId: string): Promise<void> {
   await tx
     .updateTable('segments')
@@ -63,12 +63,12 @@ export async function publishSegments(tx: Db, tenantId: string, documentId: stri
     .execute()
 }
 
-/** Deletes the segments that are only of this document. */
+/** Deletes the segments that contain only this document. */
 export async function deleteSegments(db: Db, tenantId: string, documentId: string): Promise<void> {
   await db.deleteFrom('segments').where('tenant_id', '=', tenantId).where('document_id', '=', documentId).execute()
 }
 
-/** What a search of the index has to look at, oldest first. */
+/** The segments that a search of the index reads, oldest first. */
 export async function findSegments(db: Db, { tenantId, indexId }: IndexKey): Promise<Segment[]> {
   const rows = await db
     .selectFrom('segments')
@@ -117,7 +117,7 @@ export async function findSegmentPassages(
   return new Map(rows.map(({ id, ...passages }) => [id, toPassages(passages)]))
 }
 
-/** The passages that a search must not count although segments hold them, ascending. */
+/** The ids of deleted passages whose terms are still in segments, ascending. Searches skip them. */
 export async function findGone(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
   const rows = await db
     .selectFrom('documents')
@@ -131,7 +131,7 @@ export async function findGone(db: Db, { tenantId, indexId }: IndexKey): Promise
   return rows.map(({ first_passage_id, passage_count }) => ({ first: Number(first_passage_id), count: passage_count }))
 }
 
-/** The pages of these names, by name. A page without terms may be absent. */
+/** The pages with these names, by name. A page without terms may be missing. */
 export async function findPages(db: Db, tenantId: string, names: readonly string[]): Promise<Map<string, Uint8Array>> {
   const isWanted =
     engineOf(db).name === 'sqlite'
@@ -146,7 +146,7 @@ export async function findPages(db: Db, tenantId: string, names: readonly string
   return new Map(rows.map(({ page, terms }) => [page, terms]))
 }
 
-/** The segments that no merge has taken yet, oldest first. */
+/** The segments that no merge has claimed, oldest first. */
 export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Promise<SegmentSize[]> {
   const rows = await db
     .selectFrom('segments')
@@ -160,7 +160,7 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
   return rows.map(({ id, passage_count }) => ({ id, passageCount: passage_count }))
 }
 
-/** Takes segments for a merge; false, with some of them taken, when others have gone. Takes a transaction. */
+/** Claims segments for a merge. False, with some of them claimed, when others are missing. Takes a transaction. */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('segments')
@@ -174,8 +174,8 @@ export async function claimForMerge(tx: Db, tenantId: string, ids: readonly stri
 }
 
 /**
- * From here on a search sees the merged segment, and no longer the `count` that it was made of. False, with all of them
- * deleted, when some had gone meanwhile. Takes a transaction.
+ * Publishes the merged segment: searches see it instead of its `count` sources. False, with all of them deleted, when
+ * some sources were deleted meanwhile. Takes a transaction.
  */
 export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
   const sources = await tx
@@ -204,8 +204,8 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 }
 
 /**
- * From here on a search sees the rebuilt segments, and no longer the `sources` that were claimed for `rebuild`, which is
- * an empty one. False, with all of them deleted, when some had gone meanwhile. Takes a transaction.
+ * Publishes the rebuilt segments: searches see them instead of the `sources` that were claimed for `rebuild`, which is
+ * an empty segment. False, with all of them deleted, when some sources were deleted meanwhile. Takes a transaction.
  */
 export async function publishRebuilt(
   tx: Db,
@@ -227,7 +227,7 @@ export async function publishRebuilt(
   return Number(numUpdatedRows) === drafts.length - 1
 }
 
-/** Gives up a merge: its sources are free again. False when others have done so before. Takes a transaction. */
+/** Abandons a merge and releases its sources. False when it was abandoned before. Takes a transaction. */
 export async function abandonMerge(tx: Db, tenantId: string, id: string): Promise<boolean> {
   await tx
     .updateTable('segments')
@@ -244,7 +244,7 @@ export async function abandonMerge(tx: Db, tenantId: string, id: string): Promis
   return numDeletedRows === 1n
 }
 
-/** Says at `now` (ISO 8601) that these drafts are still being written. */
+/** Renews these drafts: at `now` (ISO 8601) they are still being written. */
 export async function renewDrafts(db: Db, tenantId: string, ids: readonly string[], now: string): Promise<void> {
   await db
     .updateTable('segments')
@@ -255,7 +255,7 @@ export async function renewDrafts(db: Db, tenantId: string, ids: readonly string
     .execute()
 }
 
-/** The merges that began, or were renewed, before `before` (ISO 8601) and never came to an end, in any index of the tenant. */
+/** The tenant's unfinished merges that began, or were last renewed, before `before` (ISO 8601). */
 export async function findAbandonedMerges(db: Db, tenantId: string, before: string): Promise<string[]> {
   const rows = await db
     .selectFrom('segments')

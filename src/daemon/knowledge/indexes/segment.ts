@@ -2,25 +2,25 @@ import { type Unit, unitsOf } from '../../platform/text/terms.ts'
 import type { Passage } from '../ingest/chunking.ts'
 import { ByteReader, ByteWriter, decodePage, encodePage, type Postings, pageCountOf, pageOf } from './postings.ts'
 
-/** Passages whose ids follow each other. */
+/** A range of consecutive passage ids. */
 export type Run = { first: number; count: number }
 
-/** A segment's passages, in the order of their ordinals: the id of each, and how many units of text it has. */
+/** A segment's passages by ordinal: id and length (number of tokens) of each. */
 export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
 
-/** What passages say: how many units of text each has, and `pages[n]` is page n of their segment (see postings.ts). */
+/** The terms of a segment's passages: length (number of tokens) of each passage, and its pages (see postings.ts). */
 export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
 
-/** A word in a heading counts as often as it would in the body. */
+/** A word in a heading counts this many times as much as one in the body. */
 const HEADING_WEIGHT = 2
 const LENGTH_MAX = 0xffff
 
 type PassageText = Pick<Passage, 'headings' | 'body'>
 
-/** Passages of one document. `title` is what it is called where its headings do not say it. */
+/** Passages of one document. `title` is used where the headings do not include it. */
 export type TitledPassages = { title: string; passages: readonly PassageText[] }
 
-/** The terms of passages, one behind the other. */
+/** The terms of the documents' passages, in sequence. */
 export function termsOf(documents: readonly TitledPassages[]): SegmentTerms {
   const terms = new Map<string, Postings>()
   const lengths: number[] = []
@@ -60,11 +60,11 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
   return pages.map(encodePage)
 }
 
-/** Which of a segment's passages are gone: 1 each; undefined when all are there. `gone`: ascending. */
+/** Marks deleted passages of a segment: 1 each; undefined when none is deleted. `gone`: ascending. */
 export function goneOrdinals({ ids }: SegmentPassages, gone: readonly Run[]): Uint8Array | undefined {
   if (gone.length === 0) return undefined
   let mask: Uint8Array | undefined
-  // Neighbours are mostly in the same run, or between the same two.
+  // Neighbouring ids are mostly in the same run, or between the same two runs.
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
     const id = ids[ordinal] as number
@@ -79,7 +79,7 @@ export function goneOrdinals({ ids }: SegmentPassages, gone: readonly Run[]): Ui
 
 const endOf = (run: Run | undefined): number => (run ? run.first + run.count : Number.POSITIVE_INFINITY)
 
-/** The first of these runs that ends behind `id`. */
+/** The first run that ends after `id`. */
 function firstBehind(runs: readonly Run[], id: number): number {
   let low = 0
   let high = runs.length
@@ -91,10 +91,10 @@ function firstBehind(runs: readonly Run[], id: number): number {
   return low
 }
 
-/** How the ordinals of segments become those of the one that takes their place; -1 for passages that are gone. */
+/** Maps ordinals of the source segments to ordinals of the merged segment; -1 for deleted passages. */
 export type Renumbering = { ordinals: Int32Array[]; passages: SegmentPassages }
 
-/** Puts the passages of several segments one behind the other, without those that are gone. `gone`: ascending. */
+/** Concatenates the passages of several segments, without deleted ones. `gone`: ascending. */
 export function renumber(segments: readonly SegmentPassages[], gone: readonly Run[]): Renumbering {
   const ids: number[] = []
   const lengths: number[] = []
@@ -113,8 +113,8 @@ export function renumber(segments: readonly SegmentPassages[], gone: readonly Ru
 }
 
 /**
- * The pages of a merged segment with the terms of one slice of its sources: `pages[n]` are those of the nth source, and
- * together they hold all of these terms. Terms that occur nowhere any more are left out.
+ * The pages of a merged segment for one slice of its sources. `pages[n]` are the pages of the nth source; together they
+ * contain all terms of the slice. Terms without postings are dropped.
  */
 export function mergePages(
   pages: readonly (readonly Uint8Array[])[],
@@ -139,7 +139,7 @@ export function mergePages(
   return new Map([...merged].map(([number, terms]) => [number, encodePage(terms)]))
 }
 
-/** Ids as they are stored: the first one and the number of those that follow each other, as varints. */
+/** Encodes ids for storage: each run's first id and length, as varints. */
 export function encodeIds(ids: Float64Array): Uint8Array {
   const writer = new ByteWriter()
   for (let at = 0; at < ids.length; ) {
@@ -153,7 +153,7 @@ export function encodeIds(ids: Float64Array): Uint8Array {
   return writer.bytes()
 }
 
-/** @param passages how many there are */
+/** @param passages the number of ids */
 export function decodeIds(bytes: Uint8Array, passages: number): Float64Array {
   const reader = new ByteReader(bytes)
   const ids = new Float64Array(passages)
@@ -166,7 +166,7 @@ export function decodeIds(bytes: Uint8Array, passages: number): Float64Array {
   return ids
 }
 
-/** Two bytes a length, the low one first, whatever the machine. */
+/** Two bytes per length, little-endian on every machine. */
 export function encodeLengths(lengths: Uint16Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(lengths.length * 2)
   for (const [ordinal, length] of lengths.entries()) bytes.writeUInt16LE(length, ordinal * 2)

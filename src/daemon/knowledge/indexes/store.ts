@@ -8,7 +8,7 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type IndexRow = Tables['indexes']
 
-/** An index with how many documents it holds, and the names of those it is assigned to; null when they are gone. */
+/** An index with its number of documents, and the names of its assigned user and group; null when they are deleted. */
 export type IndexDetails = IndexRow & {
   documentCount: number
   user_name: string | null
@@ -24,7 +24,7 @@ export type IndexFilter = Page & {
   sortOrder?: 'asc' | 'desc'
 }
 
-/** The unique key decides, so of two administrators at once only one succeeds. @throws INDEX_NAME_EXISTS */
+/** The unique key decides between concurrent requests. @throws INDEX_NAME_EXISTS */
 export async function insertIndex(db: Db, index: Insertable<IndexRow>): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('indexes')
@@ -48,7 +48,7 @@ export async function updateIndex(
       .where('deleted_at', 'is', null)
       .execute()
   } catch (cause) {
-    // Only its name is unique.
+    // The name is the only unique column.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name ?? '', cause)
   }
@@ -65,7 +65,7 @@ export function findIndexDetails(db: Db, tenantId: string, id: string): Promise<
   return indexDetails(db, tenantId).where('indexes.id', '=', id).executeTakeFirst()
 }
 
-/** How many indexes of the tenant are assigned to this user. */
+/** The number of the tenant's indexes that are assigned to this user. */
 export async function countPersonalIndexes(db: Db, tenantId: string, userId: string): Promise<number> {
   const { count } = await db
     .selectFrom('indexes')
@@ -79,7 +79,7 @@ export async function countPersonalIndexes(db: Db, tenantId: string, userId: str
 
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
-/** One page of a tenant's indexes, newest first unless it says otherwise, with how many there are in all. `search`: a part of the name. */
+/** One page of a tenant's indexes, newest first by default, and their total number. `search`: a part of the name. */
 export async function listIndexes(
   db: Db,
   tenantId: string,
@@ -125,6 +125,6 @@ const indexDetails = (db: Db, tenantId: string) =>
         .select((inner) => inner.fn.countAll<number>().as('count'))
         .as('documentCount'),
     )
-    // A count is never null, whatever the type of a subquery says.
+    // A count is never null, although the subquery's type allows it.
     .$narrowType<{ documentCount: number }>()
     .where('indexes.tenant_id', '=', tenantId)

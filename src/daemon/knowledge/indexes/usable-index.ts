@@ -6,23 +6,23 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { IndexRow } from './store.ts'
 
-// These are the only ways from a name to an index that lead to its documents: chat, search, training and discovery all come
-// through here.
+// Chat, search, training and discovery all resolve an index name here. No other path leads from a name to an index's
+// documents.
 
 /**
- * The index of this name, when the caller may read it: a general one, one that is theirs, or one of an active group that they
- * are in; and only if the list of their key has it. Administrators are no exception: they can assign an index to themselves,
- * which leaves an entry in the log.
+ * The index of this name, if the caller may read it. Readable indexes are general, the caller's own, or of an active
+ * group of the caller, and the key's list must allow them. Administrators get no exception: assigning an index to
+ * themselves leaves a log entry.
  */
 export async function findUsableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
-  // What cannot be a name is not asked for: not every text can be sent to a database.
+  // Validate first: some texts cannot be sent to a database.
   if (!INDEX_NAME.test(name) || !allowsIndex(caller.settings.allowedIndexes, name)) return undefined
   return usableIndexes(db, caller).selectAll().where('name', '=', name).executeTakeFirst()
 }
 
 /**
- * The same for those who need one. An index that does not exist and one that is others' get the same answer.
- * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether there is such an index or not; INDEX_NOT_FOUND
+ * As `findUsableIndex`, but throws. A missing index and another user's index get the same answer.
+ * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether the index exists or not; INDEX_NOT_FOUND
  */
 export async function getUsableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
   requireAllowed(caller, name)
@@ -31,14 +31,17 @@ export async function getUsableIndex(db: Db, caller: Caller, name = ''): Promise
   throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
 }
 
-/** The same for those who change its documents. @throws INSUFFICIENT_PERMISSIONS also for an index that they only read */
+/**
+ * As `getUsableIndex`, for callers that change its documents.
+ * @throws INSUFFICIENT_PERMISSIONS also for an index that the caller may only read
+ */
 export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
   const index = await getUsableIndex(db, caller, name)
   requireWritable(caller, index)
   return index
 }
 
-/** Asks again about an index that was writable. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
+/** Checks write access to an index again. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
 export async function requireStillWritable(tx: Db, caller: Caller, index: IndexRow): Promise<void> {
   requireAllowed(caller, index.name)
   const now = await usableIndexes(tx, caller).selectAll().where('id', '=', index.id).executeTakeFirst()
@@ -46,7 +49,7 @@ export async function requireStillWritable(tx: Db, caller: Caller, index: IndexR
   requireWritable(caller, now)
 }
 
-/** All that the caller may read, in the order of their names. */
+/** All indexes that the caller may read, ordered by name. */
 export function listUsableIndexes(db: Db, caller: Caller): Promise<IndexRow[]> {
   const { allowedIndexes } = caller.settings
   const all = usableIndexes(db, caller).selectAll().orderBy('name')
@@ -81,8 +84,8 @@ const usableIndexes = (db: Db, { tenantId, userId }: Caller) =>
     )
 
 /**
- * The owner is the user whom a personal index is assigned to, not the one who created it: administrators create the indexes
- * that their applications read.
+ * The owner is the user to whom a personal index is assigned, not its creator: administrators create the indexes that
+ * their applications read.
  */
 function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }: IndexRow): void {
   if (assigned_user_id === userId || mayWriteIndexes(rights)) return
