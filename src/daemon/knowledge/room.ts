@@ -1,4 +1,4 @@
-// The room of knowledge: indexes, the documents that are read into them, and the search that chats are grounded with.
+// The knowledge room: indexes, document ingestion, and the search that grounds chats.
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
 import { INDEX_PURGE_MS } from '../../shared/spec-limits.ts'
@@ -19,17 +19,17 @@ import type { Search } from './search/search.ts'
 import type { RetrievalConfig } from './search/vectors/config.ts'
 import { openRetrieval } from './search/vectors/retrieval.ts'
 
-/** Programs that read files: where they are, and whether they yield to everything else on the machine. */
+/** The programs that read files: their location, and whether they run at low priority. */
 export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
 
 export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
 
-/** Opens the room; documents that an older version stored are indexed first. */
+/** Opens the room. First indexes the documents that an older version stored. */
 export async function openKnowledge(
   config: {
     knowledge?: RetrievalConfig | undefined
     dataDir: string
-    /** Since when no other daemon can use the store, milliseconds since 1970; undefined where one may. */
+    /** Since when no other daemon can use the store (milliseconds since 1970); undefined where one may. */
     aloneSince: number | undefined
     extraction: Extraction
   },

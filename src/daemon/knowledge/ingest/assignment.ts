@@ -11,7 +11,7 @@ export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'
 
 type Asked = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
 
-/** Who an index belongs to after a request: whoever is named, and then nobody else. */
+/** The assignment of an index after a request: a user or a group that the request names replaces both. */
 export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: Asked): Assignment {
   if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }
   if (assignedGroup) return { assigned_user_id: null, assigned_group_id: assignedGroup }
@@ -21,7 +21,7 @@ export function assignmentAfter(before: Assignment, { assignedUser, assignedGrou
   }
 }
 
-/** The licence that an index is under: that of its user, else of the one who makes it. */
+/** The licence that applies to an index: its user's, by default that of its creator. */
 export async function licenseFor(
   tx: Db,
   { tenantId, userLicense }: Pick<Caller, 'tenantId' | 'userLicense'>,
@@ -32,8 +32,8 @@ export async function licenseFor(
 }
 
 /**
- * Whether an index may be said to be there, by the licence of whom it is for. The hint changes nothing else: an index is where
- * the store of the gateway is.
+ * Checks the hint about an index's location against the licence. The hint has no other effect: an index is always in
+ * the gateway's store.
  * @throws REGION_NOT_ALLOWED
  */
 export function checkPlace(
@@ -49,8 +49,9 @@ export function checkPlace(
 }
 
 /**
- * Whether an index may be given to these. Takes the transaction of a `change`, which is one at a time for a tenant.
- * @throws VALIDATION_ERROR, INVALID_GROUP for who is not there or not active; INDEX_QUOTA_EXCEEDED (named-endpoints §19)
+ * Checks whether an index may be assigned to this user or group. Takes the transaction of a `change`; a tenant has one
+ * at a time.
+ * @throws VALIDATION_ERROR, INVALID_GROUP for a missing or inactive assignee; INDEX_QUOTA_EXCEEDED
  */
 export async function checkAssignment(tx: Db, tenantId: string, after: Assignment, before: Assignment): Promise<void> {
   const { assigned_user_id: userId, assigned_group_id: groupId } = after

@@ -2,26 +2,26 @@ import { outlineOf, type Section, type TextFormat } from './markdown.ts'
 import { markdownUnits, proseUnits, type Unit } from './units.ts'
 
 /**
- * A piece of a document that is found and quoted on its own. `headings` are those above it, joined by " > "; `page` is the one
- * it begins on, in documents that have pages.
+ * A piece of a document that is found and quoted by itself. `headings` are those above it, joined by " > "; `page` is
+ * the page it begins on, in documents with pages.
  */
 export type Passage = { position: number; headings: string; body: string; page?: number | null }
 type ChunkedText = { title: string; passages: Iterable<Passage> }
 
-/** What a passage is meant to hold, in characters: a thought with its reasons, and eight of them fit a prompt. */
+/** The target length of a passage, in characters: one thought with its reasons, and eight passages fit a prompt. */
 export const PASSAGE_CHARS = 1_000
-/** The most of its neighbour's end that a passage repeats, so that no sentence loses what it refers to. */
+/** The maximum overlap of consecutive passages, so that sentences keep their context. */
 export const OVERLAP_CHARS = 200
 
 /**
- * Cuts a document into passages at headings, paragraphs, lines or sentences, whichever comes first near PASSAGE_CHARS;
- * none is longer than PASSAGE_CHARS + OVERLAP_CHARS, not counting the fences that a cut block of code gets. Lazy and
- * linear, so a large document can be taken in pieces. Nothing is lost: what is not in a body is in the headings, or is
- * the front matter of a Markdown file.
+ * Cuts a document into passages at headings, paragraphs, lines or sentences, at the best boundary near PASSAGE_CHARS.
+ * None is longer than PASSAGE_CHARS + OVERLAP_CHARS, not counting the fences added to a cut block of code. Lazy and
+ * linear, so a large document can be read in pieces. All text is in the bodies, the headings, or the front matter of a
+ * Markdown file.
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
-  // One by one: a pattern with a quantifier overflows the stack on millions of empty lines.
+  // One replacement per line: a quantifier overflows the stack on millions of empty lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const unitsOf = format === 'markdown' ? markdownUnits : proseUnits
@@ -41,10 +41,10 @@ function* passagesOf(text: string, sections: Iterable<Section>, unitsOf: UnitsOf
   }
 }
 
-/** Gathers units into passages. */
+/** Collects spans into passages. */
 function* fill(text: string, source: Iterable<Unit>): Generator<Unit[]> {
   let units: Unit[] = []
-  let fresh = 0 // units from here on are in no passage yet
+  let fresh = 0 // spans from here on are in no passage yet
   function take(count: number): Unit[] {
     const taken = units.slice(0, count)
     const repeated = mayRepeat(text, taken.at(-1)) ? 1 : 0
@@ -60,13 +60,16 @@ function* fill(text: string, source: Iterable<Unit>): Generator<Unit[]> {
   if (units.length > fresh) yield take(units.length)
 }
 
-/** Half a block of code explains nothing, and neither does an empty line. */
+/** A passage repeats neither parts of a block of code nor empty lines. */
 function mayRepeat(text: string, unit: Unit | undefined): boolean {
   if (unit === undefined || unit.code || unit.end - unit.start > OVERLAP_CHARS) return false
   return text.slice(unit.start, unit.end).trim() !== ''
 }
 
-/** How many units the passage takes: up to the last paragraph that ends in its second half, else line, else all. */
+/**
+ * The number of spans for the passage: up to the last paragraph end in its second half, else the last line end, else
+ * all.
+ */
 function bestCut(units: readonly Unit[], fresh: number): number {
   const half = (units[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
   for (const border of ['paragraph', 'line'] as const) {
@@ -79,7 +82,7 @@ function bestCut(units: readonly Unit[], fresh: number): number {
   return units.length
 }
 
-/** The text of the units as it stands, with fences where a block of code was cut. */
+/** The source text of the spans, with fences added where a block of code was cut. */
 function bodyOf(text: string, units: readonly Unit[]): string {
   const first = units[0]
   const last = units.at(-1)

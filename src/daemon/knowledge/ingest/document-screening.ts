@@ -8,17 +8,17 @@ import type { RulesInForce } from '../../safety/guards/rules-in-force.ts'
 import type { RuleIncident } from '../../safety/incidents/incident.ts'
 import { blockedBy } from './extract/unreadable.ts'
 
-/** What the rules of a training do about its documents, and what they have found in them. */
+/** Applies the rules of a training to its documents and counts their hits. */
 export type DocumentScreening = {
-  /** For the thread that reads them; undefined when there are none. */
+  /** The rules for the worker thread; undefined when there are none. */
   rules: string | undefined
-  /** What tells these rules from others that would store other texts; empty when these would store every text as it is. */
+  /** Differs between rules that would store different texts; empty when the rules change no text. */
   rulesHash: readonly string[]
-  /** What a document of this name is called, and why it must not be there if it must not. Counts what it finds. */
+  /** The stored name of a document, and the reason if a rule blocks it. Counts the hits in the name. */
   name(name: string): { source: string; blocked: string | undefined }
-  /** Counts what was found in a text. */
+  /** Counts the hits in a text. */
   add(hits: readonly GuardHit[]): void
-  /** One for each rule that found something until now. */
+  /** One incident for each rule with hits so far. */
   incidents(): RuleIncident[]
 }
 
@@ -37,7 +37,8 @@ export function createDocumentScreening(
     rules: said,
     rulesHash: said !== undefined && changesText ? [hash('sha256', said)] : [],
     name(name) {
-      // Those of this name alone: a document is found again by its name, whatever others it is sent with.
+      // Pseudonyms depend on this name alone: a document is found again by its name, whatever the rest of the upload
+      // is.
       const pseudonyms = createPseudonyms({ key: pseudonymKey, tenantId, texts: [] })
       const screened = screenText(name, 'text', forName, pseudonyms)
       hits.push(...screened.hits)

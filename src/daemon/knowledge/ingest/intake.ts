@@ -1,15 +1,16 @@
 import { Transform } from 'node:stream'
 import { UPLOAD_BYTES_PER_SECOND } from '../../../shared/spec-limits.ts'
 
-/** A stream that hands on what it gets, no faster than all streams of one intake may together. */
+/** A pass-through stream. All streams of one intake share a rate limit. */
 export type Intake = () => Transform
 
-/** So far ahead of its pace may an intake be, so that what is small never waits and timers are few. */
+/** An intake may be this far ahead of its rate, so that small uploads never wait and timers are few. */
 const AHEAD_MS = 20
 
 /**
- * Takes uploads at a pace. From a fast client they would keep the thread that answers chats busy to the full, and with more
- * memory in buffers than it clears away in passing. The time is the machine's own: this is about what it can do at once.
+ * Limits the rate of uploads. A fast client would otherwise keep the thread that serves chats busy, and fill more
+ * buffers than the garbage collector frees. Uses the machine's real time, because the limit is about the machine's
+ * capacity.
  */
 export function createIntake(bytesPerSecond = UPLOAD_BYTES_PER_SECOND): Intake {
   let takenUntilMs = 0

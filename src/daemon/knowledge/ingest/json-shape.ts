@@ -1,7 +1,7 @@
 /**
- * How deep arrays and objects are in each other in a JSON text, and how many values it has at most; brackets and commas in
- * strings are text. To be asked before it is parsed: a parser keeps what it is in the middle of outside of the heap, where no
- * limit holds, and makes an object of every pair of brackets. Any text has a shape, also one that is no JSON.
+ * The nesting depth of a JSON text, and an upper bound of its number of values; brackets and commas in strings are
+ * text. Check this before parsing: a parser keeps its state outside of the heap, where no limit applies, and creates an
+ * object for every pair of brackets. Accepts any text, even one that is not JSON.
  */
 export function jsonShape(source: string): { depth: number; values: number } {
   let deepest = 0

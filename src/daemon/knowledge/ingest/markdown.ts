@@ -1,14 +1,16 @@
 import { endsFence, fenceOf } from '../../platform/text/code-fence.ts'
 
 export type TextFormat = 'text' | 'markdown'
-/** A stretch of text under one heading; `start` and `end` are indexes into the text. */
+/** A range of text under one heading; `start` and `end` are offsets into the text. */
 export type Section = { headings: readonly string[]; start: number; end: number }
 type Outline = { title: string; sections: Iterable<Section> }
 
-/** A longer line with a # in front is text: a heading is repeated on every passage below it. */
+/** A longer line that begins with # is text, because a heading is repeated in every passage below it. */
 const HEADING_CHARS = 200
 
-/** Sections in order, together all of the text but headings and front matter. Plain text is one section. */
+/**
+ * Sections in order; together they contain all of the text except headings and front matter. Plain text is one section.
+ */
 export function outlineOf(text: string, format: TextFormat): Outline {
   if (format === 'text') return { title: '', sections: [{ headings: [], start: 0, end: text.length }] }
   const frontMatter = findFrontMatter(text)
@@ -19,7 +21,7 @@ export function outlineOf(text: string, format: TextFormat): Outline {
 function* sectionsOf(text: string, from: number): Generator<Section> {
   const path: { level: number; title: string }[] = []
   let start = from
-  // A heading with nothing below it would be lost otherwise; it is a passage of its own.
+  // A heading without text below it becomes a section of its own, or it would be lost.
   let unspoken: { start: number; end: number } | undefined
   for (const heading of headingsOf(text, from)) {
     const hasText = isFilled(text, start, heading.start)
@@ -64,12 +66,12 @@ function* headingsOf(text: string, from: number): Generator<Heading> {
   }
 }
 
-/** `content` is the line without the space at its end; of a long line it is only the beginning (`whole` is false). */
+/** `content` is the line without trailing space; for a long line it is only the beginning (`whole` is false). */
 export type Line = { content: string; whole: boolean; start: number; end: number }
 
 const LINE_CHARS = HEADING_CHARS + 10
 
-/** The lines between two indexes, side by side. */
+/** The lines between two offsets, contiguous. */
 export function* linesOf(text: string, from: number, to: number = text.length): Generator<Line> {
   for (let start = from; start < to; ) {
     const newline = text.indexOf('\n', start)
@@ -92,7 +94,7 @@ function atxHeading({ content, whole, start, end }: Line): Heading | undefined {
   return { level: match[1].length, title, titleStart, titleEnd: titleStart + title.length, start, end }
 }
 
-/** A line of text between nothing and a line of === or --- is a heading as well. */
+/** A heading is also a line of text that follows an empty line and precedes a line of === or ---. */
 function setextHeading(line: Line, title: Line | undefined, before: Line | undefined): Heading | undefined {
   const mark = line.whole && title?.whole ? SETEXT.exec(line.content)?.[1] : undefined
   if (mark === undefined || title === undefined || (before !== undefined && before.content !== '')) return undefined
@@ -131,7 +133,7 @@ function findFrontMatter(text: string): { title: string; end: number } | undefin
   }
 }
 
-/** Behind so many characters a heading is not the title of the whole, and not worth the search. */
+/** A heading after this many characters is not the title of the document, so the search stops. */
 const TITLE_CHARS = 100_000
 
 function firstHeading(text: string, from: number): string {

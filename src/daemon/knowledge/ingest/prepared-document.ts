@@ -4,9 +4,9 @@ import { mergePages, type SegmentTerms, type TitledPassages, termsOf } from '../
 import type { Passage } from './chunking.ts'
 
 /**
- * A document that only has to be stored: its passages in batches (`unpackPassages`), and the parts of the inverted index
- * that they make. All of it is bytes, which go from one thread to another without being copied and are no work for the
- * garbage collector.
+ * A document that is ready to be stored: its passages in batches (`unpackPassages`), and the segments of its inverted
+ * index. All of it is bytes, which are transferred between threads without a copy and cost the garbage collector
+ * little.
  */
 export type PreparedDocument = {
   title: string
@@ -15,18 +15,20 @@ export type PreparedDocument = {
   segments: PackedSegment[]
 }
 
-/** Passages from position `first` on. Page n of the segment ends at `ends[n]` of `pages`. */
+/** The segment of the passages from position `first` on. Page n ends at `ends[n]` of `pages`. */
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
-/** What one transaction writes. SQLite has one writer, and every chat's bill waits its turn behind it. */
+/** The size of one transaction. SQLite has one writer, and the billing of every chat waits for it. */
 const PASSAGES_PER_BATCH = 50
-/** As large as merging makes them, so that those of a large document are never merged. */
+/** As large as merging makes them, so that segments of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
 
-/** Documents of at most so many passages are stored together, in one segment: a commit costs more than they do. */
+/**
+ * Documents of at most this many passages are stored together, in one segment: a commit costs more than their content.
+ */
 export const SMALL_PASSAGES = PASSAGES_PER_BATCH
 
-/** Takes passages, whose positions follow each other, apart into terms. A document without a title is called by its `source`. */
+/** Splits consecutive passages into terms. A document without a title uses its `source`. */
 export function prepareDocument(title: string, source: string, passages: Iterable<Passage>): PreparedDocument {
   const spoken = spokenTitle(title, source)
   const batches: Uint8Array[] = []
@@ -55,11 +57,11 @@ export function prepareDocument(title: string, source: string, passages: Iterabl
   return { title: title || source, passageCount, batches, segments }
 }
 
-/** Several documents of which the small ones share a segment. */
+/** Several documents; the small ones share a segment. */
 export type Preparation = {
-  /** As `prepareDocument`; one of at most SMALL_PASSAGES comes without segments of its own. */
+  /** As `prepareDocument`; a document of at most SMALL_PASSAGES has no segments of its own. */
   add(title: string, source: string, passages: Iterable<Passage>): PreparedDocument
-  /** The passages of all small documents one behind the other, counted from 0; undefined when there were none. */
+  /** The segment of all small documents' passages in sequence, counted from 0; undefined when there were none. */
   together(): PackedSegment | undefined
 }
 
@@ -85,10 +87,10 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
   for (let next = rest.next(); !next.done; next = rest.next()) yield next.value
 }
 
-/** The name of a file says less of what is in it than it looks. */
+/** A file name is a weak hint about its content, so it is not indexed as a title. */
 const spokenTitle = (title: string, source: string): string => (title === source ? '' : title)
 
-/** The bytes that serialize() returns may be a part of a larger buffer, which could not be handed on. */
+/** serialize() may return a part of a larger buffer, which cannot be transferred. */
 const packPassages = (passages: readonly Passage[]): Uint8Array => new Uint8Array(serialize(passages))
 
 export const unpackPassages = (batch: Uint8Array): Passage[] => deserialize(batch)
@@ -109,7 +111,7 @@ function packSegment(first: number, { lengths, pages }: SegmentTerms): PackedSeg
 export const pagesOf = ({ pages, ends }: PackedSegment): Uint8Array[] =>
   Array.from(ends, (end, at) => pages.subarray(at === 0 ? 0 : ends[at - 1], end))
 
-/** One segment in the place of several, whose passages it holds one behind the other, counted from 0. */
+/** Joins segments into one, which contains their passages in sequence, counted from 0. */
 export function joinSegments(segments: readonly PackedSegment[]): PackedSegment {
   let count = 0
   const ordinals = segments.map(({ lengths }) => {
@@ -125,6 +127,6 @@ export function joinSegments(segments: readonly PackedSegment[]): PackedSegment 
   return packSegment(0, { lengths, pages })
 }
 
-/** What can be handed to another thread instead of being copied. */
+/** The buffers that can be transferred to another thread instead of being copied. */
 export const buffersOf = (segments: readonly PackedSegment[], batches: readonly Uint8Array[] = []): ArrayBufferLike[] =>
   [...segments.flatMap(({ lengths, pages, ends }) => [lengths, pages, ends]), ...batches].map(({ buffer }) => buffer)

@@ -18,21 +18,21 @@ import { mergeSegments, removeAbandonedMerges } from '../indexes/merge.ts'
 import { insertPages, insertSegment } from '../indexes/segment-store.ts'
 import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
 
-/** What one transaction deletes. SQLite has one writer, and every chat's bill waits its turn behind it. */
+/** The size of one deleting transaction. SQLite has one writer, and the billing of every chat waits for it. */
 const DELETED_PER_TRANSACTION = 200
 /** About 3 KB each. */
 const PAGES_PER_TRANSACTION = 32
 
-/** Runs `publish` in a transaction and commits it: whoever has more to write with it, of this document, does so there. */
+/** Runs `publish` in a transaction and commits it, together with the caller's own writes about this document. */
 export type InPublication = (publish: (tx: Db) => Promise<DocumentKey[]>, documentId: string) => Promise<DocumentKey[]>
 
-/** A document as its sender has it, beside what was made of it. */
+/** A document from its sender, together with its prepared content. */
 export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'> & { prepared: PreparedDocument }
 
 /**
- * Puts a document in the place of the one with the same `source`. It is written in short transactions that others get in
- * between, and all of it becomes visible in the last one, run by `inPublication`: a search sees the old document or the new
- * one, whole. When anything fails, or `signal` is aborted, the old one stays as it was. `now` is ISO 8601.
+ * Replaces the document with the same `source`. It is written in short transactions, so that other writers can run in
+ * between. The last one, run by `inPublication`, makes all of it visible: a search sees either the old document or the
+ * new one. If anything fails, or `signal` is aborted, the old one stays. `now` is ISO 8601.
  * @throws INDEX_NOT_FOUND when the index is deleted meanwhile
  */
 export async function replaceDocument(
@@ -60,7 +60,7 @@ export async function replaceDocument(
   await mergeSegments(db, index, now)
 }
 
-/** Writes what a draft consists of, or a part of it. */
+/** Writes the content of a draft, or a part of it. */
 export async function writePrepared(
   db: Db,
   draft: Draft,
@@ -76,7 +76,7 @@ export async function writePrepared(
     const id = newId()
     const { documentId } = draft
     await db.transaction().execute(async (tx) => {
-      // A segment of a document that is gone would stay for ever.
+      // Lock the draft: a segment of a deleted document would never be removed.
       await holdDraft(tx, draft)
       await insertSegment(tx, draft, { id, documentId, state: 'draft', ...placed(segment, draft) }, now)
     })
@@ -84,7 +84,7 @@ export async function writePrepared(
   }
 }
 
-/** Writes the pages of a draft segment, in short transactions that others get in between. */
+/** Writes the pages of a draft segment in short transactions, so that other writers can run in between. */
 export async function writePages(
   db: Db,
   tenantId: string,
@@ -100,10 +100,10 @@ export async function writePages(
 }
 
 /**
- * Does for small documents in one transaction what `replaceDocument` does for each in many: from its commit on a search
- * finds all of them, each in the place of the one with the same `source`. `segment` is that of all their passages.
- * @returns their ids, in their order, and the documents whose places they took. Those are discarded, and to be removed after the commit
- * (`removeDocument`); the index may then have segments to merge.
+ * Replaces small documents in one transaction, unlike `replaceDocument`. From the commit on, searches find all of them,
+ * each instead of the one with the same `source`. `segment` contains all their passages.
+ * @returns the ids in order, and the replaced documents. Those are discarded; remove them after the commit
+ * (`removeDocument`). The index may then have segments to merge.
  */
 export async function publishTogether(
   tx: Db,
@@ -138,13 +138,13 @@ const toNew = ({ source, contentHash, prepared }: DocumentToStore, now: string):
   now,
 })
 
-/** A segment with the ids that its passages have in this place. */
+/** The segment with the passage ids of this draft. */
 function placed({ first, lengths, ends }: PackedSegment, { firstPassageId }: Draft) {
   const ids = Float64Array.from(lengths, (_, ordinal) => firstPassageId + first + ordinal)
   return { ids, lengths, pageCount: ends.length }
 }
 
-/** Removes what broken trainings have left: everything that was written before `before` (ISO 8601) and is not published. */
+/** Removes the leftovers of failed trainings: everything unpublished that was written before `before` (ISO 8601). */
 export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
   const removeUnpublished = async () => {
     for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
@@ -152,7 +152,7 @@ export async function removeAbandoned(db: Db, tenantId: string, before: string):
   await Promise.all([removeUnpublished(), removeAbandonedMerges(db, tenantId, before)])
 }
 
-/** Takes away what was written of a document that is not published. */
+/** Removes everything written for an unpublished document. */
 export async function removeDocument(db: Db, document: DocumentKey): Promise<void> {
   if (!(await discardDocument(db, document))) return
   let deleted: number

@@ -24,7 +24,7 @@ import {
 } from './replacement.ts'
 import type { Upload } from './upload.ts'
 
-/** Whose training it is, and until when it goes on. */
+/** The actor of a training, and the signal that cancels it. */
 type Training = Actor & { signal: AbortSignal }
 
 export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
@@ -32,12 +32,12 @@ export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
 export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
 
 /**
- * Puts each document into the index, in the place of an older one of the same name, and says what became of it. One that
- * cannot be read is `failed` and leaves the others, and its own older version, as they are. Each that becomes visible has
- * its audit entry.
+ * Adds each document to the index, replaces an older one of the same name, and reports the outcome. A document that
+ * cannot be read is `failed`; its older version and the other documents are not affected. Each published document has
+ * an audit entry.
  *
- * When the daemon is killed in the middle, what was indexed until then stays, and what was not is not seen; to send the same
- * again goes on from there, because what is stored already is `unchanged`.
+ * If the daemon is killed midway, published documents remain, and unfinished ones stay invisible. A repeated upload
+ * continues from there, because stored documents are `unchanged`.
  */
 export async function trainIndex(
   uploads: readonly Upload[],
@@ -76,10 +76,10 @@ export async function trainIndex(
   return outcomes
 }
 
-/** A document that is to be read, what it is called in the index, and its place among all of its training. */
+/** An upload to read, with its name in the index and its position in the training. */
 type NewUpload = Upload & { source: string; place: number }
 
-/** What is known of documents before they are read; `outcomes` has gaps for those that are to be read. */
+/** Decides what can be decided before reading; `outcomes` has gaps for the documents to read. */
 async function sortOut(
   uploads: readonly Upload[],
   index: IndexRow,
@@ -105,7 +105,7 @@ async function sortOut(
   return { outcomes, toRead }
 }
 
-/** An upload with what it is called in the index, which is never what a rule finds in its name, or why it is not even read. */
+/** An upload with its name in the index, which never contains a rule's match, or with the reason to skip it. */
 function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
   const name = documentName(upload.name)
   const fault = faultOf(name, upload)
@@ -117,7 +117,7 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
 const SMALL_BYTES = 65_536
 const BYTES_TOGETHER = 131_072
 
-/** Small files in groups, which are stored together as well, others alone, in their order. */
+/** Groups small files, which are also stored together; other files stay single. Keeps the order. */
 function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   let group: NewUpload[] = []
   let bytes = 0
@@ -190,16 +190,16 @@ const trained = (
     content: { contentHash },
   })
 
-/** No document takes so long to be written; what is older and not published was left behind by a crash. */
+/** No document takes longer to be written; an older unpublished one is the leftover of a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
-/** The same bytes under another ending or type are read in another way, and under other rules something else is stored. */
+/** The result depends on the bytes, on the extension and type, and on the rules. */
 function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScreening): string {
   const ending = /\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? ''
   return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))
 }
 
-/** Why a document is not even read: a name that cannot be stored or shown, or its size. */
+/** The reason to skip a document without reading: its size, or a name that cannot be stored or displayed. */
 function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   if (name === '') return 'The file has no name.'
   if (name.length > DOCUMENT_NAME_CHARS) return `A name may have at most ${DOCUMENT_NAME_CHARS} characters.`
@@ -208,12 +208,12 @@ function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
 }
 
-/** What nobody sees in a name and what ends a line; the joiners with which Persian and emoji are spelt are none of it. */
+/** Invisible characters and line ends; the joiners that Persian and emoji need are allowed. */
 const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
 
 /**
- * A name is a label, never a path we would open; folders stay in it so that two README.md can live side by side. Systems
- * spell the same letters in different ways, so it has one.
+ * The stored name of a document. A name is a label and is never opened as a path; folders are kept, so two README.md
+ * can coexist. Unicode-normalized, because systems spell the same letters differently.
  */
 function documentName(name: string): string {
   return name

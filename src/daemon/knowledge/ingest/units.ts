@@ -2,23 +2,23 @@ import { endsFence, fenceOf } from '../../platform/text/code-fence.ts'
 import { sentenceEnds } from '../../platform/text/sentences.ts'
 import { linesOf, type Section } from './markdown.ts'
 
-/** The longest unit, in characters. */
+/** The maximum length of a span, in characters. */
 const UNIT_CHARS = 1_000
 const FENCE_CHARS = 20
 
-/** A piece of a text that is never cut again. `border`: how good a place its end is to stop. */
+/** A range of text that is never cut further. `border`: how good its end is as a cut. */
 export type Unit = { start: number; end: number; border: 'sentence' | 'line' | 'paragraph'; code?: CodePart }
-/** Of a block of code between `fence` signs: whether the unit holds its first and its last line. */
+/** For a block of code with `fence` as its mark: whether the span contains its first and its last line. */
 type CodePart = { fence: string; first: boolean; last: boolean }
 type Range = { start: number; end: number }
 
-/** Lines that stand for themselves and do not go on in the next: lists, tables, quotes, indented code. */
+/** Lines that do not continue on the next line: lists, tables, quotes, indented code. */
 const OWN_LINE = /^(?:\s*(?:[-*+]|\d{1,9}[.)])\s|\s*[|>]|\s{4})/
 
-/** The units of a section of Markdown, side by side from its start to its end. */
+/** The spans of a Markdown section, contiguous from its start to its end. */
 export function* markdownUnits(text: string, { start, end }: Section): Generator<Unit> {
   let fence: string | undefined
-  let open = start // start of the prose or the code that is being read
+  let open = start // start of the current prose or code
   for (const line of linesOf(text, start, end)) {
     if (fence === undefined) {
       fence = fenceOf(line.content)
@@ -34,12 +34,12 @@ export function* markdownUnits(text: string, { start, end }: Section): Generator
   yield* fence === undefined ? proseUnits(text, { start: open, end }) : codeUnits(text, { start: open, end }, fence)
 }
 
-/** The units of a text without code, side by side from its start to its end. */
+/** The spans of a text without code, contiguous from its start to its end. */
 export function* proseUnits(text: string, { start, end }: Range): Generator<Unit> {
   let open = start
   for (const line of linesOf(text, start, end)) {
     if (line.content === '') {
-      // A further empty line goes with what comes after it, so that no unit is empty.
+      // A further empty line belongs to the next span, so that no span is empty.
       if (open === line.start) continue
       yield* sentenceUnits(text, open, line.end, 'paragraph')
       open = line.end
@@ -58,7 +58,7 @@ function* sentenceUnits(text: string, start: number, end: number, border: Unit['
   }
 }
 
-/** A block of code stays in one piece as long as it fits, else it is cut between its lines. */
+/** A block of code is one span if it fits, else it is cut between lines. */
 function* codeUnits(text: string, { start, end }: Range, mark: string): Generator<Unit> {
   const fence = mark.slice(0, FENCE_CHARS)
   if (end - start <= UNIT_CHARS) {

@@ -28,8 +28,8 @@ import type { Intake } from './intake.ts'
 import { jsonShape } from './json-shape.ts'
 
 /**
- * A document that was received. `content` is the path of its file, or what it holds; `contentHash` its SHA-256, hex. Of one that
- * is too large only the beginning was kept.
+ * A received document. `content` is the path of its file, or its text; `contentHash` is its SHA-256, hex. Of a document
+ * that is too large only the beginning is kept.
  */
 export type Upload = {
   name: string
@@ -50,14 +50,14 @@ type Part = {
   isTooLarge: boolean
 }
 
-/** At what pace uploads are taken, and until when. */
+/** The rate limit of uploads, and the signal that cancels them. */
 type Receiving = { intake: Intake; signal: AbortSignal }
 
 /**
- * Receives a multipart body into files in `directory`. Nothing is done with it before all of it has come, so a refused
- * or broken upload has changed nothing. What a file has beyond TRAIN_FILE_BYTES is skipped.
- * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed, too
- * many, nothing sent), and the reason of `signal` when the client went away.
+ * Receives a multipart body into files in `directory`. Processing starts when the body is complete, so a rejected or
+ * broken upload changes nothing. The part of a file beyond TRAIN_FILE_BYTES is skipped.
+ * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed,
+ * too many, nothing sent), and the reason of `signal` when the client disconnected
  */
 export async function receiveUpload(
   request: IncomingMessage,
@@ -69,7 +69,7 @@ export async function receiveUpload(
   for (const part of parts) {
     const { fileName, type, path, bytes, contentHash, isTooLarge } = part
     if (isTextInputs(part)) uploads.push(...(await readTextInputs(part)))
-    // A form field for files that was left empty is sent without a name and without content.
+    // An empty file input is sent without a name and without content.
     else if (fileName !== undefined && (fileName !== '' || bytes > 0)) {
       uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, bytes, contentHash, isTooLarge })
     }
@@ -113,7 +113,7 @@ async function receiveParts(
           stream.on('limit', () => {
             part.isTooLarge = true
           })
-          // A broken body is reported by the parser itself.
+          // The parser itself reports a broken body.
           stream.on('error', () => {})
           saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
         },
@@ -148,7 +148,7 @@ function openParser(request: IncomingMessage): BusboyInstance {
   try {
     return new MultipartParser({
       headers: request.headers as BusboyHeaders,
-      // Every part is taken as bytes: what is a text is decided by us, and not by replacing what is none.
+      // Read every part as bytes: the parser would replace invalid UTF-8, but we reject it.
       isPartAFile: () => true,
       preservePath: true,
       limits: { fileSize: TRAIN_FILE_BYTES, parts: PARTS, headerSize: 16_384, headerPairs: 32 },
@@ -158,12 +158,12 @@ function openParser(request: IncomingMessage): BusboyInstance {
   }
 }
 
-/** Parts that are neither files nor text_inputs are ignored, but not without end. */
+/** The maximum number of parts: parts that are neither files nor text_inputs are ignored, up to a limit. */
 const PARTS = TRAIN_FILES + 20
 
 const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
 
-/** Clients fill the type in without looking, and the parser does when they do not; an extension tells more. */
+/** Clients and the parser fill in a default type, so an extension is more reliable. */
 const typeOf = (fileName: string, type: string): string =>
   /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
 
@@ -177,7 +177,7 @@ async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): 
     await file.appendFile(chunk)
     giveBack(chunk)
   }
-  // Not an iteration, which joins the pieces that wait, and so copies them.
+  // Not an iteration, which would join, and so copy, the waiting chunks.
   const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
     await pipeline(stream, target, { signal })
@@ -191,11 +191,11 @@ const nowhere = new MessageChannel().port1
 nowhere.close()
 
 /**
- * Frees the memory of what is written, at once: a closed port takes it and drops it. The collector looks for such
- * memory when there is much of it, and searches all of the heap then, for 3 to 30 ms (measured: after every 50 MB).
+ * Frees the memory of written chunks at once: a closed port takes it and drops it. Otherwise the garbage collector
+ * frees it only when there is much, and then scans the whole heap, for 3 to 30 ms (measured: after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {
-  // Parts of a larger one may belong to others.
+  // Parts of a larger buffer may belong to others.
   if (byteLength === buffer.byteLength) nowhere.postMessage(undefined, [buffer as ArrayBuffer])
 }
 
@@ -204,7 +204,7 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
   if (!isUtf8(bytes)) throw invalidField('text_inputs', 'text_inputs must be UTF-8.')
   const source = bytes.toString()
   const { depth, values } = jsonShape(source)
-  // A list of a hundred objects. To parse millions of nested or empty ones would hold up everybody else.
+  // The list has at most a hundred objects. Parsing millions of nested or empty ones would block all other requests.
   if (depth > TEXT_INPUTS_DEPTH || values > TEXT_INPUTS_VALUES) {
     throw invalidField('text_inputs', 'text_inputs must be a JSON array of {name, type, content, size}.')
   }
@@ -220,7 +220,7 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
   return result.data.map(({ name, type = 'text/*', content }) => {
-    // Half a surrogate pair would become U+FFFD on its way through a Buffer; as bytes that are no UTF-8 it is refused.
+    // A Buffer would turn an unpaired surrogate into U+FFFD; as invalid UTF-8 it is rejected.
     const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
     const contentHash = hash('sha256', text)
     return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }

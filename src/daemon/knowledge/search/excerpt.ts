@@ -3,8 +3,8 @@ import { characterBorder } from '../../platform/text/words.ts'
 import { queryOf } from './query.ts'
 
 /**
- * At most `chars` characters of a text, where the words of the query stand closest together; its beginning when that says
- * as much, or nothing of the query. It begins and ends between characters, and begins with a word where there is room.
+ * At most `chars` characters of a text, where the query's words are closest together; its beginning if that matches as
+ * well, or if no word matches. Starts and ends between characters, and starts with a word where there is room.
  */
 export function excerptOf(text: string, query: string, chars: number): string {
   if (text.length <= chars) return text
@@ -12,7 +12,7 @@ export function excerptOf(text: string, query: string, chars: number): string {
   return text.slice(start, characterBorder(text, start + chars))
 }
 
-/** A word of the query in the text: where, and what it weighs. */
+/** A match of a query word in the text: its range and its weight. */
 type Hit = { term: string; start: number; end: number; weight: number }
 
 const RUN = /[\p{L}\p{N}\p{M}\u00ad\u200b-\u200d\u2060\ufeff]+/gu
@@ -22,7 +22,7 @@ function hitsIn(text: string, query: string): Hit[] {
   const hits: Hit[] = []
   for (const { 0: run, index } of text.matchAll(RUN)) {
     const units = unitsOf(run)
-    // A run without spaces is many units, each about as long as the others.
+    // A run without spaces consists of many tokens of about equal length.
     const unitChars = run.length / Math.max(units.length, 1)
     for (const [at, { term, further }] of units.entries()) {
       const found = [term, ...further.map(({ term }) => term)].find((one) => weights.has(one))
@@ -34,10 +34,10 @@ function hitsIn(text: string, query: string): Hit[] {
   return hits
 }
 
-/** What a word adds that stands there already: so little that it only decides between places that are alike. */
+/** The weight of a repeated word: so little that it only decides between equal windows. */
 const AGAIN_SHARE = 0.001
 
-/** Where the window begins that holds most of the query's weight, its words in the middle; the first of equal ones. */
+/** The start of the window with most of the query's weight, its matches centred; the first of equal ones. */
 function bestStart(hits: readonly Hit[], length: number, chars: number): number {
   const counts = new Map<string, number>()
   const worth = ({ term, weight }: Hit) => ((counts.get(term) ?? 0) === 0 ? weight : weight * AGAIN_SHARE)
@@ -63,7 +63,7 @@ const ROUNDING = 1e-9
 
 const WORD_CHARS = 30
 
-/** The next beginning of a word, if there is one near. */
+/** The next start of a word, if there is one near. */
 function wordStart(text: string, start: number): number {
   if (start === 0) return 0
   const space = text.slice(start - 1, start + WORD_CHARS).search(/\s\S/u)

@@ -9,35 +9,35 @@ type Grounding = {
   passages: GroundingPassage[]
   /** The best documents, at most SOURCES_RETURNED, each with the score of its best passage. */
   sources: { source: string; score: number }[]
-  /** How many documents the passages come from. */
+  /** The number of documents that the passages come from. */
   documentsRetrieved: number
-  /** How many passages `screen` has left out. */
+  /** The number of passages that `screen` has removed. */
   withheld: number
-  /** What the model is told about the passages, with the passages; never empty. */
+  /** The prompt text with the passages; never empty. */
   promptText: string
 }
 
 /**
- * Looks at what was found before a model sees it, and leaves out or changes what it must not see: `source`, `headings` and
- * `body` of a match are all that reaches the model, the local one included. It is asked before anything is used.
+ * Screens the matches before a model reads them, and removes or changes what it must not read. Only `source`,
+ * `headings` and `body` of a match reach a model, the local one included. It runs before any match is used.
  */
 export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | Promise<readonly Match[]>
 
 const PASSAGES = 8
-/** More are found than are used, because copies and what only one of two searches finds go again. */
+/** More candidates than needed, because copies and matches of only one of the two searches are dropped. */
 const FOUND = 32
 /**
- * What passages may take of the model's context, with what names them: eight of usual length in English, and four in Chinese
- * or Japanese, where a sign is about a token. Every model of today has many times as much.
+ * The share of the model's context for passages and their labels: eight passages of usual length in English, and four
+ * in Chinese or Japanese, where a character is about a token. Every current model has many times as much.
  */
 const PASSAGES_TOKENS = 4_000
-/** A passage this far behind the best one would only distract. */
+/** A passage with less than this share of the best score would only distract. */
 const SCORE_SHARE = 0.3
 
-/** A question to an index. `outside`: what models outside of this process get to read in its place, if not the same. */
+/** A question to an index. `outside`: the question as external models may read it, if different. */
 type Asked = { index: { id: string; name: string }; question: Question; outside?: Question; tenantId: string }
 
-/** Finds what the index has on the question and words it for a model; `screen` is asked before anything is used. */
+/** Searches the index for the question and words the result for a model; `screen` runs before any match is used. */
 export async function ground(
   { index, question, outside = question, tenantId }: Asked,
   { search, screen = (matches) => matches }: { search: Search; screen?: ScreenPassages },
@@ -67,8 +67,8 @@ const FENCE_BYTES = 8
 const toShare = (score: number): number => Math.round(Math.min(Math.max(score, 0), 1) * 1e4) / 1e4
 
 /**
- * A question is searched by itself and with what it may lean on, and a passage has the mean of its scores: so one that fits
- * the question comes before one that fits what was said before, unless the question says too little to find anything well.
+ * Searches for the question alone and with its context; a passage gets the mean of both scores. So a match for the
+ * question ranks before a match for the earlier conversation, unless the question alone says too little.
  */
 async function findInContext(
   { own, inContext }: Question,
@@ -88,12 +88,12 @@ async function findInContext(
   return [...found.values()].sort((one, other) => other.score - one.score || one.passageId - other.passageId)
 }
 
-/** Without passages that say what a better one says: copies of a document would take the places of everything else. */
+/** Removes passages with the same text as a better one: copies of a document would displace everything else. */
 function withoutCopies(matches: readonly Match[]): Match[] {
   const seen = new Set<string>()
   return matches.filter(({ headings, body }) => {
     const said = body.normalize('NFKC').replace(/\s+/gu, ' ').trim().toLowerCase()
-    // "Yes." means something else below another heading.
+    // A short text such as "Yes." has another meaning under another heading.
     const key = said.length < SELF_EXPLAINING_CHARS ? `${headings}\n${said}` : said
     const isCopy = seen.has(key)
     seen.add(key)
@@ -103,7 +103,7 @@ function withoutCopies(matches: readonly Match[]): Match[] {
 
 const SELF_EXPLAINING_CHARS = 100
 
-/** The best ones, as many as there is room for. */
+/** The best passages that fit the budget. */
 function withinBudget(matches: readonly Match[]): Match[] {
   const [best] = matches
   const kept: Match[] = []
@@ -120,9 +120,9 @@ const placeOf = ({ source, headings }: { source: string; headings?: string }): s
   [source, headings].filter(Boolean).join(', ')
 
 /**
- * The passages, each between two lines with `fence` in them, which nobody who wrote a passage can know: so a passage
- * cannot end its own quotation and speak as if it were us. What follows them is ours again, and says so.
- * @param withheld how many passages guards have left out; the prompt says the number, one notice for all (named-endpoints §26)
+ * Wraps each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
+ * its own quotation and pose as the system prompt. The text after the passages is ours again, and states so.
+ * @param withheld the number of passages that guards have removed; the prompt states it once
  */
 export function passagesPrompt(
   indexName: string,
@@ -159,8 +159,8 @@ export function passagesPrompt(
 }
 
 /**
- * Signs by which the templates of models tell who speaks (`<|im_start|>`, `<｜User｜>`, `[INST]`, `<start_of_turn>` …): a
- * server that does not escape them would take them for its own, so a space takes their meaning away.
+ * Role markers of chat templates (`<|im_start|>`, `<｜User｜>`, `[INST]`, `<start_of_turn>` …). A model server that does
+ * not escape them would obey them, so an inserted space disables them.
  */
 const CONTROL_SIGNS = new RegExp(
   [
@@ -171,7 +171,7 @@ const CONTROL_SIGNS = new RegExp(
   ].join('|'),
   'gi',
 )
-/** Characters that nobody sees and that spell out ASCII for a model. */
+/** Invisible characters that a model reads as ASCII. */
 const HIDDEN = /[\u{e0000}-\u{e007f}]/gu
 
 const withoutControl = (text: string): string => text.replace(HIDDEN, '').replace(CONTROL_SIGNS, '$& ')

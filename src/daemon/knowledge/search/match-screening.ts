@@ -5,14 +5,14 @@ import type { RulesOfCall } from './rules-of-call.ts'
 import type { Match } from './search.ts'
 
 /**
- * Does what the rules for `output` ask about what a search is going to show, and leaves out a passage that one blocks. What
- * it found is durable before it returns. Without a model there is nobody who would turn pseudonyms back, so `tokenize` masks.
+ * Applies the `output` rules to the matches that a search shows, and removes a passage that a rule blocks. Incidents
+ * are durable before it returns. A search has no model response in which to reverse pseudonyms, so `tokenize` masks.
  */
 export async function screenMatches(matches: readonly Match[], { rules, record }: RulesOfCall): Promise<Match[]> {
   const { acting, watching, incidentsOf } = rules.output
   const armed = [...acting, ...watching]
   if (armed.length === 0) return [...matches]
-  // A document without a title has its name for one.
+  // A document without a title shows its name.
   const armedFor = { source: armed.map(withFileNames), title: armed.map(withFileNames), body: armed }
   const pacer = createPacer()
   const hits: GuardHit[] = []
@@ -20,7 +20,7 @@ export async function screenMatches(matches: readonly Match[], { rules, record }
   for (const match of matches) {
     const shown = { ...match }
     let isBlocked = false
-    // All of the body, though only a part of it is shown: the other may hold the rest of a value.
+    // Screen the whole body, though only a part is shown: a match may extend beyond that part.
     for (const field of SHOWN) {
       const screened = await rules.cleanTexts.screenPaced(match[field], 'text', armedFor[field], undefined, pacer)
       shown[field] = screened.text

@@ -2,25 +2,25 @@ import { QUERY_CHARS } from '../../../shared/spec-limits.ts'
 import { type Further, isUnspaced, type Unit, unitsOf } from '../../platform/text/terms.ts'
 import { characterBorder, joinedWords, withoutStopWords } from '../../platform/text/words.ts'
 
-/** What is looked for. A passage need not hold what is not `required`; where such a term occurs nowhere, nobody misses it. */
+/** A search term. Only `required` terms must occur in a passage; others are optional. */
 export type QueryTerm = { term: string; weight: number; required: boolean }
 /**
- * `pairs`: words that stand side by side in the query, but for words without meaning. `fillers`: those words, which find
- * nothing by themselves.
+ * `pairs`: adjacent words of the query, ignoring stop words. `fillers`: those stop words, which match nothing by
+ * themselves.
  */
 export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
 
-/** More words make a query slow and hardly better. */
+/** More words make a query slow, and hardly better. */
 const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
-/** Who writes diacritics means them, but much of what is written leaves them out. */
+/** Diacritics in a query are intended, but many texts omit them. */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
 
-/** The terms to look for. Any text is a query: its first QUERY_CHARS characters are taken as words, never as operators. */
+/** The terms of a query. Any text is valid: the words of its first QUERY_CHARS characters, never operators. */
 export function queryOf(whole: string): Query {
-  // Twice, because some single characters stand for up to eighteen; and not normalized as a whole, which may be long.
+  // Cut twice, because NFKC expands some characters up to eighteenfold. Not normalized as a whole, which may be long.
   const text = beginning(beginning(whole).normalize('NFKC'))
   const all = unitsOf(text)
   const spoken = meaningful(text, all)
@@ -30,13 +30,13 @@ export function queryOf(whole: string): Query {
   for (const { term, further } of units) {
     const count = (counts.get(term) ?? 0) + 1
     counts.set(term, count)
-    // A word that comes twice matters more, but not twice as much.
+    // A repeated word matters more, but not twice as much.
     const weight = Math.sqrt(count)
     const isFolded = further.some(({ kind }) => kind === 'exact')
     add(terms, { term, weight: weight * (isFolded ? FOLDED_WEIGHT : 1), required: true })
     for (const { kind, term } of further) add(terms, { term, weight: weight * FURTHER_WEIGHT[kind], required: false })
   }
-  // "back up" → "backup", which is how another text may spell it.
+  // "back up" → "backup", a common alternative spelling.
   for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
     for (const { term } of unitsOf(joined)) add(terms, { term, weight: 1, required: false })
   }
@@ -54,7 +54,7 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
   })
 }
 
-/** Without the words that carry no meaning, unless there are no others. */
+/** Removes stop words, unless there are no other words. */
 function meaningful(text: string, all: Unit[]): Unit[] {
   const units = unitsOf(withoutStopWords(text))
   return units.length > 0 ? units : all
@@ -66,7 +66,7 @@ function fillersOf(all: readonly Unit[], spoken: readonly Unit[]): string[] {
   return [...left].slice(0, QUERY_WORDS)
 }
 
-/** Of a long query the longest words, because they are the rarest, in their order. */
+/** Reduces a long query to its longest words, because they are the rarest. Keeps their order. */
 function longest(units: Unit[]): Unit[] {
   const words = [...new Set(units.map(({ term }) => term))]
   if (words.length <= QUERY_WORDS) return units
@@ -78,7 +78,7 @@ function pairsOf(units: readonly Unit[]): (readonly [string, string])[] {
   const pairs = new Map<string, readonly [string, string]>()
   for (const [at, { term }] of units.entries()) {
     const next = units[at + 1]?.term
-    // In scripts without spaces the parts of words say already what stands together.
+    // In scripts without spaces, the tokens overlap and so already express adjacency.
     if (next === undefined || next === term || isUnspaced(term) || isUnspaced(next)) continue
     pairs.set(`${term} ${next}`, [term, next])
   }

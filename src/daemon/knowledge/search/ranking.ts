@@ -3,34 +3,35 @@ import type { Postings } from '../indexes/postings.ts'
 import { goneOrdinals, type Run, type SegmentPassages } from '../indexes/segment.ts'
 import type { Query, QueryTerm } from './query.ts'
 
-// BM25 as it is usually set (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). The weights below it
-// were chosen on the development collections: docs/decisions/0007 shows what each step does on every one of them.
+// BM25 with its usual parameters (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). The other
+// weights were chosen on the development collections: docs/decisions/0007 shows the effect of each step on each
+// collection.
 const K1 = 1.2
 const B = 0.75
-/** How much of the passages before and behind a passage belongs to it. */
+/** The share of the neighbouring passages that counts for a passage. */
 const NEIGHBOUR_SHARE = 0.3
-/** What two words of the query that stand near each other are worth, beside a word of the same rarity. */
+/** The weight of two query words near each other, relative to a word of the same rarity. */
 const PAIR_WEIGHT = 0.3
-/** Words further apart have nothing to do with each other. */
+/** Words further apart are unrelated. */
 const PAIR_DISTANCE = 8
-/** What a word without meaning of its own is worth, beside a word of the same rarity. */
+/** The weight of a stop word, relative to a word of the same rarity. */
 const FILLER_WEIGHT = 0.25
-/** Two that are near count half as often as two side by side. */
+/** Two near words count half as much as two adjacent words. */
 const NEAR_SHARE = 0.5
 
-/** What the index holds on each term of the query: `found[term][segment]`. */
+/** The postings of each query term: `found[term][segment]`. */
 export type Found = readonly (readonly (Postings | undefined)[])[]
 
-/** A passage and its rank among those that a query finds; `score` 0 to 1. */
+/** A passage that matches the query, with its score, 0 to 1. */
 export type Candidate = { id: number; score: number; segment: number; ordinal: number }
 
-/** The words of a passage that a query asks of: where each stands, and how many the passage has in all. */
+/** The query words of a passage: the positions of each, and the total number of words. */
 export type PassageText = { places: ReadonlyMap<string, readonly number[]>; length: number }
 export type Filler = { term: string; idf: number }
 
 type Weighed = QueryTerm & { idf: number; postings: readonly (Postings | undefined)[] }
 
-/** One query over the segments of an index. Pure: the same passages have the same scores on every engine. */
+/** One query over the segments of an index. Pure: the same passages get the same scores on every engine. */
 export class Ranking {
   readonly #segments: readonly SegmentPassages[]
   readonly #gone: readonly (Uint8Array | undefined)[]
@@ -39,10 +40,10 @@ export class Ranking {
   readonly #fillers: readonly string[]
   readonly #readFor: readonly string[]
   readonly #usualLength: number
-  /** What a passage about nothing but the query would have. */
+  /** The score of a perfect match. */
   readonly #whole: number
 
-  /** @param gone passages that are in the segments and in the index no longer, ascending */
+  /** @param gone deleted passages that are still in the segments, ascending */
   constructor(query: Query, found: Found, segments: readonly SegmentPassages[], gone: readonly Run[]) {
     this.#segments = segments
     this.#gone = segments.map((segment) => goneOrdinals(segment, gone))
@@ -75,7 +76,7 @@ export class Ranking {
     this.#whole = ofTerms + PAIR_WEIGHT * this.#pairs.reduce((sum, { idf }) => sum + idf, 0)
   }
 
-  /** The `limit` passages that fit best, best first, each by itself. */
+  /** The `limit` best passages, best first, each ranked by itself. */
   best(limit: number): Candidate[] {
     const best: Candidate[] = []
     let least = 0
@@ -91,7 +92,7 @@ export class Ranking {
         const score = (scores[ordinal] as number) / this.#whole
         if (score <= 0 || score < least || mask?.[ordinal]) continue
         best.push({ id: ids[ordinal] as number, score, segment, ordinal })
-        // Keeping the list in order all the time would cost more than tidying it up when it is twice too long.
+        // Sorting after each insertion would cost more than sorting when the list has doubled.
         if (best.length >= limit * 2) cut()
       }
     }
@@ -100,8 +101,8 @@ export class Ranking {
   }
 
   /**
-   * The score of a passage that has neighbours in its document: a little of what they say belongs to it, and so does a
-   * little of their length. `document`: the ids of all passages of its document.
+   * The score of a passage with its neighbours in the document: a share of their matches and of their length counts.
+   * `document`: the ids of all passages of its document.
    */
   withNeighbours({ id, segment, ordinal }: Candidate, document: Run): number {
     const { ids, lengths } = this.#segments[segment] as SegmentPassages
@@ -123,7 +124,7 @@ export class Ranking {
     return score / this.#whole
   }
 
-  /** Where a passage has the words of which `ofText` asks. */
+  /** The positions of the words that `ofText` needs. */
   read(body: string): PassageText {
     const places = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
     const units = unitsOf(body)
@@ -131,7 +132,7 @@ export class Ranking {
     return { places, length: units.length }
   }
 
-  /** The fillers of the query with their rarity among the best passages, which is what tells these apart. */
+  /** The fillers of the query, weighted by their rarity among the best passages. */
   weighFillers(best: readonly PassageText[]): Filler[] {
     return this.#fillers.map((term) => {
       const count = best.reduce((sum, { places }) => sum + (places.get(term)?.length ? 1 : 0), 0)
@@ -140,8 +141,8 @@ export class Ranking {
   }
 
   /**
-   * What is to be added to the score of a passage because words of the query stand together in it as they do there, and
-   * because it has its fillers too ("categories for", "not at all").
+   * The score bonus of a passage for query words that are adjacent in it as in the query, and for its fillers
+   * ("categories for", "not at all").
    */
   ofText({ places, length }: PassageText, fillers: readonly Filler[]): number {
     const placesOf = (term: string) => places.get(term) ?? []
@@ -189,12 +190,12 @@ export class Ranking {
   }
 }
 
-/** The rarer a word is among passages, the more it says. */
+/** A word weighs more the fewer passages contain it. */
 const rarity = (count: number, passages: number): number => Math.log(1 + (passages - count + 0.5) / (count + 0.5))
 
 const byScore = (one: Candidate, other: Candidate): number => other.score - one.score || one.id - other.id
 
-/** How often the words are near each other, the nearer the more. */
+/** How often the words are near each other; closer pairs count more. */
 function nearness(places: readonly number[], others: readonly number[]): number {
   let count = 0
   let from = 0
@@ -209,7 +210,7 @@ function nearness(places: readonly number[], others: readonly number[]): number 
   return count
 }
 
-/** How often the term is in the passage with this ordinal: a binary search, because postings are in order. */
+/** The frequency of the term in the passage with this ordinal. Postings are sorted, so it is a binary search. */
 function frequencyIn(postings: Postings, ordinal: number): number {
   let low = 0
   let high = postings.length / 2

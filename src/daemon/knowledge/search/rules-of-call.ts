@@ -18,12 +18,12 @@ export type RulesOfCallDeps = {
   clock: Clock
 }
 
-/** The rules that hold for a call that names no policy. */
+/** The rules that apply to a call that names no policy. */
 export type RulesOfCall = {
   rules: RulesInForce
-  /** What a search for this query may show to models: nothing that the rules for input would not let out. */
+  /** The options of a search for this query: models read only what the input rules allow. */
   searchOptions(query: string): Promise<SearchOptions>
-  /** What was found is durable when it returns. */
+  /** Records incidents; they are durable when it returns. */
   record(incidents: readonly RuleIncident[]): Promise<void>
 }
 

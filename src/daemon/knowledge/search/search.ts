@@ -8,7 +8,7 @@ import { findMatches, type MatchRow } from './match-store.ts'
 import { type Query, queryOf } from './query.ts'
 import { Ranking } from './ranking.ts'
 
-/** A passage that shares words with the query, with where it stands. `score`: see `searchPassages`. */
+/** A passage that matches the query, with its location. `score`: see `searchPassages`. */
 export type Match = {
   score: number
   passageId: number
@@ -22,33 +22,33 @@ export type Match = {
   page: number | null
 }
 
-/** What a search may do with models outside of this process. */
+/** What a search may send to external models. */
 export type SearchOptions = {
-  /** Whether a model may read this query and these passages; any may unless given. */
+  /** Whether a model may read this query and these passages; by default any model may. */
   mayAsk?: MayAsk | undefined
-  /** What models outside get to read in place of the query. */
+  /** The query as external models may read it. */
   outsideQuery?: string | undefined
-  /** Passages are not to leave as they stand in the index, so no reranker is asked. */
+  /** Passages must not leave the gateway unchanged, so the reranker is not used. */
   keepsPassages?: boolean | undefined
 }
 
-/** The passages of an index that fit a query best, best first; what their scores mean depends on what is configured. */
+/** The best passages of an index for a query, best first; the meaning of the scores depends on the configuration. */
 export type Search = (index: IndexKey, query: string, limit: number, options?: SearchOptions) => Promise<Match[]>
 
-/** So many passages are looked at with their neighbours. */
+/** The number of passages that are scored with their neighbours. */
 const CANDIDATES = 100
-/** So many are read for words that stand together, and for those without meaning. */
+/** The number of passages that are read for adjacent words and stop words. */
 const READ = 50
 
 /**
- * The passages of one index that fit the query best, best first. Any text is a query: it is taken as words, never as
- * operators, and one without words finds nothing.
+ * The best passages of one index for the query, best first. Any text is a query: its words count, never operators. A
+ * query without words finds nothing.
  *
- * `score` is the share of the query's weight that the passage carries, 0 to 1: each word weighs more the fewer passages
- * of the index hold it, and counts in full only when the passage is about little else (BM25's saturation; words in
- * headings count double). Words of the query that stand together in the passage add to it, so does a part of what the
- * passages beside it say, and so do, a little, the words of the query that have no meaning of their own. A passage of usual length with every word once is near 0.45. Passages rank by it, and scores of
- * different queries and of both engines can be compared.
+ * `score` is the share of the query's weight that the passage carries, 0 to 1. A word weighs more the fewer passages of
+ * the index contain it, and counts in full only in a passage about little else (BM25's saturation; words in headings
+ * count double). Adjacent query words add to the score, and so do parts of the neighbouring passages' scores and, a
+ * little, stop words. A passage of usual length with every word once scores near 0.45. Scores can be compared between
+ * queries and between both engines.
  */
 export async function searchPassages(
   db: Db,
@@ -61,7 +61,7 @@ export async function searchPassages(
   return rankPassages(db, { tenantId, indexId }, queryOf(query), limit, { reader })
 }
 
-/** As `searchPassages`, for a query that is taken apart already; without `neighbours`, passages are ranked by themselves. */
+/** As `searchPassages`, for a parsed query; without `neighbours`, passages are ranked by themselves. */
 export async function rankPassages(
   db: Db,
   index: IndexKey,
@@ -70,7 +70,7 @@ export async function rankPassages(
   { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
 ): Promise<Match[]> {
   if (query.terms.length === 0) return []
-  // One snapshot: a merge between two of these statements would take the pages away that the first one named.
+  // One snapshot: a merge between two of these statements would delete the pages that the first one named.
   const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
   const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
     const ranking = await readRanking(tx, index, query, reader)
@@ -121,7 +121,7 @@ async function readRanking(tx: Db, index: IndexKey, query: Query, reader: Segmen
 
 type Lookup = { name: string; segment: number; terms: { id: number; name: Buffer }[] }
 
-/** Which pages of a segment hold the terms of the query, if it has them. */
+/** The pages of a segment that contain the query's terms, if any. */
 function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query): Lookup[] {
   const lookups = new Map<number, Lookup>()
   for (const [at, { term }] of terms.entries()) {

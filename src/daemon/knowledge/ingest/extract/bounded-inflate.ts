@@ -3,9 +3,9 @@ import { inflateSync } from 'node:zlib'
 import { PDF_STREAM_BYTES } from '../../../../shared/spec-limits.ts'
 
 /**
- * What PDF.js takes for the platform's DecompressionStream, with a bound: a stream that unpacks to more is an error, and PDF.js
- * goes on with a reader of its own. The platform's has no bound, and what it has unpacked is lost to the process for good when the
- * thread is ended in the middle: a gigabyte for each bomb (measured on Node 20).
+ * Replaces the platform's DecompressionStream for PDF.js, with a size limit. A stream that exceeds it is an error, and
+ * PDF.js continues with its own reader. The platform's stream has no limit, and leaks its output when the thread is
+ * terminated midway: a gigabyte per bomb (measured on Node 20).
  */
 export class BoundedInflate {
   readonly readable: ReadableStream<Uint8Array>

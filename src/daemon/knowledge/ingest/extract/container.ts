@@ -3,13 +3,13 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { CONTAINER_ENTRIES, CONTAINER_UNPACKED_BYTES } from '../../../../shared/spec-limits.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-// The libraries that read DOCX and XLSX unpack a whole ZIP into memory, and believe what it says of itself. So they are given
-// one of ours: with nothing in it but the parts that hold text, and those unpacked already, by a reader that counts.
+// The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. So they get a ZIP of
+// ours: it contains only the parts with text, already unpacked by a reader that enforces the limits.
 
-/** What a ZIP holds: what we read, or the extension by which we know what we do not. */
+/** The kind of a ZIP file: formats that we read, or the extension of a known unsupported one. */
 export type ContainerKind = 'docx' | 'xlsx' | 'xlsb' | 'pptx' | 'odt' | 'ods' | 'odp' | 'epub' | 'zip'
 
-/** The part that only files of this kind have. */
+/** The part that only files of this kind contain. */
 const MAIN_PARTS: Readonly<Record<string, ContainerKind>> = {
   'word/document.xml': 'docx',
   'xl/workbook.xml': 'xlsx',
@@ -25,7 +25,7 @@ const MIME_TYPES: Readonly<Record<string, ContainerKind>> = {
 }
 const MIME_TYPE_BYTES = 100
 
-/** What kind of file a ZIP is. Of its parts only one that names a kind is unpacked. @throws UnreadableDocument */
+/** Detects the kind of a ZIP file. Unpacks at most the part that names the kind. @throws UnreadableDocument */
 export function containerKind(bytes: Buffer): Promise<ContainerKind> {
   return inContainer(bytes, async (zip, entries) => {
     for (const { fileName } of entries) {
@@ -38,7 +38,7 @@ export function containerKind(bytes: Buffer): Promise<ContainerKind> {
   })
 }
 
-/** The same ZIP with its XML only, not compressed. @throws UnreadableDocument when that is too much */
+/** The same ZIP with only its XML parts, uncompressed. @throws UnreadableDocument when that exceeds a limit */
 export function repack(bytes: Buffer): Promise<Buffer> {
   return inContainer(bytes, async (zip, entries) => {
     const wanted = entries.filter(({ fileName }) => /\.(?:xml|rels)$/i.test(fileName))
@@ -68,7 +68,7 @@ async function inContainer<T>(bytes: Buffer, use: (zip: ZipFile, entries: Entry[
   return use(zip, entries)
 }
 
-/** A part that turns out longer than it was said to be is an error of the stream, so what was said is the most that comes. */
+/** A part that exceeds its declared size is an error of the stream, so the declared size is the maximum. */
 async function unpack(zip: ZipFile, entry: Entry): Promise<Buffer> {
   if (entry.isEncrypted()) throw new UnreadableDocument('The file is protected by a password; save it without one.')
   const chunks: Buffer[] = []
@@ -76,7 +76,7 @@ async function unpack(zip: ZipFile, entry: Entry): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** A ZIP as simple as one can be (PKWARE APPNOTE 4.3): no compression, no extra fields. */
+/** A minimal ZIP (PKWARE APPNOTE 4.3): no compression, no extra fields. */
 function toStoredZip(parts: readonly { name: Buffer; content: Buffer }[]): Buffer {
   const local: Buffer[] = []
   const central: Buffer[] = []

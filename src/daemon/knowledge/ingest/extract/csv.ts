@@ -4,10 +4,10 @@ import { UnreadableDocument } from './unreadable.ts'
 
 const SEPARATORS = [',', ';', '\t', '|']
 const SAMPLE_CHARS = 20_000
-/** A quotation mark that is never closed would make one cell of all the rest. */
+/** The maximum length of a row: an unclosed quotation mark would make one cell of the rest of the file. */
 const ROW_CHARS = 1_000_000
 
-/** The rows of a CSV file, whatever separates its cells. @throws UnreadableDocument */
+/** The rows of a CSV file; the separator is detected. @throws UnreadableDocument */
 export function csvText(text: string): string {
   try {
     return tableText(
@@ -25,7 +25,7 @@ export function csvText(text: string): string {
   }
 }
 
-/** The sign that stands in the first lines most often, and equally often in each. */
+/** The separator that is most frequent in the first lines, equally often in each. */
 function separatorOf(text: string): string {
   const lines = text.slice(0, SAMPLE_CHARS).split(/\r?\n/, 20).filter(Boolean)
   const counted = SEPARATORS.map((separator) => {

@@ -2,7 +2,7 @@ import mammoth from 'mammoth'
 import { repack } from './container.ts'
 import { htmlToMarkdown } from './html.ts'
 
-/** Titles become headings; everything else that Word calls a heading is one already. */
+/** Maps titles to headings; the library maps Word's other heading styles itself. */
 const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => h2:fresh"]
 
 /** The text of a Word document as Markdown. @throws UnreadableDocument; Error for a damaged one */
@@ -12,7 +12,7 @@ export async function docxText(bytes: Buffer): Promise<string> {
     {
       styleMap: STYLES,
       includeEmbeddedStyleMap: false,
-      // Pictures are not in the container that it reads.
+      // The repacked container has no pictures.
       convertImage: mammoth.images.imgElement(async () => ({ src: '' })),
     },
   )

@@ -6,10 +6,13 @@ import { jsonText } from './json.ts'
 import { decodeText, looksLikeHtml } from './text.ts'
 import { damaged, UnreadableDocument } from './unreadable.ts'
 
-/** What a file says. `title` is empty where it does not name itself; `pageStarts`: where in the text each page begins. */
+/** The text of a file. `title` is empty if the file has none; `pageStarts`: the offset of each page in the text. */
 export type Extracted = { title: string; text: string; format: TextFormat; pageStarts?: readonly number[] }
 
-/** Reads a file of any kind; what it says can be stored. @throws UnreadableDocument for what cannot be read, or holds no word; nothing else */
+/**
+ * Reads a file of any kind. The result can be stored.
+ * @throws UnreadableDocument for a file that cannot be read or has no words; nothing else
+ */
 export async function extract(file: RawDocument): Promise<Extracted> {
   if (file.bytes.length === 0) throw new UnreadableDocument('The file is empty.')
   const format = await formatOf(file)
@@ -19,8 +22,8 @@ export async function extract(file: RawDocument): Promise<Extracted> {
 }
 
 /**
- * Without what no database takes, or would give back in another form: NUL, which escapes of JSON and of workbooks can stand
- * for, and halves of characters.
+ * Removes what a database rejects or would return in another form: NUL, which escapes in JSON and workbooks can
+ * produce, and unpaired surrogates.
  */
 function storable(extracted: Extracted): Extracted {
   const { title, text, pageStarts } = extracted
@@ -46,7 +49,7 @@ const KINDS: Readonly<Partial<Record<Format, string>>> = {
   xls: 'Excel workbook',
 }
 
-/** The larger libraries are loaded by the first file that needs them. */
+/** Large libraries are loaded when the first file needs them. */
 async function readAs(format: Format, bytes: Buffer): Promise<Extracted> {
   switch (format) {
     case 'pdf':

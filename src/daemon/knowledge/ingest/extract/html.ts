@@ -3,7 +3,7 @@ import { HTML_DEPTH } from '../../../../shared/spec-limits.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Elements that a reader does not see. */
+/** Elements that are not displayed. */
 const UNSEEN = new Set(['script', 'style', 'noscript', 'template', 'svg', 'math', 'iframe', 'object', 'select'])
 const BLOCKS = new Set([
   ...['address', 'article', 'aside', 'blockquote', 'body', 'caption', 'center', 'dd', 'details', 'dialog', 'div', 'dl'],
@@ -28,31 +28,31 @@ const BLOCKS = new Set([
 const HEADING = /^h([1-6])$/
 const HIDING_STYLE =
   /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
-/** A page that hides all of itself shows itself by a script. */
+/** A page that hides its root element shows it by a script. */
 const WHOLE_PAGE = new Set(['html', 'body'])
 
-/** Whether readers do not get to see an element, which its author may well have meant for the model alone. */
+/** Whether an element is hidden from readers. Its author may have meant it only for the model. */
 function isHidden(name: string, attributes: Readonly<Record<string, string>>): boolean {
   if (UNSEEN.has(name)) return true
   if (WHOLE_PAGE.has(name)) return false
   const { hidden, style = '', 'aria-hidden': isAriaHidden = '' } = attributes
-  // `until-found` is for browsers that find it by its words, as we do.
+  // `until-found` content is shown to a user who searches for it, so it is indexed.
   if (hidden !== undefined && hidden.toLowerCase() !== 'until-found') return true
   return isAriaHidden.toLowerCase() === 'true' || HIDING_STYLE.test(style.replace(/\/\*.*?\*\//gs, ''))
 }
 
 /**
- * HTML as Markdown with its headings, lists, tables and code, and without what only looks; `title` is that of the page.
- * Any text is HTML to some degree, so none is refused.
+ * Converts HTML to Markdown with headings, lists, tables and code, without layout; `title` is the page's. Any text is
+ * accepted as HTML.
  * @throws UnreadableDocument when the text is too long
  */
 export function htmlToMarkdown(html: string): { title: string; text: string } {
   const text = createTextParts()
   let title = ''
   let line = ''
-  /** What the next line begins with: the mark of a heading or of a list item. */
+  /** The prefix of the next line: the mark of a heading or of a list item. */
   let mark = ''
-  /** How deep the hidden element is that we are in; 0 outside of one. */
+  /** The current depth inside a hidden element; 0 outside. */
   let hiddenDepth = 0
   let inTitle = false
   let cells = 0
@@ -75,10 +75,10 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       if (name === 'title' && title === '') inTitle = true
       const heading = HEADING.exec(name)
       if (code !== undefined) {
-        // Whatever is in a block of code is text, line by line.
+        // In a block of code, everything is text, line by line.
         if (BLOCKS.has(name) || heading || name === 'pre' || name === 'br') code += '\n'
       } else if (cells > 0 && name !== 'tr' && name !== 'td' && name !== 'th') {
-        // A cell is one line, whatever it is made of.
+        // A cell becomes one line, whatever it contains.
         line += BLOCKS.has(name) || heading || name === 'br' ? ' ' : ''
         if (name === 'table') cells++
       } else if (name === 'pre') {
@@ -124,7 +124,7 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       } else if (cells > 0) line += BLOCKS.has(name) || HEADING.test(name) ? ' ' : ''
       else if (BLOCKS.has(name) || HEADING.test(name)) {
         endLine()
-        // An empty heading or item marks nothing that comes after it.
+        // The mark of an empty heading or item must not apply to later text.
         if (HEADING.test(name) || name === 'li') mark = ''
       }
     },

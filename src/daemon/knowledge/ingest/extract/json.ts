@@ -3,7 +3,10 @@ import { jsonShape } from '../json-shape.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** What a JSON file says, a line for each value with the names that lead to it; records are paragraphs. @throws UnreadableDocument */
+/**
+ * The text of a JSON file: one line per value with the names on its path; records become paragraphs.
+ * @throws UnreadableDocument
+ */
 export function jsonText(source: string): string {
   const text = createTextParts()
   const add = (path: string, value: unknown) => {

@@ -1,7 +1,7 @@
 import { chunkText, type Passage } from '../chunking.ts'
 import type { Extracted } from './extract.ts'
 
-/** Cuts what a file says into passages; lazy, as `chunkText` is. */
+/** Cuts the text of a file into passages; lazy, as `chunkText` is. */
 export function cut(extracted: Extracted): { title: string; passages: Iterable<Passage> } {
   const { text, format, pageStarts } = extracted
   const { title, passages } = chunkText(text, format)
@@ -11,7 +11,7 @@ export function cut(extracted: Extracted): { title: string; passages: Iterable<P
   }
 }
 
-/** A passage of plain text is a part of it word by word, and begins behind the one before. */
+/** Each plain-text passage is a substring of the text and begins after the start of the one before. */
 function* withPages(passages: Iterable<Passage>, text: string, pageStarts: readonly number[]): Generator<Passage> {
   let from = 0
   let page = 1

@@ -4,7 +4,7 @@ import { BoundedInflate } from './bounded-inflate.ts'
 import { createTextParts } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** `pageStarts`: where in the text each page begins. */
+/** `pageStarts`: the offset of each page in the text. */
 export type PdfText = { title: string; text: string; pageStarts: number[] }
 
 Object.assign(globalThis, { DecompressionStream: BoundedInflate })
@@ -14,7 +14,7 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
   const { VerbosityLevel } = await getResolvedPDFJS()
   const pdf = await getDocumentProxy(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length), {
     verbosity: VerbosityLevel.ERRORS,
-    // Nothing is fetched and nothing of this machine is read, whatever the file refers to.
+    // PDF.js must not fetch anything or read local files, whatever the PDF refers to.
     useSystemFonts: false,
     disableAutoFetch: true,
     stopAtErrors: false,
@@ -44,10 +44,10 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
 type Item = { str: string; height: number; transform: number[]; hasEOL: boolean }
 type Place = { y: number; height: number }
 
-/** Lines further apart than so many times their height are not of one paragraph. */
+/** Lines further apart than this many times their height are in different paragraphs. */
 const PARAGRAPH_GAP = 1.75
 
-/** The text of a page with its lines put together to paragraphs again. */
+/** The text of a page, with its lines joined to paragraphs. */
 function pageText(items: readonly Item[]): string {
   let text = ''
   let line = ''
@@ -59,7 +59,7 @@ function pageText(items: readonly Item[]): string {
     line = ''
     if (words === '' || !lineTop) return
     const border = borderOf(text.at(-1), words, last, lineTop)
-    // A word that was divided at the end of a line is one word.
+    // Join a word that was hyphenated at the end of a line.
     if (border === ' ' && /^\p{Ll}/u.test(words) && /\p{Ll}[-\u00ad]$/u.test(text.slice(-3)))
       text = text.slice(0, -1) + words
     else text += border + words
@@ -70,7 +70,7 @@ function pageText(items: readonly Item[]): string {
   for (const { str, height, transform, hasEOL } of items) {
     if (str.trim() !== '')
       lineTop = { y: lineTop?.y ?? transform[5] ?? 0, height: Math.max(lineTop?.height ?? 0, height) }
-    // A sign without a place in Unicode comes as NUL; nobody can search for it.
+    // PDF.js gives NUL for a glyph without a Unicode code point.
     line += str.replaceAll('\0', '')
     if (hasEOL) endLine()
   }
@@ -78,7 +78,10 @@ function pageText(items: readonly Item[]): string {
   return text
 }
 
-/** What stands between a line, whose last sign is `end`, and the next: nothing in scripts without spaces, else a space, or the end of a paragraph. */
+/**
+ * The separator of two lines, of which the first ends with `end`: empty in scripts without spaces, else a space or a
+ * paragraph break.
+ */
 function borderOf(end: string | undefined, words: string, before: Place | undefined, now: Place): string {
   if (before === undefined) return ''
   const gap = Math.abs(before.y - now.y)
@@ -93,7 +96,7 @@ const endsSentence = (text: string): boolean => /[.!?:。！？…]["'”’)\]]
 
 const TITLE_CHARS = 200
 
-/** The title that was given to it; the names that programs give are none. */
+/** The title in the metadata, unless it is a name that a program generated. */
 async function titleOf(pdf: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
   const { info } = await pdf.getMetadata()
   const title: unknown = Reflect.get(info, 'Title')

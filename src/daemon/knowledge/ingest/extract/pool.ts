@@ -21,29 +21,32 @@ import type {
 } from './messages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** For whom a process works, and until when. Where several wait, each `lane` (a tenant) has its turn. */
+/** The tenant that the work is for, and the signal that cancels it. Waiting tenants are served round-robin. */
 export type WorkFor = { lane: string; signal: AbortSignal }
 
-/** A document that is ready to be stored, or why there is none; `hits` are what rules found in it. */
+/** A document that is ready to be stored, or why there is none; `hits` are the rules' hits in it. */
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
-/** What was read, in the order of the files. `together`: the segment of the small documents among them (see Preparation). */
+/**
+ * The results in the order of the files. `together`: the segment of the small documents among them (see Preparation).
+ */
 export type ReadFiles = { files: ReadFile[]; together: PackedSegment | undefined }
 
 export type Extractor = {
   /**
-   * Reads files of any kind in a process of its own, within limits of time and memory, does what rules ask about what they
-   * say, and prepares them to be stored; in their order, an UnreadableDocument for each that cannot be read, that a rule
-   * blocks or that goes beyond a limit. Several at a time are for small ones, which cost less than the way to the process.
-   * @param rules RuleSources in JSON; without it nothing is looked for
+   * Reads files of any kind in a separate process, with limits of time and memory. Applies the rules to their text and
+   * prepares them to be stored. The results are in the order of the files: an UnreadableDocument for each that cannot
+   * be read, that a rule blocks or that exceeds a limit. Send several files at once only if they are small: then the
+   * message costs more than the work.
+   * @param rules RuleSources in JSON; without it no rule is applied
    * @throws the reason of `signal`
    */
   read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles>
-  /** Makes the segment of passages that are stored already. @throws the reason of `signal` */
+  /** Makes the segment of stored passages. @throws the reason of `signal` */
   prepare(documents: readonly PassagesToPrepare[], by: WorkFor): Promise<PackedSegment>
   /** Makes one segment of several. @throws the reason of `signal` */
   join(segments: readonly PackedSegment[], by: WorkFor): Promise<PackedSegment>
-  /** Ends all processes; what is being read fails. */
+  /** Ends all processes; reads in progress fail. */
   close(): Promise<void>
 }
 
@@ -54,23 +57,23 @@ export type ExtractorDeps = {
   program?: URL | undefined
 } & Partial<ProcessOptions>
 
-/** A place for one process, which is there only when it is used. */
+/** A slot for one process, which is started on first use. */
 type Place = { reader: ChildProcess | undefined; idle: Timer | undefined; busy: boolean }
 
 const PROGRAM = new URL('./process.js', import.meta.url)
-/** One core is left to those who chat. */
+/** Leaves one core to chats. */
 const PLACES = Math.max(1, Math.min(2, availableParallelism() - 1))
 
-/** Processes are started when there is something to read, and ended when there has been nothing for EXTRACT_IDLE_MS. */
+/** Processes start on demand and end after EXTRACT_IDLE_MS without work. */
 export function createExtractor(deps: ExtractorDeps): Extractor {
   const { clock, log } = deps
   const places: Place[] = Array.from({ length: PLACES }, () => ({ reader: undefined, idle: undefined, busy: false }))
-  /** Who waits, by lane; the first lane has the next turn. */
+  /** The waiting requests by tenant; the first tenant is served next. */
   const lanes = new Map<string, ((place: Place) => void)[]>()
   const closing = new AbortController()
 
   function enter(lane: string): Promise<Place> {
-    // One whose process runs already is better.
+    // Prefer a slot whose process is running.
     const free = places.filter(({ busy }) => !busy)
     const place = free.find(({ reader }) => reader !== undefined) ?? free[0]
     if (!place) return new Promise((resolve) => lanes.set(lane, [...(lanes.get(lane) ?? []), resolve]))
@@ -83,7 +86,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
     if (next) {
       const [lane, [first, ...others]] = next
       lanes.delete(lane)
-      // Behind all the others: theirs are the next turns.
+      // Move the tenant to the end of the queue, so that the others are served first.
       if (others.length > 0) lanes.set(lane, others)
       first?.(place)
       return
@@ -126,7 +129,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
       return { files: read, together }
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
-      // One of them took the process along. The others are readable.
+      // One of these files crashed the process. The others are readable.
       if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
       const alone: ReadFiles[] = []
       for (const file of files) alone.push(await read([file], by, rules))
@@ -152,7 +155,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
   }
 }
 
-/** The process sees neither our environment nor our flags, and what its libraries print is nobody's business. */
+/** Starts a process. It gets neither our environment nor our flags, and the output of its libraries is discarded. */
 function startReader(
   place: Place,
   {
@@ -166,14 +169,14 @@ function startReader(
   const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
   const reader = fork(program, [JSON.stringify(options)], {
     env: {},
-    // Its collector would use all cores at once for tenths of a second.
+    // A parallel garbage collection would use all cores for tenths of a second.
     execArgv: ['--single-threaded-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   })
   reader.unref()
   reader.channel?.unref()
-  // One that fails after it was given up must not take the daemon along.
+  // An error after the process was abandoned must not crash the daemon.
   reader.on('error', () => {})
   reader.on('exit', () => {
     if (place.reader === reader) place.reader = undefined
@@ -194,7 +197,7 @@ async function endReader(place: Place): Promise<void> {
 type Answer = Exclude<WorkerMessage, { kind: 'part' }>
 type Outcome = { answer: Answer } | { error: unknown }
 
-/** Has one task done, and watches over it: whatever happens, it ends. After an `error` the process is of no more use. */
+/** Runs one task and always ends, by a timeout at the latest. After an `error` the process cannot be used again. */
 function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clock: Clock): Promise<Outcome> {
   return new Promise((resolve) => {
     const parts: Part[] = []
@@ -228,7 +231,7 @@ function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clo
 
 type Part = Extract<WorkerMessage, { kind: 'part' }>
 
-/** The answer as it would have come in one piece. */
+/** Merges the parts into the response. */
 function withParts(answer: Answer, parts: readonly Part[]): Answer {
   if (answer.kind !== 'read') return answer
   for (const { file, batches, segments } of parts) {

@@ -5,16 +5,16 @@ import { Worker } from 'node:worker_threads'
 import { EXTRACT_WATCH_MS } from '../../../../shared/spec-limits.ts'
 import type { ProcessMessage, ProcessOptions, WorkerMessage, WorkerTask } from './messages.ts'
 
-// A process that reads files. Its own thread does nothing of that: it hands tasks to one that does (worker.ts), and ends with
-// it when that takes too much memory, or when the daemon is gone, however busy the other is.
+// A process that reads files. Its main thread only forwards tasks to a worker thread (worker.ts). It ends both when the
+// worker takes too much memory or the daemon has ended, however busy the worker is.
 
 const { worker: file, heapMb, growthBytes, lowPriority } = JSON.parse(process.argv[2] ?? '') as ProcessOptions
 
 const LOWEST_PRIORITY = 19
 
 /**
- * Files can wait, chats cannot. On Linux each thread has a priority of its own, which those that it starts inherit; the threads
- * that compile and collect garbage run already. Where a sandbox forbids it, files are read all the same.
+ * Files can wait, chats cannot. On Linux each thread has its own priority, which new threads inherit; the compiler and
+ * garbage collector threads run already. If a sandbox forbids it, files are read at normal priority.
  */
 function lowerPriority(): void {
   const threads = process.platform === 'linux' ? readdirSync('/proc/self/task').map(Number) : [process.pid]
@@ -25,14 +25,14 @@ function lowerPriority(): void {
       // Forbidden, or the thread has just ended.
     }
   }
-  // Below the lowest: who wakes up takes the core from an idle task at once, and from one of low priority sometimes only when
-  // its time is over. Node cannot ask for that; where nobody else can, the low priority has to do.
+  // SCHED_IDLE: a waking thread preempts an idle task at once, but a low-priority one sometimes only after its time
+  // slice. Node cannot set it, so `chrt` does; without `chrt`, the low priority must do.
   if (process.platform === 'linux') spawnSync('chrt', ['-a', '-i', '-p', '0', String(process.pid)], { stdio: 'ignore' })
 }
 
 if (lowPriority) lowerPriority()
 
-// Ctrl-C and service managers signal every process at once. What is being read then still belongs to a request that is served.
+// Ctrl-C and service managers signal every process. The reads in progress still belong to requests that are served.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 
@@ -47,7 +47,7 @@ const worker = new Worker(new URL(file ?? './worker.js', import.meta.url), {
   stderr: true,
   resourceLimits: { maxOldGenerationSizeMb: heapMb },
 })
-// What libraries print is nobody's business.
+// The output of libraries is discarded.
 worker.stdout.resume()
 worker.stderr.resume()
 worker.on('message', (message: WorkerMessage) => send(message))
@@ -61,7 +61,7 @@ process.on('message', (task: WorkerTask) => {
   atMost = process.memoryUsage.rss() + growthBytes
   worker.postMessage(task)
 })
-// What lies outside of the heap, the heap's limit does not know: a stream of a PDF may unpack to gigabytes.
+// The heap limit does not cover memory outside of the heap: a stream of a PDF may unpack to gigabytes.
 setInterval(() => {
   if (process.memoryUsage.rss() > atMost) failed('memory', 'the process grew too much')
 }, EXTRACT_WATCH_MS)

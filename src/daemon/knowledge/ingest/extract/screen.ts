@@ -8,7 +8,7 @@ import type { Extracted } from './extract.ts'
 import { blockedBy, UnreadableDocument } from './unreadable.ts'
 
 const RULES_KEPT = 20
-/** By what they were made of. */
+/** Detectors by the RuleSources that they were made of. */
 const armed = new LRUCache<string, ArmedDetector[]>({ max: RULES_KEPT })
 
 function armedBy(rules: string): ArmedDetector[] {
@@ -19,14 +19,14 @@ function armedBy(rules: string): ArmedDetector[] {
   return made
 }
 
-/** Nobody waits for this thread, and whoever has started it ends it when a file takes it too long. */
+/** This thread need not yield; its process is ended when a file takes too long. */
 const UNHURRIED: Pacer = { turn: () => undefined, spend: () => true }
 
 /**
- * Does what rules ask about what a file says, before it is cut into passages, so that nothing is missed where they end.
+ * Applies the rules to the text of a file before it is cut into passages, so that no match is split.
  * @param rules RuleSources in JSON
- * @param hits what is found is added to it
- * @throws UnreadableDocument when a rule blocks the document, or has left no word of it
+ * @param hits the hits are added to it
+ * @throws UnreadableDocument when a rule blocks the document, or removes all of its words
  */
 export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {
   const detectors = armedBy(rules)
@@ -40,7 +40,7 @@ export async function screenExtracted(extracted: Extracted, rules: string, hits:
   return { ...extracted, title: title.text, text: text.text, ...(text.marks && { pageStarts: text.marks }) }
 }
 
-/** `marks`: where pages begin now, in a text that has pages. */
+/** `marks`: the offsets of the pages after screening, in a text with pages. */
 type Paged = Screened & { marks?: readonly number[] }
 
 const screenPages = ({ text, pageStarts }: Extracted, detectors: ArmedDetector[]): Paged | Promise<Paged> =>

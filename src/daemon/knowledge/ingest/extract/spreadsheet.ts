@@ -3,7 +3,10 @@ import { repack } from './container.ts'
 import { tableText } from './table.ts'
 import { createTextParts } from './text-parts.ts'
 
-/** The text of an XLSX workbook as Markdown, a section for each sheet. @throws UnreadableDocument; Error for a damaged one */
+/**
+ * The text of an XLSX workbook as Markdown, with one section per sheet.
+ * @throws UnreadableDocument; Error for a damaged one
+ */
 export async function xlsxText(bytes: Buffer): Promise<string> {
   return workbookText(await repack(bytes))
 }
@@ -19,7 +22,10 @@ export function workbookText(bytes: Buffer): string {
   return text.toString()
 }
 
-/** Rows and cells that there are: a sheet may claim a million rows of sixteen thousand columns, and fill three. */
+/**
+ * Iterates only over existing rows and cells: a sheet may declare a million rows of sixteen thousand columns, and fill
+ * three.
+ */
 function* rowsOf(data: CellObject[][]): Generator<string[]> {
   for (const at in data) {
     const cells: string[] = []

@@ -3,7 +3,7 @@ import { createTextParts, plainLine } from './text-parts.ts'
 /** Cells of a table, row by row. */
 export type Rows = Iterable<readonly string[]>
 
-/** Rows of a table that say by themselves what is what. */
+/** Converts a table to rows that are understandable by themselves. */
 export function tableText(rows: Rows): string {
   const text = createTextParts()
   let header: string[] | undefined
@@ -15,18 +15,18 @@ export function tableText(rows: Rows): string {
     else text.add(`${plainLine(rowText(cells, header))}\n\n`)
     first = false
   }
-  // A table of nothing but its header still says something.
+  // A table may have only a header.
   if (text.length === 0 && header) text.add(rowText(header, undefined))
   return text.toString()
 }
 
-/** With the name of its column before each cell, a row is found and understood on its own. */
+/** A row with the column's name before each cell is found and understood by itself. */
 function rowText(cells: readonly string[], header: readonly string[] | undefined): string {
   if (!header) return cells.filter((cell) => cell !== '').join(', ')
   return cells.flatMap((cell, at) => (cell === '' ? [] : header[at] ? `${header[at]}: ${cell}` : cell)).join('; ')
 }
 
-/** Names of columns: short, all different, and none of them a number. */
+/** Whether these cells are column names: short, all different, and not numbers. */
 function isHeader(cells: readonly string[]): boolean {
   const names = cells.filter((cell) => cell !== '')
   if (names.length < 2 || new Set(names).size < names.length) return false

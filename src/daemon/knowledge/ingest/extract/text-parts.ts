@@ -1,7 +1,7 @@
 import { EXTRACT_TEXT_CHARS } from '../../../../shared/spec-limits.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** A text that is put together from parts. A small file may be written so that it stands for a very long text. */
+/** A text that is assembled from parts, with a size limit. A small file may expand to a very long text. */
 export type TextParts = { add(part: string): void; readonly length: number; toString(): string }
 
 const PIECE_CHARS = 65_536
@@ -9,7 +9,7 @@ const PIECE_CHARS = 65_536
 /** `add` throws UnreadableDocument above EXTRACT_TEXT_CHARS. */
 export function createTextParts(): TextParts {
   const pieces: string[] = []
-  // Millions of short strings that all live to the end would keep the garbage collector busy, on other threads as well.
+  // Millions of short strings that live to the end would keep the garbage collector busy, on other threads as well.
   let parts: string[] = []
   let partsLength = 0
   let length = 0
@@ -33,6 +33,6 @@ export function createTextParts(): TextParts {
   }
 }
 
-/** A line of text that nothing takes for the Markdown of a heading, of code or of front matter. */
+/** Escapes a line of text that would otherwise be parsed as Markdown: a heading, code or front matter. */
 export const plainLine = (line: string): string =>
   /^\s{0,3}(?:#{1,6}(?:\s|$)|`{3}|~{3}|-{3,}\s*$)/.test(line) ? `\\${line}` : line

@@ -1,13 +1,13 @@
 import type { GuardHit } from '../../../safety/guards/redaction.ts'
 
-/** Why a document cannot be indexed, in words for the one who sent it. */
+/** The reason why a document cannot be indexed, worded for its sender. */
 export class UnreadableDocument extends Error {
   override name = 'UnreadableDocument'
 }
 
 /**
- * What becomes of an error while a file of this kind is read. The libraries have errors of their own for every way in which a
- * file can be broken, and some have several.
+ * Converts an error of a library while a file of this kind is read. Each library has its own errors for broken files,
+ * and some have several.
  */
 export const damaged =
   (kind: string) =>
@@ -16,7 +16,7 @@ export const damaged =
     throw new UnreadableDocument(`This ${kind} is damaged; it could not be read.`, { cause: error })
   }
 
-/** What becomes of a document that a rule blocks: it tells which sort of thing was found, never what. */
+/** The error for a document that a rule blocks: it names the kind of match, never the matched text. */
 export function blockedBy(hits: readonly GuardHit[]): UnreadableDocument {
   const types = new Set(hits.filter(({ action }) => action === 'block').map(({ type }) => type))
   return new UnreadableDocument(

@@ -1,2 +1,2 @@
-/** Raised when files are read or cut in another way, so that the next training replaces what was read the old way. */
+/** Increase this when files are read or cut differently: the next training then replaces the older results. */
 export const EXTRACTION_VERSION = 3

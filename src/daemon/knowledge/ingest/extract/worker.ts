@@ -17,7 +17,7 @@ import type { FileOutcome, FileToRead, PassagesToPrepare, WorkerMessage, WorkerT
 import { cut } from './passages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-// A thread that does what files cost: one task at a time. It may be ended at any moment.
+// The worker thread that reads files, one task at a time. It may be terminated at any moment.
 
 const port = parentPort
 if (port === null) throw new Error('this file runs as a worker thread only')
@@ -42,10 +42,10 @@ port.on('message', async (task: WorkerTask) => {
   send({ kind: 'read', outcomes, together }, buffersOf(together === undefined ? [] : [together], small))
 })
 
-/** A part is no larger, unless it is one segment: some 2 MB. */
+/** The maximum size of a part, unless it is a single segment: some 2 MB. */
 const PART_BYTES = 262_144
 
-/** Sends what a large document consists of, and takes it out of it. */
+/** Sends the contents of a large document, and removes them from it. */
 function sendParts(document: PreparedDocument, file: number): void {
   let batches: Uint8Array[] = []
   let bytes = 0
@@ -81,7 +81,7 @@ async function tryToRead(file: FileToRead, rules: string | undefined, preparatio
   }
 }
 
-/** Adds what the rules find to `hits`. @throws UnreadableDocument */
+/** Adds the rules' hits to `hits`. @throws UnreadableDocument */
 async function read(
   { name, source, type, content }: FileToRead,
   rules: string | undefined,
@@ -96,7 +96,10 @@ async function read(
   return preparation.add(title, source, counted(passages))
 }
 
-/** What finds things is loaded by the first file that is under a rule. @throws UnreadableDocument when one blocks it */
+/**
+ * Applies the rules. The detectors are loaded when the first file has rules.
+ * @throws UnreadableDocument when a rule blocks it
+ */
 async function screened(extracted: Extracted, rules: string | undefined, hits: GuardHit[]): Promise<Extracted> {
   if (rules === undefined) return extracted
   return (await import('./screen.ts')).screenExtracted(extracted, rules, hits)

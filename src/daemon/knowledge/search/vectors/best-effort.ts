@@ -4,12 +4,12 @@ import type { Log } from '../../../platform/log.ts'
 import { isRefusal } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
 
-/** Runs what a search can do without: what fails is logged and answered with undefined. */
+/** Runs an optional step of a search: a failure is logged and returns undefined. */
 export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
 
 /**
- * A server that fails is left alone for SEMANTIC_PAUSE_MS, so that one that hangs makes a few searches wait for it and not all.
- * One that only refuses a text is not.
+ * A server that fails is not called for SEMANTIC_PAUSE_MS, so that a hanging one delays only a few searches. A server
+ * that only rejects a text is called again at once.
  */
 export function createBestEffort(
   work: 'query' | 'rerank',

@@ -1,4 +1,4 @@
-/** What knowledge bases are searched with beside their words, as it is configured. */
+/** The configuration of semantic search, in addition to search by words. */
 export type RetrievalConfig = {
   embedding?: EmbeddingConfig | undefined
   /** `<provider>/<model>` */
@@ -8,10 +8,10 @@ export type RetrievalConfig = {
 export type EmbeddingConfig = {
   /** `<provider>/<model>` */
   model: string
-  /** How many numbers a vector shall have; undefined: as many as the model gives. */
+  /** The requested length of a vector; undefined: the model's default. */
   dimensions?: number | undefined
-  /** Passages of one call. */
+  /** Passages per call. */
   batch: number
-  /** How long a search waits for the vector of its query; undefined: QUERY_VECTOR_MS.default. */
+  /** The timeout for the vector of a query; undefined: QUERY_VECTOR_MS.default. */
   queryTimeoutMs?: number | undefined
 }

@@ -31,22 +31,22 @@ import {
 } from './vector-store.ts'
 
 export type Embedder = {
-  /** Ends the calls under way and leaves the rest to the next daemon. */
+  /** Aborts the calls in flight and leaves the remaining work to the next daemon. */
   close(): Promise<void>
 }
 
 type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info' | 'warn' | 'error'> }
 
-/** `missing`: passages whose vectors were of zeros, which is a fault of the model, and may pass. */
+/** `missing`: passages with zero vectors, a fault of the model that may be temporary. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
 
-/** A text that any model embeds: it tells a model that refuses one passage from one that refuses everything. */
+/** A text that any model embeds: it tells a model that rejects one passage from one that rejects everything. */
 const HARMLESS = 'hello'
 
 /**
- * Embeds in the background what is published and has no vector of this model: now, and whatever comes. Indexes take turns. One
- * daemon does it for all on a store, under a lease that it renews; where it is interrupted, what it has stored stays. A
- * model that fails is asked again later and later.
+ * Embeds published passages without a vector of this model in the background, now and later. Indexes are served
+ * round-robin. One daemon works for all on a store, under a lease that it renews. Stored vectors survive an
+ * interruption. A failing model is retried with growing delays.
  */
 export function startEmbedder(model: EmbeddingModel, batch: number, deps: EmbedderDeps): Embedder {
   const { db, clock, log } = deps
@@ -57,7 +57,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   let timer: Timer | undefined
   let running: Promise<void> = look()
 
-  /** Runs whenever its time has come, never twice at once. */
+  /** Runs when its timer fires, never twice at once. */
   async function look(): Promise<void> {
     let waitMs = EMBEDDING_LOOK_MS
     try {
@@ -77,7 +77,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     })
   }
 
-  /** @throws EmbeddingFault when all is done but documents of which passages have no vector to be stored; they stay pending */
+  /** @throws EmbeddingFault when only documents remain with passages that cannot be embedded; they stay pending */
   async function work(): Promise<void> {
     const postponed: string[] = []
     let last: IndexKey | undefined
@@ -86,7 +86,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // So many are no matter of single passages.
+        // This many failures are not caused by single passages.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index
@@ -94,7 +94,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     if (postponed.length > 0) {
       throw new EmbeddingFault(`${model.model} has made vectors of zeros for passages of ${postponed.length} documents`)
     }
-    // Nothing is pending anywhere, so what another model has left is needed no more.
+    // All documents are embedded, so vectors of other models are no longer needed.
     for (let index = await findUnfinished(db, model.id); index; index = await findUnfinished(db, model.id)) {
       if (!(await claim())) return
       await serveOnly(db, index, model.id)
@@ -107,7 +107,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     return isClaimed
   }
 
-  /** Some documents of an index, each as a whole; those that have to be tried again are added to `postponed`. */
+  /** Embeds some documents of an index, each as a whole; adds documents to retry to `postponed`. */
   async function embedDocuments(index: IndexKey, postponed: string[]): Promise<void> {
     const documents = await findPendingDocuments(db, index, model.id, EMBEDDING_DOCUMENTS, postponed)
     const missing: number[] = []
@@ -116,7 +116,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (passages.length === 0) continue
       if (!(await claim())) return
       const calls = await Promise.allSettled([...pieces(passages, batch)].map((some) => embedPassages(index, some)))
-      // Only when all have ended: what one has stored is not embedded again because another failed.
+      // Wait for all calls first: stored vectors of one call need no retry when another call failed.
       for (const call of calls) {
         if (call.status === 'rejected') throw call.reason
         missing.push(...call.value)
@@ -133,7 +133,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     log.info({ index: index.indexId, tenant: index.tenantId, model: model.model }, 'an index has all its vectors')
   }
 
-  /** @returns the passages whose vectors were of zeros, and are not stored */
+  /** @returns the passages with zero vectors, which are not stored */
   async function embedPassages(index: IndexKey, passages: readonly PassageText[]): Promise<number[]> {
     const { vectors, missing } = await vectorsOf(passages)
     if (vectors.length > 0) {
@@ -143,14 +143,17 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     return missing
   }
 
-  /** Without those of passages that the model refuses: what it takes one by one, it may refuse all at once. */
+  /**
+   * The vectors of all passages that the model accepts: it may reject a batch although it accepts single passages of
+   * it.
+   */
   async function vectorsOf(passages: readonly PassageText[]): Promise<Embedded> {
     try {
       const embedded: Embedded = { vectors: [], missing: [] }
       for (const [at, numbers] of (await embed(passages.map(passageText))).entries()) {
         const { id: passageId } = passages[at] as PassageText
         const vector = toUnitVector(numbers)
-        // Here and not where they are written, because it takes longer than that.
+        // Convert here, not in the transaction, because it takes longer than the write.
         if (vector) embedded.vectors.push({ passageId, ...toColumns(vector, engineOf(db).name) })
         else embedded.missing.push(passageId)
       }

@@ -1,17 +1,17 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 
-/** `passages` are embedded in the background, `query` and `rerank` belong to a search. */
+/** `passages` are embedded in the background; `query` and `rerank` belong to a search. */
 export type SemanticWork = 'passages' | 'query' | 'rerank'
 
 export type SemanticMetrics = {
-  /** A call came back with an answer, of which the provider has counted so many tokens. */
+  /** Counts a successful call, with the tokens that the provider reports. */
   called(work: SemanticWork, tokens?: number): void
   failed(work: SemanticWork): void
   embedded(passages: number): void
   refused(): void
 }
 
-/** What an operator watches of embeddings and reranks. `countPending` is asked when the metrics are. */
+/** The metrics of embedding and reranking. `countPending` runs when the metrics are read. */
 export function createSemanticMetrics(
   registers: Registry[],
   { countPending }: { countPending: () => Promise<number> },

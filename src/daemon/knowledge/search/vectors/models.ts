@@ -6,12 +6,12 @@ import { engineOf } from '../../../platform/db/engine.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
-/** A model that this installation has used. Vectors of different ones are never compared. */
+/** A model that this installation has used. Vectors of different models are never compared. */
 export type EmbeddingModel = { id: number; model: string; askedDimensions: number; dimensions: number }
 
 /**
- * The row of this model, and from here on the one that passages are embedded with. Where daemons with different
- * configurations share a store, it is that of the one that started last.
+ * Chooses the model that passages are embedded with, and returns its row. If daemons with different configurations
+ * share a store, the one that started last decides.
  */
 export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingConfig): Promise<EmbeddingModel> {
   for (;;) {
@@ -23,7 +23,7 @@ export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingCo
       await db.transaction().execute((tx) => chooseForWork(tx, found.id))
       return found
     }
-    // Another daemon may take the number, or add the model: then one more look.
+    // Another daemon may take the number, or add the model; then look again.
     await sql`
       insert into embedding_models (id, model, asked_dimensions, dimensions)
       select coalesce(max(id), 0) + 1, ${model}, cast(${dimensions} as integer), 0 from embedding_models where true
@@ -43,13 +43,13 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
       conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
     )
     .executeTakeFirstOrThrow()
-  // Every index may hold vectors of a model that was chosen in between and never came to its end.
+  // Every index may contain vectors of a model that was chosen in between and never finished.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
-  // The daemon that had this file open is gone, however it ended.
+  // The daemon that had this file open has ended.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
 }
 
-/** The model whose vectors of this index are searched; undefined while it has none. */
+/** The model whose vectors serve searches of this index; undefined while it has none. */
 export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promise<EmbeddingModel | undefined> {
   return selectModels(db)
     .innerJoin('index_vectors', 'index_vectors.model_id', 'embedding_models.id')
@@ -58,7 +58,7 @@ export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promi
     .executeTakeFirst()
 }
 
-/** How many numbers the vectors of this model have: so many as the first had. */
+/** The length of this model's vectors, which the first vector sets. */
 export async function learnDimensions(db: Db, modelId: number, dimensions: number): Promise<number> {
   await db
     .updateTable('embedding_models')
@@ -70,7 +70,7 @@ export async function learnDimensions(db: Db, modelId: number, dimensions: numbe
   return learned.dimensions
 }
 
-/** Takes up the work of embedding, or goes on with it. False while another daemon has it, or another model is chosen. */
+/** Claims or renews the embedding work. False while another daemon has it, or another model is chosen. */
 export async function claimWork(
   db: Db,
   { modelId, owner, now }: { modelId: number; owner: string; now: number },
@@ -90,7 +90,7 @@ export async function claimWork(
   return numUpdatedRows === 1n
 }
 
-/** Lets the next daemon have the work at once. */
+/** Releases the work, so that the next daemon can claim it at once. */
 export async function releaseWork(db: Db, owner: string): Promise<void> {
   await db.updateTable('embedding_work').set({ lease_owner: null }).where('lease_owner', '=', owner).execute()
 }

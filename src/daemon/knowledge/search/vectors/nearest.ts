@@ -12,17 +12,17 @@ import { toFloatBytes, toSignatureColumn } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
 /**
- * The passages whose vectors are nearest to the query's, nearest first. All are compared by their signatures, and the
- * VECTOR_CANDIDATES nearest of these by their numbers; so up to that many passages the answer is exact.
+ * The passages whose vectors are nearest to the query's, nearest first. All are compared by signature, and the
+ * VECTOR_CANDIDATES nearest of them by vector. So the result is exact up to that many passages.
  */
 export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
 
-/** Who does the arithmetic: an extension of the database, or we do (decision 0020). All find the same. */
+/** The implementation: a database extension, or our own code (decision 0020). The results are the same. */
 export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
 
 /**
- * Finds out what the database can do, installs pgvector where it may, and searches with it. An extension that fails later,
- * because a connection lacks it, is done without for EXTENSION_PAUSE_MS, then tried again.
+ * Detects the database's vector support, installs pgvector if permitted, and uses it. If an extension fails later,
+ * because a connection lacks it, it is bypassed for EXTENSION_PAUSE_MS, then retried.
  */
 export async function openNearest(
   db: Db,
@@ -58,13 +58,13 @@ async function findExtension(db: Db): Promise<NearestBy> {
   if (engineOf(db).name === 'sqlite') {
     return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
   }
-  // Refused where it is not on the server's disk, or the user may not; then it may still be there already.
+  // Fails if the server does not have it on disk, or the user lacks the permission; it may be installed already.
   await succeeds(sql`create extension if not exists vector`.execute(db))
   return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
 }
 
 async function nearestBySqliteVec(db: Db, space: Space, query: UnitVector, limit: number): Promise<Near[]> {
-  // A SELECT built as such, because it is by this that the store sends it to a reader.
+  // Built as a SELECT, because the store routes SELECTs to a reader.
   const rows = await db
     .with('candidates', () =>
       searchedVectors(db, space)

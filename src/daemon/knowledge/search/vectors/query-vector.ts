@@ -10,7 +10,7 @@ import type { EmbeddingModel } from './models.ts'
 import { toUnitVector } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** What a model makes of a query; undefined when it may not be asked or does not say in time. Never throws. */
+/** The vector of a query; undefined when the model may not be called or does not respond in time. Never throws. */
 export type VectorOf = (
   model: EmbeddingModel,
   tenantId: string,
@@ -21,16 +21,16 @@ export type VectorOf = (
 type QueryVectorDeps = EmbeddingDeps & { clock: Clock; log: Pick<Log, 'warn'> }
 
 /**
- * Keeps the vectors of the last queries, each tenant's for itself: how fast an answer comes shall not tell what others have
- * asked. A model that takes longer than `attemptMs` is left alone for a while, as one that fails is. `signal` ends the calls
- * under way.
+ * Caches the vectors of recent queries, separately for each tenant: response times must not reveal other tenants'
+ * queries. A model that takes longer than `attemptMs` is paused, as a failing one is. `signal` aborts the calls in
+ * flight.
  */
 export function createQueryVectors(
   { attemptMs = QUERY_VECTOR_MS.default, ...deps }: QueryVectorDeps & { attemptMs?: number | undefined },
   signal: AbortSignal,
 ): VectorOf {
   const vectors = new LRUCache<string, Promise<UnitVector | undefined>>({ max: QUERY_VECTORS_KEPT })
-  // An index that is still searched with an older model must not go down with that one's provider.
+  // One per model: an index that is still served by an older model must not fail with that model's provider.
   const efforts = new Map<number, BestEffort>()
 
   async function embed(model: EmbeddingModel, query: string): Promise<UnitVector> {

@@ -10,7 +10,10 @@ import { createBestEffort } from './best-effort.ts'
 import { EmbeddingFault } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
 
-/** The best of these matches in the order of the reranker, with its scores; undefined when it cannot or may not be asked. Never throws. */
+/**
+ * The best of these matches in the reranker's order, with its scores; undefined when it cannot or may not be called.
+ * Never throws.
+ */
 export type Rerank = (
   query: string,
   matches: readonly Match[],
@@ -18,7 +21,7 @@ export type Rerank = (
   mayAsk?: MayAsk,
 ) => Promise<Match[] | undefined>
 
-/** @param modelId `<provider>/<model>`. `signal` ends the calls under way. */
+/** @param modelId `<provider>/<model>`. `signal` aborts the calls in flight. */
 export function createReranker(
   modelId: string,
   deps: { providers: ProviderRegistry; clock: Clock; log: Pick<Log, 'warn'>; metrics: SemanticMetrics },
@@ -49,13 +52,13 @@ export function createReranker(
   }
 }
 
-/** What a model gets to read of a passage: the headings above it say what it is about. */
+/** The text of a passage for a model: the headings give its context. */
 export const passageText = ({ headings, body }: { headings: string; body: string }): string =>
   headings === '' ? body : `${headings}\n${body}`
 
 /**
- * Rerankers score from 0 to 1, or with any number, of which 0 is in the middle: then the logistic function brings all of them
- * between 0 and 1. What a reranker leaves out stays behind the others in the order it had, with lower and lower scores.
+ * Rerankers score from 0 to 1, or with any number around 0; the logistic function maps the latter to 0 to 1. Matches
+ * that the reranker omits follow in their previous order, with decreasing scores.
  */
 export function inOrder(matches: readonly Match[], reranked: Reranked): Match[] {
   const areShares = reranked.every(({ score }) => score >= 0 && score <= 1)

@@ -21,19 +21,19 @@ import { countEmbedded, countPending } from './vector-store.ts'
 
 export type Retrieval = {
   search: Search
-  /** How far the vectors of an index are; null when no embedding model is configured. */
+  /** The embedding progress of an index; null when no embedding model is configured. */
   embeddingOf(index: IndexKey): Promise<IndexEmbedding | null>
   close(): Promise<void>
 }
 
 type RetrievalDeps = { db: Db; providers: ProviderRegistry; clock: Clock; log: Log; metrics: Registry }
 
-/** The vectors that searches use: of which model they are, how a query becomes one, and who compares them. */
+/** The parts of vector search: the model, its query vectors, the nearest-neighbour search, and the embedder. */
 type Vectors = { model: EmbeddingModel; vectorOf: VectorOf; findNearest: FindNearest; embedder: Embedder }
 
 /**
- * Search as it is configured: by words, with vectors beside them, and reranked. Whatever of it fails is left out of a search,
- * which never fails for it.
+ * Search as configured: by words, and optionally with vectors and reranking. A failing optional step is skipped and
+ * never fails the search.
  */
 export async function openRetrieval(
   { embedding, rerank: reranker }: RetrievalConfig,
@@ -88,7 +88,7 @@ function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | un
   }
 }
 
-/** The ids of the passages that mean most nearly what the query does; undefined when there are no vectors to compare. */
+/** The ids of the passages closest in meaning to the query; undefined when there are no vectors to compare. */
 async function findNear(
   db: Db,
   index: IndexKey,
@@ -103,7 +103,7 @@ async function findNear(
   return near.map(({ passageId }) => passageId)
 }
 
-/** One ranking of two: see `fuseRankings` for its scores. */
+/** Fuses two rankings: see `fuseRankings` for the scores. */
 async function fuseMatches(
   db: Db,
   index: IndexKey,
@@ -113,7 +113,7 @@ async function fuseMatches(
   const matches = new Map(byWords.map((match) => [match.passageId, match]))
   const others = near.filter((id) => !matches.has(id))
   for (const match of await toMatches(db, index, others)) matches.set(match.passageId, match)
-  // What was taken out of the index since its vector was found is in no ranking.
+  // Drop passages that were deleted since their vector was found.
   const rankings = [byWords.map(({ passageId }) => passageId), near.filter((id) => matches.has(id))]
   return fuseRankings(rankings).flatMap(({ id, score }) => {
     const match = matches.get(id)

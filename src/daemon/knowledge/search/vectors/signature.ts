@@ -1,17 +1,17 @@
 import type { UnitVector } from './unit-vector.ts'
 
-// Stored signatures are compared with those of queries to come: nothing in this file may ever change what it makes.
+// Stored signatures are compared with those of future queries: the output of this file must never change.
 
-/** A signature has at least so many bits, whatever the vector has. */
+/** The minimum number of bits of a signature, whatever the vector's length. */
 const SIGNATURE_BITS = 2_048
-/** The least numbers of a rotated vector; a power of two, as all of them are. */
+/** The minimum length of a rotated vector; all lengths are powers of two. */
 const ROTATED_MIN = 64
 
 /**
- * A text of bits for a vector: of several random rotations of it, the signs of all numbers. The wider the angle between two
- * vectors, the more bits of their signatures differ, by the share of the angle in a half turn (Charikar, 2002); to count them
- * takes a fraction of what the numbers take. Of the vector itself the signs alone would say too little where it has few numbers,
- * or where all vectors of a model point roughly the same way.
+ * A bit signature of a vector: the signs of all its numbers after several random rotations. The wider the angle between
+ * two vectors, the more bits differ, in proportion to the angle (Charikar, 2002). Counting bits is far cheaper than
+ * comparing vectors. The signs of the vector itself would not suffice: it may be short, or all vectors of a model may
+ * point roughly the same direction.
  */
 export function signatureOf(vector: UnitVector): Buffer {
   let length = ROTATED_MIN
@@ -23,7 +23,7 @@ export function signatureOf(vector: UnitVector): Buffer {
     const flips = flipsOf(length, rotation)
     rotated.fill(0)
     rotated.set(vector)
-    // To turn signs by chance and to mix all numbers, twice, is as good as a random rotation and far cheaper.
+    // Random sign flips and mixing, applied twice, approximate a random rotation and are far cheaper.
     for (const half of [0, length]) {
       for (let at = 0; at < length; at++) rotated[at] = (rotated[at] as number) * (flips[half + at] as number)
       mix(rotated)
@@ -36,7 +36,7 @@ export function signatureOf(vector: UnitVector): Buffer {
   return signature
 }
 
-/** The Walsh-Hadamard transform, in place: each number becomes a sum of all, with signs of its own. */
+/** The Walsh-Hadamard transform, in place: each number becomes a signed sum of all. */
 function mix(numbers: Float64Array): void {
   for (let step = 1; step < numbers.length; step *= 2) {
     for (let start = 0; start < numbers.length; start += 2 * step) {
@@ -52,12 +52,12 @@ function mix(numbers: Float64Array): void {
 
 const knownFlips = new Map<string, Int8Array>()
 
-/** 1 and -1 by chance, twice as many as a rotated vector has numbers; the same in every daemon. */
+/** Pseudo-random 1 and -1, twice as many as a rotated vector has numbers; the same in every daemon. */
 function flipsOf(length: number, rotation: number): Int8Array {
   const key = `${length} ${rotation}`
   let flips = knownFlips.get(key)
   if (flips === undefined) {
-    // xorshift32 (Marsaglia, 2003); of its first numbers those that follow from a small seed are too alike.
+    // xorshift32 (Marsaglia, 2003). Its first outputs after a small seed are too similar, so they are skipped.
     let state = length * 1_000 + rotation + 1
     const next = () => {
       state ^= state << 13
@@ -72,7 +72,7 @@ function flipsOf(length: number, rotation: number): Int8Array {
   return flips
 }
 
-/** In how many bits each of the signatures, side by side in `all`, differs from this one. */
+/** The number of bits in which each of the concatenated signatures in `all` differs from this one. */
 export function signatureDistances(all: Buffer, signature: Buffer): Uint16Array {
   const words = wordsOf(all)
   const wanted = wordsOf(signature)
@@ -87,13 +87,13 @@ export function signatureDistances(all: Buffer, signature: Buffer): Uint16Array 
   return distances
 }
 
-/** Words have to begin where the machine reads them; pieces of a buffer may not. */
+/** The bytes as 32-bit words. Typed arrays need aligned data; a slice of a buffer may be unaligned. */
 function wordsOf(bytes: Buffer): Uint32Array {
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes)
   return new Uint32Array(aligned.buffer, aligned.byteOffset, bytes.length / 4)
 }
 
-/** How many bits of a word are set: sums of neighbours, for all neighbours at once. */
+/** The number of set bits of a word, by parallel sums of neighbouring bits. */
 function bitsOf(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555)
   const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)

@@ -2,9 +2,9 @@ import type { Engine } from '../../../platform/db/engine.ts'
 import { signatureOf } from './signature.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** The vector of length 1 that points the same way; undefined for one that points nowhere. */
+/** Scales a vector to length 1; undefined for a zero vector. */
 export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {
-  // The largest number first: squares of very large or small ones would leave the range of a double.
+  // Divide by the largest number first: squares of very large or small numbers would exceed the range of a double.
   const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0)
   if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return undefined
   let sum = 0
@@ -21,7 +21,7 @@ export function cosine(one: UnitVector, other: UnitVector): number {
 
 export type VectorColumns = { signature: Buffer | string; vector: Buffer | string }
 
-/** What the columns of passage_vectors take: bytes on SQLite, what PostgreSQL reads as `bit varying` and `real[]` there. */
+/** The columns of passage_vectors: bytes on SQLite; on PostgreSQL, literals of `bit varying` and `real[]`. */
 export function toColumns(vector: UnitVector, engine: Engine['name']): VectorColumns {
   return { signature: toSignatureColumn(signatureOf(vector), engine), vector: toVectorColumn(vector, engine) }
 }
@@ -41,7 +41,7 @@ export function toFloatBytes(vector: UnitVector): Buffer {
   return bytes
 }
 
-/** What SQLite has stored. */
+/** Decodes a vector from SQLite. */
 export function fromFloatBytes(bytes: Uint8Array): UnitVector {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const vector = new Float32Array(bytes.byteLength / 4)
@@ -49,12 +49,12 @@ export function fromFloatBytes(bytes: Uint8Array): UnitVector {
   return vector
 }
 
-/** Bytes before the first element of an array of one dimension, as PostgreSQL's `array_send` has it. */
+/** The header of a one-dimensional array in PostgreSQL's `array_send` format, in bytes. */
 const ARRAY_HEAD_BYTES = 20
-/** The length of an element, then its four bytes. */
+/** The element's length, then its four bytes. */
 const ELEMENT_BYTES = 8
 
-/** What PostgreSQL's `array_send` makes of a `real[]`. */
+/** Decodes PostgreSQL's `array_send` output of a `real[]`. */
 export function fromArrayBytes(bytes: Uint8Array): UnitVector {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const vector = new Float32Array((bytes.byteLength - ARRAY_HEAD_BYTES) / ELEMENT_BYTES)

@@ -1,2 +1,2 @@
-/** A vector of length 1, so that the product of two is the cosine of the angle between them. */
+/** A vector of length 1: the dot product of two is the cosine of their angle. */
 export type UnitVector = Float32Array

@@ -5,16 +5,16 @@ import type { IndexKey } from '../../indexes/document-types.ts'
 import type { Run } from '../../indexes/segment.ts'
 import type { VectorColumns } from './stored-vector.ts'
 
-/** A document that the model has not embedded, or not all of it; `passages` are their ids. */
+/** A document that the model has not fully embedded; `passages` are their ids. */
 export type PendingDocument = { id: string; passages: Run }
 export type PassageText = { id: number; headings: string; body: string }
 /** A vector as it is stored: see `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
-/** What one statement deletes; others get in between. */
+/** Rows deleted per statement, so that other writers can run in between. */
 const ROWS_PER_STATEMENT = 500
 
-/** The next index behind `after` that has documents for the model but `except`, in an order that gives every index its turn. */
+/** The next index after `after` with documents for the model, except `except`. The order is round-robin. */
 export async function findPendingIndex(
   db: Db,
   modelId: number,
@@ -22,7 +22,7 @@ export async function findPendingIndex(
   except: readonly string[] = [],
 ): Promise<IndexKey | undefined> {
   const found: IndexKey[] = []
-  // One question for each, because each is answered by walking an index no further than one row.
+  // One query per model, because each is answered by reading one row of a database index.
   for (const other of await otherModels(db, modelId)) {
     const row = await pendingDocuments(db, [other], except)
       .select(['tenant_id as tenantId', 'index_id as indexId'])
@@ -41,7 +41,7 @@ export async function findPendingIndex(
 
 const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other))
 
-/** Some documents of an index that the model has still to embed, but `except`. */
+/** Some documents of an index that the model has not embedded, except `except`. */
 export async function findPendingDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -61,7 +61,7 @@ export async function findPendingDocuments(
   }))
 }
 
-/** How many documents of all indexes the model has still to embed. */
+/** The number of documents, in all indexes, that the model has not embedded. */
 export async function countPending(db: Db, modelId: number): Promise<number> {
   const { count } = await pendingDocuments(db, await otherModels(db, modelId))
     .select((the) => the.fn.countAll<number>().as('count'))
@@ -69,7 +69,7 @@ export async function countPending(db: Db, modelId: number): Promise<number> {
   return Number(count)
 }
 
-/** What `documents.embedded_by` may be that is not this model: none, or one that was used before. */
+/** The other values of `documents.embedded_by`: none, or a model that was used before. */
 async function otherModels(db: Db, modelId: number): Promise<number[]> {
   const rows = await db.selectFrom('embedding_models').select('id').where('id', '<>', modelId).execute()
   return [0, ...rows.map(({ id }) => id)]
@@ -92,7 +92,7 @@ const pendingDocuments = (db: Db, embeddedBy: readonly number[], except: readonl
       ),
     )
 
-/** Those of these passages that are there and have no vector of the model. */
+/** Those of these passages that exist and have no vector of the model. */
 export function findUnembedded(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -120,7 +120,7 @@ export function findUnembedded(
     .execute()
 }
 
-/** Stores vectors of passages; those whose passage was deleted meanwhile are left out. Takes a transaction. */
+/** Stores vectors of passages; skips passages that were deleted meanwhile. Takes a transaction. */
 export async function insertVectors(
   tx: Db,
   { tenantId, indexId }: IndexKey,
@@ -137,7 +137,7 @@ export async function insertVectors(
       'in',
       vectors.map(({ passageId }) => passageId),
     )
-  // On SQLite nobody else writes now; on PostgreSQL nobody deletes what is locked.
+  // On SQLite this is the only writer; on PostgreSQL the lock prevents deletion.
   const rows = await (engineOf(tx).name === 'postgres' ? passages.forKeyShare() : passages).execute()
   const there = new Set(rows.map(({ id }) => id))
   const values = vectors
@@ -156,7 +156,7 @@ export async function insertVectors(
     .values(values)
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // The first vectors of an index are searched from here on; later models have to wait until they are complete.
+  // The first vectors of an index are used at once; a later model must be complete first.
   await tx
     .insertInto('index_vectors')
     .values({ tenant_id: tenantId, index_id: indexId, model_id: modelId, is_clean: 1 })
@@ -164,7 +164,7 @@ export async function insertVectors(
     .execute()
 }
 
-/** From here on nobody looks for passages of these documents that the model has not embedded. */
+/** Marks documents as embedded, so that they are no longer pending. */
 export async function markEmbedded(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -180,7 +180,7 @@ export async function markEmbedded(
     .execute()
 }
 
-/** An index that is searched with vectors of another model, or may hold some, whether or not documents are pending. */
+/** An index that another model's vectors serve or that may contain some, whether or not documents are pending. */
 export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey | undefined> {
   return db
     .selectFrom('index_vectors')
@@ -190,7 +190,7 @@ export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey 
     .executeTakeFirst()
 }
 
-/** Has an index that the model has embedded as a whole searched with its vectors, and deletes all others. Safe to interrupt. */
+/** Switches an index that the model has fully embedded to its vectors, and deletes all others. Safe to interrupt. */
 export async function serveOnly(db: Db, { tenantId, indexId }: IndexKey, modelId: number): Promise<void> {
   const row = db.updateTable('index_vectors').where('tenant_id', '=', tenantId).where('index_id', '=', indexId)
   const { numUpdatedRows } = await row
@@ -223,7 +223,7 @@ async function deleteSome(db: Db, { tenantId, indexId }: IndexKey, modelId: numb
   return Number(numDeletedRows)
 }
 
-/** How many passages an index has, and how many of them have a vector of the model. */
+/** The number of passages of an index, and how many of them have a vector of the model. */
 export async function countEmbedded(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -243,6 +243,6 @@ export async function countEmbedded(
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
     .executeTakeFirstOrThrow()
-  // Those of a document that is about to be removed are there a little longer than it counts.
+  // Vectors of a document that is being removed outlive its passages for a moment.
   return { passages: Number(passages), embedded: Math.min(Number(vectors), Number(passages)) }
 }
