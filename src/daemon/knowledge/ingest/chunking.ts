@@ -21,7 +21,7 @@ export const OVERLAP_CHARS = 200
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
-  // One replacement per line: a quantifier overflows the stack on millions of empty lines.
+  // Matches one newline at a time: a quantifier overflows the stack on millions of empty lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const unitsOf = format === 'markdown' ? markdownUnits : proseUnits

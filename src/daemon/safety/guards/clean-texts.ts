@@ -5,7 +5,7 @@ import { screenPaced } from './paced.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** As the functions they are named for, but for texts that are known to be clean. */
+/** As the functions of the same names, but they skip texts that are known to be clean. */
 export type CleanTexts = {
   screenPaced: typeof screenPaced
   screening(
@@ -17,14 +17,14 @@ export type CleanTexts = {
 }
 
 const TEXTS_KNOWN = 10_000
-/** To look at a shorter one takes no longer than to look it up. */
+/** Scanning a shorter text is as fast as looking it up. */
 const SHORTEST_KNOWN = 64
 
 /**
- * Spares detectors to read a text again in which they have found nothing: each turn of a conversation comes with all those
- * before it, answers included, and each conversation with the same system prompt. What is kept of a text is its SHA-256,
- * and nothing of one in which something was found: that is found, and reported, each time.
- * @returns what to make one with for each who must not be able to tell what the others have said
+ * Remembers clean texts, so that detectors need not read them again: each request of a conversation repeats all earlier
+ * messages, and each conversation its system prompt. Stores only the SHA-256 of a text, and only if it has no findings:
+ * findings are reported each time.
+ * @returns a factory; create one instance for each party that must not learn about the others' texts
  */
 export function createCleanTexts(): () => CleanTexts {
   const known = new LRUCache<string, readonly ArmedDetector['detector'][]>({ max: TEXTS_KNOWN })
@@ -32,10 +32,10 @@ export function createCleanTexts(): () => CleanTexts {
 
   return () => {
     const prefix = `${made++} `
-    // Several texts with half of a surrogate pair have one digest.
+    // Several texts with unpaired surrogates have the same digest, so they get no name.
     const nameOf = (raw: string, format: TextFormat): string | undefined =>
       raw.length < SHORTEST_KNOWN || !raw.isWellFormed() ? undefined : prefix + format + hash('sha256', raw, 'base64')
-    /** Those that have not passed this text. */
+    /** The detectors that have not passed this text. */
     const leftOf = (name: string, armed: readonly ArmedDetector[]): readonly ArmedDetector[] => {
       const passed = known.get(name)
       return passed ? armed.filter(({ detector }) => !passed.includes(detector)) : armed
@@ -59,7 +59,7 @@ export function createCleanTexts(): () => CleanTexts {
         return remember(name, armed, yield* screening(raw, format, left, undefined, effort))
       },
       screenPaced(raw, format, armed, pseudonyms, pacer) {
-        // Pseudonyms are of one request, and so is what becomes of a text with them.
+        // Pseudonyms belong to one request, and so does the result.
         const name = pseudonyms ? undefined : nameOf(raw, format)
         if (name === undefined) return screenPaced(raw, format, armed, pseudonyms, pacer)
         const left = leftOf(name, armed)

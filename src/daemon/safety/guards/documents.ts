@@ -2,16 +2,16 @@ import type { PolicyAction } from '../../../shared/wire/policies.ts'
 import type { ArmedRules } from './plan.ts'
 import type { ArmedDetector, Found } from './redaction.ts'
 
-// What rules for `input` do about documents that are to be stored. A pseudonym finds its way back only in the answer of the
-// request that it was made for, so what is to be tokenized is stored as it is: it is tokenized on its way into a prompt.
+// Rules for `input`, applied to documents that are stored. A pseudonym can be reversed only in the response to the
+// request that created it. So values to tokenize are stored unchanged, and tokenized on their way into a prompt.
 
-/** The rules for what a document says. */
+/** The rules for a document's text. */
 export const armForText = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => (action === 'tokenize' ? 'log' : action))
 
 /**
- * The rules for what a document is called. Masks of two names may be the same, and a document replaces another of its
- * name: so pseudonyms stand in names, which are the same for the same value only.
+ * The rules for a document's name. A document replaces another of the same name, and two names may have the same mask.
+ * So names get pseudonyms, which are the same only for the same value.
  */
 export const armForName = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => IN_NAMES[action]).map(withFileNames)
@@ -27,7 +27,7 @@ const IN_NAMES = {
 const armWith = ({ acting, watching }: ArmedRules, toAction: (action: PolicyAction) => PolicyAction): ArmedDetector[] =>
   [...acting, ...watching].map((armed) => ({ ...armed, actionOf: (type) => toAction(armed.actionOf(type)) }))
 
-/** As the detector, for texts that may be names of files: `ada@example.com.txt` holds an address, which ends before `.txt`. */
+/** Also finds values in file names: `ada@example.com.txt` contains an address that ends before `.txt`. */
 export const withFileNames = (armed: ArmedDetector): ArmedDetector => {
   const { slowly: _, ...detector } = armed.detector
   function find(name: string): Found[] {

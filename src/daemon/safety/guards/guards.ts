@@ -13,15 +13,15 @@ import { createShieldScanner, type ShieldScanner } from '../prompt-shield/scanne
 import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 
-/** Everything that looks at text, for all who let text in or out. */
+/** The guards for all text that enters or leaves the gateway. */
 export type Guards = {
-  /** What holds under a policy in a tenant: the rules of both. */
+  /** The rules of the policy and of the tenant, combined. */
   rulesFor(tenantId: string, policy: AppliedPolicy): RulesInForce | Promise<RulesInForce>
-  /** The tenant's own rules; whoever changes them says so here. */
+  /** The tenant's own rules; call `forget` after a change. */
   tenantRules: Pick<TenantRules, 'forget'>
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   scanner: ShieldScanner
-  /** Tool results that the shield has reported, by a hash: conversations bring them again with every turn. */
+  /** Hashes of tool results that the shield has reported: each request of a conversation repeats them. */
   reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject
   canaryKey: KeyObject

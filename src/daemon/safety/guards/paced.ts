@@ -5,12 +5,12 @@ import { Channel } from './stream/channel.ts'
 import { OutputBlocked } from './stream/output-blocked.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** So much text is looked at in one go: even where it is nothing but personal data, that takes 10 to 20 ms. */
+/** The size of one step: even text that is only personal data takes 10 to 20 ms. */
 const PIECE_CHARS = 8_192
 
 /**
- * As `screenText`, for texts of any length: a long one is looked at in pieces, between which the rest of the daemon goes on.
- * Of a text that is blocked it stops counting where that is clear.
+ * As `screenText`, for texts of any length: a long one is screened in pieces, and the daemon does other work in
+ * between. Counting stops when the text is certainly blocked.
  * @param pacer of the request; all of its texts share one
  */
 export function screenPaced(
@@ -26,8 +26,8 @@ export function screenPaced(
 }
 
 /**
- * As `screenPaced`, for a text of which some places are to be found again: `marks` are offsets into it, in order, and come
- * back as offsets into what was made of it.
+ * As `screenPaced`, for a text with positions to track: `marks` are offsets into it, in order, and are returned as
+ * offsets into the result.
  */
 export const screenMarked = async (
   raw: string,

@@ -4,7 +4,7 @@ import type { RuleIncident } from '../incidents/incident.ts'
 import type { Detector } from './detection.ts'
 import type { ArmedDetector, GuardHit } from './redaction.ts'
 
-/** One rule of a policy or a tenant that holds for a request: what it looks for, and what it does about it. */
+/** A rule of a policy or a tenant that applies to a request: its detector and its action. */
 export type PlannedRule = {
   kind: 'dlp' | 'pii'
   ruleId: string
@@ -14,21 +14,21 @@ export type PlannedRule = {
   detector: Detector
   action: PolicyAction
   direction: 'input' | 'output' | 'both'
-  /** False where the policy or the rule only watches. */
+  /** False if the policy or the rule is in monitor mode. */
   enforced: boolean
 }
 
-/** The rules for what goes one way, ready to be used. */
+/** The compiled rules for one direction. */
 export type ArmedRules = {
-  /** Those that may change or refuse a text. */
+  /** Rules that may change or reject a text. */
   acting: readonly ArmedDetector[]
-  /** Those that only count: nothing has to wait for them. */
+  /** Rules that only count: the request need not wait for them. */
   watching: readonly ArmedDetector[]
-  /** What the hits of either leave behind. */
+  /** The incidents for the hits of both kinds of rules. */
   incidentsOf(hits: readonly GuardHit[], direction: RuleIncident['direction']): RuleIncident[]
 }
 
-/** Arms the rules for one way. @param direction of what is retrieved: `input`, for a model is going to read it */
+/** Compiles the rules for one direction. @param direction `input` for retrieved text, because a model reads it */
 export function armRules(rules: readonly PlannedRule[], direction: 'input' | 'output'): ArmedRules {
   const armed = rules
     .map((rule, at) => ({ rule, guard: String(at) }))
@@ -48,7 +48,7 @@ const toArmed = ({ detector, action, enforced }: PlannedRule, guard: string): Ar
   actionOf: () => (enforced ? action : 'log'),
 })
 
-/** One incident for each rule that was hit. */
+/** One incident for each rule with hits. */
 function toIncidents(
   rules: readonly PlannedRule[],
   hits: readonly GuardHit[],

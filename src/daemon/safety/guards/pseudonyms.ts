@@ -1,29 +1,32 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 
-/** A pseudonym that stands in a text, and what it stands for. */
+/** A pseudonym in a text, and its value. */
 export type FoundPseudonym = { start: number; end: number; type: string; value: string }
 
 /**
- * The pseudonyms of one request: what stands for values on their way to the model, and finds the way back. Knows only what
- * this request has replaced. `find` and `openFrom` keep the law of detectors (detection.ts).
+ * The pseudonyms of one request: they replace values on the way to the model, and are reversed in the response. Only
+ * values that this request replaced are known. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
  */
 export type Pseudonyms = {
-  /** What stands for the value: the same for the same type and value in every request of a tenant. */
+  /** The pseudonym of the value: the same for the same type and value in every request of a tenant. */
   of(type: string, value: string): string
   find(text: string): FoundPseudonym[]
   openFrom(text: string): number
 }
 
 export type PseudonymOptions = {
-  /** A subkey that is for pseudonyms alone; who has it can tell whether a value is behind a pseudonym. */
+  /** A subkey used for pseudonyms only; with it, one can test whether a pseudonym belongs to a value. */
   key: KeyObject | Buffer
   tenantId: string
-  /** Everything that the request says; a pseudonym that is in it already would be turned into something nobody replaced. */
+  /**
+   * All text of the request. A pseudonym that occurs in it already is not used, because reversing it would change the
+   * caller's text.
+   */
   texts: Iterable<string>
 }
 
-// Consonants and digits by turns: never a word, never two digits in a row that could be taken for part of a number, and
-// nothing that looks like another character. 36 bits.
+// Alternating consonants and digits: never a word, never two consecutive digits that could belong to a number, and no
+// easily confused characters. 36 bits.
 const CONSONANTS = 'bcdfghjkmnpqrstvwxz'
 const DIGITS = '23456789'
 const PAIRS = 5
@@ -38,7 +41,7 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
   for (const text of texts) for (const [, code] of text.matchAll(CODE)) if (code) taken.add(code.toLowerCase())
   const codes = new Map<string, string>()
   const byCode = new Map<string, { label: string; type: string; value: string }>()
-  /** Lower case, with their underscore. */
+  /** In lower case, with their underscore. */
   const labels = new Set<string>()
   const initials = new Set<string>()
   let longest = 0
@@ -107,7 +110,7 @@ function toCode(digest: Buffer): string {
   return code
 }
 
-/** Where the label begins that ends at `end`; undefined when another word stands there. */
+/** The start of the label that ends at `end`; undefined when another word is there. */
 function labelStart(text: string, end: number, label: string): number | undefined {
   let at = end
   for (let left = label.length - 1; left >= 0; left--) {
@@ -118,7 +121,7 @@ function labelStart(text: string, end: number, label: string): number | undefine
   return at > 0 && WORD_CHARACTER.test(text[at - 1] as string) ? undefined : at
 }
 
-/** Whether more characters can make a pseudonym of it. */
+/** Whether more characters can complete a pseudonym. */
 function mayBecome(tail: string, labels: ReadonlySet<string>): boolean {
   const spelled = tail.toLowerCase().replaceAll('\\_', '_').replace(/\\$/, '')
   for (const label of labels) {

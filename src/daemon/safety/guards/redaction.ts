@@ -5,33 +5,33 @@ import { maskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
 
-/** A finding of a type of which there are several; `subject` says which one, such as the id of a canary. Never a value. */
+/** A finding; `subject` distinguishes several sources of one type, such as the id of a canary. Never a value. */
 export type Found = Finding & { subject?: string }
 
-/** A detector, and what is to be done about what it finds. `guard` is for whoever reports: `pii`, `dlp`, `canary`. */
+/** A detector with the action for its findings. `guard` is for reports: `pii`, `dlp`, `canary`. */
 export type ArmedDetector = {
   guard: string
   detector: Omit<Detector, 'find'> & { find(text: string): Found[] }
   actionOf(type: string): PolicyAction
 }
 
-/** How often something was found and what was done about it; never what. */
+/** How often a type was found, and the action; never the value. */
 export type GuardHit = { guard: string; type: string; subject?: string; action: PolicyAction; count: number }
 
-/** A finding with what is to be done about it. */
+/** A finding with its action. */
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
 
-/** A stretch that changes; `findings` that are only logged are beside it. */
+/** A range that changes. Findings that are only logged are not included. */
 export type Redaction = { start: number; end: number; type: string; action: Exclude<PolicyAction, 'log'> }
 
-/** What was made of a text. `isBlocked`: it must not be used at all. */
+/** The screened text. `isBlocked`: it must not be used at all. */
 export type Screened = { text: string; hits: GuardHit[]; isBlocked: boolean }
 
 const STRENGTH = new Map(POLICY_ACTIONS.map((action, strength) => [action, strength]))
 
 /**
- * Looks at a whole text and does what is asked about what is in it. A text in JSON is looked at as its reader sees it, and
- * stays JSON. The very same text comes back when nothing is found.
+ * Screens a whole text and applies the actions to its findings. JSON text is screened as its reader sees it, and stays
+ * JSON. Returns the same text if there are no findings.
  * @param pseudonyms of this request; without them `tokenize` masks
  */
 export const screenText = (
@@ -41,7 +41,7 @@ export const screenText = (
   pseudonyms?: Pseudonyms,
 ): Screened => atOnce(screening(raw, format, armed, pseudonyms))
 
-/** As `screenText`; stops after each detector. */
+/** As `screenText`; yields after each detector. */
 export function* screening(
   raw: string,
   format: TextFormat,
@@ -65,8 +65,8 @@ export function* screening(
 }
 
 /**
- * Everything that all of them find, in no order; stops after each of them.
- * @param effort what patterns of customers may still take; without it, all they need
+ * The findings of all detectors, unordered; yields after each detector.
+ * @param effort the remaining effort of customers' patterns; unlimited by default
  * @param from where those patterns begin to read; see `Detector.slowly`
  */
 export function* finding(
@@ -85,8 +85,8 @@ export function* finding(
 }
 
 /**
- * The stretches that change, in order and apart. Findings that overlap become one stretch, so that no rest of a value stays:
- * what counts for it is the strongest action, then the longest finding, then the most certain one.
+ * The ranges to change, ordered and disjoint. Overlapping findings become one range, so that no part of a value
+ * remains. The strongest action decides, then the longest finding, then the most confident one.
  */
 export function toRedactions(findings: readonly ActedFinding[]): Redaction[] {
   const changing = findings.filter(({ action }) => action !== 'log').sort((a, b) => a.start - b.start || b.end - a.end)
@@ -115,10 +115,10 @@ function precedes(a: ActedFinding, b: ActedFinding): boolean {
   return order > 0 || (order === 0 && a.type < b.type)
 }
 
-/** Without a sign, what stood on both sides of a value could become another one that nobody has looked for. */
+/** A marker prevents the text on both sides of a removed value from forming a new, unscreened value. */
 const REMOVED = '…'
 
-/** What stands there instead; `text` is what the offsets count in, and `textFrom` the offset of its first character. */
+/** The replacement. `text` is the text that the offsets refer to, and `textFrom` the offset of its first character. */
 export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonyms | undefined, textFrom = 0): Edit {
   const { start, end } = redaction
   return { start, end, text: replacementOf(redaction, text.slice(start - textFrom, end - textFrom), pseudonyms) }
@@ -126,11 +126,11 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
 
 function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
-  // What is blocked leaves nowhere; should it be used after all, nothing of the value is in it.
+  // Blocked text never leaves the gateway. If it were used anyway, it would not contain the value.
   return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
 }
 
-/** The text with these changes, which are in order and apart. */
+/** Applies edits, which are ordered and disjoint. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   let changed = ''
   let at = 0
@@ -141,7 +141,7 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   return changed + text.slice(at)
 }
 
-/** Adds these findings to what was counted before. */
+/** Adds these findings to the counts. */
 export function countHits(hits: GuardHit[], findings: readonly ActedFinding[]): GuardHit[] {
   for (const { guard, type, subject, action } of findings) {
     const isSame = (hit: GuardHit) =>

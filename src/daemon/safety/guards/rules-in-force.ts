@@ -11,16 +11,16 @@ import { type ArmedRules, armRules, type PlannedRule } from './plan.ts'
 import { compileRules } from './rules/compile.ts'
 import type { OwnRules } from './rules/tenant-rules.ts'
 
-/** The rules that hold for a request, one way and the other. */
+/** The rules that apply to a request, by direction. */
 export type RulesInForce = {
   input: ArmedRules
   output: ArmedRules
   sources: RuleSources
-  /** What these rules found nothing in. */
+  /** The texts in which these rules found nothing. */
   cleanTexts: CleanTexts
 }
 
-/** What rules are made of: data, of which another thread makes the same rules. */
+/** The sources of rules as data, from which another thread can create the same rules. */
 export type RuleSources = {
   policy: { canonical: string; name: string; document: Pick<PolicyDocument, 'mode' | 'dlp' | 'pii'> }
   own: readonly GuardRule[]
@@ -28,14 +28,14 @@ export type RuleSources = {
 
 const POLICIES_CACHED = 1_000
 
-/** Puts together what a policy and a tenant ask for. Detectors are made once for each policy that says the same. */
+/** Combines the rules of a policy and a tenant. Detectors are created once for each distinct policy content. */
 export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => RulesInForce {
   const ofPolicies = new LRUCache<string, readonly PlannedRule[]>({ max: POLICIES_CACHED })
   const ofTenants = new WeakMap<OwnRules, Map<string, RulesInForce>>()
   const cleanTextsOf = createCleanTexts()
 
   return (policy, own) => {
-    // By name too: it is what incidents call the rule.
+    // The name is part of the key, because incidents name the rule by it.
     const key = `${policy.hash} ${policy.canonical}`
     const inForce = ofTenants.get(own) ?? new Map<string, RulesInForce>()
     ofTenants.set(own, inForce)
@@ -52,7 +52,7 @@ export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => 
   }
 }
 
-/** The rules that sources make for one way, in the order that the hits of `RulesInForce` count in. */
+/** The compiled rules of the sources for one direction, in the order in which the hits of `RulesInForce` count. */
 export const armSources = ({ policy, own }: RuleSources, direction: 'input' | 'output'): ArmedRules =>
   armRules([...rulesOf(policy), ...compileRules(own)], direction)
 

@@ -7,26 +7,26 @@ import type {
   Tool,
 } from '../../models/conversation.ts'
 
-/** All that a request says to a model, whichever surface it came by. */
+/** All text of a request to a model, whatever its API. */
 export type Spoken = {
   system: string
   messages: Message[]
   options: GenerationOptions | undefined
 }
 
-/** One text of a request, as whoever looks for something in it must know it. */
+/** One text of a request, with the context that guards need. */
 export type Slot = {
-  /** Who says it. `definition`: what describes tools and the form of the answer. */
+  /** The author. `definition`: descriptions of tools and of the response format. */
   from: 'system' | 'user' | 'assistant' | 'tool' | 'definition'
-  /** JSON text has values that are spelled with escapes, and stays JSON when it is changed. */
+  /** JSON text contains escaped values, and stays JSON when it is changed. */
   format: 'text' | 'json'
   text: string
 }
 
 /**
- * Goes through every text of a request, in the order of the conversation, and puts in its place what `rewrite` makes of it.
- * The one place that knows where a request holds text: what guards see and what they may change are the same by
- * construction. Ids and names are no text (`mapNames`). What nothing is changed in is given back as it is.
+ * Visits every text of a request, in the order of the conversation, and replaces it with the result of `rewrite`. Only
+ * this function knows where a request contains text, so guards see exactly the text that they can change. Ids and names
+ * are not text (`mapNames`). Unchanged objects are returned as they are.
  */
 export function mapTexts<S extends Spoken>(spoken: S, rewrite: (slot: Slot) => string): S {
   const system = mapText(spoken.system, 'system', rewrite)
@@ -36,7 +36,7 @@ export function mapTexts<S extends Spoken>(spoken: S, rewrite: (slot: Slot) => s
   return isSame ? spoken : { ...spoken, system, messages, options }
 }
 
-/** The texts that `mapTexts` goes through. */
+/** The texts that `mapTexts` visits. */
 export function slotsOf(spoken: Spoken): Slot[] {
   const slots: Slot[] = []
   mapTexts(spoken, (slot) => {
@@ -47,8 +47,8 @@ export function slotsOf(spoken: Spoken): Slot[] {
 }
 
 /**
- * Goes through the texts that stand next to each other in one message, which a model reads as one, and puts in their place
- * what `rewrite` makes of them: as many texts, of which those that became empty are left out.
+ * Visits adjacent texts of one message, which a model reads as one, and replaces them with the result of `rewrite`: the
+ * same number of texts. Empty results are omitted.
  */
 export function mapNeighbours<S extends Spoken>(
   spoken: S,
@@ -84,13 +84,10 @@ function mapRuns(
   return isSame ? parts : mapped
 }
 
-/** What a request calls by some name: a call of a tool, a tool or a form of the answer, the end user. */
+/** A name in a request: of a tool call, of a tool or response format, or of the end user. */
 export type Name = { of: 'call' | 'definition' | 'user'; text: string }
 
-/**
- * Goes through every id and name of a request and puts in its place what `rewrite` makes of it; an end user without a name
- * is left out.
- */
+/** Visits every id and name of a request and replaces it with the result of `rewrite`. An empty end user is omitted. */
 export function mapNames<S extends Spoken>(spoken: S, rewrite: (name: Name) => string): S {
   const id = (text: string) => rewrite({ of: 'call', text })
   const name = (text: string) => rewrite({ of: 'definition', text })
@@ -147,7 +144,7 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
     reasoning &&
     mapAll(reasoning, (step) => {
       const text = mapText(step.text, 'assistant', rewrite)
-      // A signature is over the words it came with.
+      // A signature covers the original words.
       return text === step.text ? step : { origin: step.origin, text }
     })
   if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
@@ -190,7 +187,7 @@ function mapObject(value: object, rewrite: Rewrite): object {
   return mapped === json ? value : JSON.parse(mapped)
 }
 
-/** The list itself when nothing in it changes. */
+/** Returns the list itself when no item changes. */
 function mapAll<T, List extends readonly T[]>(list: List & readonly T[], map: (item: T) => T): List | T[] {
   let changed: T[] | undefined
   for (const [at, item] of list.entries()) {

@@ -10,17 +10,17 @@ export type CanaryFinding = Finding & { subject: string }
 export type CanaryDetector = {
   find(text: string): CanaryFinding[]
   openFrom(text: string): number
-  /** A word of a canary has been spelled where it is open. */
+  /** An open finding always contains a whole word of a canary. */
   readonly holdsOnlyValues: true
 }
 
 export const CANARY = 'CANARY'
 
 /**
- * Finds these canaries, or a good part of one, in whatever way a model may write them: in other case, spaced, punctuated,
- * with look-alike letters, backwards, shifted in the alphabet, with other words between, percent-encoded, as hex or base64.
- * Keeps the law of detectors (detection.ts). Of what is found the first word may be missing, for until then it could be
- * anything and is not held back.
+ * Finds these canaries, or a large part of one, however a model may write them: in other case, spaced, punctuated, with
+ * look-alike letters, backwards, shifted in the alphabet, with other words between, percent-encoded, as hex or base64.
+ * Satisfies the contract of `Detector` (detection.ts). A finding may miss the first word: until then the text is not
+ * held back, because it could be anything.
  */
 export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
   const seeds = createSeeds(canaries)
@@ -53,8 +53,8 @@ function readPlain(units: Uint16Array, length: number, plain: PlainReader): numb
 }
 
 /**
- * Where the reading of a text is open as far as it is base64. What is no word but may be an encoding is rare: only such
- * stretches are read.
+ * Where a base64 reading of a text is open. Text that is not a word but may be an encoding is rare, so only such ranges
+ * are read.
  */
 function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
   let reader: Base64Reader | undefined
@@ -68,7 +68,7 @@ function readBase64(units: Uint16Array, length: number, createReader: () => Base
   return reader?.openFrom(length) ?? length
 }
 
-/** The same for hex: digits, with nothing but what may stand between them. */
+/** The same for hex: digits, and only their usual separators between them. */
 function readHex(units: Uint16Array, length: number, createReader: () => HexReader): number {
   let reader: HexReader | undefined
   for (let at = nextRow(units, 0, length, IN_HEX); at < length; at = nextRow(units, at, length, IN_HEX)) {
@@ -86,10 +86,10 @@ function readHex(units: Uint16Array, length: number, createReader: () => HexRead
   return reader?.openFrom(length) ?? length
 }
 
-/** Where the next row of ENCODED_CHARS characters of a kind, or more, begins; `length` when there is none. */
+/** The start of the next run of at least ENCODED_CHARS characters of a kind; `length` when there is none. */
 function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
   for (let begin = from; begin + ENCODED_CHARS <= length; ) {
-    // From its end, so that most characters of most texts are not looked at.
+    // Search backwards from the end of the run, so that most characters of most texts are skipped.
     let at = begin + ENCODED_CHARS - 1
     while (at >= begin && (kindOf(units[at] as number) & kind) !== 0) at--
     if (at < begin) return begin
@@ -98,7 +98,7 @@ function nextRow(units: Uint16Array, from: number, length: number, kind: number)
   return length
 }
 
-/** One reading may see the same canary as another; each is told once. */
+/** Several readings may find the same canary; it is reported once. */
 function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
   const findings: CanaryFinding[] = []
   for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
@@ -111,11 +111,11 @@ function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[])
 
 const PERCENT = 0x25
 
-/** The text as it stands; single characters may be percent-encoded (RFC 3986 §2.1). */
+/** The text as written; single characters may be percent-encoded (RFC 3986 §2.1). */
 class PlainReader {
   readonly #track: Track
   #high = 0
-  /** Digits of a percent-encoding that are still to come. */
+  /** The remaining digits of the current percent-encoding. */
   #escapedLeft = 0
   #escaped = 0
   #isAfterLetter = false
@@ -134,7 +134,7 @@ class PlainReader {
       if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
-        // Where it ends is where it stands: until then nothing of it is held back.
+        // The letter is at the end of its encoding: before that, it is not held back.
         if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
         return
       }
@@ -152,7 +152,7 @@ class PlainReader {
     const point = isLowSurrogate(code) && this.#high > 0 ? codePointOf(this.#high, code) : code
     this.#high = 0
     const letter = letterOf(point)
-    // "1. first" is a number and a word, "v3lm0r" is one word.
+    // "1. first" is a number and a word; "v3lm0r" is one word.
     this.#add(letter < 0 && this.#isAfterLetter ? letterOfSign(code) : letter, at)
   }
 
@@ -162,24 +162,24 @@ class PlainReader {
   }
 }
 
-/** Below so many characters something is taken for a word, not for an encoding. */
+/** A shorter run is read as a word, not as an encoding. */
 const ENCODED_CHARS = 16
 
-/** Letters as pairs of hex digits, with what people and programs put between them: `76 65`, `0x76,0x65`, `\x76\x65`. */
+/** Letters as pairs of hex digits, with the usual separators: `76 65`, `0x76,0x65`, `\x76\x65`. */
 class HexReader {
   readonly #tracks: readonly [Track, Track]
-  /** Of the nibbles before those that are decoded: the value and how many there are since the last prefix. */
+  /** The nibbles before the decoded ones: their value and their number since the last prefix. */
   readonly #early = new Uint16Array(ENCODED_CHARS)
   #count = 0
   #before = 0
-  /** Nibbles since the last `x`, after which a pair begins. */
+  /** Nibbles since the last `x`, which starts a pair. */
   #row = 0
 
   constructor(seeds: Seeds, sightings: Sightings) {
     this.#tracks = [new Track(seeds, sightings), new Track(seeds, sightings)]
   }
 
-  /** Has begun, and not come to its end. */
+  /** Whether a run has begun and not ended. */
   get isReading(): boolean {
     return this.#count > 0
   }
@@ -226,7 +226,7 @@ class HexReader {
   }
 }
 
-/** By character code, for ASCII. */
+/** A lookup table by character code, for ASCII. */
 const charactersOf = (characters: string): Uint8Array => {
   const set = new Uint8Array(128)
   for (const character of characters) set[character.charCodeAt(0)] = 1
@@ -247,7 +247,7 @@ const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
   return value < 0 ? NOT_BASE64 : value
 })
 const [IN_BASE64, HEX, IN_HEX] = [1, 2, 4]
-/** What a character may be part of, by its code, for ASCII: base64, a digit of hex, hex with what may stand between. */
+/** The encodings in which an ASCII character occurs: base64, a digit of hex, or hex with its separators. */
 const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const isBase64 = BASE64_VALUE[code] !== NOT_BASE64
   const isHex = hexValueOf(code) >= 0
@@ -257,7 +257,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
 const kindOf = (code: number): number => (code < 128 ? (KINDS[code] as number) : 0)
 const PHASES = [0, 1, 2, 3] as const
 
-/** base64, whatever stands before it in the same run, also in lines. */
+/** Reads base64, whatever precedes it in the same run, also across lines. */
 class Base64Reader {
   readonly #tracks: readonly Track[]
   readonly #early = new Uint8Array(ENCODED_CHARS)
@@ -268,7 +268,7 @@ class Base64Reader {
     this.#tracks = PHASES.map(() => new Track(seeds, sightings))
   }
 
-  /** Has begun, and not come to its end. */
+  /** Whether a run has begun and not ended. */
   get isReading(): boolean {
     return this.#count > 0
   }
@@ -299,7 +299,10 @@ class Base64Reader {
     this.#count = 0
   }
 
-  /** Two characters in a row hold a whole byte in three of four places, and where a group begins is not known. */
+  /**
+   * Two consecutive characters contain a whole byte in three of four positions. The start of a group is unknown, so all
+   * are tried.
+   */
   #decode(value: number, index: number, at: number): void {
     const bits = (this.#before << 6) | value
     this.#before = value
@@ -308,7 +311,7 @@ class Base64Reader {
       const place = (index - phase) & 3
       if (place === 0) continue
       const byte = (bits >> (6 - 2 * place)) & 0xff
-      // Other bytes are parts of characters, or of something that is no text.
+      // Other bytes are parts of characters, or not text.
       const letter = byte < 0x80 ? letterOf(byte) : -1
       if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at)
     }

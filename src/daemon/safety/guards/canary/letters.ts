@@ -1,4 +1,7 @@
-/** Letters of other scripts that look like a Latin one. What Unicode itself takes apart (full width, accents) is not here. */
+/**
+ * Letters of other scripts that look like a Latin one. Letters that Unicode normalization maps (full width, accents)
+ * are not listed.
+ */
 const LOOK_ALIKES = new Map(
   Object.entries({
     a: 'аαɑ',
@@ -26,19 +29,19 @@ const LOOK_ALIKES = new Map(
 
 const A = 0x61
 const NONE = -1
-/** By character code, for ASCII. */
+/** A lookup table by character code, for ASCII. */
 const ASCII = Int8Array.from({ length: 128 }, (_, code) => {
   const lower = code | 0x20
   return /[A-Za-z]/.test(String.fromCharCode(code)) ? lower - A : NONE
 })
 const OTHERS = new Map<number, number>()
-/** There are a million code points, and one text can hold many. */
+/** The maximum size of this cache: there are a million code points, and one text may contain many. */
 const MAX_OTHERS = 4_096
 
-/** Which letter of a to z a character is, from 0; negative when none. */
+/** The number of the letter a to z, from 0; negative for other characters. */
 export const plainLetterOf = (code: number): number => (code < 128 ? (ASCII[code] as number) : NONE)
 
-/** Which letter of a to z a character is or looks like, from 0; negative when none. */
+/** The number of the letter a to z that a character is or looks like, from 0; negative for other characters. */
 export function letterOf(codePoint: number): number {
   if (codePoint < 128) return plainLetterOf(codePoint)
   let letter = OTHERS.get(codePoint)
@@ -53,7 +56,7 @@ export function letterOf(codePoint: number): number {
 function otherLetterOf(character: string): number {
   const lower = character.toLowerCase()
   const plain = LOOK_ALIKES.get(lower) ?? LOOK_ALIKES.get(character) ?? character.normalize('NFKD').toLowerCase()
-  // Some stand for more than one letter, or for one with brackets around it.
+  // Some characters stand for several letters, or for one in brackets.
   const [letter] = /[a-z]/.exec(plain) ?? []
   return letter === undefined ? NONE : letter.charCodeAt(0) - A
 }
@@ -75,18 +78,18 @@ const OF_SIGNS = Int8Array.from({ length: 128 }, (_, code) => {
   return letter === undefined ? NONE : letter.charCodeAt(0) - A
 })
 
-/** Digits and signs that people write for letters; negative for all others. */
+/** Digits and symbols that people write for letters; negative for all others. */
 export const letterOfSign = (code: number): number => (code < 128 ? (OF_SIGNS[code] as number) : NONE)
 
 export const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800
 export const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
 export const codePointOf = (high: number, low: number): number => (high - 0xd800) * 0x400 + low - 0xdc00 + 0x10000
 
-/** By character code, for ASCII. */
+/** A lookup table by character code, for ASCII. */
 const HEX_VALUE = Int8Array.from({ length: 128 }, (_, code) => {
   const value = Number.parseInt(String.fromCharCode(code), 16)
   return Number.isNaN(value) ? NONE : value
 })
 
-/** What a digit of hex stands for; negative for all others. */
+/** The value of a hex digit; negative for other characters. */
 export const hexValueOf = (code: number): number => (code < 128 ? (HEX_VALUE[code] as number) : NONE)

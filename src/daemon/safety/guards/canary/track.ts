@@ -9,14 +9,14 @@ import {
 } from './letters.ts'
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
-/** So many letters in a row, of 36, give a canary away: by chance once in some gigabytes of text. */
+/** This many consecutive letters, of 36, identify a canary: by chance once in some gigabytes of text. */
 const TELLING_LETTERS = 16
-/** What so many letters, the first word, give away may have left before anything is suspected. */
+/** The length of a seed: the first word may leave before anything is suspected. */
 const SEED_LETTERS = CANARY_WORD_LETTERS
 const SEED_STEPS = SEED_LETTERS - 1
-/** Characters between two letters that still belong together. */
+/** The maximum number of characters between two letters of a run. */
 const GAP_CHARS = 16
-/** So many different words of one canary within so many characters give it away, whatever stands between them. */
+/** This many different words of one canary within this many characters identify it, whatever is between them. */
 const TELLING_WORDS = 3
 const WORDS_WITHIN_CHARS = 160
 
@@ -25,23 +25,23 @@ const STEP_BITS = 5
 const KEY_MASK = (1 << (STEP_BITS * SEED_STEPS)) - 1
 const FILTER_BITS = 14
 
-/** A canary as it may be written: the steps from each letter to the next one, in the alphabet. */
+/** A way to write a canary: the alphabet distance from each letter to the next. */
 type Sequence = { canary: number; steps: readonly number[] }
-/** Where in a sequence a seed is. */
+/** The position of a seed in a sequence. */
 type Seed = { sequence: number; at: number }
 
-/** Every part of the canaries that is SEED_LETTERS long, in all the ways to write it. */
+/** Every part of the canaries of length SEED_LETTERS, in all the ways to write it. */
 export type Seeds = {
   canaries: readonly Canary[]
   sequences: readonly Sequence[]
   byKey: ReadonlyMap<number, readonly Seed[]>
-  /** A cheap look that says "none" for nearly everything: bits, for few of them are in a cache when a stream goes on. */
+  /** A fast filter that rejects nearly everything. A bitset, because little of it is cached when a stream continues. */
   filter: Int32Array
 }
 
 /**
- * Steps are the same for every letter shifted alike, so ROT13 and the ciphers of Caesar need no search of their own; beside
- * them there are the alphabet turned round, and both of it backwards.
+ * The distances between letters do not change when all letters are shifted. So ROT13 and other Caesar ciphers need no
+ * extra search. The other writings are the reversed alphabet, and both written backwards.
  */
 export function createSeeds(canaries: readonly Canary[]): Seeds {
   const sequences = canaries.flatMap(({ words }, canary) => {
@@ -67,10 +67,10 @@ export function createSeeds(canaries: readonly Canary[]): Seeds {
 const stepsOf = (letters: readonly number[]): number[] =>
   letters.slice(1).map((letter, at) => (letter - (letters[at] as number) + ALPHABET) % ALPHABET)
 
-/** Letters of the alphabet from one to the next. */
+/** The alphabet distance from one letter to the next. */
 const stepTo = (letter: number, last: number): number => {
   const step = letter - last
-  // Reckoned and not asked, for which of them comes first is anybody's guess.
+  // Branch-free, because the sign is unpredictable.
   return step + ((step >> 31) & ALPHABET)
 }
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
@@ -84,8 +84,8 @@ function mayBeSeed(filter: Int32Array, key: number): boolean {
 const PERCENT = 0x25
 
 /**
- * False for nearly every text that holds no seed in its plain reading, and for none that does: a text that is read in vain
- * costs little. It reads the letters that a PlainReader would, and leaves percent-encodings to that.
+ * A prefilter: false for nearly every text whose plain reading contains no seed, and never false for one that does. It
+ * reads the same letters as a PlainReader, but leaves percent-encodings to it.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0
@@ -115,7 +115,7 @@ export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey 
   return false
 }
 
-/** A part of a canary that grows. */
+/** A part of a canary that may still grow. */
 type Run = { at: number; letter: number; letters: number; start: number; sighting: Sighting | undefined }
 
 export type Sighting = { canary: number; start: number; end: number }
@@ -123,7 +123,7 @@ export type Sighting = { canary: number; start: number; end: number }
 /** A whole word of a canary. */
 type WordSeen = Sighting & { word: number }
 
-/** What all tracks of one text have found. */
+/** The sightings of all tracks of one text. */
 export class Sightings {
   readonly #runs: Sighting[] = []
   readonly #words: WordSeen[] = []
@@ -137,14 +137,14 @@ export class Sightings {
     this.#words.push(seen)
   }
 
-  /** Canaries by their letters in a row, and where several of their words stand near each other; in no order. */
+  /** Canaries by consecutive letters, and by several of their words near each other; unordered. */
   all(): Sighting[] {
     return [...this.#runs, ...this.#nearWords()]
   }
 
   #nearWords(): Sighting[] {
     if (this.#words.length < TELLING_WORDS) return []
-    /** Where the words of each canary were seen last. */
+    /** The last sighting of each word of each canary. */
     const seen: number[][] = []
     return this.#words
       .toSorted((one, other) => one.start - other.start)
@@ -158,7 +158,7 @@ export class Sightings {
   }
 }
 
-/** Follows the letters of one reading of a text: as it stands, or what is behind an encoding. */
+/** Tracks the letters of one reading of a text: as written, or decoded. */
 export class Track {
   readonly #seeds: Seeds
   readonly #sightings: Sightings
@@ -175,7 +175,7 @@ export class Track {
     this.#sightings = sightings
   }
 
-  /** @param letter from 0 for a; @param at the last character of what means it */
+  /** @param letter from 0 for a; @param at the last character that encodes it */
   add(letter: number, at: number): void {
     if (at - this.#end > GAP_CHARS) this.#row = 0
     this.#key = withStep(this.#key, stepTo(letter, this.#last))
@@ -186,12 +186,12 @@ export class Track {
     if (mayBeSeed(this.#seeds.filter, this.#key)) this.#sow(this.#key, at)
   }
 
-  /** What comes next does not continue what was read. */
+  /** Ends the current run: the next letter does not continue it. */
   cut(): void {
     this.#row = 0
   }
 
-  /** Where a part of a canary begins that more letters could still lengthen. */
+  /** The start of a part of a canary that more letters could lengthen. */
   openFrom(length: number): number {
     let open = length
     if (this.#row < SEED_LETTERS || length - this.#end > GAP_CHARS) return open
@@ -225,7 +225,7 @@ export class Track {
     }
   }
 
-  /** Of a canary written backwards, words count from the end. */
+  /** In a canary written backwards, words are counted from the end. */
   #wordAt(sequence: number, at: number): number {
     const word = at / CANARY_WORD_LETTERS
     return sequence % WRITINGS < WRITINGS / 2 ? word : CANARY_WORDS - 1 - word

@@ -1,4 +1,4 @@
-/** Sets of ASCII characters as tables: a lookup is cheaper than a pattern, and its cost does not depend on the text. */
+/** Sets of ASCII characters as tables: a lookup is faster than a pattern, and its time does not depend on the text. */
 export type CharacterSet = Uint8Array
 
 const SIZE = 128
@@ -11,7 +11,7 @@ export function characterSet(members: string): CharacterSet {
 
 export const has = (set: CharacterSet, code: number): boolean => set[code] === 1
 
-/** Where the characters of `set` that begin at `at` end; no further than `limit`. */
+/** The end of the run of `set` characters that starts at `at`; at most `limit`. */
 export function endOf(set: CharacterSet, text: string, at: number, limit = text.length): number {
   let end = at
   while (end < limit && set[text.charCodeAt(end)] === 1) end += 1
@@ -27,21 +27,21 @@ export const HEX = characterSet(`${DIGITS}abcdefABCDEF`)
 export const LETTER = characterSet(LOWER + UPPER)
 export const UPPERCASE_OR_DIGIT = characterSet(UPPER + DIGITS)
 export const ALPHANUMERIC = characterSet(LOWER + UPPER + DIGITS)
-/** What names of variables are made of. */
+/** The characters of variable names. */
 export const WORD = characterSet(`${LOWER}${UPPER}${DIGITS}_`)
-/** What names of settings and tokens of several parts are made of. */
+/** The characters of names of settings, and of tokens with several parts. */
 export const NAME = characterSet(`${LOWER}${UPPER}${DIGITS}_.-`)
-/** What tokens are made of, and the signs between their parts. */
+/** The characters of tokens, and the separators of their parts. */
 export const PARTS = characterSet(`${LOWER}${UPPER}${DIGITS}_.-=!`)
-/** Paths of addresses. */
+/** The characters of URL paths. */
 export const PATH = characterSet(`${LOWER}${UPPER}${DIGITS}_.-@/`)
-/** base64 as URLs have it. */
+/** base64url. */
 export const SLUG = characterSet(`${LOWER}${UPPER}${DIGITS}_-`)
 export const BASE64 = characterSet(`${LOWER}${UPPER}${DIGITS}+/=`)
 
-/** What ends a token wherever it stands: blanks, quotes, brackets and what separates the members of lists. */
+/** The characters that end a token: blanks, quotes, brackets and list separators. */
 const DELIMITERS = characterSet('"\'`<>(){}[],;|\\')
-/** What tokens, addresses and passwords without blanks are made of. */
+/** The characters of tokens, addresses and passwords without blanks. */
 export const RUN: CharacterSet = Uint8Array.from({ length: SIZE }, (_, code) =>
   code > 0x20 && code < 0x7f && DELIMITERS[code] === 0 ? 1 : 0,
 )

@@ -4,14 +4,14 @@ import { createSecretsDetector } from './secrets.ts'
 import { createSourceCodeDetector } from './source-code.ts'
 import { beforeFinding } from './word-search.ts'
 
-/** What is found without a rule of one's own. */
+/** The detectors that need no custom rule. */
 export const DLP_DETECTORS = {
   secrets: createSecretsDetector,
   'document-markings': createMarkingsDetector,
   'source-code': createSourceCodeDetector,
 } as const satisfies Record<string, () => Detector>
 
-/** Finds what several detectors find; of findings that overlap the one that begins first, then the longest. */
+/** Combines several detectors; of overlapping findings, the one that begins first is kept, then the longest. */
 export function createDlpDetector(detectors: readonly Detector[]): Detector {
   const find = remembering((text) => {
     const kept: Finding[] = []

@@ -1,15 +1,15 @@
 import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
 import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
-/** A value that is secret because of the name it is given. */
+/** A value that is secret because of its name. */
 export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
 
-/** So far before a value its name may stand. */
+/** The maximum distance of a name before its value. */
 const NAME_REACH = 96
-/** A value in quotes is no longer. */
+/** The maximum length of a value in quotes. */
 export const QUOTED_CHARS = 256
 
-/** What may stand between a name and its value: blanks, quotes, brackets, and one of what assigns. */
+/** The characters between a name and its value: blanks, quotes, brackets, and an assignment. */
 const GLUE = characterSet(' \t"\'`\\@!?[]()=:,>')
 const GLUE_CHARS = 40
 const QUOTES = characterSet('"\'`')
@@ -18,7 +18,7 @@ const NAME_CHARS = 64
 
 type NameBefore = { name: string; glue: string }
 
-/** The name that is given to what begins at `at`: `password = `, `"password": `, `login', `, `:password => `. */
+/** The name of the value that begins at `at`: `password = `, `"password": `, `login', `, `:password => `. */
 function nameBefore(text: string, at: number): NameBefore | undefined {
   let end = at
   let quotes = 0
@@ -34,23 +34,23 @@ function nameBefore(text: string, at: number): NameBefore | undefined {
   return { name: text.slice(start, end), glue: text.slice(end, at) }
 }
 
-/** What assigns a value in quotes, and one without. */
+/** Characters that assign a value in quotes, and one without. */
 const ASSIGNS = /[=:,(]/
 const ASSIGNS_BARE = /^["'\\]{0,2}[ \t]{0,8}(?::=|\?=|=>|[=:])[ \t]{0,16}$/
 
-/** Names of passwords; the word ends the name, so that a `passwordLabel` is none. */
+/** Names of passwords. The word must end the name, so `passwordLabel` does not match. */
 const PASSWORD_NAME =
   /(?:pass(?:word|wd|phrase|code|wort)?|pwd|psw|contrase[nñ]a|mot_?de_?passe|kennwort|senha|(?:^|[_.-])pass)[\d_]{0,3}$/i
 const SECRET_NAME =
   /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
 
-/** What stands for a value elsewhere, or says that there is none. */
+/** References to a value elsewhere, and words for a missing value. */
 const REFERENCE =
   /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
 const GENERIC_VALUE =
   /^(?:(?:[a-z]{1,12}[ _-]|my|your|the|db|user|new|old|test|app|admin|root|client|access|api)?(?:pass(?:word|wd)?|pwd|secret|token|credentials?)|string|text|str|none|null|nil|undefined|true|false|yes|no|on|off|hidden|required|optional|default|auto|empty|value|test|field|input|off|basic|bearer|any|number|boolean|bytes|admin|root|user(?:name)?|api[_-]?key|key|x+|\*+)$/i
 
-/** The value in the quotes that open at `at`, when what stands before names a secret. */
+/** The value in the quotes that open at `at`, if the text before names a secret. */
 export function quotedValueAt(text: string, at: number): KeyedValue | undefined {
   const type = typeOfQuoted(text, at)
   if (type === undefined) return undefined
@@ -60,34 +60,34 @@ export function quotedValueAt(text: string, at: number): KeyedValue | undefined 
   return { start, end, type }
 }
 
-/** Whether the quotes that open at `at` may still close with what follows on the text, and the value be a secret then. */
+/** Whether the quotes that open at `at` may still close in later text, around a secret. */
 export function quotedIsOpen(text: string, at: number): boolean {
   if (text.length - at > QUOTED_CHARS + 1 || endOfQuoted(text, at) !== undefined) return false
   return !text.includes('\n', at + 1) && typeOfQuoted(text, at) !== undefined
 }
 
-/** What a value in the quotes that open at `at` would be, by its name. */
+/** The type of a value in the quotes that open at `at`, by its name. */
 function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
   const nearest = nameBefore(text, at)
-  // "The password is …" assigns as well.
+  // "The password is …" is an assignment as well.
   const before = nearest?.name === 'is' ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
   if (before === undefined) return undefined
   const { name, glue } = before
   if (ASSIGNS.test(glue)) return typeOfName(name)
-  // `password "…"`, as build files have it.
+  // `password "…"`, as in build files.
   return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
 /** The last two letters of the names of passwords and secrets. */
 const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at'.split(' ').map(pairOf))
 
-/** Two letters as a number, without regard to case. */
+/** Two letters as a number, ignoring case. */
 function pairOf(text: string): number {
   const { length } = text
   return (text.charCodeAt(length - 2) | 0x20) * 128 + (text.charCodeAt(length - 1) | 0x20)
 }
 
-/** Most names are none of these by their last two letters; digits and signs may stand behind those. */
+/** A fast filter by the last two letters, which digits and symbols may follow. */
 const mayBeNamed = (name: string): boolean =>
   name.length >= 2 && (!has(LETTER, name.charCodeAt(name.length - 1)) || NAME_ENDINGS.has(pairOf(name)))
 
@@ -97,7 +97,7 @@ function typeOfName(name: string): KeyedValue['type'] | undefined {
   return SECRET_NAME.test(name) ? 'keyed-secret' : undefined
 }
 
-/** Where the quotes that open at `at` close; undefined when they do not on this line, or too late. */
+/** The end of the quotes that open at `at`; undefined when they do not close on this line, or close too late. */
 function endOfQuoted(text: string, at: number): number | undefined {
   const start = at + 1
   const rest = text.slice(start, start + QUOTED_CHARS)
@@ -107,32 +107,32 @@ function endOfQuoted(text: string, at: number): number | undefined {
   return rest[chars - 1] === '\\' ? start + chars - 1 : start + chars
 }
 
-/** The value without quotes that begins at `start` and ends at `end`, when what stands before names a secret. */
+/** The value without quotes from `start` to `end`, if the text before names a secret. */
 export function bareValueAt(text: string, start: number, end: number): KeyedValue | undefined {
   const before = nameBefore(text, start)
   if (before === undefined || !ASSIGNS_BARE.test(before.glue)) return undefined
   const { name, glue } = before
   const type = typeOfName(name)
   if (type === undefined) return undefined
-  // Of a call, an index or a template: what follows says that it is code.
+  // A following call, index or template shows that this is code.
   if (CALLS.test(text[end] ?? '')) return undefined
   const value = text.slice(start, end)
   const isPassword = type === 'password'
   const found: KeyedValue = { start, end, type }
-  // `Server=db;Password=secret;`: in a connection string nothing but the value itself can stand there.
+  // `Server=db;Password=secret;`: in a connection string, only the value itself can be here.
   const isMember = glue === '=' && text[start - glue.length - name.length - 1] === ';' && text[end] === ';'
   if (isMember && isPassword && value.length >= 4 && /^[\w!#%^&*+@-]+$/.test(value)) return found
   const isVariable = glue === '=' && name === name.toUpperCase()
   return mayBeSecret(value, isPassword, isVariable) ? found : undefined
 }
 
-/** What makes the name before it a call, an index or a template. */
+/** Characters that make the preceding name a call, an index or a template. */
 const CALLS = /[([{<`]/
 
-/** A drawn password may hold blanks; a sentence has not as many signs. */
+/** A generated password may contain blanks; a sentence has fewer symbols. */
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
-/** `literal`: nothing but a value can stand there, so that a word counts; elsewhere it could be the name of a variable. */
+/** `literal`: only a value can be here, so a plain word counts; elsewhere it could be the name of a variable. */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
   if (literal && value.length >= 32 && MANY_SIGNS.test(value) && !/[${]\{/.test(value)) return true
   if (value.length < (isPassword ? 4 : 8) || value.includes(' ')) return false
@@ -147,7 +147,7 @@ function mayBeSecret(value: string, isPassword: boolean, literal: boolean): bool
 /** `curl -u name:password`, `--user "name:password"`. */
 const CREDENTIALS_FLAG = /(?:^|\s)(?:-u|--user)[ =]["']?[\w.@+-]{1,64}$/
 
-/** The password behind the colon at `at`, of a name and a password that are handed to a program. */
+/** The password after the colon at `at`, in a `name:password` argument of a program. */
 export function programPasswordAt(text: string, at: number, end: number): KeyedValue | undefined {
   const start = at + 1
   if (end - start < 4 || !CREDENTIALS_FLAG.test(text.slice(Math.max(0, at - NAME_REACH), at))) return undefined
@@ -156,19 +156,19 @@ export function programPasswordAt(text: string, at: number, end: number): KeyedV
   return { start, end, type: 'password' }
 }
 
-/** Words that make a long random text beside them a secret, in any spelling of names. */
+/** Words that make a nearby long random text a secret, in any spelling of names. */
 const NAMED_NEAR =
   /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z]))/g
 
-/** Between the word and the text that is secret because of it. */
+/** The maximum distance between the word and the secret. */
 const NEAR_CHARS = 28
 
 const LONGEST_WORD = 16
 
-/** Finds the words in a text that is read from left to right, in at most one pass over it. */
+/** Finds the words in a text that is read from left to right, in at most one pass. */
 export class NamingWords {
   readonly #text: string
-  /** Where the last word ends that was asked for, and where the next one does. */
+  /** The end of the last word found, and of the next one. */
   #last = Number.NEGATIVE_INFINITY
   #next = 0
 
@@ -176,7 +176,7 @@ export class NamingWords {
     this.#text = text
   }
 
-  /** Where the last word before `limit` ends, when that is at most NAME_REACH before it. Limits must rise. */
+  /** The end of the last word before `limit`, if it is at most NAME_REACH before it. Limits must increase. */
   lastBefore(limit: number): number | undefined {
     while (this.#next <= limit) {
       if (this.#next > 0) this.#last = this.#next
@@ -188,7 +188,7 @@ export class NamingWords {
 }
 
 /**
- * The long random text in the run from `start` to `end` that a word beside it makes a secret. The word may also stand in the
+ * The long random text in the run from `start` to `end` that a nearby word makes a secret. The word may also be in the
  * run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
  */
 export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
@@ -204,7 +204,7 @@ export function namedRandom(text: string, words: NamingWords, start: number, end
   return { start: value, end: stop, type: 'keyed-secret' }
 }
 
-/** Past the last `=`, `:` or `?` before the random part, and past hyphens. */
+/** Skips the last `=`, `:` or `?` before the random part, and hyphens. */
 function afterSeparators(text: string, at: number, end: number): number {
   let value = at
   for (let look = at; look < Math.min(end, at + 48); look += 1) {
@@ -215,7 +215,7 @@ function afterSeparators(text: string, at: number, end: number): number {
   return value
 }
 
-/** A run goes on after the value where something else follows: another parameter, the end of a sentence. */
+/** A run may continue after the value: another parameter, or the end of a sentence. */
 function endOfValue(text: string, start: number, end: number): number {
   let stop = start
   while (stop < end && text[stop] !== '&' && text[stop] !== '@' && text[stop] !== '?') stop += 1

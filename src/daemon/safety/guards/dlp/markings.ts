@@ -1,7 +1,7 @@
 import type { Detector, Finding } from '../detection.ts'
 import { createWordSearch } from './word-search.ts'
 
-/** How documents are marked, in the languages of our customers. */
+/** Document markings in our customers' languages. */
 const MARKINGS = [
   ...['confidential', 'strictly confidential', 'company confidential', 'commercial in confidence', 'top secret'],
   ...['proprietary and confidential', 'confidential and proprietary', 'privileged and confidential', 'trade secret'],
@@ -41,22 +41,22 @@ const MARKINGS = [
   ],
 ]
 
-/** So far a line may reach around a marking that is not in capitals. */
+/** How far the line around a marking is read, if the marking is not in capitals. */
 const LINE_CHARS = 100
 /** Words that announce a marking. */
 const LABEL =
   /(?:^|[^\p{L}])(?:classification|confidentiality|sensitivity|status|marking|distribution|klassifizierung|einstufung|clasificación|classificazione|密级)[ \t]{0,3}[:：=-][ \t*_[(]{0,4}$/iu
 const LETTER = /\p{L}/u
 const CASED = /\p{Lu}|\p{Ll}/u
-/** Names and constants of programs (`Level.RESTRICTED`, `RESTRICTED = 3`) are no markings. */
+/** Names and constants in programs (`Level.RESTRICTED`, `RESTRICTED = 3`) are not markings. */
 const GOES_ON_BEFORE = /[\w.$@/\\'"`=<-]$/
 const GOES_ON_BEHIND = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
-/** What tells whether a marking goes on behind it. */
+/** How many characters after a marking show whether it continues. */
 const BEHIND_CHARS = 10
 
 /**
- * Marks of confidential documents. A marking stands apart: in capitals, alone on its line but for punctuation, or behind a
- * label such as "Classification:". The same words in a sentence are none.
+ * Finds markings of confidential documents. A marking is in capitals, or alone on its line except for punctuation, or
+ * after a label such as "Classification:". The same words in a sentence do not count.
  */
 export function createMarkingsDetector(): Detector {
   const search = createWordSearch(MARKINGS, { type: 'document-marking', confidence: 0.9 })
@@ -65,7 +65,7 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // Whether a marking stands alone is known at the end of its line, whether it is a name a little behind it.
+      // The end of the line shows whether a marking is alone; a few following characters show whether it is a name.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
@@ -101,11 +101,11 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
 }
 
-/** Whether no letter stands on its line yet. */
+/** Whether its line has no letters yet. */
 const staysAlone = (text: string, start: number, end: number): boolean =>
   mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
-/** Whether no letter stands before it on its line. */
+/** Whether its line has no letters before it. */
 function mayBeAlone(text: string, start: number): boolean {
   const near = text.slice(Math.max(0, start - LINE_CHARS), start)
   const before = near.slice(near.lastIndexOf('\n') + 1)

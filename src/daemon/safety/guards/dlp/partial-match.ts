@@ -1,6 +1,6 @@
 import type { RE2JS } from 're2js'
 
-/** An instruction of a compiled program of RE2. */
+/** An instruction of a compiled RE2 program. */
 type Instruction = { op: number; out: number; arg: number; matchRune(rune: number): boolean }
 type Program = { inst: readonly Instruction[]; start: number }
 
@@ -8,25 +8,25 @@ type Program = { inst: readonly Instruction[]; start: number }
 const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FAIL, MATCH, NOP, RUNE, RUNE1, ANY, ANY_NOT_NL] = [
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ]
-/** Conditions between two characters (re2js, `Utils`). Patterns of customers have no anchors. */
+/** Conditions between two characters (re2js, `Utils`). Customers' patterns have no anchors. */
 const [WORD_BOUNDARY, NO_WORD_BOUNDARY] = [16, 32]
 const NEWLINE = 10
 
-/** Tells where matches of a pattern begin that the end of a text leaves open. */
+/** Finds matches of a pattern that are undecided at the end of a text. */
 export type PartialMatches = {
   /**
-   * Where the first match begins, from `from` on, that more text could complete, lengthen or change; `text.length` when
-   * there is none. `steps`: what it took. Stops now and then, so that others can have a turn.
+   * The start of the first match, from `from` on, that more text could complete, lengthen or change; `text.length` when
+   * there is none. `steps`: the effort. Yields periodically, so that other work can run.
    */
   openFrom(text: string, from: number): Generator<void, { open: number; steps: number }>
 }
 
-/** A step takes some 0.2 µs, so it stops several times in a millisecond. */
+/** A step takes some 0.2 µs, so it yields several times per millisecond. */
 const STEPS_PER_TURN = 1_024
 
 /**
- * Runs all threads of a pattern over the end of a text (Pike's machine): what no thread is left of is decided. RE2 itself
- * tells matches only, and no partial ones.
+ * Runs all threads of a pattern over the end of a text (Pike's machine): a match without live threads is decided. RE2
+ * itself reports only complete matches.
  */
 export function partialMatches(regex: RE2JS): PartialMatches {
   const { inst, start } = regex.re2().prog as Program
@@ -35,7 +35,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   return {
     *openFrom(text, from) {
       if (!isKnown) return { open: from, steps: 0 }
-      // Half of a character is none yet.
+      // An unpaired high surrogate is not a character yet.
       const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
       const threads = new Threads(inst)
       let steps = 0
@@ -54,20 +54,20 @@ export function partialMatches(regex: RE2JS): PartialMatches {
         stepsAtTurn = steps + STEPS_PER_TURN
         yield
       }
-      // What follows is not known: every condition may hold.
+      // The following text is unknown, so every condition may be true.
       const open = threads.firstOpen(WORD_BOUNDARY | NO_WORD_BOUNDARY)
       return { open: Math.min(open ?? text.length, end < text.length ? end : text.length), steps: steps + inst.length }
     },
   }
 }
 
-/** Threads in the order in which their matches begin; of those at one instruction the first one counts. */
+/** Threads in the order of their matches' starts; at each instruction only the first one counts. */
 class Threads {
   readonly #inst: readonly Instruction[]
-  /** Where the match of each thread begins, and the instruction that it waits at. */
+  /** The match start of each thread, and the instruction at which it waits. */
   #starts: number[] = []
   #waiting: number[] = []
-  /** What is left of the last step, before conditions are looked at. */
+  /** The threads after the last step, before conditions are checked. */
   #entering: { pc: number; start: number }[] = []
   #seen = new Set<number>()
 
@@ -79,7 +79,7 @@ class Threads {
     return this.#seen.size
   }
 
-  /** Continues those that have taken the last character. */
+  /** Continues the threads that consumed the last character. */
   enter(conditions: number): void {
     this.#starts = []
     this.#waiting = []
@@ -104,7 +104,7 @@ class Threads {
     }
   }
 
-  /** All threads take this character, or end. */
+  /** Advances all threads by this character; threads that do not match it end. */
   step(rune: number): void {
     this.#entering = []
     for (const [index, pc] of this.#waiting.entries()) {
@@ -115,11 +115,11 @@ class Threads {
     }
   }
 
-  /** Where the first match begins that is not decided at the end of the text. */
+  /** The start of the first match that is undecided at the end of the text. */
   firstOpen(conditions: number): number | undefined {
     this.enter(conditions)
     let first = this.#starts[0]
-    // A match that ends here may depend on what follows.
+    // A match that ends here may depend on the next character.
     for (const { pc, start } of this.#entering) {
       if ((first === undefined || start < first) && this.#waitsForCondition(pc)) first = start
     }
@@ -158,7 +158,7 @@ function takes(instruction: Instruction, rune: number): boolean {
 const conditionsBetween = (before: number, rune: number): number =>
   isWord(before) === isWord(rune) ? NO_WORD_BOUNDARY : WORD_BOUNDARY
 
-/** As RE2 has it: ASCII only. */
+/** As in RE2: ASCII only. */
 const isWord = (rune: number): boolean =>
   (rune >= 48 && rune <= 57) || (rune >= 65 && rune <= 90) || rune === 95 || (rune >= 97 && rune <= 122)
 

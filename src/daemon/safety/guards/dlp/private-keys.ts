@@ -1,29 +1,29 @@
 import { DETECTION_HOLD_CHARS } from '../detection.ts'
 import { BASE64, has } from './characters.ts'
 
-/** What a private key in text begins with. */
+/** The first characters of a private key in text. */
 const HEADS = ['-----BEGIN', '---- BEGIN SSH2 ENCRYPTED PRIVATE', 'PuTTY-User-Key-File-'] as const
 const [HYPHEN, CAPITAL_P] = [45, 80]
 const beginsHead = (code: number): boolean => code === HYPHEN || code === CAPITAL_P
 const LONGEST_HEAD = Math.max(...HEADS.map(({ length }) => length))
-/** The line of a head: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
+/** The header line: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
 const HEAD_LINE =
   /-----BEGIN ?[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----|PuTTY-User-Key-File-\d:/y
 const FOOT =
   /-----END ?[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|---- END SSH2 ENCRYPTED PRIVATE KEY ----|Private-MAC: ?[0-9a-f]{16,64}/g
-/** Fewer characters of base64 are an example of a key and none. */
+/** A block with fewer base64 characters is an example, not a key. */
 const KEY_CHARS = 24
 const HEAD_CHARS = 64
 
-/** Whether a head may begin at `at`: what follows agrees as far as the text goes. */
+/** Whether a header may begin at `at`: the available text matches. */
 export function mayBeHead(text: string, at: number): boolean {
   const length = text.length - at
   return HEADS.some((head) => (length < head.length ? head.startsWith(text.slice(at)) : text.startsWith(head, at)))
 }
 
 /**
- * The private key whose head is at `at`: to its foot, or as far as lines of it go when the foot is missing or further than a
- * finding may reach.
+ * The private key whose header is at `at`: up to its footer, or to its last line if the footer is missing or beyond the
+ * maximum length of a finding.
  */
 export function privateKeyAt(text: string, at: number): { end: number } | undefined {
   HEAD_LINE.lastIndex = at
@@ -37,7 +37,7 @@ export function privateKeyAt(text: string, at: number): { end: number } | undefi
   return { end: from + (foot === null ? body.length : foot.index + foot[0].length) }
 }
 
-/** Where the first key of those from `from` on begins that may still get longer; `limit` when none does before it. */
+/** The start of the first key, from `from` on, that may still get longer; `limit` when there is none before it. */
 export function openKeyFrom(text: string, from: number, limit: number): number {
   let open = limit
   for (const head of HEADS) {
@@ -45,14 +45,14 @@ export function openKeyFrom(text: string, from: number, limit: number): number {
       if (keyIsOpen(text, at)) open = at
     }
   }
-  // The last characters may be the beginning of a head.
+  // The last characters may be the start of a header.
   for (let at = Math.max(from, text.length - LONGEST_HEAD + 1); at < open; at += 1) {
     if (beginsHead(text.charCodeAt(at)) && mayBeHead(text, at) && keyIsOpen(text, at)) open = at
   }
   return open
 }
 
-/** Whether a key that begins at `at` may still get longer with what follows on the text. */
+/** Whether a key that begins at `at` may still get longer in later text. */
 function keyIsOpen(text: string, at: number): boolean {
   const length = text.length - at
   if (length >= DETECTION_HOLD_CHARS) return false
@@ -62,7 +62,7 @@ function keyIsOpen(text: string, at: number): boolean {
   return !FOOT.test(text)
 }
 
-/** How far the lines go that a key has: base64, headers of its own, and line ends in any spelling. */
+/** The length of the key's lines: base64, headers, and line ends in any spelling. */
 function bodyLength(text: string): number {
   const stop = text.search(/[^A-Za-z0-9+/=\s\\:,.-]/)
   return stop < 0 ? text.length : stop

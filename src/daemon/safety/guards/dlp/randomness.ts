@@ -1,11 +1,11 @@
 import { ALPHANUMERIC, has } from './characters.ts'
 
-/** What the characters of a text tell about how it came to be. */
+/** Statistics of a text's characters, which indicate whether it is random. */
 type Census = { length: number; digits: number; upper: number; lower: number; changes: number; distinct: number }
 
 const seen = new Uint8Array(128)
 
-/** `changes`: how often one kind of character (digit, capital, small letter) follows on another. */
+/** `changes`: the number of transitions between kinds of characters (digit, capital, small letter). */
 function censusOf(text: string): Census {
   seen.fill(0)
   let [digits, upper, lower, changes, distinct] = [0, 0, 0, 0, 0]
@@ -28,34 +28,34 @@ function censusOf(text: string): Census {
   return { length: text.length, digits, upper, lower, changes, distinct }
 }
 
-/** Shorter texts tell too little about how they came to be. */
+/** Shorter texts are too short to judge. */
 export const RANDOM_CHARS = 16
-/** What looks random has so many changes from one kind of character to another, or more. */
+/** The minimum number of transitions of a random text. */
 export const RANDOM_CHANGES = 3
 
 /**
- * Whether a machine drew these characters: letters and digits that take turns more often than in names, versions and words.
- * A beginning of a few thousand characters is enough; the caller cuts.
+ * Whether these characters look machine-generated: letters and digits alternate more often than in names, versions and
+ * words. A prefix of a few thousand characters is enough; the caller cuts.
  */
 export function looksRandom(text: string): boolean {
   if (text.length < RANDOM_CHARS) return false
   const { length, digits, upper, lower, changes, distinct } = censusOf(text)
   if (distinct < 8 || upper + lower === 0) return false
   if (digits >= 2 && changes >= (length < 24 ? 4 : RANDOM_CHANGES) && digits * 10 >= length) return true
-  // Some of base64 have few digits, but their letters change from small to capital more often than those of aName.
+  // Some base64 has few digits, but its letters change case more often than those of aName.
   return digits >= 1 && upper >= 3 && lower >= 3 && length >= 20 && changes * 5 >= length * 2
 }
 
-/** Words that stand where a secret will be. */
+/** Placeholder words. */
 const PLACEHOLDER_WORDS =
   /example|placeholder|change.?me|replace|redacted|insert|your|dummy|sample|xxxx|\.\.\.|\*\*\*|####|todo|^(?:0?123456789)+0?$|^(?:0{8}|1{8})/i
 
-/** Whether the value only shows where a secret will stand. A text of one or two characters over and over is none. */
+/** Whether the value is a placeholder. One or two repeated characters are a placeholder as well. */
 export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER_WORDS.test(value) || isMonotonous(value)
 }
 
-/** `xxxxxxxx`, `AAAA-AAAA`: up to three different letters and digits in eight characters or more. */
+/** `xxxxxxxx`, `AAAA-AAAA`: at most three different letters and digits in eight characters or more. */
 export function isMonotonous(value: string): boolean {
   if (value.length < 8) return false
   const kinds = new Set<number>()

@@ -8,26 +8,29 @@ import { beforeOneOf, heldFrom } from './word-search.ts'
 export type RegexSearchOptions = {
   type: string
   caseSensitive?: boolean
-  /** No finding is longer, and so much of a stream is held back. */
+  /** The maximum length of a finding, and of the text that a stream holds back. */
   maxChars: number
-  /** Whether what matches counts. */
+  /** Validates a match. */
   isValid?: (value: string) => boolean
 }
 
-/** Why a pattern of a customer is refused; the message is for them. */
+/** The reason why a customer's pattern is rejected; the message is for the customer. */
 export class PatternRefused extends Error {
   override name = 'PatternRefused'
 }
 
-/** So much is read in one go, besides what a match may have beyond it: a program of the largest size takes milliseconds. */
+/**
+ * The characters read in one go, in addition to a match that extends beyond them: the largest program takes
+ * milliseconds.
+ */
 const WINDOW_CHARS = 1_024
-/** Texts that a pattern for something matches nothing empty in. */
+/** Texts in which a useful pattern has no empty match. */
 const PROBES = ['', ' ', 'a', '0 a', 'é\n_']
 
 /**
- * A pattern written by a customer, in the syntax of RE2, which takes linear time whatever the pattern. Yet many large
- * programs over a long text can take seconds, so `find` stops when the effort of its request is used up: the rest of the
- * text is then found as UNREAD. A rule that blocks fails closed, and says that this is why.
+ * A customer's pattern in RE2 syntax, which takes linear time. Many large programs over a long text can still take
+ * seconds, so `find` stops when the request's effort is used up. The rest of the text is then reported as UNREAD. A
+ * blocking rule then blocks, and states this reason.
  * @throws PatternRefused
  */
 export function createRegexSearch(pattern: string, options: RegexSearchOptions): Detector {
@@ -41,7 +44,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   const size = regex.programSize()
   const partial = partialMatches(regex)
 
-  /** The longest match at `start` that is no longer than allowed, or -1; what follows further on cannot change it. */
+  /** The end of the longest match at `start` within the maximum length, or -1; text further on cannot change it. */
   function endWithin(text: string, start: number): number {
     const from = Math.max(0, start - 1)
     const slice = text.slice(from, start + maxChars)
@@ -49,7 +52,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     return matcher.find(start - from) && matcher.start() === start - from ? from + matcher.end() : -1
   }
 
-  /** The first place from `at` on where a match may begin. */
+  /** The first position from `at` on where a match may begin. */
   function nextStart(text: string, at: number): number {
     if (literal === '') return at
     literals.lastIndex = at
@@ -61,12 +64,12 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     let next = nextStart(text, from)
     while (next < text.length) {
       const until = Math.min(text.length, next + WINDOW_CHARS)
-      // One character before for the word boundary, one more behind than a match may have.
+      // One more character before for the word boundary, and one more after the maximum match.
       const first = Math.max(0, next - 1)
       const read = text.slice(first, until + maxChars + 1)
       const matcher = regex.matcher(read)
       while (next < until) {
-        // Where a match ends says nothing of how far was looked for a better one.
+        // The end of a match does not show how far the engine looked for a better one, so the whole window is charged.
         if (effort?.spend((first + read.length - next) * size) === false) {
           return [...findings, ...unread(text, next, findings.at(-1))]
         }
@@ -91,7 +94,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
     const { open: started, steps } = yield* partial.openFrom(text, wholeCharacter(text, begun))
-    // Without effort left nobody knows what is open.
+    // Without effort left, the open position is unknown.
     const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
     if (open === text.length || open <= decidedTo) return open
     const held = heldFrom(open)
@@ -106,12 +109,12 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   }
 }
 
-/** What every match begins with, as it is written where case counts; empty when nothing is fixed. */
+/** The common literal prefix of all matches, if case matters; empty when there is none. */
 const beginningOf = (pattern: string): string => String(RE2JS.compile(pattern).re2().prefix ?? '')
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
-/** The first place where what every match begins with stands, or may turn out to; the end when there is none. */
+/** The first position where the prefix occurs, or may still occur; the end of the text when there is none. */
 function beginningIn(text: string, beginning: string): number {
   const whole = text.indexOf(beginning)
   if (whole >= 0) return whole
@@ -121,7 +124,7 @@ function beginningIn(text: string, beginning: string): number {
   return text.length
 }
 
-/** One spelling for all letters that a pattern takes for the same, each of one code unit as before. */
+/** Folds all letters that a pattern treats as equal, each to one code unit. */
 function withoutCase(text: string): string {
   let folded = ''
   for (let at = 0; at < text.length; at += 1) {
@@ -132,7 +135,7 @@ function withoutCase(text: string): string {
   return folded
 }
 
-/** The rest that was not read, in findings that are no longer than one may be. */
+/** The unread rest of the text, as findings of at most the maximum length. */
 function unread(text: string, readTo: number, last: Finding | undefined): Finding[] {
   const findings: Finding[] = []
   let start = wholeCharacter(text, Math.max(readTo, last?.end ?? 0))
@@ -144,7 +147,7 @@ function unread(text: string, readTo: number, last: Finding | undefined): Findin
   return findings
 }
 
-/** `at`, or one before where that would be in the middle of a surrogate pair. */
+/** `at`, or one less if that would split a surrogate pair. */
 function wholeCharacter(text: string, at: number): number {
   const code = text.charCodeAt(at)
   return code >= 0xdc00 && code <= 0xdfff && at > 0 ? at - 1 : at
@@ -175,7 +178,7 @@ function compile(pattern: string, caseSensitive: boolean): RE2JS {
   return regex
 }
 
-/** Whether an anchor stands outside of brackets. */
+/** Whether there is an anchor outside of brackets. */
 function hasAnchor(pattern: string): boolean {
   let inClass = false
   for (let at = 0; at < pattern.length; at += 1) {

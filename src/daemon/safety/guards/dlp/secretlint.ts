@@ -7,15 +7,15 @@ type Source = Parameters<NonNullable<ReturnType<(typeof rules)[number]['create']
 const NAME_SPACE = '@secretlint/secretlint-rule-'
 
 /**
- * Rules that look at more than a run without blanks, or obey what the text says: `gcp` reads whole files, `privatekey` many
- * lines (private-keys.ts does), and with `filter-comments` whoever writes `secretlint-disable` would not be looked at.
+ * Rules that read more than a run without blanks, or that the text can control: `gcp` reads whole files, `privatekey`
+ * many lines (private-keys.ts does that), and `filter-comments` would let a `secretlint-disable` comment skip the scan.
  */
 const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
 
-/** Finds what the recommended rules of secretlint list in some runs of a text: [start, end, start, end, …]. */
+/** Applies secretlint's recommended rules to some runs of a text: [start, end, start, end, …]. */
 export type ListedSecrets = (text: string, runs: readonly number[]) => Finding[]
 
-/** The runs are read together, one a line, so that a rule is asked once however many there are. */
+/** The runs are joined, one per line, so that each rule is called once however many runs there are. */
 export function createListedSecrets(): ListedSecrets {
   let found: Finding[] = []
   const scanners = rules
@@ -66,7 +66,7 @@ function backInText(finding: Finding, starts: readonly number[], runs: readonly 
   return { ...finding, start: finding.start + shift, end: Math.min(finding.end + shift, runs[low * 2 + 1] ?? 0) }
 }
 
-/** What the rules see: a text that is in no file. Where in its lines something stands, none of them asks. */
+/** The text as a source without a file. No rule uses line positions. */
 function toSource(content: string): Source {
   const unused = (): never => {
     throw new Error('a rule asked for a place in a file')

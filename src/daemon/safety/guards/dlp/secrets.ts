@@ -26,9 +26,9 @@ const QUOTES = ['"', "'", '`'] as const
 const isQuote = (code: number): boolean => code === 34 || code === 39 || code === 96
 
 /**
- * Secrets: tokens of documented formats, private keys, passwords in addresses, and values that their names or the words
- * beside them make secret. One pass over the text: what is looked at closely are runs without blanks that are long enough,
- * quotes and equals signs behind a name.
+ * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that their names or nearby
+ * words make secret. One pass over the text examines only runs without blanks that are long enough, and quotes and
+ * equals signs after a name.
  */
 export function createSecretsDetector(): Detector {
   const listed = createListedSecrets()
@@ -53,18 +53,18 @@ export function createSecretsDetector(): Detector {
 }
 
 const [BETWEEN, INSIDE, MARK, QUOTE] = [0, 1, 2, 3]
-/** What a character is to a run; the marks are what a short run is looked at for. */
+/** The kind of a character in a run; short runs are examined only if they contain marks. */
 const KIND = Uint8Array.from(RUN, (isInside, code) =>
   code === EQUALS || code === COLON || code === HYPHEN ? MARK : isQuote(code) ? QUOTE : isInside ? INSIDE : BETWEEN,
 )
 
 class SecretScan {
   readonly findings: Finding[] = []
-  /** Runs that may hold a token: [start, end, start, end, …]. */
+  /** Runs that may contain a token: [start, end, start, end, …]. */
   readonly longRuns: number[] = []
   readonly #text: string
   readonly #words: NamingWords
-  /** What lies before belongs to a finding. */
+  /** Text before this offset belongs to a finding. */
   #from = 0
 
   constructor(text: string) {
@@ -140,11 +140,11 @@ class SecretScan {
     if (!isLong) return
     const run = text.slice(start, end)
     this.#readAddress(run, start)
-    // Nothing that a machine drew is this long and without a digit.
+    // Machine-generated text of this length contains a digit.
     if (digits === 0) return
     this.longRuns.push(start, end)
     for (const shape of shapesIn(run)) this.#add(start + shape.start, start + shape.end, shape.type, 0.95)
-    // A number or a name alone does not look random, and the words beside it are dear to look for.
+    // A number or a name alone does not look random, and the search for nearby words is expensive.
     if (start >= this.#from && digits >= RANDOM_DIGITS && changes >= RANDOM_CHANGES) {
       const value = namedRandom(text, this.#words, start, end)
       if (value) this.#add(value.start, value.end, value.type, 0.7)
@@ -156,7 +156,7 @@ class SecretScan {
     if (key) this.#add(at, key.end, 'private-key', 0.99)
   }
 
-  /** `name=value`, `name: value`; one in quotes is found at its quotes. */
+  /** `name=value`, `name: value`; a value in quotes is found at its quotes. */
   #readAssignment(at: number, end: number): void {
     const text = this.#text
     let start = at + 1
@@ -185,9 +185,9 @@ class SecretScan {
 }
 
 const VALUE_CHARS = 512
-/** `==`, `=>` and `::` assign nothing. */
+/** `==`, `=>` and `::` are not assignments. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
-/** What a machine drew has so many digits, where only the words beside it make it a secret. */
+/** The minimum number of digits of random text that only nearby words make a secret. */
 const RANDOM_DIGITS = 3
 
 function endOfBlanks(text: string, at: number): number {
@@ -196,7 +196,7 @@ function endOfBlanks(text: string, at: number): number {
   return end
 }
 
-/** Those of `others` that no finding of `own` overlaps; `own` is in order and apart. */
+/** Those of `others` that do not overlap a finding of `own`; `own` is ordered and disjoint. */
 function apartFrom(own: readonly Finding[], others: Finding[]): Finding[] {
   let next = 0
   return byStart(others).filter(({ start, end }) => {
@@ -208,7 +208,7 @@ function apartFrom(own: readonly Finding[], others: Finding[]): Finding[] {
 const byStart = (findings: Finding[]): Finding[] =>
   findings.sort((one, other) => one.start - other.start || other.end - one.end)
 
-/** In order; those that overlap become one, which is called as the surer one of them. */
+/** Ordered; overlapping findings become one, with the type of the more confident one. */
 function withoutOverlap(findings: Finding[]): Finding[] {
   const kept: Finding[] = []
   for (const finding of byStart(findings)) {
@@ -222,7 +222,7 @@ function withoutOverlap(findings: Finding[]): Finding[] {
   return kept
 }
 
-/** Where a value in quotes or a key begins that is not at its end, or the last run, which may go on. */
+/** The start of an incomplete quoted value or key, or of the last run, which may continue. */
 const openFrom = (text: string, from: number): number =>
   openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
 
@@ -232,7 +232,7 @@ function lastRunFrom(text: string, from: number): number {
   return run
 }
 
-/** Where the first value in quotes begins that is not at its end; `limit` when none does before it. */
+/** The start of the first incomplete quoted value; `limit` when there is none before it. */
 function openQuoteFrom(text: string, from: number, limit: number): number {
   let open = limit
   for (const quote of QUOTES) {
@@ -243,11 +243,13 @@ function openQuoteFrom(text: string, from: number, limit: number): number {
   return open
 }
 
-/** A name and a password in an address of which the host is still to come. */
+/** A name and a password in a URL whose host has not arrived yet. */
 const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
-/** Where in the last run, which begins at `run`, a value has begun; `text.length` when none has. Only prefixes tell. */
+/**
+ * Where a value in the last run, which starts at `run`, has begun; `text.length` when none has. Only prefixes count.
+ */
 function begunInRun(text: string, run: number): number {
   const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))
   const begun = credentials ? text.length - credentials[0].length : text.length

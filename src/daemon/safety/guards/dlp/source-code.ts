@@ -1,22 +1,22 @@
 import { type Detector, type Finding, remembering } from '../detection.ts'
 
-/** So many lines of a program make a block of it. */
+/** The minimum number of code lines of a block. */
 const SOURCE_CODE_LINES = 6
-/** A finding is no longer; a longer block is found in pieces. */
+/** The maximum length of a finding; a longer block is found in pieces. */
 const PIECE_CHARS = 4_096
-/** What is longer is no line that somebody wrote. */
+/** A longer line was not written by a person. */
 const LINE_CHARS = 400
 
-/** How lines of programs begin. */
+/** Typical starts of code lines. */
 const STATEMENT =
   /^\s{0,64}(?:(?:export|import|from|package|using|include|require|module|function|func|fn|def|class|struct|enum|interface|impl|trait|type|const|let|var|val|public|private|protected|static|async|await|return|throw|raise|yield|elif|else|switch|case|try|catch|except|finally|while|foreach|namespace|override|SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|begin|end)\b(?=[ \t({:;]|$)|(?:if|for) ?\(|#(?:include|define|ifdef|ifndef|endif|!)|@\w{1,64}[ \t]{0,4}(?:\(|$)|<\/?[A-Za-z][^>]{0,200}>|[\w$.[\]]{1,64}[ \t]{0,4}(?:[-+*/|&]?=|:=)[ \t]?[^=\s]|\/\/|\/\*|\*\s|--\s|[})\]]+[;,]?\s{0,64}$)/
-/** How they end, blanks apart. */
+/** Typical ends of code lines, without trailing blanks. */
 const ENDING = /(?:[;{}()[]|=>|->|&&|\|\||\)\s?:|\w:)$/
 const BLANKS_BEHIND = 64
-/** Prose ends in a full stop, and has no signs of programs. */
+/** Prose ends with a full stop, and has no code symbols. */
 const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:()–-]+){4,}[.!?:]?\s{0,8}$/u
 
-/** Whether a line reads as one of a program. Lines without a letter, such as `}`, say nothing by themselves. */
+/** Whether a line looks like code. Lines without letters, such as `}`, are neutral. */
 function isCode(line: string): boolean {
   if (line.length > LINE_CHARS) return false
   const begins = STATEMENT.test(line)
@@ -30,13 +30,13 @@ function endsAsCode(line: string): boolean {
   return line.length - written.length <= BLANKS_BEHIND && ENDING.test(written.slice(-3))
 }
 
-/** A line that opens or closes a fenced block of Markdown: the fence, and what the opening one says of the block. */
+/** A line that opens or closes a fenced Markdown block: the fence, and the info string. */
 const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
 
 /**
- * Blocks of source code: at least SOURCE_CODE_LINES lines of a program with no more than one other line between two; a fence
- * of Markdown ends a block. A value has begun with the first line of a program in a fenced block. Elsewhere the line that
- * completes a block proves it: what a live stream has let go of until then stays.
+ * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code with at most one other line between two; a
+ * Markdown fence ends a block. In a fenced block, a value has begun with the first line of code. Elsewhere the line
+ * that completes a block proves it; text that a live stream has released by then stays released.
  */
 export function createSourceCodeDetector(): Detector {
   const read = remembering(blocksOf)
@@ -58,7 +58,7 @@ export function createSourceCodeDetector(): Detector {
 
 type Block = { start: number; end: number; lines: number; others: number }
 
-/** `open`: where a block may begin or go on; `isFenced`: it stands in a fenced block. */
+/** `open`: where a block may begin or continue; `isFenced`: whether it is in a fenced block. */
 function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: boolean } {
   const findings: Finding[] = []
   let block: Block | undefined
@@ -76,14 +76,14 @@ function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: 
     const line = text.slice(start, Math.min(end, start + LINE_CHARS + 1))
     const fence = FENCE.exec(line)
     if (lineEnd < 0 && line.length <= LINE_CHARS) {
-      // What the last line becomes is open, and with it whether the block goes on.
+      // The last line is incomplete, so the block may still continue.
       const open = block?.start ?? start
       if (!fence && isCode(line)) block = extended(block, start, end)
       close()
       return { findings, open, isFenced }
     }
     if (fence) {
-      // A stream is read from somewhere on: behind lines of a program, a bare fence is the closing one.
+      // A stream may be read from the middle: after lines of code, a bare fence closes a block.
       isFenced = !isFenced && (block === undefined || fence[2]?.trim() !== '')
       close()
     } else if (isCode(line)) {

@@ -15,15 +15,15 @@ import {
 } from './characters.ts'
 import { isMonotonous, looksRandom } from './randomness.ts'
 
-/** Formats that may be longer begin nowhere in a run of their own characters. */
+/** A format with a longer maximum cannot begin within a run of its own characters. */
 const LONG_FORMAT = 100
 
-/** No format is longer: what a token may hold at most, so that no text costs more than this for each place. */
+/** The maximum length of a token. It bounds the time per position. */
 export const TOKEN_CHARS = 4_096
 
 /**
- * A format that its issuer documents: a fixed beginning and then `min` to `max` characters of one set, and no further one of
- * the set. `random`: what comes must look drawn by a machine, because the beginning is also that of words.
+ * A format that its issuer documents: a fixed prefix, then `min` to `max` characters of one set, not followed by
+ * another one. `random`: the rest must look machine-generated, because words share the prefix.
  */
 type TokenFormat = {
   type: string
@@ -43,7 +43,7 @@ const format = (
   random = false,
 ): TokenFormat => ({ type, prefixes: prefixes.split(' '), set, min, max, random })
 
-/** Prefixes as the issuers' own documentation gives them; the longest one that fits decides. */
+/** Prefixes from the issuers' documentation; the longest match decides. */
 const FORMATS: readonly TokenFormat[] = [
   format('aws-access-key', 'AKIA ASIA ABIA ACCA AGPA AIDA AROA AIPA ANPA ANVA', UPPERCASE_OR_DIGIT, 16, 16),
   format('aws-access-key', 'A3T', UPPERCASE_OR_DIGIT, 17, 17),
@@ -64,7 +64,7 @@ const FORMATS: readonly TokenFormat[] = [
   format('openai-key', 'sk-proj- sk-svcacct- sk-admin- sk-None-', SLUG, 40, 300),
   format('anthropic-key', 'sk-ant-', SLUG, 40, 300),
   format('openrouter-key', 'sk-or-', SLUG, 40, 200),
-  // Of OpenAI, DeepSeek, Moonshot, this gateway and others.
+  // Keys of OpenAI, DeepSeek, Moonshot, this gateway and others.
   format('model-provider-key', 'sk-', SLUG, 32, 200, true),
   format('groq-key', 'gsk_', ALPHANUMERIC, 40, 60),
   format('xai-key', 'xai-', ALPHANUMERIC, 60, 100),
@@ -170,7 +170,7 @@ const FORMATS: readonly TokenFormat[] = [
   format('supernotes-key', 'supernotes_sk-', SLUG, 24, 60),
 ]
 
-/** How tokens begin that only their whole shape tells (token-shapes.ts), and what they are made of: those that may be long. */
+/** The prefixes and character sets of long tokens that are identified by their whole shape (token-shapes.ts). */
 const SHAPE_BEGINNINGS: readonly TokenFormat[] = [
   format('jwt', 'eyJ', PARTS, 1),
   format('slack-token', 'xoxe- xoxe.xoxb- xoxe.xoxp-', SLUG, 1),
@@ -208,8 +208,8 @@ function startAt(text: string, at: number): number {
 }
 
 /**
- * The token of a documented format that begins at `at`. The caller asks only where no letter or digit stands before, and
- * guarantees that two characters are left.
+ * The token of a documented format that begins at `at`. The caller ensures that no letter or digit precedes, and that
+ * two characters are left.
  */
 export function tokenAt(text: string, at: number): { end: number; type: string } | undefined {
   const start = startAt(text, at)
@@ -217,7 +217,7 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
   for (const { prefix, format: it } of BY_START.get(start) ?? []) {
     if (!text.startsWith(prefix, at)) continue
     const from = at + prefix.length
-    // In the middle of a long run every place could be a beginning, and each would be read to the end.
+    // In the middle of a long run every position could be a start, and each would be read to the end.
     if (it.max > LONG_FORMAT && at > 0 && text[at - 1] !== '=' && has(it.set, text.charCodeAt(at - 1))) continue
     const end = endOf(it.set, text, from, Math.min(text.length, from + it.max + 1))
     const length = end - from
@@ -230,12 +230,12 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
 }
 
 /**
- * Where the first token of a documented format begins, from `run` on, that reaches the end of the text and may go on;
- * `text.length` when there is none. `run`: where the last run without blanks begins, or any later place.
+ * The start of the first token of a documented format, from `run` on, that reaches the end of the text and may
+ * continue; `text.length` when there is none. `run`: the start of the last run without blanks, or any later position.
  */
 export function openTokenFrom(text: string, run: number): number {
   const tails = new Map<CharacterSet, number>()
-  /** Where the characters of a set begin that reach the end of the text: read once, however many prefixes there are. */
+  /** The start of the characters of a set that reach the end of the text: computed once for all prefixes. */
   const tailOf = (set: CharacterSet): number => {
     let tail = tails.get(set)
     if (tail === undefined) {

@@ -1,9 +1,9 @@
-/** A format that no fixed beginning tells from other text. */
+/** A format that no fixed prefix identifies. */
 type TokenShape = {
   type: string
-  /** What every one of them holds: without it the pattern is not tried. */
+  /** A substring of every such token: without it the pattern is not tried. */
   hint: string
-  /** Linear, and proven so by a test: it is asked for runs of up to TOKEN_CHARS characters. */
+  /** Linear, as a test proves: it runs on runs of up to TOKEN_CHARS characters. */
   pattern: RegExp
 }
 

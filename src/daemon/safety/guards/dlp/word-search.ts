@@ -4,7 +4,7 @@ import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '
 const CODES = 65_536
 const ROOT = 0
 
-/** Small letters for every UTF-16 code unit that has one of the same length; a text keeps its offsets. */
+/** The lower case of every UTF-16 code unit that has one of the same length, so that offsets stay the same. */
 const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
   const small = String.fromCharCode(code).toLowerCase()
   return small.length === 1 ? small.charCodeAt(0) : code
@@ -16,7 +16,7 @@ const NO_CHARACTERS = new Uint8Array(CODES)
 const PLAIN_WORD_CHARACTERS = Uint8Array.from({ length: CODES }, (_, code) => (isPlainWord(code) ? 1 : 0))
 
 const WORD_CHARACTER = /[\p{L}\p{N}_]/u
-/** Scripts that put no blanks between words. */
+/** Scripts without blanks between words. */
 const WITHOUT_BLANKS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 
 function isPlainWord(code: number): boolean {
@@ -26,7 +26,7 @@ function isPlainWord(code: number): boolean {
 export type WordSearchOptions = { type: string; caseSensitive?: boolean; wholeWords?: boolean; confidence?: number }
 
 const [UNKNOWN, BETWEEN_WORDS, IN_WORD, WORD_BY_ITSELF] = [0, 1, 2, 3]
-/** What a code unit is to words, filled in as they come. */
+/** The word kind of each code unit, computed on first use. */
 const KINDS = new Uint8Array(CODES)
 
 function kindOf(code: number): number {
@@ -38,13 +38,13 @@ function kindOf(code: number): number {
   return kind
 }
 
-/** Whether a word of its own begins or ends between these characters. */
+/** Whether there is a word boundary between these characters. */
 const isEdge = (outside: number, inside: number): boolean =>
   kindOf(inside) !== IN_WORD || kindOf(outside) === BETWEEN_WORDS
 
 /**
- * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the text, not on how many words there
- * are. Of words that overlap the one that begins first is found, of those that begin together the longest.
+ * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the text, not on the number of
+ * words. Of overlapping words, the one that begins first is found; of those with the same start, the longest.
  */
 export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
   const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
@@ -56,8 +56,8 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   const shortEnding = shortWords.length > 0 ? createEndings(shortWords, folded, wholeWords) : undefined
   const shortHint = hintOf(shortWords, folded)
 
-  // From the end, so that what is reached at a character are the words that begin with it, the longest first. From the
-  // beginning it would be those that end with it, and the longest of these may be the one that overlaps another.
+  // Search from the end, so that each position yields the words that begin there, longest first. A forward search
+  // yields the words that end there, and the longest of these may overlap another finding.
   const find = remembering((text) => {
     const found: Finding[] = []
     const units = codeUnitsOf(text)
@@ -65,7 +65,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
     let long = longEnding ? text.length : NOWHERE
     let short = shortEnding && shortHint.test(text) ? text.length : NOWHERE
     for (let at = text.length - 1; at >= 0; at -= 1) {
-      // Most characters of most texts are passed here.
+      // Most characters of most texts are skipped here.
       if (node === ROOT) {
         if (longEnding && long > at) long = longEnding(units, at, text.length)
         if (shortEnding && short > at) short = shortEnding(units, at, text.length)
@@ -76,7 +76,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
       node = backwards.next(node, code)
-      // What goes before the end of another word is none.
+      // Not a match: it is followed by more of a word.
       if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
         node = ROOT
         continue
@@ -107,7 +107,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
 }
 
 const PAIR_BITS = 12
-/** A place for two code units; several pairs share one. */
+/** A hash slot for two code units; several pairs share one. */
 const pairIndex = (before: number, last: number): number => (Math.imul(before, 67) ^ last) & ((1 << PAIR_BITS) - 1)
 
 /** By pairIndex: 0 where no word ends with these two code units. */
@@ -116,20 +116,22 @@ function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
   for (const word of words) {
     const [last = 0, before] = foldedOf(word, folded).slice(-2).toReversed()
     if (before !== undefined) endings[pairIndex(before, last)] = 1
-    // Before a word of one character anything may stand.
+    // Any character may precede a word of one character.
     else for (let any = 0; any < CODES; any += 1) endings[pairIndex(any, last)] = 1
   }
   return endings
 }
 
-/** Of words that are as long as this or longer, most characters of a text need not be looked at. */
+/** For words of at least this length, most characters of a text can be skipped. */
 const LONG_CHARS = 5
 const isLong = (word: string): boolean => word.length >= LONG_CHARS
 
 const BEYOND_LATIN = /[\u0600-\u1fff\u2c00-\uffff]/
 const ANYTHING = /[\s\S]/
 
-/** What is in every text that holds one of these words: looked for first, for most texts hold nothing of other scripts. */
+/**
+ * A pattern that matches every text with one of these words. Tried first, because most texts contain only one script.
+ */
 function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
   const own = new Set(words.flatMap((word) => foldedOf(word, folded)))
   for (let code = 0; code < CODES; code += 1) {
@@ -141,22 +143,22 @@ function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
 const NOWHERE = -1
 
 /**
- * The last place up to `at` where one of the words may end, by a few of its characters and the next one; 0 when there is none
- * behind the first character.
+ * The last position up to `at` where one of the words may end, judged by a few of its characters and the next one; 0
+ * when there is none after the first character.
  */
 type Endings = (units: Uint16Array, at: number, length: number) => number
 
 /**
- * As Wu and Manber (1994): of where the shortest word would stand it looks at the first two characters, and goes on as far as no
- * word has these two.
+ * Wu and Manber (1994): reads the first two characters of the window of the shortest word, and skips as far as no word
+ * contains these two.
  */
 function createEndings(words: readonly string[], folded: Uint16Array, wholeWords: boolean): Endings {
   const mayEnd = endingsOf(words, folded)
-  /** 1 for what only ends a word of ours where nothing of the kind follows. */
+  /** 1 for word characters: a word that ends with one ends only if no other one follows. */
   const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
   const shortest = Math.min(...words.map(({ length }) => length))
   const chars = Math.max(2, shortest)
-  /** By pairIndex: so many places further left a word may end, or more, where these two code units stand. */
+  /** By pairIndex: the minimum distance to the left at which a word may end, given these two code units. */
   const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
   for (const word of words) {
     const ending = foldedOf(word, folded).slice(-chars)
@@ -167,7 +169,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
   }
 
   return (units, at, length) => {
-    // What is asked for again and again is held here: what a closure holds is looked up each time.
+    // Local copies: closure variables are looked up on each access.
     const small = folded
     const stepOf = steps
     const ahead = chars - 1
@@ -183,7 +185,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
       const last = units[end] as number
       const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
       const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
-      // Reckoned and not asked, for how words end is anybody's guess.
+      // Branch-free, because word ends are unpredictable.
       if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
       end -= 1
     }
@@ -197,15 +199,15 @@ const foldedOf = (word: string, folded: Uint16Array): number[] =>
 
 const reversed = (word: string): string => word.split('').reverse().join('')
 
-/** Whether a word of its own begins with this character. */
+/** Whether a word begins with this character. */
 const begins = (text: string, start: number, code: number): boolean =>
   start === 0 || isEdge(text.charCodeAt(start - 1), code)
 
-/** Whether a word of its own ends before `end`, with the character `code`. */
+/** Whether a word ends before `end`, with the character `code`. */
 const ends = (text: string, end: number, code = text.charCodeAt(end - 1)): boolean =>
   end === text.length || isEdge(text.charCodeAt(end), code)
 
-/** Of those that overlap the first; they come in the order in which they begin. */
+/** Keeps the first of overlapping findings; they come in the order of their starts. */
 function apart(found: readonly Finding[]): Finding[] {
   const kept: Finding[] = []
   let free = 0
@@ -217,11 +219,11 @@ function apart(found: readonly Finding[]): Finding[] {
   return kept
 }
 
-/** `open`, or where the finding begins that reaches over it. */
+/** `open`, or the start of the finding that spans it. */
 export const beforeFinding = (open: number, text: string, find: (text: string) => Finding[]): number =>
   beforeOneOf(open, find(text.slice(heldFrom(open))))
 
-/** No finding that reaches over `open` begins before this. */
+/** A finding that spans `open` cannot begin before this. */
 export const heldFrom = (open: number): number => Math.max(0, open - DETECTION_HOLD_CHARS)
 
 /** As `beforeFinding`. @param findings in the text from `heldFrom(open)` on */
@@ -233,7 +235,7 @@ export function beforeOneOf(open: number, findings: readonly Finding[]): number 
   return open
 }
 
-/** Where each node goes on with which code unit: a hash table in plain numbers, for it is asked for most of a text. */
+/** The edges of the trie as a hash table of plain numbers, because it is read for most of a text. */
 class Edges {
   readonly #nodes: Int32Array
   readonly #codes: Uint16Array
@@ -248,7 +250,7 @@ class Edges {
     this.#mask = size - 1
   }
 
-  /** ROOT when there is none, for it is nobody's child. */
+  /** ROOT when there is none, because ROOT is never a child. */
   childOf(node: number, code: number): number {
     return this.#children[this.#slotOf(node, code)] as number
   }
@@ -260,7 +262,7 @@ class Edges {
     this.#children[slot] = child
   }
 
-  /** Where this edge is, or would be. */
+  /** The slot where this edge is, or would be. */
   #slotOf(node: number, code: number): number {
     let slot = (Math.imul(node, 0x9e3779b1) ^ Math.imul(code, 0x85ebca6b)) >>> 7
     for (;;) {
@@ -275,7 +277,7 @@ type Trie = {
   longest: number
   next(node: number, code: number): number
   depthOf(node: number): number
-  /** The longest word that ends in this node, as the node it ends in; ROOT when there is none. */
+  /** The longest word that ends in this node, as its end node; ROOT when there is none. */
   wordAt(node: number): number
   shorterWordAt(node: number): number
 }
@@ -301,7 +303,7 @@ function createTrie(words: readonly string[], folded: Uint16Array): Trie {
     isWord[node] = true
   }
 
-  // Where a node goes on when the text does not: the longest proper suffix of it that a word begins with.
+  // The failure links: the longest proper suffix of a node that is a prefix of a word.
   const fallbacks = new Int32Array(depths.length)
   const shorterWords = new Int32Array(depths.length)
   const longestWords = Int32Array.from(isWord, (ends, node) => (ends ? node : ROOT))

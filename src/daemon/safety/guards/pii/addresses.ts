@@ -20,7 +20,7 @@ const TAIL_WORDS = /(?<![\p{L}\p{M}\d])(?:\p{L}[\p{L}\p{M}'’-]{0,30}\.? ?#?,?(
 
 type Word = { start: number; end: number; lower: string; isNumber: boolean; isCapital: boolean }
 
-/** Streets with their numbers, flats and boxes, and postal codes that are called so. */
+/** Streets with numbers, flats and boxes, and labelled postal codes. */
 export const addressRecognizer: Recognizer = {
   entities: ['ADDRESS'],
   scan(text, digits, _wanted, report) {
@@ -42,7 +42,7 @@ export const addressRecognizer: Recognizer = {
   },
 }
 
-/** @returns where the address ends that begins at `start` and has the first word of `ahead` as its number */
+/** @returns the end of the address that begins at `start`, whose number is the first word of `ahead` */
 function scanNumber(text: string, start: number, ahead: readonly Word[], report: Report): number {
   const [number] = ahead
   if (number === undefined) return start
@@ -61,7 +61,7 @@ function scanNumber(text: string, start: number, ahead: readonly Word[], report:
   return number.start + code.length
 }
 
-/** Called so, or behind a state's letters or a country: "Springfield, IL 62704", "Portugal 30971". */
+/** Labelled, or after the letters of a state or after a country: "Springfield, IL 62704", "Portugal 30971". */
 function isBeforePostcode(before: string, number: Word): boolean {
   if (POSTCODE_BEFORE.test(before)) return true
   if (number.end - number.start < 4) return false
@@ -72,7 +72,10 @@ function isBeforePostcode(before: string, number: Word): boolean {
   )
 }
 
-/** "12 Station Road", "704 1436 Redbud Drive", "6750 Koskikatu 25": where it ends, behind its kind of street or second number. */
+/**
+ * "12 Station Road", "704 1436 Redbud Drive", "6750 Koskikatu 25": the end of the street, after its kind of street or
+ * its second number.
+ */
 function streetEnd(ahead: readonly Word[]): number | undefined {
   const from = ahead[1]?.isNumber ? 2 : 1
   for (let index = from; index < ahead.length; index++) {
@@ -89,14 +92,14 @@ function streetEnd(ahead: readonly Word[]): number | undefined {
   return undefined
 }
 
-/** Up to seven words of one line, the number at `from` first. A point may only stand behind an abbreviation. */
+/** Up to seven words of one line, starting with the number at `from`. A point may only follow an abbreviation. */
 function wordsAhead(text: string, from: number): Word[] {
   const words: Word[] = []
   for (let index = from; words.length < WORDS_AHEAD; ) {
     const word = wordAt(text, index)
     if (word === undefined) break
     words.push(word)
-    // A row of numbers.
+    // A sequence of numbers.
     if (words.length > 2 && words.every(({ isNumber }) => isNumber)) break
     const isShort = !word.isNumber && word.end - word.start <= 4
     const end = word.end + (isShort && text[word.end] === '.' ? 1 : 0)
@@ -115,7 +118,7 @@ function wordAt(text: string, index: number): Word | undefined {
   return { start: index, end: index + written.length, lower, isNumber, isCapital: written[0] !== lower[0] }
 }
 
-/** Where the street begins whose number stands at `number`: "Via Franscini 71", "Hauptstraße 5"; else the number itself. */
+/** The start of the street whose number is at `number`: "Via Franscini 71", "Hauptstraße 5"; else the number itself. */
 function streetStart(text: string, number: number): number {
   let start = number
   if (text[number - 1] !== ' ' || isDigit(text.charCodeAt(number - 2))) return start
@@ -134,7 +137,7 @@ function streetStart(text: string, number: number): number {
   return start
 }
 
-/** How many characters before a number call it a flat's or a box's. */
+/** The length of a flat or box label before a number. */
 function unitChars(before: string): number {
   const unit = UNIT_BEFORE.exec(before)
   const word = unit?.[1]?.toLowerCase() ?? ''

@@ -1,6 +1,6 @@
 import { passesLuhn } from './checksums.ts'
 
-/** First digits (six of them, or the beginning of six) of an issuer, and how long its numbers are. */
+/** First digits (six of them, or a prefix of six) of an issuer, and the lengths of its numbers. */
 const ISSUERS: readonly { from: string; to: string; lengths: readonly number[] }[] = [
   { from: '4', to: '4', lengths: [13, 16, 19] }, // Visa
   { from: '51', to: '55', lengths: [16] }, // Mastercard
@@ -34,20 +34,24 @@ const ISSUERS: readonly { from: string; to: string; lengths: readonly number[] }
 
 const USUAL_LENGTHS: readonly number[] = [14, 15, 16]
 
-/** Grouped as on a card, or in one piece. */
+/** Grouped as on a card, or ungrouped. */
 export const CARD_PATTERN =
   /(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})(?!\w|[-./]\d)/y
 export const CARD_WORDS =
   /\b(?:cards?|cc|credit|debit|visa|master ?card|maestro|amex|american express|diners|discover|jcb|pan|karten?|kreditkarten?\w*|carte|tarjeta|carta|cart[aã]o|kort|atm)\b|卡|カード/
 
 /**
- * An issuer gives out such numbers, and Luhn's check digit holds. ISO/IEC 7812-1; the ranges are those the schemes publish.
+ * Whether an issuer uses such numbers, and Luhn's check digit is correct. ISO/IEC 7812-1; the ranges are those that the
+ * schemes publish.
  */
 export function isCardNumber(digits: string): boolean {
   return passesLuhn(digits) && ISSUERS.some((issuer) => isOf(digits, issuer))
 }
 
-/** UATP has all of "1", and lengths other than these are many a serial number's: they need a word that explains them. */
+/**
+ * Whether no context word is needed. UATP covers all of "1", and unusual lengths match many serial numbers; both need a
+ * context word.
+ */
 export function isUsualCard(digits: string): boolean {
   return USUAL_LENGTHS.includes(digits.length) && (digits[0] !== '1' || digits.startsWith('1800'))
 }

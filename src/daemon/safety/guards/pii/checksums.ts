@@ -1,4 +1,4 @@
-/** Check digits. All take what is left of a number without its separators, digits only unless said otherwise. */
+/** Check digits. All functions take a number without separators, digits only unless stated otherwise. */
 
 /** ISO/IEC 7812-1 Annex B. */
 export function passesLuhn(digits: string): boolean {
@@ -37,7 +37,7 @@ export function passesMod11Of10(digits: string): boolean {
   return (11 - product) % 10 === digits.charCodeAt(digits.length - 1) - 48
 }
 
-/** The sum of every digit times its weight; digits beyond the weights do not count. */
+/** The sum of each digit times its weight; digits beyond the weights are ignored. */
 export function weightedSum(digits: string, weights: readonly number[]): number {
   return weights.reduce((sum, weight, index) => sum + weight * (digits.charCodeAt(index) - 48), 0)
 }
@@ -56,14 +56,14 @@ export function isCpf(digits: string): boolean {
   return first === Number(digits[9]) && second === Number(digits[10])
 }
 
-/** UIDAI: twelve digits, none of them 0 or 1 in front, Verhoeff; no palindromes. */
+/** UIDAI: twelve digits, the first not 0 or 1, Verhoeff; no palindromes. */
 export function isAadhaar(digits: string): boolean {
   return digits[0]! > '1' && passesVerhoeff(digits) && digits !== [...digits].reverse().join('')
 }
 
 /**
- * § 139b AO: of the first ten digits exactly one comes two or three times, three never in a row; ISO 7064 MOD 11,10.
- * Test numbers ignore the first rule, `lenient` accepts them.
+ * § 139b AO: of the first ten digits exactly one occurs two or three times, three never in a row; ISO 7064 MOD 11,10.
+ * Test numbers ignore the first rule; `lenient` accepts them.
  */
 export function isSteuerId(digits: string, lenient: boolean): boolean {
   if (digits[0] === '0' || !passesMod11Of10(digits)) return false
@@ -74,7 +74,10 @@ export function isSteuerId(digits: string, lenient: boolean): boolean {
   return repeated.length === 1 && repeated[0]! <= 3 && !/(\d)\1\1/.test(digits.slice(0, 10))
 }
 
-/** INSEE: sex, year, month, place, order, and 97 less the rest by 97. Departments 2A and 2B count as 19 and 18. */
+/**
+ * INSEE: sex, year, month, place, order, and 97 minus the remainder modulo 97. Departments 2A and 2B count as 19 and
+ * 18.
+ */
 export function isNir(compact: string): boolean {
   const body = compact.slice(0, 13).replace('2A', '19').replace('2B', '18')
   return 97 - Number(BigInt(body) % 97n) === Number(compact.slice(13))
@@ -82,7 +85,9 @@ export function isNir(compact: string): boolean {
 
 const DNI_LETTERS = 'TRWAGMYFPDXBNJZSQVHLCKE'
 
-/** Real Decreto 1553/2005: the letter is the rest by 23. A foreigner's X, Y, Z counts as 0, 1, 2. Upper case. */
+/**
+ * Real Decreto 1553/2005: the letter is the remainder modulo 23. A foreigner's X, Y, Z counts as 0, 1, 2. Upper case.
+ */
 export function isDniOrNie(compact: string): boolean {
   const lead = 'XYZ'.indexOf(compact[0]!)
   const number = lead < 0 ? compact.slice(0, -1) : lead + compact.slice(1, -1)
@@ -105,7 +110,7 @@ export function isCodiceFiscale(compact: string): boolean {
   return String.fromCharCode(65 + (sum % 26)) === compact[15]
 }
 
-/** All of the same digit: passes many a checksum and is nobody's number. */
+/** All digits are equal: such a number passes many checksums, but is never issued. */
 export function isOneDigit(digits: string): boolean {
   return digits === digits[0]!.repeat(digits.length)
 }

@@ -19,7 +19,7 @@ const POINT = 46
 const beginsMonth = oneOf('adefgjmnosADEFGJMNOS')
 const endsDay = oneOf('enrstºENRST')
 const SPACE = 32
-/** What a number behind it is a part of, or the number of something else. */
+/** Characters that join a number to the one after it. */
 const belongsTo = oneOf('-/.,:$€£')
 const joinsNumbers = oneOf('-/.')
 const MONTH_FIRST = /\d{1,2}(?:st|nd|rd|th)?(?:,? (?:19|20)\d{2})?(?![\w])|(?:19|20)\d{2}(?![\w])/y
@@ -27,14 +27,14 @@ const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
 const YEAR_WORDS =
   /(?<![\p{L}\d])(?:in|since|during|until|from|by|of|year|the|a|is a|to|between|and|around|before|after|circa|summer|winter|spring|autumn|fall|im jahr|seit|en|depuis|desde|nel|dal)[ (]{1,2}$/u
 const DAY_NAMES = /(?<!\w)(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?(?!\w)/g
-/** The name of a month, or the beginning of one or of a day's. */
+/** A month name, or the start of one or of an ordinal suffix. */
 const NAME_BEGINNING = /(?<![\p{L}\d])\p{L}{1,10}\.?[ -]?$/u
 const TAIL_CHARS = 16
 const BIRTH =
   /(?:(?<![\p{L}\d])(?:born|b\.|birth ?(?:day|date)?|dob|d\.o\.b\.?|geb(?:oren|\.)?|geburts(?:datum|tag)\w{0,2}|n[eé]e? le|naissance|nacid[oa]|nacimiento|fecha de nac\.?|nat[oa] il|nascita|nascid[oa]|nascimento|geboren|geboortedatum|födelsedatum|född|fødselsdato|født|syntymäaika|urodzon[yai]|urodzenia|narozen\w?)(?![\p{L}])|рожден|родил|生年月日|出生|생년월일)[^\d\n]{0,40}$/u
 const AGE_BEFORE = /(?<![\p{L}\d])(?:aged?(?: of| is|:)?|turn(?:ed|s|ing)?|i am|i'm|he's|she's)(?: just)? $/u
 const AGE_BEHIND = /[ -](?:years?|yrs?|y|jahre?|ans|años|anni)[ -](?:old|of age|alt)(?!\w)|[ -]?y\/?o(?!\w)/iy
-/** "4.17.21" is a version more often than a day. */
+/** "4.17.21" is a version more often than a date. */
 const VERSION = /^\d{1,2}\.\d{1,2}\.\d{2}$/
 const DATE_CHARS = 48
 const AGE_CHARS = 18
@@ -42,7 +42,7 @@ const NUMBERS_ONLY = /^[\d\-/.:TZ+ ]*$/i
 const DAY_AND_MONTH =
   /^\d{1,4}(?:st?|nd?|rd?|th?|\.|er?|º)?,?(?:[ -](?:of?|d[ei]?)?)?(?:[ -]?\p{L}{0,10}\.?)?(?:,| del?| d)?[ -]?\d{0,4}$/iu
 
-/** Calendar dates; those that are somebody's day of birth by the words before; ages. */
+/** Calendar dates; dates of birth, by the words before them; ages. */
 export const dateRecognizer: Recognizer = {
   entities: ['DATE_OF_BIRTH', 'DATE', 'AGE'],
   scan(text, digits, wanted, report) {
@@ -86,7 +86,7 @@ function tailBefore(text: string, digit: number): string {
   return text.slice(Math.max(0, digit - TAIL_CHARS), digit).toLowerCase()
 }
 
-/** Where the month begins whose name stands before the number; else the number itself. */
+/** The start of the month name before the number; else the number itself. */
 function monthStart(text: string, digit: number): number {
   if (!mayEndMonth(text, digit - 1)) return digit
   const words = tailBefore(text, digit)
@@ -94,14 +94,14 @@ function monthStart(text: string, digit: number): number {
   return month ? digit - words.length + month.index : digit
 }
 
-/** Most words are no months by their last two letters. Whoever writes one with other letters than ASCII is asked further. */
+/** A fast filter by the last two letters. Words with letters beyond ASCII are always examined. */
 function mayEndMonth(text: string, end: number): boolean {
   const [before, last] = [text.charCodeAt(end - 2), text.charCodeAt(end - 1)]
   if (last === POINT || before >= 128 || last >= 128) return true
   return MONTH_ENDINGS.has((before | LOWER) * 128 + (last | LOWER))
 }
 
-/** Most numbers are no dates by what follows their digits. */
+/** A fast filter by the characters after the digits. */
 function mayBeginDate(text: string, digit: number, end: number): boolean {
   const next = text.charCodeAt(end)
   if (end === text.length || joinsNumbers(next)) return end - digit <= 4
@@ -117,7 +117,7 @@ function dateEnd(text: string, digit: number, afterMonth: boolean): number {
   return digit + date.length
 }
 
-/** Of a date in numbers, one may be a day and another one a month. */
+/** In a numeric date, one number must be a possible day and another a possible month. */
 function isPlausible(date: string): boolean {
   if (/\p{L}{2}/u.test(date)) return true
   const numbers = date.slice(0, 10).split(/[-/.]/, 3).map(Number.parseFloat)
@@ -140,7 +140,7 @@ function numberEnd(text: string, from: number): number {
   return end
 }
 
-/** What is there up to the end of the text may be the beginning of a date, or a date that goes on. */
+/** Whether the rest of the text may be the start of a date, or a date that continues. */
 function mayGoOn(rest: string): boolean {
   return NUMBERS_ONLY.test(rest) || DAY_AND_MONTH.test(rest)
 }

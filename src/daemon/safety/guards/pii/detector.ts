@@ -10,15 +10,18 @@ import { properNameRecognizer } from './proper-names.ts'
 import { Digits, type Recognizer } from './recognizer.ts'
 
 export type PiiDetectorOptions = {
-  /** Default: DEFAULT_PII_ENTITIES, of which EMAIL is without mailboxes of roles (contact@): they name nobody. */
+  /** Default: DEFAULT_PII_ENTITIES. EMAIL then excludes role mailboxes (contact@), because they identify no person. */
   entities?: readonly PiiEntity[] | 'all'
-  /** Where numbers are dialled without a country code (ISO 3166-1, upper case). */
+  /** Regions whose national phone numbers are found (ISO 3166-1, upper case). */
   regions?: readonly string[]
 }
 
 type Candidate = Finding & { type: PiiEntity }
 
-/** Finds personal data; the `type` of a finding is its entity. Where two overlap, the surer one stands, then the longer one. */
+/**
+ * Finds personal data; the `type` of a finding is its entity. Of overlapping findings, the more confident one is kept,
+ * then the longer one.
+ */
 export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions = {}): Detector {
   const wanted = new Set(entities === 'all' ? PII_ENTITIES.map(({ name }) => name) : (entities ?? DEFAULT_PII_ENTITIES))
   const recognizers = [
@@ -38,7 +41,7 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
       const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
-    // Of all others what is longer is found before it is complete.
+    // All other findings are recognized before they are complete.
     begunFrom: (text) => (wanted.has('EMAIL') ? openEmailFrom(text) : text.length),
   }
 }
@@ -55,7 +58,10 @@ function scan(text: string, recognizers: readonly Recognizer[], wanted: Readonly
   return { candidates, open }
 }
 
-/** From left to right: one that overlaps the last that stands replaces it when it is surer, or as sure and longer. */
+/**
+ * From left to right: an overlapping candidate replaces the last kept one if it is more confident, or as confident and
+ * longer.
+ */
 function withoutOverlaps(candidates: readonly Candidate[]): Finding[] {
   const standing: Candidate[] = []
   for (const candidate of candidates) {
@@ -71,7 +77,10 @@ function isSurer(one: Candidate, other: Candidate): boolean {
   return one.end - one.start > other.end - other.start
 }
 
-/** What is open may push out a candidate that reaches into it, and that one others: none of them is settled. */
+/**
+ * An open finding may replace a candidate that overlaps it, which may itself have replaced others. So none of them is
+ * settled.
+ */
 function beforeOverlaps(candidates: readonly Candidate[], open: number): number {
   let settled = open
   for (const { start, end } of candidates.toReversed()) if (end > settled && start < settled) settled = start

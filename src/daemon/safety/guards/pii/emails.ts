@@ -1,6 +1,6 @@
 import { isAsciiLetter, isDigit, type Recognizer } from './recognizer.ts'
 
-/** Mailboxes of roles: RFC 2142, and others that everybody has. */
+/** Role mailboxes: RFC 2142, and other common ones. */
 const ROLES = new Set(
   (
     'abuse billing careers contact customerservice enquiries feedback ftp help helpdesk hostmaster info inquiries jobs ' +
@@ -15,13 +15,13 @@ const LOCAL_CHARS = 64
 const DOMAIN_CHARS = 253
 const LABEL_CHARS = 63
 const TOP_LEVEL = /^(?:[a-z]{2,24}|xn--[a-z0-9-]{2,59}|[\u00c0-\uffef]{2,24})$/i
-/** What follows the last dot of a file and is no top-level domain: `icon@2x.png`. */
+/** File extensions that are not top-level domains: `icon@2x.png`. */
 const FILE_ENDINGS =
   /^(?:png|jpe?g|gif|svg|webp|avif|ico|js|jsx|mjs|cjs|tsx?|css|scss|json|html?|xml|yaml|yml|txt|pdf|lock|tgz)$/i
 
 /**
- * Addresses by their `@`: RFC 5322 without quotes and comments, RFC 6531 for letters beyond ASCII.
- * @param ofRoles also those of a role in an organization, such as contact@, that name nobody
+ * Finds addresses by their `@`: RFC 5322 without quotes and comments, RFC 6531 for letters beyond ASCII.
+ * @param ofRoles whether to include role addresses such as contact@, which identify no person
  */
 export function emailRecognizer(ofRoles: boolean): Recognizer {
   return {
@@ -44,7 +44,7 @@ export function emailRecognizer(ofRoles: boolean): Recognizer {
   }
 }
 
-/** Where an address begins whose `@` stands there and whose domain may go on; `text.length` when there is none. */
+/** The start of an address whose domain may continue after the end of the text; `text.length` when there is none. */
 export function openEmailFrom(text: string): number {
   const from = Math.max(0, text.length - DOMAIN_CHARS - 1)
   for (let at = text.indexOf('@', from); at >= 0; at = text.indexOf('@', at + 1)) {
@@ -54,13 +54,13 @@ export function openEmailFrom(text: string): number {
   return text.length
 }
 
-/** A mailbox that belongs to a role, by its local part; what follows a plus sign only sorts mail. */
+/** Whether a local part names a role. The part after a plus sign is ignored. */
 function isRole(local: string): boolean {
   const [name = ''] = local.toLowerCase().split('+', 1)
   return ROLES.has(name) || TEAM.test(name)
 }
 
-/** Where the local part begins that ends before `at`; `at` when there is none, or one that is too long. */
+/** The start of the local part that ends before `at`; `at` when there is none, or it is too long. */
 function localStart(text: string, at: number, from: number): number {
   let start = at
   while (start > from && isLocal(text.charCodeAt(start - 1))) {
@@ -77,7 +77,7 @@ function domainEnd(text: string, from: number): number {
   return end
 }
 
-/** The part of it that is a domain: names of one label or a file's ending are none. */
+/** The part that is a domain. Names with one label and file extensions do not count. */
 function trimmedDomain(written: string): string | undefined {
   const domain = written.replace(/[-._]{1,253}$/, '')
   const labels = domain.split('.')
@@ -92,7 +92,7 @@ function isLetterOrDigit(code: number): boolean {
   return isAsciiLetter(code) || isDigit(code) || (code >= 0xc0 && code <= 0x24f)
 }
 
-/** Letters, digits and `. _ % + - '`; what else RFC 5322 allows is more often what stands before an address. */
+/** Letters, digits and `. _ % + - '`. Other characters of RFC 5322 more often precede an address than belong to it. */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39
 }
@@ -102,7 +102,7 @@ function isDomain(code: number): boolean {
   return isAsciiLetter(code) || isDigit(code) || code === 46 || code === 45 || code === 95 || isWideLetter(code)
 }
 
-/** Not the punctuation of other scripts (U+2000–206F, U+3000–303F, U+FF00–FF0F). */
+/** Excludes the punctuation of other scripts (U+2000–206F, U+3000–303F, U+FF00–FF0F). */
 function isWideLetter(code: number): boolean {
   return (code >= 0xc0 && code < 0x2000) || (code > 0x3040 && code < 0xd800)
 }

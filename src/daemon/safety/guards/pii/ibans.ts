@@ -8,12 +8,15 @@ const SPACE = 32
 const HYPHEN = 45
 const POINT = 46
 
-/** What stands at `start`, in one piece or in groups. `isOpen`: more text may make an IBAN of it, or no IBAN. */
+/**
+ * A candidate at `start`, in one piece or in groups. `isOpen`: more text may make it a valid IBAN, or an invalid one.
+ */
 export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
- * Reads as many letters and digits as the country's IBANs have, single spaces, hyphens or points between them left out. Undefined
- * when there are fewer, or when no country is spelled there. ISO 13616; check digits and national forms by ibantools.
+ * Reads as many letters and digits as the country's IBANs have, skipping single spaces, hyphens or points between them.
+ * Undefined when there are fewer, or for an unknown country. ISO 13616; ibantools validates check digits and national
+ * forms.
  */
 export function readIban(text: string, start: number): IbanReading | undefined {
   if (!isAsciiLetter(text.charCodeAt(start))) return undefined
@@ -37,7 +40,7 @@ export function readIban(text: string, start: number): IbanReading | undefined {
   }
 }
 
-/** ISO 7064, MOD 97-10. Asked first: the library takes ten times as long to refuse. */
+/** ISO 7064, MOD 97-10. Checked first: the library takes ten times as long to reject. */
 function passesMod97(compact: string): boolean {
   let rest = 0
   for (let index = 4; index < compact.length + 4; index++) {

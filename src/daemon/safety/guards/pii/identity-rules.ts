@@ -2,35 +2,35 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 import { isAadhaar, isCodiceFiscale, isCpf, isDniOrNie, isNhsNumber, isNir, isSteuerId } from './checksums.ts'
 
 /**
- * A number of a fixed form. `pattern` matches from its first character; `isValid` sees what is left without separators, in
- * upper case. How it is taken without its words nearby: `always`, when it is `separated` (or alone on its line), only when
+ * A number of a fixed form. `pattern` matches from its first character; `isValid` gets it without separators, in upper
+ * case. Without context words it is accepted: `always`, when it is `separated` (or alone on its line), only when
  * `alone` on its line, or `never`.
  */
 export type IdentityRule = {
   entity: PiiEntity
   startsWith: 'digit' | 'letter'
-  /** How many digits, or letters, may stand at its very beginning. */
+  /** How many digits, or letters, may be at its very start. */
   heads: readonly number[]
-  /** How many digits there are in it, or more. */
+  /** Its minimum number of digits. */
   minDigits: number
   pattern: RegExp
   words: RegExp
   withoutWords: (value: string) => 'always' | 'alone' | 'never'
   isValid: (compact: string, explained: boolean) => boolean
-  /** Without words. With them a finding is as sure as it gets. */
+  /** The confidence without context words. With them it is the maximum. */
   confidence: number
 }
 
-// A number goes on behind a letter or digit, and behind a separator with another digit. A comma separates two numbers.
+// A number continues after a letter or digit, and after a separator with another digit. A comma separates two numbers.
 const AFTER = String.raw`(?!\w|[-./]\d)`
-// One in groups also where another group follows.
+// For grouped numbers: another group also continues them.
 const AFTER_GROUPS = String.raw`(?!\w|[-./]\d| \d{3})`
 
 const always = () => 'always' as const
 const whenSeparated = (value: string) => (/[^A-Za-z0-9]/.test(value) ? 'always' : 'alone')
 const valid = () => true
 
-/** Sources stand at the functions of checksums.ts; forms without check digits name theirs here. */
+/** The sources are at the functions of checksums.ts, and here for forms without check digits. */
 export const IDENTITY_RULES: readonly IdentityRule[] = [
   {
     // SSA, "Social Security Number Randomization": area not 000, 666 or 9xx, no group of zeros.
@@ -165,7 +165,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     confidence: 0.75,
   },
   {
-    // Income Tax Department of India: the fourth letter says who holds it.
+    // Income Tax Department of India: the fourth letter is the type of holder.
     entity: 'IN_PAN',
     startsWith: 'letter',
     heads: [5],

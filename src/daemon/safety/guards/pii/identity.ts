@@ -17,22 +17,22 @@ import {
 } from './recognizer.ts'
 import { isWalletAddress } from './wallets.ts'
 
-/** No number is longer, its separators included; no word of letters and digits is, either. */
+/** The maximum length of a number with its separators, and of a word of letters and digits. */
 const NUMBER_CHARS = 48
 const WORD_CHARS = 80
-/** What is read behind a number: a separator, three more digits, and blanks up to the end of its line. */
+/** The text read after a number: a separator, three more digits, and blanks up to the end of its line. */
 const LOOK_AHEAD_CHARS = 6
 const LEADING_LETTERS = 3
 const SHORTEST_WALLET = 26
-/** A word of two letters, and what stands around it. */
+/** A word of two letters, and the characters around it. */
 const SHORTEST_LABEL = 3
 
 const DIGIT_RULES = rulesByHead('digit')
 const LETTER_RULES = rulesByHead('letter')
 const CODICE_FISCALE_RULES = IDENTITY_RULES.filter(({ entity }) => entity === 'IT_CODICE_FISCALE')
-/** What needs fewer digits is no card, and no number that its words explain. */
+/** Cards and labelled numbers have at least this many digits. */
 const CARD_DIGITS = 12
-/** No rule asks for more. */
+/** The maximum number of digits that any rule requires. */
 const ENOUGH_DIGITS = Math.max(CARD_DIGITS, ...IDENTITY_RULES.map(({ minDigits }) => minDigits))
 const LABELLED_DIGITS = Math.min(...LABELLED_RULES.map(({ minDigits }) => minDigits))
 const SPACE = 32
@@ -40,14 +40,14 @@ const HYPHEN = 45
 const CARD_HEADS = new Set([4, 12, 13, 14, 15, 16, 17, 18, 19])
 
 const isSeparator = oneOf(' -./')
-/** What may stand between two groups of digits in any of the patterns: U+0020 to U+002F. */
+/** The separators of digit groups in all patterns: U+0020 to U+002F. */
 const joins = (code: number): boolean => code >= 0x20 && code <= 0x2f
 const CODICE_FISCALE_CHARS = 16
 const leadsAmount = oneOf('+$€£¥')
 const hangsOn = oneOf('-./')
 const OPENS_WITH_LETTERS = /(?<!\w)[A-Za-z]{1,3}[ -]$/
 
-/** Cards, accounts, wallets and the numbers by which states know people. Every one starts at a word that has a digit. */
+/** Cards, accounts, wallets and national identity numbers. Each starts at a word with a digit. */
 export const identityRecognizer: Recognizer = {
   entities: [
     'CREDIT_CARD',
@@ -74,7 +74,7 @@ export const identityRecognizer: Recognizer = {
       }
       digit = digits.next(found)
     }
-    // A codice fiscale may have letters only.
+    // A codice fiscale may consist of letters only.
     for (const start of lettersOnly(text)) scanRules(text, start, CODICE_FISCALE_RULES, 0, report)
     return open
   },
@@ -82,7 +82,7 @@ export const identityRecognizer: Recognizer = {
 
 type Word = { start: number; end: number; from: number }
 
-/** @returns where the last of what was found ends */
+/** @returns the end of the last finding */
 function scanWord(text: string, { start, end, from }: Word, report: Report): number {
   if (end - start >= SHORTEST_WALLET && isWalletAddress(text.slice(start, end))) {
     report(start, end, 'CRYPTO_WALLET', 0.95)
@@ -101,7 +101,7 @@ function scanWord(text: string, { start, end, from }: Word, report: Report): num
     const head = headEnd(text, led, isAsciiLetter) - led
     found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), digits, report))
   }
-  // Most numbers are too short to be looked at for what stands before them.
+  // Most numbers are too short for a label, so the text before them is not read.
   if (digits < LABELLED_DIGITS) return found
   const isCode = text.slice(led, start) === text.slice(led, start).toUpperCase()
   return Math.max(found, scanLabelled(text, isCode ? led : start, start, report))
@@ -120,7 +120,7 @@ function scanCard(text: string, start: number, report: Report): number {
   return end
 }
 
-/** @param digits as many as there are at `start`, or more */
+/** @param digits the number of digits at `start`, or more */
 function scanRules(
   text: string,
   start: number,
@@ -146,7 +146,7 @@ function scanRules(
   return found
 }
 
-/** @param from where letters begin that may belong to the number at `start` */
+/** @param from the start of letters that may belong to the number at `start` */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
   if (textIsShort(text, from)) return start
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
@@ -162,14 +162,14 @@ function scanLabelled(text: string, from: number, start: number, report: Report)
   return start
 }
 
-/** Whether fewer characters than any label has stand between `at` and the digit before it. */
+/** Whether the text between `at` and the preceding digit is shorter than any label. */
 function textIsShort(text: string, at: number): boolean {
   if (at < SHORTEST_LABEL) return true
   for (let index = at - SHORTEST_LABEL; index < at; index++) if (isDigit(text.charCodeAt(index))) return true
   return false
 }
 
-/** How many letters and digits there are, and how many of them are digits. */
+/** The number of letters and digits, and of digits alone. */
 function sizeOf(text: string, from: number, to: number): { length: number; digits: number } {
   let length = 0
   let digits = 0
@@ -181,7 +181,7 @@ function sizeOf(text: string, from: number, to: number): { length: number; digit
   return { length, digits }
 }
 
-/** The longest number there that the label can mean, whole words only; `start` when there is none. */
+/** The end of the longest number that the label can mean, in whole words; `start` when there is none. */
 function labelledEnd(text: string, from: number, start: number, rule: LabelledRule): number {
   const until = runEnd(text, start)
   for (let end = until; end > start; end--) {
@@ -194,7 +194,7 @@ function labelledEnd(text: string, from: number, start: number, rule: LabelledRu
   return start
 }
 
-/** The number reaches the end of the text, or what is read behind it does. */
+/** Whether the number, or the text read after it, reaches the end of the text. */
 function mayGoOn(text: string, start: number): boolean {
   return runEnd(text, start) + LOOK_AHEAD_CHARS > text.length
 }
@@ -217,7 +217,7 @@ function compactOf(value: string): string {
   return value.replace(/[^A-Za-z0-9]/g, '').toUpperCase()
 }
 
-/** Where a word begins that more text could lengthen: into a number, or into one that a letter or three lead. */
+/** The start of a word that more text could extend to a number, also to one with up to three leading letters. */
 function trailingWordStart(text: string): number {
   const tail = text.slice(-4)
   const letters = OPENS_WITH_LETTERS.exec(tail)
@@ -237,7 +237,7 @@ function startWithLetters(text: string, start: number): number {
   return letters >= 1 && letters <= LEADING_LETTERS && !isWordCode(text.charCodeAt(from - 1)) ? from : start
 }
 
-/** A number that hangs on another one, on an amount or on an international prefix is not one of its own. */
+/** A number that continues another number, an amount or an international prefix is not a separate one. */
 function startsCleanly(text: string, start: number): boolean {
   const before = text.charCodeAt(start - 1)
   if (leadsAmount(before)) return false
@@ -250,10 +250,10 @@ function startsCleanly(text: string, start: number): boolean {
   return true
 }
 
-/** Where words of CODICE_FISCALE_CHARS capitals stand and nothing else. */
+/** The positions of words that consist of exactly CODICE_FISCALE_CHARS capitals. */
 function lettersOnly(text: string): number[] {
   const starts: number[] = []
-  // One of them stands at every place of that distance, so most characters are not looked at.
+  // Every such word covers a position at this distance, so most characters are skipped.
   for (let index = CODICE_FISCALE_CHARS - 1; index < text.length; index += CODICE_FISCALE_CHARS) {
     if (!isCapital(text.charCodeAt(index))) continue
     let start = index
@@ -271,7 +271,7 @@ function isCapital(code: number): boolean {
   return code >= 65 && code <= 90
 }
 
-/** How many digits a number that begins in the word at `start` can have at most, whatever its form; no more than ENOUGH_DIGITS. */
+/** The maximum number of digits of a number that begins in the word at `start`, in any form; at most ENOUGH_DIGITS. */
 function digitsFrom(text: string, start: number): number {
   let digits = 0
   let before = 0
@@ -288,8 +288,10 @@ function digitsFrom(text: string, start: number): number {
   return digits
 }
 
-/** The end of words that hang together by single separators, each of them after the first with three letters at most
- * before its digits; NUMBER_CHARS from `start` at most. */
+/**
+ * The end of a sequence of words with single separators. Each word after the first has at most three letters before its
+ * digits. At most NUMBER_CHARS from `start`.
+ */
 function runEnd(text: string, start: number): number {
   let end = start
   for (

@@ -1,11 +1,11 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
-/** Numbers whose form says nothing: only the words right before make them personal. */
+/** Numbers without a distinctive form: only the words right before them make them personal data. */
 export type LabelledRule = {
   entity: PiiEntity
-  /** In the words before, in lower case; between it and the number there may be a few more ("no.", "is", ":"). */
+  /** Matches the words before, in lower case; a few more may follow before the number ("no.", "is", ":"). */
   label: RegExp
-  /** How long a number is, without its separators, and how many digits it has at least. */
+  /** The minimum length of a number without separators, and its minimum number of digits. */
   minLength: number
   maxLength: number
   minDigits: number
@@ -44,7 +44,7 @@ export const LABELLED_RULES: readonly LabelledRule[] = [
   },
 ]
 
-/** `words` stand alone, `stems` anywhere: scripts without spaces, and languages that bend their words. */
+/** `words` match whole words; `stems` match anywhere, for scripts without spaces and inflected languages. */
 function label(words: string, stems: string): RegExp {
   return new RegExp(`(?:(?<![\\p{L}\\d_])(?:${words})(?![\\p{L}\\d_])|(?:${stems}))[^!?;\\d\\n]{0,32}$`, 'u')
 }

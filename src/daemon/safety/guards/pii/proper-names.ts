@@ -15,12 +15,12 @@ import { SURNAMES } from './lexicon/surnames.ts'
 import type { Recognizer, Report } from './recognizer.ts'
 
 const NAME_WORD = /\p{Lu}[\p{L}\p{M}'’]{0,30}(?:-[\p{L}\p{M}'’]{1,30}){0,3}/gu
-/** Between two words of a name: a blank, behind an initial or a title a point, small words. */
+/** Between two words of a name: a blank, a point after an initial or a title, small words. */
 const GAP = /^(\.?) (?:(\p{Ll}{1,3}) (?:(\p{Ll}{1,3}) )?|& )?$/u
 const GAP_CHARS = 10
 const NAME_FORM = /^(?:(?:Mc|Mac|[ODL]['’]|De|Van|Le)?\p{Lu}[\p{Ll}\p{M}]+(?:['’-]\p{L}[\p{Ll}\p{M}]*)*|\p{Lu})$/u
 const NAME_WORDS = 6
-/** Words before a name are looked for this far back, those behind it this far ahead. */
+/** Context words are searched this far before a name, and this far after it. */
 const BEFORE_CHARS = 32
 const BEHIND_CHARS = 16
 const NAME_CHARS = 120
@@ -31,11 +31,11 @@ const PLACE_BEFORE =
   /(?:travel\w{0,4}|fl(?:y|ew|ying)|mov(?:e|ed|ing)|go(?:ing)?|went|c[oa]m(?:e|ing)|trip|flight|back|relocated|dr[io]ve|way|return(?:ed|ing)?) to $/u
 const ORGANIZATION_BEFORE =
   /(?:work(?:s|ed|ing)? (?:for|at|with)|employed (?:at|by)|joined|(?:year|job|career|shares|intern|engineer|manager|director|ceo|cfo|cto|founder|president) (?:at|in|of))(?: the)? $/u
-/** As in a sentence: behind a word or comma, and not in quotes, brackets or a list. */
+/** As in a sentence: after a word or comma, and not in quotes, brackets or a list. */
 const PROSE_BEFORE = /(\p{Ll}+),? $/u
 const PROSE_BEHIND = /^(?:$|[ ,.?!;:'’\n)]|-\s)/u
 const LINE_BEFORE = /(?:^|\n)[ \t>]*$/u
-/** Its line stands below one that ends with a house's or flat's number. */
+/** The line above ends with a house or flat number. */
 const ADDRESS_BEFORE = /\d[.,]? ?\n[ \t>]{0,8}$/
 const LINE_BEHIND = /^(?:$| ?[\n,])/
 const NAMED_NEIGHBOUR = /(?:^|\s)(\p{L}+)(?:,| and|, and|,? &) $/u
@@ -48,8 +48,8 @@ type Guess = { type: PiiEntity; confidence: number }
 type Word = { start: number; end: number; lower: string }
 
 /**
- * Names written with a capital, by lists of names and places, by what companies end with, and by the words around them.
- * What is only a capital at the beginning of a sentence is none.
+ * Finds capitalized names by lists of names and cities, by company suffixes, and by context words. A word that is
+ * capitalized only at the start of a sentence does not count.
  */
 export const properNameRecognizer: Recognizer = {
   entities: ['PERSON', 'TITLE', 'LOCATION', 'ORGANIZATION', 'NATIONALITY'],
@@ -59,7 +59,7 @@ export const properNameRecognizer: Recognizer = {
     const close = () => {
       const [first] = words
       const last = words.at(-1)
-      // A longer run is a heading, or a list.
+      // A longer sequence is a heading, or a list.
       if (first && last && words.length <= NAME_WORDS && last.end - first.start <= NAME_CHARS) {
         if (last.end + BEHIND_CHARS > text.length) open = Math.min(open, first.start)
         classify(text, words, report)
@@ -78,7 +78,7 @@ export const properNameRecognizer: Recognizer = {
   },
 }
 
-/** A name ends in its bearer: "Baader's", "Baader’s". */
+/** Removes a genitive: "Baader's", "Baader’s". */
 function withoutGenitive(written: string, start: number): Word {
   const word = written.replace(/['’](?:s|ll|d|m|re|ve)?$/u, '')
   return { start, end: start + word.length, lower: word.toLowerCase() }
@@ -107,7 +107,7 @@ function classify(text: string, all: Word[], report: Report): void {
   classifyName(text, words, isFirst && first === all[0], report)
 }
 
-/** Everyday words leave a name at its beginning and its end, unless they are part of a place's or a company's. */
+/** Removes everyday words at the start and end of a name, unless they belong to a location or a company. */
 function withoutEveryday(words: readonly Word[]): Word[] {
   let from = 0
   while (from < words.length && isEveryday(words[from]!) && !isPlace(words.slice(from))) from++
@@ -137,7 +137,7 @@ function classifyName(text: string, words: readonly Word[], isFirst: boolean, re
 
 type Surroundings = { before: string; behind: string; isFirst: boolean }
 
-/** By lists of names first, then by the words around. */
+/** Uses lists of names first, then context words. */
 function guessOf(text: string, words: readonly Word[], { before, behind, isFirst }: Surroundings): Guess | undefined {
   const [first] = words
   const isGiven = GIVEN_NAMES.has(first!.lower) || GIVEN_NAMES.has(first!.lower.split('-')[0]!)
@@ -173,7 +173,7 @@ function isBesideName(context: string, behind: string): boolean {
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))
 }
 
-/** By what it is called, whatever stands around it. */
+/** By the lists alone, whatever the context. */
 function knownName(words: readonly Word[], phrase: string): Guess | undefined {
   if (PLACES.has(phrase)) return { type: 'LOCATION', confidence: 0.6 }
   if (NATIONALITIES.has(phrase)) return { type: 'NATIONALITY', confidence: 0.6 }
@@ -184,7 +184,7 @@ function knownName(words: readonly Word[], phrase: string): Guess | undefined {
     : undefined
 }
 
-/** What is known by itself inside of a longer name that is not. */
+/** Reports known names within a longer unknown one. */
 function reportParts(words: readonly Word[], report: Report): void {
   for (const { start, end, lower } of words) {
     if (PLACES.has(lower)) report(start, end, 'LOCATION', 0.5)

@@ -1,9 +1,9 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
 /**
- * Finds some entities in one pass. `report` gets every candidate, in any order; those of different recognizers may overlap.
- * Returns where the first candidate begins that more text could still bring about, change or lengthen; text.length when
- * there is none. What it decides of a candidate depends on CONTEXT_CHARS before it, never on what came earlier.
+ * Finds some entities in one pass. `report` gets every candidate, in any order; those of different recognizers may
+ * overlap. Returns the start of the first candidate that more text could still create, change or lengthen; text.length
+ * when there is none. A decision about a candidate depends on CONTEXT_CHARS before it, never on earlier text.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
@@ -12,7 +12,7 @@ export type Recognizer = {
 
 export type Report = (start: number, end: number, type: PiiEntity, confidence: number) => void
 
-/** How far back from a candidate its recognizer reads for the words that explain it. */
+/** How far before a candidate its recognizer reads context words. */
 export const CONTEXT_CHARS = 96
 
 const BLANKS_AROUND = 4
@@ -23,7 +23,7 @@ export function isDigit(code: number): boolean {
   return code >= DIGIT_0 && code <= DIGIT_9
 }
 
-/** A test for a few characters, which costs no string of one character each time: `text[at]` does. */
+/** A test for a set of characters by code, because `text[at]` would create a string each time. */
 export function oneOf(characters: string): (code: number) => boolean {
   const codes = new Set(Array.from(characters, (character) => character.charCodeAt(0)))
   const ascii = Uint8Array.from({ length: 128 }, (_, code) => (codes.has(code) ? 1 : 0))
@@ -41,10 +41,10 @@ export function isWordCode(code: number): boolean {
 
 const DIGITS = /\d+/g
 
-/** Where the digits of a text are, for all who look at its numbers one after another. */
+/** The positions of a text's digits, shared by all recognizers of numbers. */
 export class Digits {
   readonly #text: string
-  /** Where each row of them ends. */
+  /** The end of each run of digits. */
   readonly #ends: number[] = []
   #at = 0
   #last = 0
@@ -71,7 +71,9 @@ export class Digits {
   }
 }
 
-/** Where the word begins that the character before `index` belongs to; `index` itself when that is no word character. */
+/**
+ * The start of the word that contains the character before `index`; `index` itself when that is not a word character.
+ */
 export function wordStart(text: string, index: number): number {
   let start = index
   while (start > 0 && isWordCode(text.charCodeAt(start - 1))) start--
@@ -85,21 +87,21 @@ export function wordEnd(text: string, index: number): number {
 }
 
 /**
- * The words before a candidate, in lower case, back to the digit before them: so every stretch of text is looked at for one
+ * The words before a candidate, in lower case, back to the previous digit: so each part of a text is read for one
  * number only.
  */
 export function wordsBefore(text: string, start: number): string {
   return textBefore(text, start).toLowerCase()
 }
 
-/** The same as it is written. */
+/** As `wordsBefore`, in the original case. */
 export function textBefore(text: string, start: number): string {
   let from = start
   while (from > 0 && start - from < CONTEXT_CHARS && !isDigit(text.charCodeAt(from - 1))) from--
   return text.slice(from, start)
 }
 
-/** Behind another group of digits: the rest of a longer number rather than one of its own. */
+/** After another group of digits: the rest of a longer number, not a number of its own. */
 export function followsGroup(text: string, start: number): boolean {
   if (text[start - 1] !== ' ') return false
   for (let index = start - 2; index >= 0 && start - index < 8 && isWordCode(text.charCodeAt(index)); index--) {
@@ -108,7 +110,7 @@ export function followsGroup(text: string, start: number): boolean {
   return false
 }
 
-/** On its line there is nothing else, quotes and bullets apart. */
+/** The only text on its line, except for quotes and bullets. */
 export function isAlone(text: string, start: number, end: number): boolean {
   let before = start
   while (before > 0 && start - before < BLANKS_AROUND && ' \t"\'>*-'.includes(text[before - 1]!)) before--

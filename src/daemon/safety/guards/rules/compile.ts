@@ -9,7 +9,7 @@ import { createPiiDetector } from '../pii/detector.ts'
 import type { PlannedRule } from '../plan.ts'
 import { VALIDATORS } from './validators.ts'
 
-/** The rules that are on, ready to be used. @throws PatternRefused, which none does that was stored */
+/** Compiles the enabled rules. @throws PatternRefused, but never for a stored rule */
 export function compileRules(rules: readonly GuardRule[]): PlannedRule[] {
   return rules.filter(({ enabled }) => enabled).map(toPlannedRule)
 }
@@ -30,8 +30,8 @@ function toPlannedRule(rule: GuardRule): PlannedRule {
 }
 
 /**
- * What finds what a rule is about. `type` is what findings of a rule's own patterns and words are called; what is built in
- * has names of its own.
+ * The detector of a rule. `type` is the type of findings of the rule's own pattern and words; built-in detectors have
+ * their own types.
  * @throws PatternRefused
  */
 export function createRuleDetector(rule: GuardRuleDocument, type: string): Detector {

@@ -26,7 +26,7 @@ import { deleteGuardRule, findGuardRule, findGuardRules, insertGuardRule, update
 const NOT_FOUND = { description: 'No guard rule of this tenant has this id', schema: StructuredError }
 const BASE = '/api/admin/guard-rules'
 
-/** The management of rules about secrets and personal data (named-endpoints §21, where routes and object are ours). */
+/** The management routes of rules about secrets and personal data. */
 export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache<object>, 'forget'> }): Route[] {
   const { db, clock, guardRules } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
@@ -153,12 +153,12 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
   ]
 }
 
-/** All samples of a simulation at their longest, in any spelling of JSON. */
+/** The maximum length of all samples of a simulation, in any JSON spelling. */
 const SIMULATE_BODY_BYTES = 1_048_576
 
 /**
- * What the log keeps of a rule or of a change to one. Its words and its pattern are what nobody is to say, so it keeps how
- * many words there are, and how long the pattern is.
+ * The log's facts about a rule or a change. Words and pattern may be confidential, so only the number of words and the
+ * length of the pattern are logged.
  */
 const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<typeof UpdateGuardRuleRequest>) => ({
   ...facts,
@@ -166,14 +166,14 @@ const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<type
   patternChars: pattern?.length,
 })
 
-/** By id or name, in any case. @throws GUARD_RULE_NOT_FOUND */
+/** Finds a rule by id or name, case-insensitive. @throws GUARD_RULE_NOT_FOUND */
 async function getGuardRule(db: Db, tenantId: string, reference: string | undefined): Promise<GuardRule> {
   const rule = await findGuardRule(db, tenantId, toPolicyId(reference ?? ''))
   if (rule) return rule
   throw new GatewayError('GUARD_RULE_NOT_FOUND', `There is no such guard rule; GET ${BASE} lists them.`)
 }
 
-/** The rule with what the request changes. @throws VALIDATION_ERROR when that does not fit together */
+/** Applies the request's changes to the rule. @throws VALIDATION_ERROR for inconsistent members */
 function toDocument(before: GuardRule, changes: z.output<typeof UpdateGuardRuleRequest>): GuardRuleDocument {
   const { id: _, name: _name, createdAt: _createdAt, updatedAt: _updatedAt, ...document } = before
   const named = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))

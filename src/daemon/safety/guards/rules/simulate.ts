@@ -6,7 +6,7 @@ import { createRuleDetector } from './compile.ts'
 
 type Results = z.input<typeof SimulateGuardRulesResponse>['results']
 
-/** What rules find in some texts, whether they are on or off. Together they may take as much as for a request. */
+/** Applies rules to some texts, whether they are enabled or not. Together they have the effort of one request. */
 export async function simulate(
   rules: readonly (GuardRuleDocument & { id: string | null })[],
   samples: readonly string[],

@@ -8,7 +8,7 @@ import type { PlannedRule } from '../plan.ts'
 import { compileRules } from './compile.ts'
 import { findGuardRules } from './store.ts'
 
-/** The rules of a tenant: what they say, and what those that are on became. */
+/** The rules of a tenant: all documents, and the compiled enabled ones. */
 export type OwnRules = { documents: readonly GuardRule[]; planned: readonly PlannedRule[] }
 
 export type TenantRules = FreshCache<OwnRules>
@@ -16,8 +16,8 @@ export type TenantRules = FreshCache<OwnRules>
 const TENANTS_COMPILED = 1_000
 
 /**
- * The rules of each tenant, compiled: at most GUARD_RULE_CACHE_MS old, and the same object as long as they say the same, so
- * that whoever prepares something for them does it once.
+ * A cache of each tenant's compiled rules: at most GUARD_RULE_CACHE_MS old. The object stays the same while its content
+ * does, so callers can cache by it.
  */
 export function createTenantRules({ db, clock }: { db: Db; clock: Clock }): TenantRules {
   const compiled = new LRUCache<string, { said: string; rules: OwnRules }>({ max: TENANTS_COMPILED })

@@ -2,7 +2,7 @@ import type { GUARD_VALIDATORS } from '../../../../shared/wire/guard-rules.ts'
 import { isPlaceholder, looksRandom } from '../dlp/randomness.ts'
 import { passesLuhn } from '../pii/checksums.ts'
 
-/** Whether a match passes, for each check that a rule may ask for. */
+/** Validates a match, for each check that a rule may request. */
 export const VALIDATORS: Record<(typeof GUARD_VALIDATORS)[number], (value: string) => boolean> = {
   luhn(value) {
     const digits = value.replace(/\D/g, '')
@@ -12,7 +12,7 @@ export const VALIDATORS: Record<(typeof GUARD_VALIDATORS)[number], (value: strin
   entropy: (value) => looksRandom(value) && !isPlaceholder(value),
 }
 
-/** ISO 13616: moved four characters on and with numbers for letters, it leaves 1 when divided by 97. */
+/** ISO 13616: rotated by four characters and with numbers for letters, the remainder modulo 97 is 1. */
 function hasIbanCheck(iban: string): boolean {
   if (!/^[A-Z]{2}\d{2}[A-Z0-9]{11,30}$/.test(iban)) return false
   let rest = 0

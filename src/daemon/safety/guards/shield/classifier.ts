@@ -4,12 +4,12 @@ import type { NetworkWeights, Weights } from './network-weights.ts'
 import { WEIGHTS } from './weights.ts'
 
 export type Classifier = {
-  /** Above 0: more likely an attack than not, as the training was weighted. */
+  /** Above 0: more likely an attack than not, by the weighting of the training. */
   logit(features: Features): number
   riskScore(logit: number): number
 }
 
-/** Throws an Error when the weights belong to other features than these. */
+/** Creates a classifier. @throws Error when the weights belong to other features */
 export function classifierOf({ networks, anchors }: Weights): Classifier {
   const logits = networks.map(logitOf)
   return {
@@ -56,7 +56,7 @@ function interpolated(anchors: Weights['anchors'], logit: number): number {
 
 let trained: Classifier | undefined
 
-/** The classifier with the weights that are shipped; unpacked when it is needed first. */
+/** The classifier with the shipped weights; unpacked on first use. */
 export function trainedClassifier(): Classifier {
   trained ??= classifierOf(WEIGHTS)
   return trained

@@ -3,17 +3,17 @@ import { createPacer, type Pacer } from '../../../platform/pacing.ts'
 import { type ShieldOptions, type ShieldScan, scanTextPaced } from './scan.ts'
 import { isWorse, thresholdsOf } from './verdict.ts'
 
-/** What a scan of a conversation says (named-endpoints §20). */
+/** The result of scanning a conversation. */
 export type ConversationScan = {
-  /** The highest of its messages. */
+  /** The highest score of its messages. */
   conversationRiskScore: number
   conversationVerdict: ShieldVerdict
-  /** Those with a score above 0, the highest first. */
+  /** Messages with a score above 0, the highest first. */
   flaggedMessages: FlaggedMessage[]
 }
 
 export type FlaggedMessage = {
-  /** From 0, among all messages. */
+  /** The index among all messages, from 0. */
   messageIndex: number
   riskScore: number
   verdict: ShieldVerdict
@@ -21,19 +21,19 @@ export type FlaggedMessage = {
   confidence: number
 }
 
-/** An attack in instalments is read together: so many messages of the user at most, and so much of either end of each. */
+/** A multi-message attack is read together: at most this many user messages, and this much of each end of each. */
 const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000
 
-/** The last of these texts as one. Of long ones the middle is left out, so that filling them does not keep them apart. */
+/** Joins the last of these texts. The middle of long texts is omitted, so that padding does not separate the parts. */
 export const joinTurns = (texts: readonly string[]): string => texts.slice(-TURNS_TOGETHER).map(edgesOf).join('\n')
 
 const edgesOf = (text: string): string =>
   text.length <= 2 * EDGE_CHARS ? text : `${text.slice(0, EDGE_CHARS)}\n${text.slice(-EDGE_CHARS)}`
 
 /**
- * Scans what the user said, each message for itself and together with those before it. What only shows together counts for
- * the message that completes it.
+ * Scans each user message by itself and together with earlier ones. An attack that only shows together counts for the
+ * message that completes it.
  */
 export async function scanConversation(
   messages: readonly { role: string; content: string }[],
@@ -42,7 +42,7 @@ export async function scanConversation(
 ): Promise<ConversationScan> {
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   const flaggedMessages: FlaggedMessage[] = []
-  /** Those that show nothing by themselves. */
+  /** Messages that show nothing by themselves. */
   let quiet: string[] = []
   for (const [messageIndex, { role, content }] of messages.entries()) {
     if (role !== 'user') continue

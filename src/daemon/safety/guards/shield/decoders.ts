@@ -1,6 +1,6 @@
 import { isKnownWord } from './words.ts'
 
-/** Ways to hide words in others. */
+/** Encodings that hide text in other text. */
 export type Encoding =
   | 'base64'
   | 'hex'
@@ -14,15 +14,15 @@ export type Encoding =
   | 'spaced'
   | 'tags'
 
-/** What was hidden, and how. */
+/** Decoded text, and its encoding. */
 export type Decoded = { encoding: Encoding; text: string }
 
-/** What a pattern matched: the whole, then its groups. */
+/** A regular expression's match: the whole, then its groups. */
 type Match = readonly (string | undefined)[]
 
-/** So much of a text is looked at for what it may hide, and so much of what it hides: a bound, not a promise of attackers. */
+/** The maximum text to decode, and the maximum decoded text: a bound of the work, which attackers may exceed. */
 const DECODED_CHARS = 32_768
-/** Letters apart are costly to put together again. */
+/** Joining spaced letters is expensive, so its bound is lower. */
 const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 
@@ -34,7 +34,7 @@ const PERCENT = /(?:%[0-9a-fA-F]{2})+/g
 const ESCAPE = /\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt"'\\/]))/g
 const LETTERS_APART = /(?<![\p{L}\p{N}])\p{L}(?:[ ._*|-]{1,3}\p{L}(?![\p{L}\p{N}])){6,}/gu
 
-/** Every reading of a text that says something else than the text itself. Time linear in its length. */
+/** All decodings of a text that differ from it. Linear in its length. */
 export function decodeAll(text: string): Decoded[] {
   const decoded: Decoded[] = []
   const add = (encoding: Encoding, found: string) => {
@@ -63,13 +63,13 @@ function decodeRuns(text: string, pattern: RegExp, decode: (run: string) => stri
 }
 
 const BASE64_GROUP = /[A-Za-z0-9+/_-]+={0,2}/g
-/** What may stand between two groups of one text: a line break with its indentation, quotation marks, a comma. */
+/** Allowed between two groups of one encoded text: a line break with its indentation, quotation marks, a comma. */
 const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
-/** A word as people write it; a group of a few letters may look like one. */
+/** The shape of an ordinary word; a group of a few letters may look like one. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
 const LEAST_CHAIN_CHARS = 16
 
-/** Base64, also when it is cut into groups. Groups that follow each other are read as one. */
+/** Decodes base64, also when it is cut into groups. Consecutive groups are decoded as one. */
 function fromBase64Runs(text: string): string {
   const found: string[] = []
   let chain: string[] = []
@@ -97,7 +97,7 @@ function fromChain(groups: readonly string[]): string[] {
   if (groups.length === 1) return []
   const single = groups.flatMap((group) => (group.length < LEAST_CHAIN_CHARS ? [] : (fromBase64(group) ?? [])))
   if (!/[A-Z]/.test(letters) || !/[a-z]/.test(letters)) return single
-  // Short words around them, which look like groups, put the others out of step.
+  // Short words around the groups look like groups and shift the alignment of the others.
   const known = single.join('\n')
   const stretches = [0, 1, 2, 3].flatMap((step) => readableStretches(Buffer.from(letters.slice(step), 'base64')))
   return [...single, ...stretches.filter((stretch) => !known.includes(stretch.trim()))]
@@ -105,7 +105,10 @@ function fromChain(groups: readonly string[]): string[] {
 
 const LEAST_STRETCH_BYTES = 16
 
-/** The parts of some bytes that are text: what is read out of step is noise, in which so many in a row come by chance never. */
+/**
+ * The parts of some bytes that are text. Misaligned decoding yields noise, which never contains this many readable
+ * characters in a row.
+ */
 function readableStretches(bytes: Buffer): string[] {
   const stretches: string[] = []
   let start = 0
@@ -122,7 +125,7 @@ function readableStretches(bytes: Buffer): string[] {
   return stretches
 }
 
-/** How many bytes the character has that begins here; 0 when none does, or none that is written in texts. */
+/** The length in bytes of the character that begins here; 0 when there is none, or one that is unusual in texts. */
 function characterBytes(bytes: Buffer, at: number): number {
   const first = bytes[at]
   if (first === undefined) return 0
@@ -154,7 +157,7 @@ const fromHex = (run: string): string | undefined =>
 const fromBinary = (run: string): string | undefined =>
   readable(Buffer.from(Array.from(run.matchAll(/[01]{8}/g), ([bits]) => Number.parseInt(bits, 2))))
 
-/** The bytes as text, when they are text. */
+/** The bytes as text; undefined when they are not text. */
 function readable(bytes: Buffer): string | undefined {
   if (bytes.length < 4) return undefined
   const text = bytes.toString('utf8')
@@ -218,7 +221,7 @@ function rotate(text: string): string {
   })
 }
 
-/** How many words of a text are among those of the set, less those that are clear words. */
+/** How many words of the decoded text are in the set, minus those that are also readable undecoded. */
 function surplus(text: string, words: Set<string>): number {
   let count = 0
   for (const [word] of text
@@ -257,7 +260,7 @@ const LEET: Record<string, string> = {
   '€': 'e',
 }
 
-/** Words with digits and signs for letters, when several become words that are known. */
+/** Decodes words with digits and symbols for letters, if several become known words. */
 function fromLeet(text: string): string {
   let known = 0
   const clear = text.slice(0, DECODED_CHARS).replace(/[a-z0-9@$!|+€]{2,24}/gi, (token) => {
@@ -273,7 +276,7 @@ function fromLeet(text: string): string {
   return known >= 2 ? clear : ''
 }
 
-/** Letters that stand apart, put together again. */
+/** Joins letters that are written apart. */
 function fromSpaced(text: string): string {
   const found: string[] = []
   let chars = 0
@@ -295,7 +298,7 @@ function fromSpaced(text: string): string {
 const LONGEST_SPLIT = 16
 const SPLIT_CHARS = 400
 
-/** Letters without gaps, cut into the fewest known words. */
+/** Splits letters without gaps into the fewest known words. */
 function splitWords(run: string): string {
   const letters = run.slice(0, SPLIT_CHARS).toLowerCase()
   const best: { cost: number; from: number }[] = [{ cost: 0, from: 0 }]

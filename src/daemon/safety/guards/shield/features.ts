@@ -4,21 +4,21 @@ import { ODDITIES, odditiesOf, type Segment } from './segments.ts'
 import { SIGNAL_COUNT, signalsOf } from './signals.ts'
 import { CONCEPTS, CONTENT_SYMBOL, LINE_SYMBOL, type Words } from './words.ts'
 
-/** What a window says about itself, as numbers: features that are not zero, and how strong each is. */
+/** The features of a window: the indices of nonzero features, and their values. */
 export type Features = { indices: number[]; values: number[] }
 
-/** How things are said: sequences of what words stand for. */
+/** Sequences of concepts: the wording's shape. */
 const SHAPES = 32_768
-/** Concepts one after another, whatever stands between them. */
+/** Sequences of concepts, ignoring the words between them. */
 const CHAINS = 16_384
 const WORDINGS = 8_192
-/** How requests begin that stand out from the text around them, and what they are about. */
+/** The starts and subjects of requests that stand out from the text around them. */
 const ODD_SHAPES = 4_096
 
 const SHAPES_AT = 0
 const CHAINS_AT = SHAPES_AT + SHAPES
 const WORDINGS_AT = CHAINS_AT + CHAINS
-/** From here on features have names: there are few of them, and they do not depend on wording. */
+/** From here on features have names: they are few, and do not depend on wording. */
 export const NAMED_AT = WORDINGS_AT + WORDINGS
 const PHRASES_AT = NAMED_AT
 const CONCEPTS_AT = PHRASES_AT + PHRASES.length
@@ -26,20 +26,20 @@ const MANY_AT = CONCEPTS_AT + CONCEPTS.length
 const SIGNALS_AT = MANY_AT + CONCEPTS.length
 const ODDITIES_AT = SIGNALS_AT + SIGNAL_COUNT
 const ODD_AT = ODDITIES_AT + ODDITIES
-/** How many features there are. */
+/** The number of features. */
 export const FEATURES = ODD_AT + ODD_SHAPES
 
 const LONGEST_SHAPE = 3
-/** Concepts further apart than this are no chain. */
+/** Concepts further apart than this do not form a chain. */
 const CHAIN_WORDS = 8
 const CHAIN_LINKS = 4
 const LEAST_GROUP = 12
 
-/** In which window a feature was seen last; so each is noted once, and no memory is made for it. */
+/** The window in which each feature was last seen, so that each is added once without allocating memory. */
 const seenIn = new Float64Array(FEATURES)
 let current = 0
 
-/** The features of a window, and the phrases it holds. */
+/** The features of a window, and its phrases. */
 export function featuresOf(
   { words: read, spelled }: Reading,
   window: Window,
@@ -71,7 +71,7 @@ function add({ indices, values }: Features, index: number, value: number): void 
   values.push(value)
 }
 
-/** A group of features weighs the same in a short text as in a long one. */
+/** Adds a group of features, normalized so that its weight does not depend on the text's length. */
 function addGroup({ indices, values }: Features, weight: number, addAll: () => void): void {
   const before = indices.length
   addAll()
@@ -98,7 +98,7 @@ function addShapes(features: Features, { symbols }: Words, { from, to }: Window)
   }
 }
 
-/** Pairs and triples of concepts that follow each other closely. */
+/** Pairs and triples of concepts at a short distance. */
 function addChains(features: Features, { concepts }: Words, { from, to }: Window): void {
   let links: { word: number; concept: number; before: number }[] = []
   for (let word = from; word < to; word++) {
@@ -122,7 +122,7 @@ function addWordings(features: Features, { words, symbols }: Words, { from, to }
   let previous = 0
   for (let at = from; at < to; at++) {
     if (symbols[at] === LINE_SYMBOL) continue
-    // A word without a concept may be anyone's name, so only its place in the sentence counts.
+    // A word without a concept may be a name, so only its position in the sentence counts.
     if (symbols[at] === CONTENT_SYMBOL) {
       previous = 0
       continue

@@ -3,7 +3,7 @@ import { characterBorder } from '../../../platform/text/words.ts'
 import type { ShieldOptions, ShieldScan } from './scan.ts'
 import { RECOMMENDATIONS, severityOf, strictestVerdict, thresholdsOf } from './verdict.ts'
 
-/** What a model that was asked says about a text. */
+/** A model's judgement of a text. */
 export type Judgement = {
   attack: boolean
   category: ShieldCategory | null
@@ -11,28 +11,28 @@ export type Judgement = {
   confidence: number
 }
 
-/** What a configured model is asked; its answer goes to `readJudgement`. */
+/** The prompt for a configured model; its response goes to `readJudgement`. */
 export type JudgePrompt = {
   system: string
   user: string
-  /** Whether it shows everything that is suspected. */
+  /** Whether it contains everything that is suspected. */
   isWhole: boolean
 }
 
 const JUDGED_CHARS = 8_000
-/** A judge is asked about what is neither harmless nor clear. */
+/** The judge is only asked about scores below this one. */
 const CLEAR_ATTACK_SCORE = 95
 
-/** Whether the other layers are not sure of a text. */
+/** Whether the other layers are unsure of a text. */
 export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {}): boolean {
   const { log } = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   return riskScore >= log && riskScore < CLEAR_ATTACK_SCORE
 }
 
 /**
- * What the judge is asked: about the pieces that the other layers suspect, the worst first, as many as there is room for.
+ * The judge's prompt: the pieces that the other layers suspect, the worst first, as many as fit.
  * @param suspects of a scan
- * @param fence characters that nobody can guess: the text cannot end its own quotation with them
+ * @param fence unpredictable characters, so that the text cannot end its own quotation
  */
 export function judgePrompt(suspects: readonly string[], fence: string): JudgePrompt {
   const all = suspects.join('\n[…]\n')
@@ -50,7 +50,7 @@ export function judgePrompt(suspects: readonly string[], fence: string): JudgePr
   }
 }
 
-/** The judgement in a model's answer; undefined when there is none that can be relied on. */
+/** The judgement in a model's response; undefined when there is no reliable one. */
 export function readJudgement(answer: string): Judgement | undefined {
   const start = answer.indexOf('{')
   const end = answer.lastIndexOf('}')
@@ -72,8 +72,8 @@ export function readJudgement(answer: string): Judgement | undefined {
 const isCategory = (name: string): name is ShieldCategory => Object.hasOwn(SHIELD_CATEGORIES, name)
 
 /**
- * The scan with what the judge said: a sure judge decides, an unsure one only moves the score.
- * @param isWhole whether the judge saw everything that is suspected; one that did not makes nothing harmless
+ * Combines the scan with the judgement: a confident judge decides, an unsure one only shifts the score.
+ * @param isWhole whether the judge saw everything suspected; otherwise it cannot clear the text
  */
 export function withJudgement(
   scan: ShieldScan,

@@ -1,4 +1,4 @@
-/** Letters of other alphabets, and small forms, by the Latin letter that they look like. */
+/** Letters of other alphabets, and small forms, by the Latin letter that they resemble. */
 const LOOKALIKES: Record<string, string> = {
   a: 'аαɑᴀ',
   b: 'вʙ',
@@ -48,29 +48,29 @@ const LATIN_FOR = new Map(
   Object.entries(LOOKALIKES).flatMap(([latin, others]) => Array.from(others, (other) => [other, latin] as const)),
 )
 
-/** No reader sees these: soft hyphens, joiners, marks of direction, fillers, selectors of variants. */
+/** Invisible characters: soft hyphens, joiners, direction marks, fillers, variation selectors. */
 const INVISIBLE =
   /[\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|\u034f|[\u17b4\u17b5]|[\u180b-\u180d]|[\ufe00-\ufe0f]/g
-/** These form pictures and letters of several scripts; they hide nothing. */
+/** These form emoji and letters of several scripts; they hide nothing. */
 const FORMING = new Set(['\ufe0f', '\u200d', '\u200c'])
 const TAGS = /[\u{e0020}-\u{e007e}]+/gu
 const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
 const WORD = /[\p{L}\p{M}]+/gu
-/** Small capitals are no alphabet: a word of them alone is written to look like another. */
+/** Small capitals are not an alphabet: a word of only small capitals is written to resemble another. */
 const LATIN_OR_SMALL_CAPITAL = /[a-zɑɡɩɪʀʙɢʜʟɴʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ]/i
 
 export type CleanText = {
-  /** What a reader sees, in the letters that it looks like. */
+  /** The visible text, with resembling letters replaced. */
   text: string
-  /** How many characters nobody sees. */
+  /** The number of invisible characters. */
   invisible: number
-  /** How many words mixed alphabets. */
+  /** The number of words that mix alphabets. */
   lookalikes: number
-  /** What Unicode tags spelled, which nobody sees either. */
+  /** The text spelled by Unicode tags, which are invisible as well. */
   tags: string
 }
 
-/** Takes off what no reader sees and turns letters into those they look like, in words that mix alphabets. */
+/** Removes invisible characters, and replaces resembling letters in words that mix alphabets. */
 export function cleanLetters(text: string): CleanText {
   if (isAscii(text)) return { text, invisible: 0, lookalikes: 0, tags: '' }
   let invisible = 0

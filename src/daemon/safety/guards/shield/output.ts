@@ -17,14 +17,14 @@ export type OutputDetection = {
 /** `detections`: the worst first. */
 export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections: OutputDetection[] }
 
-/** So many letters and digits in a row, whatever stands between them, are no coincidence. */
+/** This many matching letters and digits in a row, ignoring other characters, are not a coincidence. */
 const PIECE_CHARS = 24
 const LEAST_SNIPPET_CHARS = 10
-/** A leak: this share of a snippet, or so many of its letters and digits in one go. */
+/** A leak: this share of a snippet, or this many of its letters and digits in a row. */
 const LEAST_SHARE = 0.3
 const LONG_RUN_CHARS = 80
 
-/** How a model speaks that was talked out of its role. */
+/** Typical phrases of a model that was talked out of its role. */
 const findDrift = phraseFinder([
   drift('i-am-unbound', [['ME'], ['UNBOUND']], 4),
   drift('mode-is-on', [['UNBOUND'], ['MODE']], 3),
@@ -35,31 +35,31 @@ function drift(id: string, steps: Phrase['steps'], within: number): Phrase {
   return { id, category: 'role_hijack', confidence: 0.55, steps, within }
 }
 
-/** Looks in an answer that comes in pieces. */
+/** Scans a response that arrives in pieces. */
 export type OutputWatch = {
-  /** @returns what is found in all that has been said until now */
+  /** @returns the result for all text so far */
   add(text: string): OutputScan
 }
 
-/** An answer is looked at in pieces of so many characters, each with the end of the one before. */
+/** A response is scanned in pieces of this many characters, each with the end of the previous one. */
 export const OUTPUT_PIECE_CHARS = 4_096
 const OVERLAP_CHARS = 1_024
 
-/** What must not be said, prepared for looking it up. */
+/** Confidential texts, indexed for lookup. */
 export type Snippets = readonly Snippet[]
 
 type Snippet = {
   /** The number of each piece. */
   pieces: ReadonlyMap<string, number>
-  /** How often each piece stands in the snippet. */
+  /** How often each piece occurs in the snippet. */
   weights: readonly number[]
   total: number
   pieceChars: number
-  /** Pieces begin so far from each other. */
+  /** The distance between the starts of pieces. */
   stride: number
 }
 
-/** Of very long snippets not every piece is kept, so that no system prompt costs more than this. */
+/** Very long snippets are sampled, so that the cost of a system prompt is bounded. */
 const PIECES = 8_192
 
 export function prepareSnippets(texts: readonly string[]): Snippets {
@@ -84,8 +84,8 @@ function prepare(snippet: string, stride: number): Snippet {
 }
 
 /**
- * Looks in a model's answer for what the system prompt says (the snippets, in any case and spacing, also encoded) and for
- * a role it should not have taken. Time linear in the length of both. What was put in other words is not found.
+ * Scans a model's response for parts of the system prompt (the snippets, in any case and spacing, also encoded), and
+ * for a role that it should not have taken. Linear in the length of both. Paraphrases are not found.
  */
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))
@@ -108,7 +108,7 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
     const detections: OutputDetection[] = []
     if (leaked > 0) detections.push({ type: 'system_prompt_leak', category: 'prompt_leaking', confidence: leaked })
     if (drift > 0) detections.push({ type: 'role_drift', category: 'role_hijack', confidence: drift })
-    // Each by its own score: a quotation that is certain does not make the rest of the answer worse.
+    // Each by its own score: a certain quotation does not make the rest of the response worse.
     const judged = detections.map((detection) => {
       const riskScore = Math.round(detection.confidence * 100)
       const { verdict } = strictestVerdict(riskScore, [detection.category], thresholds, limits)
@@ -134,15 +134,15 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
 }
 
 /**
- * A correct answer may quote a rule or a fact of its system prompt, so a quotation is flagged and never blocked. A text that
- * must not leave is what canaries are for.
+ * A correct response may quote a rule or a fact of its system prompt, so a quotation is flagged and never blocked. Use
+ * canaries for text that must not leave.
  */
 const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
   ...categories,
   prompt_leaking: categories.prompt_leaking === 'BLOCK' ? 'FLAG' : (categories.prompt_leaking ?? 'FLAG'),
 })
 
-/** A text in pieces of which each is looked at in about a millisecond. */
+/** Splits a text into pieces that each take about a millisecond to scan. */
 export function* piecesOf(text: string): Generator<string> {
   for (let from = 0; from < text.length; ) {
     const to = Math.max(from + 1, characterBorder(text, from + OUTPUT_PIECE_CHARS))
@@ -154,8 +154,8 @@ export function* piecesOf(text: string): Generator<string> {
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')
 
 /**
- * How sure it is that what was read until now repeats the snippet: 0, or 0.8 for a part of it to 1 for all of it. Of parts
- * that stand in several readings each counts once.
+ * The confidence that the text so far repeats the snippet: 0, or 0.8 for a part of it up to 1 for all of it. A part
+ * that occurs in several readings counts once.
  */
 function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
   const seen = new Uint8Array(weights.length)

@@ -2,19 +2,19 @@ import type { ShieldCategory } from '../../../../shared/wire/shield.ts'
 import type { Concept } from './lexicon.ts'
 import { CONCEPTS, type Words } from './words.ts'
 
-/** A way to say something, in words of any language: one concept of each step, each near the one before. */
+/** A phrase in words of any language: one concept per step, each near the previous one. */
 export type Phrase = {
   id: string
   category: ShieldCategory
-  /** How sure the phrase alone makes an attack, 0 to 1. */
+  /** The confidence of an attack from the phrase alone, 0 to 1. */
   confidence: number
   steps: readonly (readonly Concept[])[]
-  /** At most so many words from one step to the next; in any order: from the first to the last. */
+  /** The maximum number of words from one step to the next; in any order: from the first to the last. */
   within: number
   anyOrder?: true
 }
 
-/** Where a phrase was found: numbers of its first and last word. */
+/** The numbers of a phrase's first and last word. */
 export type PhraseHit = { phrase: Phrase; first: number; last: number }
 
 const phrase = (
@@ -171,11 +171,13 @@ export const PHRASES: readonly Phrase[] = [
 
 type Place = { phrase: number; step: number }
 
-/** Finds every phrase that a range of words holds, each once. One look at every word: time linear in their number. */
+/** Finds every phrase in a range of words, each once. One pass, linear in the number of words. */
 export type PhraseFinder = (read: Words, from: number, to: number) => PhraseHit[]
 
 export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
-  /** Which steps of which phrases each concept can take; the last step first, so one word takes one step of an order. */
+  /**
+   * The phrase steps that each concept can take; the last step first, so one word takes one step of an ordered phrase.
+   */
   const placesOf: readonly (readonly Place[])[] = CONCEPTS.map((concept) =>
     phrases.flatMap(({ steps }, phrase) =>
       steps.flatMap((step, at) => (step.includes(concept) ? [{ phrase, step: at }] : [])).reverse(),
@@ -183,7 +185,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   )
   return ({ concepts }, from, to) => {
     const hits: PhraseHit[] = []
-    /** For each phrase and step: the word that took it last, and where that match began. */
+    /** For each phrase and step: the last word that took it, and the start of that match. */
     const taken = new Map<number, { word: number; first: number }[]>()
     const found = new Set<number>()
     for (let word = from; word < to; word++) {
@@ -204,7 +206,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   }
 }
 
-/** Notes that a word takes a step; the first word of the phrase when that completes it. */
+/** Records that a word takes a step. Returns the first word of the phrase when that completes it. */
 function takeStep(
   { within, anyOrder, steps }: Phrase,
   places: { word: number; first: number }[],
@@ -223,7 +225,7 @@ function takeStep(
   return step === steps.length - 1 ? here.first : undefined
 }
 
-/** Whether every step was taken, by words of their own, since `earliest`. */
+/** Whether every step was taken, by different words, since `earliest`. */
 function isComplete(places: readonly { word: number }[], earliest: number): boolean {
   return places.every(
     ({ word }, at) =>

@@ -4,15 +4,15 @@ import { readWords, type Words, withoutAccents } from './words.ts'
 /** A text as the layers read it. */
 export type Reading = {
   clean: CleanText
-  /** Without accents; its case still stands. As long as what was read into words. */
+  /** Without accents, in the original case. As long as the text that was split into words. */
   spelled: string
   words: Words
 }
 
-/** The part of a text that is judged at once: a range of its words. */
+/** The range of words that is judged at once. */
 export type Window = { from: number; to: number }
 
-/** An attack hidden in a long text is found by looking at pieces of it: so many words each, and so many words on. */
+/** Window size and step in words: an attack in a long text is found in a window. */
 const WINDOW_WORDS = 300
 const STEP_WORDS = 200
 
@@ -21,11 +21,11 @@ export function readText(text: string): Reading {
   const clean = { ...letters, text: withoutEllipses(letters.text) }
   const spelled = withoutAccents(clean.text)
   const plain = spelled.toLowerCase()
-  // A letter that becomes two in lower case would move everything after it.
+  // A letter that becomes two in lower case would shift everything after it.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
 }
 
-/** The windows of a text with so many words; none without words, and the last one ends where the text does. */
+/** The windows of a text with this many words. No words yield no window; the last window ends with the text. */
 export function* windowsOf(words: number): Generator<Window> {
   if (words === 0) return
   for (let from = 0; ; from += STEP_WORDS) {
@@ -35,13 +35,13 @@ export function* windowsOf(words: number): Generator<Window> {
   }
 }
 
-/** `cleanLetters` has spelled "…" with three dots. */
+/** `cleanLetters` replaces "…" with three dots. */
 const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 
 /**
- * Collections cut their texts off with an ellipsis, and people end theirs with one: it must not tell attacks from other
- * texts. At the end of a text, line or quotation it goes; elsewhere a full stop takes its place.
+ * Normalizes ellipses: data sets truncate texts with them and people end texts with them, so they must not indicate
+ * attacks. Removed at the end of a text, line or quotation; elsewhere replaced by a full stop.
  */
 function withoutEllipses(text: string): string {
   const trimmed = text.trimEnd()
@@ -49,7 +49,7 @@ function withoutEllipses(text: string): string {
   const read = trimmed.replace(ELLIPSES, (run, at: number) => {
     AFTER_SENTENCE.lastIndex = at + run.length
     if (!AFTER_SENTENCE.test(trimmed)) return '.'
-    // "report." with "..." after it keeps its full stop.
+    // "report." followed by "..." keeps its full stop.
     return '.'.repeat(run.search(/[^.]|$/) % 3)
   })
   return read.trimEnd()

@@ -35,20 +35,20 @@ import {
 import { isSign } from './words.ts'
 
 export type ShieldOptions = {
-  /** `balanced` unless given. */
+  /** Default: `balanced`. */
   sensitivity?: Sensitivity | undefined
-  /** Instead of those of the sensitivity. */
+  /** Overrides the sensitivity's thresholds. */
   thresholds?: Thresholds | undefined
-  /** The last of them counts: each layer takes those before it along. Up to `ml` unless given; `llm` is not asked here. */
+  /** The last layer counts, and includes those before it. Default: up to `ml`; `llm` is not called here. */
   layers?: readonly ShieldLayer[] | undefined
   categories?: CategoryLimits | undefined
-  /** `user` unless given. */
+  /** Default: `user`. */
   source?: TextSource | undefined
-  /** Instead of the one that is shipped. */
+  /** Overrides the shipped classifier. */
   classifier?: Classifier | undefined
 }
 
-/** What a scan says (named-endpoints §20). */
+/** The result of a scan. */
 export type ShieldScan = {
   /** 0 to 100, whole. */
   riskScore: number
@@ -61,45 +61,45 @@ export type ShieldScan = {
   recommendation: string
   details: Evidence[]
   /**
-   * For a judge, where `layers` has `llm`: the pieces of the text that score LOG or more by themselves, decoded, the highest
-   * first. Pieces of the text itself: whoever stores a scan leaves them out.
+   * For a judge, if `layers` includes `llm`: the decoded pieces of the text that score at least LOG by themselves,
+   * highest first. They are parts of the text itself: omit them when storing a scan.
    */
   suspects: readonly string[]
 }
 
-/** A long text is read in blocks of so many code units; each begins with the end of the one before. */
+/** A long text is read in blocks of this many code units; each begins with the end of the previous one. */
 const BLOCK_CHARS = 16_384
 const OVERLAP_CHARS = 1_536
-/** How deep hidden texts are looked for in hidden texts. */
+/** The maximum nesting depth of hidden texts. */
 const DEPTH = 2
 const DETAILS = 12
 
-/** Hidden texts are read up to so many code units beyond the length of the text that hides them. */
+/** The limit of hidden text, in code units, in addition to the length of the containing text. */
 const DECODED_CHARS = 16_384
 
-/** A scan under way. */
+/** A scan in progress. */
 type Scan = {
   options: ShieldOptions
-  /** Undefined for a scan without it. */
+  /** Undefined for a scan without a classifier. */
   classifier: Classifier | undefined
   usesHeuristics: boolean
   evidence: Evidence[]
-  /** The highest of any window. */
+  /** The highest logit of any window. */
   logit: number
-  /** What a judge may have to see. */
+  /** The windows that a judge may need. */
   windows: { text: string; logit: number }[]
-  /** How much of hidden texts may still be read; so nobody makes a scan long by hiding texts in texts. */
+  /** The remaining amount of hidden text to read, so that nested encodings cannot make a scan long. */
   decodableChars: number
 }
 
-/** Looks for attacks on the assistant in a text. Time linear in its length (docs/prompt-shield.md). */
+/** Scans a text for attacks on the assistant. Linear in its length (docs/prompt-shield.md). */
 export function scanText(text: string, options: ShieldOptions = {}): ShieldScan {
   const scan = scanOf(text, options)
   for (const _ of readBlocks(text, scan));
   return conclude(scan)
 }
 
-/** As `scanText`, but gives the event loop a turn every few milliseconds. @param pacer of the request */
+/** As `scanText`, but yields to the event loop every few milliseconds. @param pacer of the request */
 export async function scanTextPaced(
   text: string,
   options: ShieldOptions = {},
@@ -124,7 +124,7 @@ function scanOf(text: string, options: ShieldOptions): Scan {
   }
 }
 
-/** Stops after every step, none of which takes more than a few milliseconds. */
+/** Yields after every step of at most a few milliseconds. */
 function* readBlocks(text: string, scan: Scan): Generator<void> {
   for (const block of blocksOf(text)) yield* readBlock(block, scan, undefined, DEPTH)
 }
@@ -153,7 +153,7 @@ function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefine
     logit = Math.max(logit, judged.logit)
     yield
   }
-  // Who hides harmless words is strange, but who hides a request has a reason.
+  // Hiding harmless words is odd, but hiding a request is deliberate.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
@@ -172,10 +172,10 @@ function hiddenIn({ clean }: Reading): Decoded[] {
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 
-/** What a request in fetched data, and one that was hidden, add to the logit. The training rows hold few of either. */
+/** The logit bonus of a request in fetched data, and of a hidden request. The training data contain few of either. */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3
-/** `admin:secret` in a header is no request. */
+/** `admin:secret` in a header is not a request. */
 const LEAST_HIDDEN_WORDS = 4
 
 const spokenWords = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
@@ -203,7 +203,7 @@ function* blocksOf(text: string): Generator<string> {
 
 const BORDER_SEARCH_CHARS = 512
 
-/** A place between two words shortly before `index`, or one between two characters. */
+/** A word boundary shortly before `index`, or else a character boundary. */
 function borderBefore(text: string, index: number): number {
   for (let at = index; at > index - BORDER_SEARCH_CHARS; at--) {
     const unit = text.charCodeAt(at)
@@ -229,7 +229,7 @@ function conclude({ evidence, logit, windows, classifier, options }: Scan): Shie
     })
   }
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
-  // A category that is only to be logged does not hide another.
+  // A category that is only logged must not hide another.
   const categories = riskScore === 0 ? [] : distinct.map(({ category }) => category)
   const { verdict, category } = strictestVerdict(riskScore, [likeliest, ...categories], thresholds, options.categories)
   return {

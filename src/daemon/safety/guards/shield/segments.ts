@@ -2,19 +2,19 @@ import type { Concept } from './lexicon.ts'
 import type { Window } from './reading.ts'
 import { CONCEPTS, isSign, LINE_SYMBOL, type Words } from './words.ts'
 
-/** A sentence, line or value, and what it wants. */
+/** A sentence, line or value, and its request. */
 export type Segment = {
   from: number
   to: number
   asks: boolean
   commands: boolean
-  /** Speaks to the assistant, or of its answer. */
+  /** Whether it addresses the assistant, or mentions its response. */
   addressed: boolean
 }
 
 const numbersOf = (concepts: readonly Concept[]) => new Set(concepts.map((concept) => CONCEPTS.indexOf(concept)))
 
-/** What somebody who orders things begins with. */
+/** Typical first concepts of a command. */
 export const COMMANDS = numbersOf([
   'OVERRIDE',
   'SHOW',
@@ -28,7 +28,7 @@ export const COMMANDS = numbersOf([
   'REQUEST',
 ])
 const ADDRESSED = numbersOf(['RESPOND', 'YOU', 'CODE', 'AI', 'BRAND'])
-/** Words that may stand before an order. */
+/** Words that may precede a command. */
 const PRELUDE = new Set('please kindly now and then can could you must bitte to in your'.split(' '))
 const ENDS = new Set(['.', '!', '?', '。', '？', '！', ';', '"', '|', '{', '}', '>'])
 const QUESTION_MARKS = new Set(['?', '？'])
@@ -46,7 +46,7 @@ export function segmentsOf(read: Words, { from, to }: Window): Segment[] {
 }
 
 function endsAt({ words, symbols }: Words, at: number): boolean {
-  // An apostrophe is a quotation mark where a sign follows.
+  // An apostrophe before another symbol is a quotation mark.
   return symbols[at] === LINE_SYMBOL || ENDS.has(words[at]!) || (words[at] === "'" && isSign(symbols[at + 1] ?? 0))
 }
 
@@ -63,13 +63,13 @@ const KINDS_OF_REQUEST = 4
 const KINDS_OF_TEXT = 4
 const PLACES = 3
 const FREQUENCIES = 3
-/** How many numbers oddities have. */
+/** The number of oddity features. */
 export const ODDITIES = KINDS_OF_REQUEST * KINDS_OF_TEXT * PLACES * FREQUENCIES
 
 const FEW = 0.35
 const ODD_SEGMENTS = 6
 
-/** What stands out: requests in a text of another kind, by kind of request and of text, place, and how many there are. */
+/** Requests that differ from the surrounding text, by kind of request and of text, position, and frequency. */
 export function odditiesOf(read: Words, window: Window): { numbers: number[]; odd: Segment[] } {
   const segments = segmentsOf(read, window)
   const wants = segments.filter((one) => one.asks || one.commands)

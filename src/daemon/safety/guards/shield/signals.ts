@@ -9,7 +9,7 @@ const ME = number('ME')
 const NEG = number('NEG')
 const COMPLY = number('COMPLY')
 
-/** No signal has more steps; each step that a value reaches is a feature. */
+/** The maximum number of steps per signal; each step that a value reaches is a feature. */
 const STEPS = 8
 
 type Signal = { name: string; steps: readonly number[] }
@@ -42,7 +42,7 @@ const SIGNALS = [
   { name: 'quoted', steps: [0.5, 1.5, 3.5] },
 ] as const satisfies readonly Signal[]
 
-/** Things a text has or has not. They are read from the text itself, whose case and signs still stand. */
+/** Boolean properties of a text. Matched in the text itself, with its case and symbols. */
 const MARKS: readonly { name: string; pattern: RegExp }[] = [
   {
     name: 'chat tokens',
@@ -95,10 +95,10 @@ const MARKS: readonly { name: string; pattern: RegExp }[] = [
   { name: 'hello opening', pattern: /^\s{0,4}(?:hello|hi|hey|dear|ok|okay|well done|great|wow|nice)\b/i },
 ]
 
-/** How many numbers signals have. */
+/** The number of signal features. */
 export const SIGNAL_COUNT = SIGNALS.length * STEPS + MARKS.length
 
-/** What is counted in a window. */
+/** The counts of a window. */
 const NOTHING = {
   words: 0,
   lines: 0,
@@ -119,7 +119,7 @@ const NOTHING = {
   shouted: 0,
   mixed: 0,
   foreign: 0,
-  /** One bit for each script. */
+  /** One bit per script. */
   scripts: 0,
   signs: 0,
   tailSigns: 0,
@@ -141,7 +141,7 @@ const OPENS = new Set(['.', '!', '?', ':', '"', '>'])
 const STILL_OPEN = new Set(['please', 'and', 'now'])
 const POLITE = new Set(['please', 'bitte'])
 
-/** The numbers of the signals that a window gives; each is below SIGNAL_COUNT. */
+/** The numbers of the signals of a window; each is below SIGNAL_COUNT. */
 export function signalsOf(read: Words, spelled: string, window: Window): number[] {
   const { from, to } = window
   const start = from === 0 ? 0 : read.starts[from]!
@@ -187,7 +187,7 @@ function tallyOf(read: Words, spelled: string, { from, to }: Window, start: numb
 
 const middleOf = ({ from, to }: Window): number => from + Math.floor(Math.max(1, to - from) / 2)
 
-/** Whether a sign that prose does not need stands between two others without a space. */
+/** Whether a symbol that is unusual in prose is between two others without a space. */
 const isGlued = (sign: string, at: number, spelled: string, start: number): boolean =>
   !PROSE_SIGNS.has(sign) && at > start && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
 
@@ -266,7 +266,7 @@ function sharesOf(tally: Tally, window: Window): Record<(typeof SIGNALS)[number]
   }
 }
 
-/** A bit for each group of scripts. */
+/** One bit per group of scripts. */
 function scriptOf(unit: number): number {
   if (unit < 0x250) return 1
   if (unit < 0x370) return 2

@@ -4,20 +4,20 @@ import { SHIELD_VERDICTS, type ShieldCategory, type ShieldVerdict } from '../../
 
 export type Sensitivity = (typeof SHIELD_SENSITIVITIES)[number]
 
-/** The least risk score of each verdict. */
+/** The minimum risk score of each verdict. */
 export type Thresholds = { log: number; flag: number; block: number }
 
 const BALANCED: Thresholds = { log: 20, flag: 50, block: 80 }
-/** How sensitivity moves every threshold (named-endpoints §20). */
+/** The shift of every threshold by sensitivity. */
 const SHIFT: Record<Sensitivity, number> = { strict: -20, balanced: 0, permissive: 10 }
 
-/** A score of 0 is never more than ALLOW. */
+/** A score of 0 is always ALLOW. */
 export function thresholdsOf(sensitivity: Sensitivity): Thresholds {
   const shifted = (score: number) => Math.max(1, score + SHIFT[sensitivity])
   return { log: shifted(BALANCED.log), flag: shifted(BALANCED.flag), block: shifted(BALANCED.block) }
 }
 
-/** The strictest verdict that a category may get. */
+/** The strictest verdict allowed per category. */
 export type CategoryLimits = Partial<Record<ShieldCategory, ShieldVerdict>>
 
 function verdictOf(
@@ -31,7 +31,7 @@ function verdictOf(
   return SHIELD_VERDICTS.indexOf(limit) < SHIELD_VERDICTS.indexOf(verdict) ? limit : verdict
 }
 
-/** The strictest verdict that a score comes to in any of these categories, and the first of them that gets it. */
+/** The strictest verdict of a score in any of these categories, and the first category with it. */
 export function strictestVerdict(
   riskScore: number,
   categories: readonly (ShieldCategory | null)[],
@@ -49,7 +49,7 @@ export function strictestVerdict(
 
 type Judged = { riskScore: number; verdict: ShieldVerdict }
 
-/** A limit of its category may keep the higher score from being the worse. */
+/** A category's limit may make a higher score the lesser verdict. */
 export const isWorse = (one: Judged, other: Judged): boolean =>
   rankOf(one.verdict) - rankOf(other.verdict) > 0 || (one.verdict === other.verdict && one.riskScore > other.riskScore)
 

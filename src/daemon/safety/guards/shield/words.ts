@@ -1,18 +1,18 @@
 import { isAscii } from './letters.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
 
-/** The concepts, in the order of their numbers. */
+/** The concepts, ordered by number. */
 export const CONCEPTS = Object.keys(LEXICON) as Concept[]
 
-/** The words of a text and what they stand for, side by side. */
+/** The words of a text with their concepts, as parallel arrays. */
 export type Words = {
-  /** As compared: without accents, in lower case. A sign counts as a word of one character. */
+  /** For comparison: without accents, in lower case. A symbol counts as a word of one character. */
   words: string[]
-  /** Where each begins, in the text that was read. */
+  /** The start of each word in the original text. */
   starts: number[]
-  /** Numbers of the concepts each word stands for. */
+  /** The numbers of each word's concepts. */
   concepts: (readonly number[])[]
-  /** One number for each word: equal when they play the same part in a sentence. */
+  /** One number per word: equal for words with the same role in a sentence. */
   symbols: number[]
 }
 
@@ -20,24 +20,24 @@ type Entry = { concepts: readonly number[]; symbol: number }
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
-/** A concept has so many symbols: alone, as an expression, or beside each other concept. */
+/** The number of symbols per concept: alone, as an expression, or with each other concept. */
 const SYMBOLS_PER_CONCEPT = 60
 const FIRST_SIGN_SYMBOL = 3900
 export const LINE_SYMBOL = 4092
 export const PICTURE_SYMBOL = 4093
 const NUMBER_SYMBOL = 4094
-/** A word that stands for nothing known, such as a name. */
+/** A word without a known concept, such as a name. */
 export const CONTENT_SYMBOL = 4095
 export const FIRST_FUNCTION_SYMBOL = 4096
 
 export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL && symbol < LINE_SYMBOL
 
-/** Texts repeat their words: what one stands for is looked up once. */
+/** Texts repeat words, so the lookup of a word is cached. */
 const REMEMBERED_WORDS = 20_000
 const LONGEST_WORD_CHARS = 48
 const PREFIX_KEY_CHARS = 3
 
-/** Without accents and forms of width; its case still stands. */
+/** Without accents and width forms, in the original case. */
 export function withoutAccents(text: string): string {
   if (isAscii(text)) return text
   return text
@@ -47,12 +47,12 @@ export function withoutAccents(text: string): string {
     .replaceAll('ß', 'ss')
 }
 
-/** As the lexicon is spelled, and as texts are compared with it. */
+/** The spelling of the lexicon and of compared texts. */
 const plainSpelling = (text: string): string => withoutAccents(text).toLowerCase()
 
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 
-/** The lexicon as it is looked up. */
+/** The lexicon, indexed for lookup. */
 type Index = {
   exact: Map<string, number[]>
   /** By their first characters. */
@@ -67,7 +67,7 @@ type Index = {
 let made: Index | undefined
 const remembered = new Map<string, Entry>()
 
-/** Made when it is needed first, not when the program starts. */
+/** Created on first use, not at startup. */
 function index(): Index {
   made ??= makeIndex()
   return made
@@ -137,7 +137,7 @@ function lookUp(word: string): Entry {
 const symbolOf = ([first = 0, second = -1]: readonly number[]): number => first * SYMBOLS_PER_CONCEPT + second + 1
 const expressionSymbol = (concept: number): number => (concept + 1) * SYMBOLS_PER_CONCEPT - 1
 
-/** Whether a word stands for something, or holds sentences together. */
+/** Whether a word has a concept or is a function word. */
 export function isKnownWord(word: string): boolean {
   const { concepts, symbol } = entryOf(word)
   return concepts.length > 0 || symbol >= FIRST_FUNCTION_SYMBOL
@@ -151,7 +151,7 @@ const LINE = 4
 const SIGN = 5
 const BARE = 6
 const PICTURE = 7
-/** What kind of character each UTF-16 code unit is, for those that were seen. */
+/** The kind of each UTF-16 code unit seen so far. */
 const KINDS = new Uint8Array(65_536)
 
 function kindOf(unit: number): number {
@@ -173,7 +173,7 @@ function classify(unit: number): number {
   return unit >= 0x2190 && unit < 0x3000 ? PICTURE : SIGN
 }
 
-/** Reads a text in plain spelling. Time linear in its length. */
+/** Splits a text in plain spelling into words. Linear in its length. */
 export function readWords(plain: string): Words {
   const read: Words = { words: [], starts: [], concepts: [], symbols: [] }
   for (let at = 0; at < plain.length; ) {
@@ -223,7 +223,7 @@ function endOfWord(plain: string, start: number): number {
   return at
 }
 
-/** Scripts without spaces are read by the longest entry that fits. */
+/** In scripts without spaces, the longest matching entry is a word. */
 function longestUnspaced(plain: string, start: number): { length: number; entry: Entry } {
   for (const { entry, concepts } of index().unspaced.get(plain.charAt(start)) ?? []) {
     if (!plain.startsWith(entry, start)) continue
@@ -232,7 +232,7 @@ function longestUnspaced(plain: string, start: number): { length: number; entry:
   return { length: 1, entry: { concepts: NO_CONCEPTS, symbol: CONTENT_SYMBOL } }
 }
 
-/** An expression of several words gives what it stands for to its first word. */
+/** The first word of an expression gets the expression's concepts. */
 function joinExpressions({ words, concepts, symbols }: Words): void {
   const { expressions } = index()
   for (let at = 0; at < words.length; at++) {

@@ -21,68 +21,71 @@ import { OutputBlocked } from './output-blocked.ts'
 import type { Edit } from './text-view.ts'
 import { createTextView, type TextFormat, type TextView } from './text-view.ts'
 
-/** What all channels of an answer share. */
+/** Shared by all channels of a response. */
 export type ChannelRules = {
   armed: readonly ArmedDetector[]
   pseudonyms: Pseudonyms | undefined
   /** Counted as findings are settled. */
   hits: GuardHit[]
-  /** What patterns of customers may still take; without it, all they need. */
+  /** The remaining effort of customers' patterns; unlimited by default. */
   effort?: Effort | undefined
 }
 
-/** A pseudonym that stands in what is not settled, and what its value is, so that rules can say whether it may come back. */
+/** A pseudonym in unsettled text with its value, so that rules can decide whether to restore it. */
 type Restoration = Edit & { type: string }
 
-/** A finding that was longer than allowed, or several that overlap, are let go of beyond this. */
+/** Findings that are longer than allowed, or overlapping findings, are released beyond this. */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
-/** How seldom detectors are asked: when so many characters have come anew, or so much time has passed since the last time. */
+/** How often detectors run: after this many new characters, or this much time since the last run. */
 export type Pace = {
   chars: number
   ms?: number
   clock?: Pick<Clock, 'monotonic'> | undefined
-  /** Somebody reads along: at most LIVE_HOLD_CHARS wait where no value has begun. */
+  /** A client reads along: at most LIVE_HOLD_CHARS are held back where no value has begun. */
   isLive?: boolean
 }
 
 const EVERY_TIME: Pace = { chars: 1 }
-/** While a long value is held, detectors are asked when this part of it is new, so that all the asking stays linear. */
+/** While a long value is held back, detectors run when this share of it is new, so that the total work stays linear. */
 const ASK_PER_HELD = 1 / 16
 /**
- * Patterns pay for new text in full, and for text that they read again at least this share. So the effort of an answer
- * lasts for its text, however slowly that comes, and still bounds what reading again may cost.
+ * Patterns pay for new text in full, and for text that they read again at least this share. So the effort lasts for the
+ * whole response, however slowly it arrives, and still bounds the cost of rereading.
  */
 const LEAST_SHARE_PAID = 1 / 16
 
 /**
- * One text of an answer, such as the arguments of one tool call, that comes in pieces. What is settled can be taken: no
- * more of the answer can change what was made of it. Whatever asks detectors stops after each of them, so that others can
- * have a turn; nothing may be done with the channel until it has come to its end.
+ * One text of a response, such as the arguments of one tool call, that arrives in pieces. Settled text can be taken:
+ * later text cannot change it. Generators that run detectors yield after each of them. Do not use the channel until the
+ * generator has finished.
  */
 export class Channel {
   readonly #rules: ChannelRules
   readonly #view: TextView
   readonly #pace: Pace
   readonly #contextChars: number
-  /** As it is read: what is not settled, and before it what detectors want to see. Offsets count from the first character. */
+  /**
+   * The decoded text: the unsettled part, and the context before it that detectors need. Offsets count from the first
+   * character of the channel.
+   */
   #window = ''
   #windowFrom = 0
   #settledTo = 0
   #askedTo = 0
   /** Patterns have decided everything before this offset. */
   #decidedTo = 0
-  /** The share of their steps that patterns pay for the text that they are asked about. */
+  /** The share of their steps that patterns pay for the current text. */
   #sharePaid = 1
-  /** Detectors were asked last when more of the same batch followed. */
+  /** The last run of detectors was in the middle of a batch. */
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
-  /** Where something was let go of although more text could have made a value of it. */
+  /** The offset at which text was released although more text could have completed a value. */
   #letGoAt = -1
-  /** As it came: what was not taken yet. */
+  /** The raw text that was not taken yet. */
   #raw = ''
   #rawFrom = 0
   #rawSettledTo = 0
-  /** In order and apart; the first of them were taken. */
+  /** Ordered and disjoint; the first ones were taken. */
   #edits: Edit[] = []
   #editsTaken = 0
 
@@ -94,17 +97,17 @@ export class Channel {
     this.#contextChars = Math.max(DETECTION_CONTEXT_CHARS, ...contexts)
   }
 
-  /** So many characters can be taken. */
+  /** The number of characters that can be taken. */
   get ready(): number {
     return this.#rawSettledTo - this.#rawFrom
   }
 
-  /** So many characters were not taken, whether they could be or not. */
+  /** The number of characters that were not taken, settled or not. */
   get waiting(): number {
     return this.#raw.length
   }
 
-  /** Some of it has come since detectors were asked, or they were asked in the middle of a batch. */
+  /** Whether text has arrived since the last run of detectors, or that run was in the middle of a batch. */
   get isBehind(): boolean {
     return this.#end > this.#askedTo || this.#isMidBatch
   }
@@ -114,25 +117,28 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
-  /** How long what has come since may wait for more of it; 0 where nothing tells the time. */
+  /** How long new text may wait for more; 0 without a clock. */
   get dueInMs(): number {
     const { ms = 0, clock } = this.#pace
     return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
   }
 
-  /** It is time to ask detectors about what has come. */
+  /** Whether it is time to run the detectors. */
   get isDue(): boolean {
     return this.isDueWith(0)
   }
 
-  /** It would be with so many characters more. */
+  /** Whether it would be time with this many more characters. */
   isDueWith(chars: number): boolean {
-    // The first words of a channel are waited for.
+    // Wait for the first words of a channel.
     if (this.#settledTo === 0 || this.#end + chars - this.#askedTo >= this.#pace.chars) return true
     return this.#pace.clock !== undefined && this.dueInMs === 0
   }
 
-  /** Settles what no more text can change, when it is time to, while more of the same batch follows. @throws OutputBlocked */
+  /**
+   * Settles text that later text cannot change, if detectors are due, while more of the same batch follows.
+   * @throws OutputBlocked
+   */
   *settling(): Generator<void> {
     if (!this.isDue) return
     this.#askedAtMs = this.#now
@@ -140,13 +146,13 @@ export class Channel {
     this.#isMidBatch = this.#pace.isLive === true
   }
 
-  /** As `settling`, when somebody waits for it. @throws OutputBlocked */
+  /** As `settling`, when a client waits for the text. @throws OutputBlocked */
   *settlingNow(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.#isWorthAsking) yield* this.#asking(this.#pace.isLive === true)
   }
 
-  /** As `settlingNow`, when no more has come for a while, however little it was. @throws OutputBlocked */
+  /** As `settlingNow`, after a pause of the stream, however little text arrived. @throws OutputBlocked */
   *catchingUp(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.isBehind) yield* this.#asking(this.#pace.isLive === true)
@@ -161,7 +167,7 @@ export class Channel {
     return this.#isMidBatch || (this.isBehind && this.#end - this.#askedTo >= longValueChars * ASK_PER_HELD)
   }
 
-  /** @param isLive what is open and has not begun is let go of beyond LIVE_HOLD_CHARS */
+  /** @param isLive whether to release open text, in which no value has begun, beyond LIVE_HOLD_CHARS */
   *#asking(isLive: boolean): Generator<void> {
     const end = this.#end
     const settledTo = this.#settledTo
@@ -172,13 +178,13 @@ export class Channel {
     if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
   }
 
-  /** Settles everything that has come. When more comes after all, it may complete a value whose beginning has left. */
+  /** Settles everything that has arrived. Later text may complete a value whose start has left. */
   *lettingGo(): Generator<void> {
     const end = this.#end
     this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
-    // More text may continue what has left.
+    // Later text may continue the released text.
     this.#decidedTo = this.#windowFrom
   }
 
@@ -195,19 +201,19 @@ export class Channel {
     return effort && { spend: (steps) => effort.spend(steps * share) }
   }
 
-  /** In the window. */
+  /** An offset in the window. */
   get #decided(): number {
     return Math.max(0, this.#decidedTo - this.#windowFrom)
   }
 
-  /** Settles everything, for nothing more comes. */
+  /** Settles everything, because the text is complete. */
   *ending(): Generator<void> {
     this.#window += this.#view.end()
     yield* this.lettingGo()
     this.#rawSettledTo = this.#rawFrom + this.#raw.length
   }
 
-  /** The next so many characters, as they may leave; at most those that are `ready`. */
+  /** The next `chars` characters as they may leave; at most `ready`. */
   take(chars: number): { text: string; isChanged: boolean } {
     const from = this.#rawFrom
     const to = from + chars
@@ -232,7 +238,7 @@ export class Channel {
     return this.#windowFrom + this.#window.length
   }
 
-  /** Where something is open, and up to where text leaves all the same: not before the end of what has begun. */
+  /** The start of open text, and the offset up to which text may leave anyway; values that have begun stay whole. */
   *#borders(isLive: boolean): Generator<void, { open: number; leave: number }> {
     const { armed, pseudonyms } = this.#rules
     const effort = this.#effort
@@ -257,33 +263,33 @@ export class Channel {
       leave = Math.min(leave, own)
     }
     if (isHighSurrogate(window.charCodeAt(leave - 1))) leave--
-    // What can only be replaced as a whole is not let go of in half.
+    // Text that can only be replaced as a whole is not released in part.
     let whole = leave < window.length ? this.#view.widen(from + leave, from + leave + 1).start : from + leave
     const bound = this.#liveBound
     if (isLive && leave >= bound) whole = Math.max(whole, from + bound)
     return { open: Math.min(from + open, whole), leave: whole }
   }
 
-  /** In the window: where the text begins that may wait although no value has begun in it. */
+  /** An offset in the window: where the text begins that may be held back although no value has begun in it. */
   get #liveBound(): number {
     const window = this.#window
     const at = Math.max(0, window.length - LIVE_HOLD_CHARS)
     return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
   }
 
-  /** Up to where text leaves that one detector would hold from `open` on. */
+  /** The offset up to which text may leave although one detector would hold it back from `open` on. */
   *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
     const window = this.#window
     const bound = this.#liveBound
     if (open >= bound) return open
     const begun = begunFrom(one.detector, window, open)
     if (begun <= open) return open
-    // What is found has begun, also where no `begunFrom` knows of it.
+    // A finding has begun, even if `begunFrom` does not report it.
     const found = (yield* finding(window, [one], this.#effort, this.#decided)).filter(({ end }) => end > open)
     return found.reduce((least, { start }) => Math.max(open, Math.min(least, start)), Math.min(begun, bound))
   }
 
-  /** Decides about everything before `limit`, and leaves out what reaches beyond it. */
+  /** Settles everything before `limit`, except findings that extend beyond it. */
   *#settleTo(limit: number): Generator<void> {
     const { hits, pseudonyms } = this.#rules
     const restored = this.#restorations()
@@ -293,7 +299,7 @@ export class Channel {
       ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
     )
     const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
-    // One that is only logged may reach beyond the cut, which another detector has set; nothing can change it any more.
+    // A finding that is only logged may extend beyond the cut of another detector; it can no longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)
     for (const redaction of redactions) {
@@ -305,7 +311,7 @@ export class Channel {
     this.#edits = this.#edits.slice(this.#editsTaken)
     this.#editsTaken = 0
     for (const edit of due) this.#edits.push(...this.#view.toRawEdits(edit))
-    // A finding that is only logged may reach over the cut; it must be found as a whole again, not in part.
+    // A logged finding that spans the cut must be found again as a whole.
     this.#decidedTo = settled.reduce((least, { start, end }) => (end > cut ? Math.min(least, start) : least), cut)
     this.#forgetBefore(cut)
   }
@@ -330,7 +336,9 @@ export class Channel {
     return found.filter(({ start }) => start >= this.#settledTo)
   }
 
-  /** The pseudonyms whose values rules for answers do not let out: the rules are about what whoever asked would read. */
+  /**
+   * The pseudonyms whose values the output rules do not allow: the rules apply to the text that the client would read.
+   */
   *#refusals(restored: readonly Restoration[]): Generator<void, ActedFinding[]> {
     const { armed } = this.#rules
     const effort = this.#effort
@@ -341,7 +349,7 @@ export class Channel {
         const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
         for (const found of types) {
           const action = one.actionOf(found)
-          // A rule that asks for a pseudonym has its wish: the value has been one, and comes back where one does.
+          // `tokenize` is satisfied: the model saw a pseudonym, and the client gets the value.
           if (action === 'tokenize' || action === 'log') continue
           refusals.push({ start, end, type: found, confidence: 1, guard: one.guard, action })
         }
@@ -350,7 +358,7 @@ export class Channel {
     return refusals
   }
 
-  /** What was found in what is not settled. A pseudonym of ours is not what it looks like. */
+  /** The findings in unsettled text, excluding those within our own pseudonyms. */
   *#findings(restored: readonly Edit[]): Generator<void, ActedFinding[]> {
     const { armed } = this.#rules
     const settledTo = this.#settledTo
@@ -360,7 +368,7 @@ export class Channel {
       const end = found.end + this.#windowFrom
       if (end <= settledTo) continue
       if (start < settledTo) {
-        // Only in what was let go of can something have begun; else it is an artefact of where the window begins.
+        // A value can have begun only in released text; otherwise the finding is an artefact of the window's start.
         if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
         start = settledTo
       }
@@ -373,7 +381,7 @@ export class Channel {
   }
 }
 
-/** Of stretches in order and apart the first that is not over at `offset`. */
+/** The first of the ordered, disjoint ranges that ends after `offset`. */
 function firstEndingAfter<T extends { start: number; end: number }>(
   stretches: readonly T[],
   offset: number,

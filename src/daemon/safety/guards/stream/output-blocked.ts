@@ -1,10 +1,12 @@
 import type { GuardHit } from '../redaction.ts'
 
-/** The answer holds what must not leave. Nothing of it is in here, only what kind of thing it was and how often. */
+/**
+ * The response contains text that must not leave. The error has the types and counts of the findings, never the text.
+ */
 export class OutputBlocked extends Error {
   override name = 'OutputBlocked'
   readonly hits: readonly GuardHit[]
-  /** Which sort of attack it came of; null when it is just what a rule does not let out. */
+  /** The category of the attack; null for a match of a plain rule. */
   readonly category: string | null
 
   constructor(hits: readonly GuardHit[], category: string | null = null) {

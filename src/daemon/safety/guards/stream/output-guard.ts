@@ -11,80 +11,83 @@ import type { TextFormat } from './text-view.ts'
 
 export type OutputGuardPlan = {
   armed: readonly ArmedDetector[]
-  /** Those of the request: they are turned back, and made where a finding is to be tokenized. */
+  /** The request's pseudonyms: they are restored, and created where a finding is to be tokenized. */
   pseudonyms?: Pseudonyms | undefined
-  /** Without it, detectors are asked about every batch. */
+  /** Without it, detectors run on every batch. */
   clock?: Pick<Clock, 'monotonic'> | undefined
-  /** `json` where JSON was asked for, so that it stays JSON. Arguments of tools always are. */
+  /** `json` if the client requested JSON, so that the response stays JSON. Tool arguments are always JSON. */
   textFormat?: TextFormat | undefined
-  /** What patterns of customers may still take; without it, all they need. */
+  /** The remaining effort of customers' patterns; unlimited by default. */
   effort?: Effort | undefined
 }
 
 /**
- * The guards of one answer, whole or streamed. Text, reasoning and arguments of tools are looked at, ids and names are
- * not. Nothing that has left is taken back. What comes out, put together, is the same however the answer was cut into parts,
- * except for two kinds of values that are recognised only after their beginning has left (docs/guards.md, Streams).
+ * The guards of one response, whole or streamed. They screen text, reasoning and tool arguments, but not ids and names.
+ * Released text is never retracted. The concatenated result does not depend on how the response was split, except for
+ * two kinds of values that are recognized only after their start has left (docs/guards.md, Streams).
  */
 export type OutputGuard = {
   /**
-   * Takes the parts that have come and returns those that may leave, in their order. Keeps back what more text could make
-   * a finding, and all that follows it.
-   * @throws OutputBlocked, also ever after
+   * Takes new parts and returns those that may leave, in order. Holds back text that may still become a finding, and
+   * everything after it.
+   * @throws OutputBlocked, also on each later call
    */
   pass(parts: readonly ChatPart[]): readonly ChatPart[]
   /**
-   * As `pass`; stops after each detector and after every PIECE_CHARS, so that others can have a turn. Nothing may be passed
-   * until it has come to its end.
+   * As `pass`; yields after each detector and every PIECE_CHARS, so that other work can run. Do not pass anything else
+   * until it has finished.
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Takes the parts when all there is to do is to wait for more, as with most of a stream that flows: `pass` would return
-   * none. False when it did not take them.
+   * Takes the parts if they only have to wait for more, as usual in a flowing stream: `pass` would return none. False
+   * if it did not take them.
    */
   keep(parts: readonly ChatPart[]): boolean
-  /** How long text that has come since detectors were asked may wait for more of it; undefined when there is none. */
+  /** How long new text may wait for more before detectors must run; undefined when there is none. */
   readonly dueInMs: number | undefined
-  /** As `passing`, of no more parts: what may leave of those that have come, once detectors were asked about all of them. */
+  /** As `passing`, without new parts: runs the detectors on all text, and returns the parts that may leave. */
   catchingUp(): Generator<void, readonly ChatPart[]>
-  /** The rest, for an answer that breaks; the `end` of one that does not brings it out by itself. @throws OutputBlocked */
+  /**
+   * The rest, for a response that breaks off; a complete response's `end` part releases it automatically.
+   * @throws OutputBlocked
+   */
   end(): readonly ChatPart[]
-  /** What was found until now. */
+  /** The hits so far. */
   readonly hits: readonly GuardHit[]
 }
 
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * So much text and reasoning of other channels waits behind one that could still go on. A value may be cut in two by what
- * comes between, but most often reasoning is just over when the text begins, and nothing says so.
+ * This much text and reasoning of other channels waits after a channel that may still continue. Text in between may
+ * split a value. But most often reasoning is finished when the text begins, without a signal.
  */
 export const INTERLEAVED_TEXT_CHARS = 64
-/** So much of an answer that comes at once is looked at in one go. */
+/** The size of one step, for a response that arrives at once. */
 const PIECE_CHARS = 8_192
-/** Nobody reads the arguments of a tool before they are complete. */
+/** Tool arguments are only read when they are complete. */
 export const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
-// A chunk is often a word, and asking all detectors about each costs much of what passing it on does (npm run bench --
-// guards). What comes out in steps this short still flows for the eye. The first words of a channel do not wait.
+// A chunk is often one word, and running all detectors on each costs much of the forwarding time (npm run bench --
+// guards). Output in steps of this size still looks fluent. The first words of a channel do not wait.
 const ASK_EVERY_CHARS = 2_048
-/** When nothing comes for so long, they are asked about what has come. */
+/** After a pause of this length, detectors run on the text so far. */
 const ASK_EVERY_MS = 120
 
 type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 
-/** A part on its way out, or several that follow each other and become one. */
+/** An outgoing part, or several consecutive ones that are joined. */
 type Waiting = {
   part: ChatPart
-  /** Of several the first. */
+  /** Several parts: this is the first. */
   isJoined: boolean
-  /** Undefined for what is not text. */
+  /** Undefined for a part without text. */
   channel: Channel | undefined
-  /** Characters of it that have not left. */
+  /** The number of its characters that have not left. */
   left: number
   /** Some of it has left. */
   isBegun: boolean
-  /** What has left is not what came. */
+  /** The released text differs from the original. */
   isChanged: boolean
 }
 
@@ -96,7 +99,7 @@ class PartGuard implements OutputGuard {
   readonly #reasoning: Channel
   readonly #calls: Channel[] = []
   #waiting: Waiting[] = []
-  /** The step of reasoning that is under way says something else than the model did. */
+  /** The current step of reasoning differs from the model's. */
   #isStepChanged = false
   #blocked: OutputBlocked | undefined
 
@@ -197,7 +200,7 @@ class PartGuard implements OutputGuard {
     } else this.#waiting.push({ part, isJoined: false, channel, left: chars, isBegun: false, isChanged: false })
   }
 
-  /** Whether the last part that waits and this one may leave as one: fewer parts are less work for all who come after. */
+  /** Whether the last waiting part and this one may leave as one: fewer parts are less work downstream. */
   #isJoinable(part: ChatPart): boolean {
     const last = this.#waiting.at(-1)?.part
     return last !== undefined && isText(part) && isText(last) && isPlain(part) && isOpenTo(last, part)
@@ -224,11 +227,11 @@ class PartGuard implements OutputGuard {
   }
 
   #channels(): Channel[] {
-    // The list of calls has holes where a provider leaves out an index.
+    // The list of calls is sparse if a provider skips an index.
     return [this.#text, this.#reasoning, ...this.#calls.flatMap((call) => call ?? [])]
   }
 
-  /** Takes out of the line what may leave; lets go of the first in line when too much waits behind it. */
+  /** Releases the parts that may leave. Releases the first one early when too much waits after it. */
   *#leaving(): Generator<void, ChatPart[]> {
     const out = new Outgoing()
     this.#leaveReady(out)
@@ -290,10 +293,10 @@ class PartGuard implements OutputGuard {
   }
 }
 
-/** Parts on their way out. Pieces of cut parts that follow each other become one, so that cutting makes no more of them. */
+/** Outgoing parts. Consecutive pieces of a split part are joined, so that splitting does not increase their number. */
 class Outgoing {
   readonly parts: ChatPart[] = []
-  /** The last part, when it is a piece that more can be added to. */
+  /** The last part, if a piece can be appended to it. */
   #open: TextPart | undefined
 
   add(part: ChatPart): void {
@@ -318,17 +321,17 @@ const isText = (part: ChatPart): part is TextPart =>
 
 const textOf = (part: TextPart): string => (part.type === 'tool_call' ? part.arguments : part.text)
 
-/** Where a step of reasoning ends: what its origin has signed or encrypted. */
+/** Whether the part ends a step of reasoning: it is signed or encrypted by its origin. */
 const isSeal = (part: ChatPart): boolean =>
   part.type === 'reasoning' && (part.signature !== undefined || part.data !== undefined)
 
-/** A signature is refused with other words than it came with. What Google signs are parts of the answer, not words. */
+/** A signature is invalid for changed text. Google signs parts of the response, not words. */
 const isSealOfText = (part: ChatPart): boolean =>
   isSeal(part) && part.type === 'reasoning' && (part.signature !== undefined || part.origin !== GOOGLE_ORIGIN)
 
 /**
- * A part with another text. `isSealed`: it ends with what belongs to the whole part, its logprobs and its signature; they
- * would give away what was changed, or not fit it any more.
+ * A part with another text. `isSealed`: it ends with the attributes of the whole part, its logprobs and its signature.
+ * These would reveal the original text, or no longer match.
  */
 function toPiece(
   part: TextPart,
@@ -353,14 +356,14 @@ function toPiece(
 
 const isEmpty = (piece: TextPart): boolean => textOf(piece) === '' && isPlain(piece)
 
-/** Has nothing but text. */
+/** Whether it has only text. */
 function isPlain(piece: TextPart): boolean {
   if (piece.type === 'text') return piece.logprobs === undefined
   if (piece.type === 'tool_call') return piece.id === undefined && piece.name === undefined
   return !isSeal(piece)
 }
 
-/** Whether a piece that is plain may be put to the end of this one. */
+/** Whether a plain piece may be appended to this one. */
 function isOpenTo(open: TextPart, piece: TextPart): boolean {
   if (open.type !== 'tool_call' && !isPlain(open)) return false
   if (open.type === 'tool_call') return piece.type === 'tool_call' && piece.index === open.index

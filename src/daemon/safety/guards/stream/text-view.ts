@@ -1,26 +1,29 @@
-/** The text of one stretch becomes another. */
+/** Replaces the text of one range. */
 export type Edit = { start: number; end: number; text: string }
 
-/** How a text is written: as it is read, or as JSON, whose strings may spell a character in several ways. */
+/** The encoding of a text: plain, or JSON, whose strings may spell a character in several ways. */
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text that comes in pieces, as whoever reads it sees it. Detectors look at what `add` returns, so that no spelling hides
- * a value; offsets of it are turned back into those of the text as it came. Both count from the very beginning.
+ * A text in pieces, as its reader sees it. Detectors scan the output of `add`, so that no escape hides a value. Its
+ * offsets are mapped back to offsets of the raw text. Both count from the start of the text.
  */
 export type TextView = {
-  /** Takes the next piece and returns what it adds to what is read. */
+  /** Takes the next piece and returns the decoded text that it adds. */
   add(raw: string): string
-  /** Returns what could not be read because the text broke off, as it came. */
+  /** Returns the raw text that could not be decoded because the text broke off. */
   end(): string
-  /** Where a piece that can only be replaced as a whole has begun and not ended; the end of what was read when there is none. */
+  /**
+   * The start of an incomplete token that can only be replaced as a whole; the end of the decoded text when there is
+   * none.
+   */
   openFrom(): number
-  /** The stretch that has to be replaced where this one is. */
+  /** The range to replace in order to replace this one. */
   widen(start: number, end: number): { start: number; end: number }
   toRaw(offset: number): number
-  /** The changes of the text as it came that make this one of what is read. A JSON text stays one. */
+  /** The edits of the raw text for this edit of the decoded text. JSON text stays JSON. */
   toRawEdits(edit: Edit): Edit[]
-  /** Nothing before this offset will be asked for again. */
+  /** Frees the mapping before this offset, which is no longer needed. */
   forget(offset: number): void
 }
 
@@ -62,34 +65,37 @@ type Kind = 'structure' | 'string' | 'scalar'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-/** RFC 8259 §7. What follows a backslash and is not here stands for itself. */
+/** RFC 8259 §7. Another character after a backslash represents itself. */
 const ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 const UNICODE_ESCAPE = /^\\u[0-9a-fA-F]{4}/
 const UNICODE_ESCAPE_CHARS = 6
-/** The beginning of an escape that the next piece may complete. */
+/** The start of an escape that the next piece may complete. */
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
-/** An escape within JSON that is written as a string, whose backslashes are escaped themselves, and its beginning. */
+/** An escape in a JSON string that contains JSON, with its doubled backslashes, and the start of one. */
 const INNER_ESCAPE = /^\\\\(?:u[0-9a-fA-F]{4}|\\["\\]|[bfnrt/])/
 const CUT_INNER_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3}|\\(?:\\|u[0-9a-fA-F]{0,3})?)?$/
 const INNER_ESCAPE_CHARS = 7
 
-/** No number, true, false or null is longer. What is longer is no JSON: it is replaced in parts, so that it need not wait. */
+/**
+ * The maximum length of a number, true, false or null. A longer one is not JSON: it is replaced in parts, so that it
+ * need not wait.
+ */
 const SCALAR_CHARS = 64
 
 /**
- * A stretch of one kind. `isJson`: a string that is JSON by its beginning, and so read a second time. `goesOn`: the next part
- * of a scalar that is too long for one.
+ * A range of one kind. `isJson`: a string whose start looks like JSON, and so is decoded twice. `goesOn`: the next part
+ * of an overlong scalar.
  */
 type Turn = { at: number; kind: Kind; isJson?: boolean; goesOn?: true }
 
 class JsonView implements TextView {
   #kind: Kind = 'structure'
   #length = 0
-  /** The beginning of an escape. */
+  /** The start of an escape. */
   #cut = ''
-  /** Where what kind of token begins; the first is always at or before the first offset that may be asked for. */
+  /** The start and kind of each token; the first is always at or before the first offset still needed. */
   #turns: Turn[] = [{ at: 0, kind: 'structure' }]
-  /** From `at` on an offset is so many characters further in the text as it came. */
+  /** From `at` on, an offset is `by` characters further in the raw text. */
   #shifts: { at: number; by: number }[] = [{ at: 0, by: 0 }]
 
   add(raw: string): string {
@@ -220,7 +226,7 @@ class JsonView implements TextView {
 
 const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
 
-/** The character that an escape at the beginning of `rest` stands for, and how long it is. */
+/** The character that the escape at the start of `rest` represents, and the escape's length. */
 function readEscape(rest: string, isJson: boolean): { char: string; chars: number } {
   const inner = isJson ? INNER_ESCAPE.exec(rest)?.[0] : undefined
   if (inner !== undefined) {
@@ -235,7 +241,7 @@ function readEscape(rest: string, isJson: boolean): { char: string; chars: numbe
 
 const fromHex = (digits: string): string => String.fromCharCode(Number.parseInt(digits, 16))
 
-/** The last entry at or before the offset; -1 when there is none. */
+/** The index of the last entry at or before the offset; -1 when there is none. */
 function lastBefore(entries: readonly { at: number }[], offset: number): number {
   let low = 0
   let high = entries.length

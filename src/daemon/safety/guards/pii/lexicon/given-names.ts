@@ -1,6 +1,6 @@
 import { wordSet } from './word-set.ts'
 
-/** Common given names of many countries, written down for this project. Those that are everyday words as well are left out. */
+/** Common given names of many countries, compiled for this project. Names that are also everyday words are excluded. */
 export const GIVEN_NAMES = wordSet(`
 aaron abdul abdullah abel abigail adam adela adele adrian adriana adriano agata agnes agnieszka agustin ahmad ahmed aidan aiko
 aisha akash akira alain alan alana alba albert alberto alec alejandra alejandro aleksander aleksandra aleksandr aleksei alena alessandra

@@ -11,31 +11,31 @@ export const PARTICLES = wordSet(
   'de da do dos das del della di du la le van von der den ter ten zu zur bin ibn al el y',
 )
 
-/** What the names of companies and institutions end with, in lower case and without points. */
+/** The last words of names of companies and institutions, in lower case and without points. */
 export const ORGANIZATION_ENDINGS = wordSet(`
 inc incorporated ltd limited llc llp lp plc corp corporation co company gmbh ag kg ohg mbh se sa sas sarl srl spa bv nv ab oy oyj as asa aps sl pty pte kk
 group holdings holding partners associates ventures capital industries enterprises international technologies technology systems solutions software labs networks
 studios pictures records entertainment media press publishing news times pharmaceuticals airlines airways motors railway railways insurance bank bancorp
 `)
 
-/** Words that make the name they are in one of an institution. */
+/** Words that mark a name as an institution's. */
 export const ORGANIZATION_WORDS = wordSet(`
 university college school institute academy ministry department agency authority commission committee council parliament senate congress association society
 foundation federation union league club orchestra museum hospital clinic church party army navy police court bank brigade regiment corps
 universität hochschule ministerium amt verein stiftung université universidad università instituto
 `)
 
-/** Words after which an unknown name is that of a place. */
+/** Words after which an unknown name is a location. */
 export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** Behind these a name with a capital is that of a thing. */
+/** After these words, a capitalized name is a thing. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
 
-/** Everyday words that are written large at the beginning of sentences and in headings, beyond the stop words. */
+/** Everyday words that are capitalized at the start of sentences and in headings, in addition to the stop words. */
 export const EVERYDAY_WORDS = wordSet(`
 able about above absolutely accept access according account accounts across act action actions active actually add added adding additional additionally address administration admin advanced adventure after afterwards again agent agents ago agree
 all allow allows almost alone along already also alternatively although always amazing amount an analysis and animation announcement another answer answers any anyone anything anyway api apparently appears appendix apple application apply applied approach april

@@ -1,6 +1,6 @@
 import { phraseSet, wordSet } from './word-set.ts'
 
-/** Countries, some regions and large cities, in English and as they call themselves; written down for this project. */
+/** Countries, some regions and large cities, in English and in their own languages; compiled for this project. */
 export const PLACES = phraseSet(`
 afghanistan;albania;algeria;andorra;angola;antigua and barbuda;argentina;armenia;australia;austria;azerbaijan;bahamas;bahrain;bangladesh;barbados;
 belarus;belgium;belize;benin;bermuda;bhutan;bolivia;bosnia;bosnia and herzegovina;botswana;brazil;brunei;bulgaria;burkina faso;burundi;cambodia;cameroon;canada;
@@ -37,7 +37,7 @@ toronto;toulouse;tunis;turin;torino;uppsala;utrecht;valencia;vancouver;venice;vi
 zaragoza;zurich;zürich
 `)
 
-/** Names of peoples, languages, creeds and parties, as adjectives and as nouns. */
+/** Names of peoples, languages, religions and parties, as adjectives and as nouns. */
 export const NATIONALITIES = wordSet(`
 afghan albanian algerian american americans andorran angolan argentine argentinian armenian australian australians austrian azerbaijani bahamian bangladeshi
 basque belarusian belgian belizian belizean bolivian bosnian brazilian brazilians british bulgarian burmese cambodian cameroonian canadian canadians catalan chechen chilean chinese

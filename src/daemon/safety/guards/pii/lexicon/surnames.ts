@@ -1,6 +1,6 @@
 import { wordSet } from './word-set.ts'
 
-/** Common surnames of many countries, written down for this project. Those that are everyday words as well are left out. */
+/** Common surnames of many countries, compiled for this project. Names that are also everyday words are excluded. */
 export const SURNAMES = wordSet(`
 adams adamson aguilar ahmed alexander ali allen almeida alonso alvarez álvarez andersen anderson andersson andersen antonov araujo arnold
 bailey bakker barbosa barnes bauer baumann becker beckett bennett bergman bergström berger bernard bertrand bianchi blanc boyd bradley braun brooks brown bruno
