@@ -1,4 +1,5 @@
-// The room of safety: guards, SMLTP policies (named sets of security rules), the prompt shield, and the incidents that they find.
+// The safety room: guards, SMLTP policies (named sets of security rules), the prompt shield, and the incidents that
+// they find.
 import { INCIDENTS_PURGE_MS, POLICY_CACHE_MS, SHIELD_POLICY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { ProviderRegistry } from '../models/registry.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
@@ -21,7 +22,7 @@ export { knownPolicies } from './policies/store.ts'
 
 export type SafetyRoom = { guards: Guards; policies: PolicyCatalogue; routes: Route[]; jobs: Job[] }
 
-/** @param deps `access`: what every change by an administrator is made with */
+/** @param deps `access`: the dependencies of every change by an administrator */
 export function openSafety(deps: {
   access: ChangeDeps
   masterKey: MasterKey

@@ -6,18 +6,18 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { attackBlocked, attackDetected, canaryLeaked, dlpIncident, piiIncident } from '../../records/events/events.ts'
 import type { LedgerRecords } from '../../records/ledger/ledger.ts'
 
-/** Whose request it was in which something was found. */
+/** The request in which something was found. */
 export type IncidentOrigin = {
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'userId'>
   requestId: string
   /** The route's path. */
   endpoint: string
-  /** `trx-…`, as the refusal names it when there is one. */
+  /** `trx-…`; a rejection of the request has the same id. */
   traceId: string
   /** Canonical name of the SMLTP policy. */
   policy: string
   conversationId?: string | undefined
-  /** Null while no model has been asked. */
+  /** Null if no model was called. */
   model: string | null
 }
 
@@ -25,23 +25,23 @@ type Common = {
   direction: GuardDirection
   severity: Severity
   category: string
-  /** What rule or policy prescribe. */
+  /** The action of the rule or policy. */
   action: IncidentAction
-  /** False where they only watch, so that nothing was done. */
+  /** False in monitor mode, in which the action was not taken. */
   enforced: boolean
 }
 
 type Rule = {
   ruleId: string
   ruleName: string
-  /** How often each type was found. */
+  /** The number of findings by type. */
   types: Readonly<Record<string, number>>
 }
 
 /** A rule that matched. */
 export type RuleIncident = Common & Rule & { kind: 'dlp' | 'pii' | 'policy' }
 
-/** What a guard has found in one request; what was found itself is in none of it. */
+/** A guard's finding in one request, without the matched text. */
 export type GuardIncident =
   | RuleIncident
   | (Common & { kind: 'canary'; canaryId: string; action: 'log' | 'remove' | 'block' })
@@ -55,7 +55,7 @@ export type GuardIncident =
       confidence: number
     })
 
-/** What the incidents of a request leave behind, beside all else that it does: a row each, and an event for most. */
+/** Stores the incidents of a request in its transaction: one row each, and an event for most. */
 export function addIncidents(
   records: LedgerRecords,
   incidents: readonly GuardIncident[],
@@ -112,7 +112,10 @@ function ruleOf(incident: GuardIncident): Rule {
 
 const countOf = (types: Rule['types']) => Object.values(types).reduce((sum, count) => sum + count, 0)
 
-/** What webhooks are told (spec: Events, Catalog). Of an attack that is only logged, and of models a policy forbids, nobody is. */
+/**
+ * The webhook event of an incident. There is none for an attack that is only logged, or for models that a policy
+ * forbids.
+ */
 function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrigin): OutboxEventRow | undefined {
   const { tenantId, keyId: apiKeyId, userId } = origin.caller
   const at = { tenantId, createdAt: row.created_at }
@@ -164,10 +167,10 @@ function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrig
   }
 }
 
-/** Callers may call a conversation anything, also by somebody's name: ids of ours and UUIDs say nothing. */
+/** Callers may name a conversation after a person, so only opaque ids are sent: our own and UUIDs. */
 const OPAQUE_ID = /^(conv-[\da-f]{24}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12})$/i
 
 const isOpaque = (id: string | undefined): id is string => id !== undefined && OPAQUE_ID.test(id)
 
-/** Nobody says a canary by chance. */
+/** A canary never occurs by chance. */
 const CERTAIN = 100

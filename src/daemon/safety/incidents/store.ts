@@ -10,7 +10,7 @@ import type { IncidentRow } from '../../platform/db/tables.ts'
 export const findIncident = (db: Db, tenantId: string, id: string): Promise<IncidentRow | undefined> =>
   db.selectFrom('incidents').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** One page of the incidents of a tenant, sorted by age, with how many match in all. */
+/** One page of a tenant's incidents, sorted by age, and the total number of matches. */
 export function listIncidents(
   db: Db,
   tenantId: string,
@@ -37,7 +37,7 @@ export function listIncidents(
 
 type Count = Pick<IncidentRow, 'kind' | 'severity' | 'action' | 'enforced'> & { count: number }
 
-/** How many incidents of each sort there are. */
+/** The number of incidents of each kind. */
 export const countIncidents = (
   db: Db,
   tenantId: string,
@@ -59,7 +59,7 @@ function within(db: Db, tenantId: string, { startDate, endDate }: z.output<typeo
   return matching
 }
 
-/** Deletes incidents that are INCIDENTS_KEPT_DAYS old, a part at a time, so that nobody waits for the whole. */
+/** Deletes incidents after INCIDENTS_KEPT_DAYS, in batches, so that other writers can run in between. */
 export async function purgeIncidents({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = isoTime(clock.now() - INCIDENTS_KEPT_DAYS * DAY_MS)
   for (const { id } of await db.selectFrom('tenants').select('id').execute()) {

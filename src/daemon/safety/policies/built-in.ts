@@ -3,17 +3,17 @@ import { toPolicyId } from '../../../shared/policy-id.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../shared/wire/policies.ts'
 import { type NamedPolicy, policyHash } from './named-policy.ts'
 
-/** The policy of a request for which nobody chose one (named-endpoints §13). */
+/** The default policy of requests. */
 export const SYSTEM_DEFAULT = 'internal'
 
-/** What counts as an identifier under the HIPAA privacy rule (45 CFR 164.514(b)(2)), as far as it can be told in a text. */
+/** The identifiers of the HIPAA privacy rule (45 CFR 164.514(b)(2)) that can be recognized in a text. */
 const HEALTH_IDENTIFIERS: PiiEntity[] = [
   ...(['PERSON', 'ADDRESS', 'LOCATION', 'DATE', 'DATE_OF_BIRTH', 'AGE', 'PHONE', 'EMAIL', 'URL'] as const),
   ...(['IP_ADDRESS', 'MAC_ADDRESS', 'US_SSN', 'US_ITIN', 'NATIONAL_ID', 'PASSPORT', 'DRIVER_LICENSE'] as const),
   ...(['CREDIT_CARD', 'IBAN'] as const),
 ]
 
-/** What identifies a person by itself: numbers of every kind, and how to reach them (GDPR, article 4 (1)). */
+/** Data that identify a person by themselves: identity numbers and contact data (GDPR, article 4 (1)). */
 const PERSONAL_IDENTIFIERS: PiiEntity[] = [
   ...(['PERSON', 'ADDRESS', 'DATE_OF_BIRTH', 'PHONE', 'EMAIL', 'IP_ADDRESS', 'MAC_ADDRESS', 'PASSPORT'] as const),
   ...(['DRIVER_LICENSE', 'NATIONAL_ID', 'CREDIT_CARD', 'IBAN', 'CRYPTO_WALLET', 'US_SSN', 'US_ITIN'] as const),
@@ -21,7 +21,10 @@ const PERSONAL_IDENTIFIERS: PiiEntity[] = [
   ...(['BR_CPF', 'IN_AADHAAR', 'IN_PAN'] as const),
 ]
 
-/** The policies that every tenant has and nobody can change. The first four go from the least strict to the strictest. */
+/**
+ * The built-in policies of every tenant, which cannot be changed. The first four are ordered from the least to the most
+ * strict.
+ */
 export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
   builtIn('Public', 'For what anyone may read: nothing is looked for.', {}),
   builtIn('Internal', 'The default: personal data and secrets are noticed and recorded, and nothing is changed.', {

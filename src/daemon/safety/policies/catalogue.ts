@@ -5,17 +5,17 @@ import { BUILT_IN_POLICIES, findBuiltIn } from './built-in.ts'
 import type { NamedPolicy } from './named-policy.ts'
 import { findActivation, listPolicies } from './store.ts'
 
-/** The policies of one tenant, as they were at one moment. */
+/** A snapshot of one tenant's policies. */
 export type TenantPolicies = {
-  /** The built-in ones, then its own. */
+  /** The built-in policies, then the tenant's own. */
   all: readonly NamedPolicy[]
-  /** The one that is active; undefined while the tenant has chosen none. */
+  /** The active policy; undefined if the tenant has not chosen one. */
   activeId: string | undefined
-  /** By id or name, in any case. */
+  /** Finds a policy by id or name, case-insensitive. */
   find(nameOrId: string): NamedPolicy | undefined
 }
 
-/** What requests are resolved by. */
+/** The cache by which requests resolve policies. */
 export type PolicyCatalogue = FreshCache<TenantPolicies>
 
 export async function loadTenantPolicies(db: Db, tenantId: string): Promise<TenantPolicies> {

@@ -30,10 +30,13 @@ export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
 /** A policy, and whether it is the active one of its tenant. */
 export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 
-/** Keys that an error names; further ones are counted. */
+/** The maximum number of keys that an error names; the others are counted. */
 const KEYS_NAMED = 5
 
-/** @throws VALIDATION_ERROR when the tenant has CUSTOM_POLICIES or not the shield policy of the document, POLICY_NAME_EXISTS */
+/**
+ * @throws VALIDATION_ERROR when the tenant already has CUSTOM_POLICIES or lacks the document's shield policy,
+ * POLICY_NAME_EXISTS
+ */
 export function createPolicy(
   deps: PolicyChangeDeps,
   actor: Actor,
@@ -60,8 +63,9 @@ export function createPolicy(
 }
 
 /**
- * Changes what the request names.
- * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, VALIDATION_ERROR for a shield policy that is not there
+ * Applies the request's changes.
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, VALIDATION_ERROR for a missing shield
+ * policy
  */
 export function changePolicy(
   deps: PolicyChangeDeps,
@@ -86,9 +90,9 @@ export function changePolicy(
 }
 
 /**
- * Deletes a policy that nothing leads to.
- * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active one and for one that
- * keys name
+ * Deletes a policy that is neither active nor referenced by a key.
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active one and for
+ * one that keys name
  */
 export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<void> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
@@ -114,7 +118,10 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
   })
 }
 
-/** From now on it governs what names no policy, by a key without a default. @throws POLICY_NOT_FOUND */
+/**
+ * Activates a policy: it applies to requests that name no policy, with keys without a default.
+ * @throws POLICY_NOT_FOUND
+ */
 export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<ShownPolicy> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
     const policy = await getPolicy(tx, tenantId, nameOrId)
@@ -133,17 +140,17 @@ export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: s
   })
 }
 
-/** The active policy of a tenant, or the default of the system. */
+/** The active policy of a tenant; the system default if there is none. */
 export const activePolicyId = async (db: Db, tenantId: string): Promise<string> =>
   (await findActivation(db, tenantId))?.policy_id ?? SYSTEM_DEFAULT
 
-/** The policy of this name or id, built in or the tenant's own. @throws POLICY_NOT_FOUND */
+/** A policy by id or name, built-in or the tenant's own. @throws POLICY_NOT_FOUND */
 export async function getPolicy(db: Db, tenantId: string, nameOrId: string): Promise<NamedPolicy> {
   const id = toPolicyId(nameOrId)
   return findBuiltIn(id) ?? toNamedPolicy(await getRow(db, tenantId, id))
 }
 
-/** One that can be changed. @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy */
+/** The tenant's own policy, for a change. @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy */
 async function getOwnPolicy(tx: Db, tenantId: string, nameOrId: string): Promise<PolicyRow> {
   const id = toPolicyId(nameOrId)
   if (findBuiltIn(id)) {
@@ -164,7 +171,10 @@ async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> 
   )
 }
 
-/** A name that was mistyped is told when it is written; one that goes later refuses requests. @throws VALIDATION_ERROR */
+/**
+ * Rejects a mistyped name on write. If the shield policy is deleted later, requests are rejected.
+ * @throws VALIDATION_ERROR
+ */
 async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: PolicyDocument): Promise<void> {
   const { policyId } = promptShield
   if (policyId === null) return
@@ -177,7 +187,7 @@ async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: P
   )
 }
 
-/** `change` for policies: afterwards this daemon looks them up again, also after a failure whose commit may have happened. */
+/** As `change`, then invalidates this daemon's policy cache, also after a failure, whose commit may have happened. */
 async function changePolicies<T>(
   deps: PolicyChangeDeps,
   actor: Actor,
@@ -190,7 +200,7 @@ async function changePolicies<T>(
   }
 }
 
-/** What an audit entry says of a policy (named-endpoints §13). */
+/** The facts about a policy in an audit entry. */
 const factsOf = ({ id, name, document }: PolicyRow) => ({
   policyId: id,
   policyName: name,

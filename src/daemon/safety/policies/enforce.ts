@@ -7,13 +7,13 @@ import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
 import type { AppliedPolicy } from './resolve.ts'
 import { type Destination, type MayAsk, type Violation, violationsOf } from './restrictions.ts'
 
-/** Whose request it is, and which; `endpoint` is the path of its route. */
+/** The request and its caller; `endpoint` is the path of its route. */
 type Asked = { caller: Caller; requestId: string; endpoint: string }
 
 /**
- * Holds the whole chain against the policy, before any model of it is asked. What the policy has against a model is recorded
- * as an incident, with the evidence of the refusal; in monitor mode at once, and that is all.
- * @throws INSUFFICIENT_PERMISSIONS naming model and policy
+ * Checks every model of the chain against the policy before any of them is called. Violations are recorded as
+ * incidents, with the evidence of the rejection; in monitor mode they are only recorded, at once.
+ * @throws INSUFFICIENT_PERMISSIONS with model and policy
  */
 export async function enforcePolicy(
   { canonical, document }: AppliedPolicy,
@@ -38,13 +38,16 @@ export async function enforcePolicy(
   throw notAllowed(canonical, first, { extra: { trace_id: traceId } })
 }
 
-/** The same question without a trace of its being asked. @throws INSUFFICIENT_PERMISSIONS naming model and policy */
+/** As `enforcePolicy`, without recording. @throws INSUFFICIENT_PERMISSIONS with model and policy */
 export function requireAllowed({ canonical, document }: AppliedPolicy, chain: readonly Destination[]): void {
   const [first] = violationsOf(document, chain)
   if (first && document.mode === 'enforce') throw notAllowed(canonical, first)
 }
 
-/** Whether the gateway may ask this model on its own account: a judge, a reranker. A policy that only watches forbids none. */
+/**
+ * Whether the gateway may call this model on its own behalf, as a judge or a reranker. A policy in monitor mode allows
+ * all.
+ */
 export const mayAskUnder =
   ({ document }: Pick<AppliedPolicy, 'document'>): MayAsk =>
   (destination) =>

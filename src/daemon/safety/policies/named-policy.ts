@@ -2,20 +2,20 @@ import { hash } from 'node:crypto'
 import { toCanonicalJson } from '../../../shared/canonical-json.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 
-/** A policy as requests are resolved to it. */
+/** A policy as requests resolve it. */
 export type NamedPolicy = {
   id: string
   name: string
   description: string
   type: 'built-in' | 'custom'
-  /** Every field is in it. */
+  /** Complete: every field is set. */
   document: PolicyDocument
   /** `policyHash` of the document. */
   hash: string
-  /** ISO 8601; null for what is built in. */
+  /** ISO 8601; null for a built-in policy. */
   createdAt: string | null
   updatedAt: string | null
 }
 
-/** What `smltp_policy_hash` says: SHA-256 of the canonical JSON of the document, hex. */
+/** The value of `smltp_policy_hash`: SHA-256 of the canonical JSON of the document, hex. */
 export const policyHash = (document: PolicyDocument): string => hash('sha256', toCanonicalJson(document), 'hex')

@@ -9,18 +9,18 @@ import { violationsOf } from './restrictions.ts'
 type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 
 /**
- * What a key may ask for when it names no policy, as `describe` of the registry has it: the models that the key may use,
- * without those that its default policy refuses (named-endpoints §4).
+ * The models that a key may request without naming a policy, in the format of the registry's `describe`: the key's
+ * models, except those that its default policy rejects.
  */
 export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: TenantPolicies): string[] {
   const usable = registry.describe(settings.allowedModels)
   const document = enforcedDefault(settings, policies)
-  // Where the key may use any model of a provider and the policy allows some, these are what there is to name.
+  // If the key allows any model of a provider and the policy lists some, offer the listed ones.
   const named = document ? registry.describe(document.allowedModels) : []
   return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
 }
 
-/** Whether this is one of them, or a model that goes by `<provider>/*` among them. */
+/** Whether this model is in the list, or matched by a `<provider>/*` entry. */
 export const offersModel = (
   modelId: string,
   registry: ProviderRegistry,

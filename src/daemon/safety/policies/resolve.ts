@@ -6,18 +6,18 @@ import type { NamedPolicy } from './named-policy.ts'
 
 export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system_default'
 
-/** The policy that governs a request, as chat metadata reports it (spec: `metadata.smltp_policy_*`). */
+/** The policy that applies to a request, as chat metadata reports it (`metadata.smltp_policy_*`). */
 export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
-  /** Its id, however the caller spelled it. */
+  /** Its id, whatever spelling the caller used. */
   canonical: string
   source: PolicySource
 }
 
 /**
- * Request → policy: what it names, else the key's default, else what is active in the tenant, else `internal`; and the key
- * must be allowed to use it (spec, Authentication; named-endpoints §10, §13; docs/decisions/0016).
- * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for one the key may not use,
- * POLICY_UNAVAILABLE for one that is gone.
+ * Resolves the policy of a request: the one it names, else the key's default, else the tenant's active policy, else
+ * `internal`. The key must be allowed to use it (docs/decisions/0016).
+ * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for one that the key may not use,
+ * POLICY_UNAVAILABLE for a deleted one
  */
 export function resolvePolicy(
   requested: string | undefined,
@@ -38,15 +38,16 @@ export function resolvePolicy(
   return { canonical: id, name, document, hash, source }
 }
 
-/** The policy of requests that name none; undefined when it is gone. */
+/** The policy of requests that name none; undefined when it was deleted. */
 export const findDefaultPolicy = (
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
   policies: TenantPolicies,
 ): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
 
 /**
- * The policy of what cannot name one, such as the training of an index: the same, whether the key may name it or not.
- * @throws POLICY_UNAVAILABLE when it is gone
+ * The policy of requests that cannot name one, such as the training of an index. It applies whether or not the key may
+ * name it.
+ * @throws POLICY_UNAVAILABLE when it was deleted
  */
 export function getDefaultPolicy(
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
@@ -71,8 +72,8 @@ function choose(
 }
 
 /**
- * The active policy takes the place of the system's default, so a key that may go under that one goes under this one. A key
- * that was limited to others is not let out of them by an activation.
+ * The active policy replaces the system default, so a key that may use the latter may use the former. An activation
+ * does not widen a key that is limited to other policies.
  */
 function mayGoUnder(allowed: readonly string[], id: string, source: PolicySource): boolean {
   if (allowed.length === 0 || allowed.includes(id)) return true

@@ -2,13 +2,13 @@ import { allowsModel } from '../../../shared/allowlists.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { CallLocation } from '../../models/call-location.ts'
 
-/** A model that may be asked, and where that call would go. */
+/** A model, and the location that a call to it reaches. */
 export type Destination = { modelId: string; location: CallLocation }
 
-/** Whether what a request holds may be shown to a model that the request did not ask for. */
+/** Whether the request's content may be sent to a model that the request did not name. */
 export type MayAsk = (destination: Destination) => boolean
 
-/** What a policy has against a model. */
+/** A violation of the policy by a model. */
 export type Violation = {
   modelId: string
   /** The field of the document, such as `residency.allowedRegions`. */
@@ -17,7 +17,7 @@ export type Violation = {
   reason: string
 }
 
-/** What this document has against each of these models: the first thing, for each. In monitor mode it is the same. */
+/** The first violation of this document by each of these models. Monitor mode makes no difference. */
 export const violationsOf = (document: PolicyDocument, destinations: readonly Destination[]): Violation[] =>
   destinations.flatMap((destination) => violationOf(document, destination) ?? [])
 
@@ -40,7 +40,7 @@ function violationOf(
   if (allowedProviders.length > 0 && !allowedProviders.includes(provider)) {
     return breaks('allowedProviders', `its allowedProviders are ${allowedProviders.join(', ')}`)
   }
-  // What is answered in this process leaves it for no region and no host.
+  // A model in this process sends nothing to a region or host.
   if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
@@ -63,15 +63,14 @@ function violationOf(
   return undefined
 }
 
-/** Visible ASCII: no name of a model has anything else, and what nobody sees could hide one. */
+/** Visible ASCII: model names have no other characters, and invisible ones could bypass a ban. */
 const PLAIN_NAME = /^[\x21-\x7e]+$/
-/** What Bedrock puts before a model that it routes within a part of the world; the model is the same. */
+/** Bedrock's prefix of a cross-region inference profile; the model is the same. */
 const PROFILE = /\/(?:us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\./
 
 /**
- * A name as a ban compares it, for a ban must not be got round by another spelling that the provider takes as well: in
- * capitals, with `.` in its path, as the resource that it is (`models/` of Google, the ARN of Bedrock), with the tag that is
- * meant without one.
+ * The canonical spelling of a name for bans. A ban must not be bypassed by another spelling that the provider accepts:
+ * capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), or an explicit default tag.
  */
 function plainSpelling(modelId: string): string {
   const [provider = '', ...path] = modelId.toLowerCase().split('/')
@@ -80,15 +79,15 @@ function plainSpelling(modelId: string): string {
   return [provider, ...(isResource ? steps.slice(1) : steps)].join('/').replace(/:latest$/, '')
 }
 
-/** Both of its names when a model is asked by way of a profile, for either may be banned. */
+/** Both names of a model that is called through a profile, because either may be banned. */
 function spellingsOf(modelId: string): string[] {
   const spelling = plainSpelling(modelId)
   return [spelling, spelling.replace(PROFILE, '/')]
 }
 
-/** `eu` holds `eu-west-1`. */
+/** `eu` includes `eu-west-1`. */
 const isWithin = (region: string, location: string): boolean => location === region || location.startsWith(`${region}-`)
 
-/** `*.example.com` is whatever is below it, and not itself. */
+/** `*.example.com` matches subdomains, but not `example.com` itself. */
 const isHost = (pattern: string, host: string): boolean =>
   pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern

@@ -34,7 +34,7 @@ const refused = (description: string): ResponseDoc => ({ description, schema: St
 const unknown = refused('No policy of this tenant has this name or id')
 const notAllowed = refused('Not an administrator, or the policy is built in')
 
-/** The routes of SMLTP policies (named-endpoints §4, §13). A policy is named by its id or its name, in any case. */
+/** The routes of SMLTP policies. A policy is named by its id or its name, case-insensitive. */
 export function policyRoutes(deps: PolicyChangeDeps): Route[] {
   const { db, policies } = deps
   const administration: Pick<Route, 'access' | 'errors' | 'tags'> = {

@@ -13,7 +13,7 @@ type Activation = Pick<Tables['smltp_active_policies'], 'policy_id' | 'activated
 export const findPolicyRow = (db: Db, tenantId: string, id: string): Promise<PolicyRow | undefined> =>
   db.selectFrom('smltp_policies').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** All policies of a tenant's own, in the order of their ids. */
+/** All policies of a tenant's own, ordered by id. */
 export async function listPolicies(db: Db, tenantId: string): Promise<NamedPolicy[]> {
   const rows = await db
     .selectFrom('smltp_policies')
@@ -30,19 +30,19 @@ export function toNamedPolicy(row: PolicyRow): NamedPolicy {
   return { id, name, description, type: 'custom', document, hash: policyHash(document), createdAt, updatedAt }
 }
 
-/** Ids of all policies of a tenant's own. */
+/** The ids of a tenant's own policies. */
 export async function findPolicyIds(db: Db, tenantId: string): Promise<string[]> {
   const rows = await db.selectFrom('smltp_policies').select('id').where('tenant_id', '=', tenantId).execute()
   return rows.map(({ id }) => id)
 }
 
-/** Tells of an id whether it is a policy of this tenant, its own or a built-in one. */
+/** Returns a function that tests whether an id is a policy of this tenant, its own or built-in. */
 export async function knownPolicies(db: Db, tenantId: string): Promise<(policyId: string) => boolean> {
   const own = new Set(await findPolicyIds(db, tenantId))
   return (id) => own.has(id) || findBuiltIn(id) !== undefined
 }
 
-/** The primary key decides, so of two administrators at once only one succeeds. @throws POLICY_NAME_EXISTS */
+/** The primary key decides between concurrent requests. @throws POLICY_NAME_EXISTS */
 export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('smltp_policies')
@@ -65,7 +65,7 @@ export async function deletePolicy(tx: Db, tenantId: string, id: string): Promis
   await tx.deleteFrom('smltp_policies').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
 }
 
-/** What is active in a tenant, and since when; undefined while it has chosen nothing. */
+/** A tenant's active policy, and when it was activated; undefined if the tenant has not chosen one. */
 export const findActivation = (db: Db, tenantId: string): Promise<Activation | undefined> =>
   db
     .selectFrom('smltp_active_policies')
@@ -83,7 +83,7 @@ export async function setActivation(tx: Db, tenantId: string, activation: Activa
 
 const NamedByKey = KeySettings.pick({ allowedSMLTPPolicies: true, defaultSMLTPPolicy: true })
 
-/** The names of the keys, but revoked ones, that allow this policy by name or have it as their default. */
+/** The names of the keys, except revoked ones, that allow this policy by name or use it as their default. */
 export async function findKeysNaming(db: Db, tenantId: string, policyId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('api_keys')
@@ -101,7 +101,7 @@ export async function findKeysNaming(db: Db, tenantId: string, policyId: string)
     .map(({ name }) => name)
 }
 
-/** When a tenant was made, ISO 8601. */
+/** When a tenant was created, ISO 8601. */
 export async function tenantCreatedAt(db: Db, tenantId: string): Promise<string> {
   const { created_at } = await db
     .selectFrom('tenants')

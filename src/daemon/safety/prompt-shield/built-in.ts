@@ -8,7 +8,7 @@ const builtIn = (id: ShieldPolicyDocument['sensitivity'], description: string): 
   policy: ShieldPolicyDocument.parse({ sensitivity: id }),
 })
 
-/** One for each sensitivity, so that a key which names no policy has one too. Nobody can change them. */
+/** One per sensitivity, so that a key without a shield policy has one too. They cannot be changed. */
 export const BUILT_IN_SHIELD_POLICIES: readonly ShieldPolicy[] = [
   builtIn('strict', 'For what everybody may write to; some harmless prompts are refused'),
   builtIn('balanced', 'For everyday use'),

@@ -13,16 +13,16 @@ import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/s
 import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
 import type { MayAsk } from '../policies/restrictions.ts'
 
-/** On whose account a judge is asked. */
+/** The request on whose behalf a judge is called. */
 export type JudgeTerms = {
   tenantId: string
-  /** Whether the policy of the request lets a model see what it holds. */
+  /** Whether the request's policy allows a model to read its content. */
   mayAsk: MayAsk
-  /** Ends the call when nobody waits for it any more. */
+  /** Aborts the call when its result is no longer needed. */
   signal: AbortSignal
 }
 
-/** Asks a model about a text that the other layers are not sure of (the layer `llm`); undefined without a judgement. */
+/** Asks a model about a text that the other layers are unsure of (the layer `llm`); undefined without a judgement. */
 export type Judge = (
   scan: ShieldScan,
   options: ShieldOptions,
@@ -30,15 +30,15 @@ export type Judge = (
   terms: JudgeTerms,
 ) => Promise<ShieldScan | undefined>
 
-/** What one tenant has of one model. */
+/** One tenant's calls to one model. */
 type Calls = { running: number; restsUntilMs: number }
 
 const REMEMBERED = 10_000
 
 /**
- * A judge whose models are those of the gateway. One that may not be asked, does not answer in time or not as it was asked to
- * changes nothing: what the other layers said stands. One that fails is left alone for SHIELD_JUDGE_PAUSE_MS, by the tenant
- * whose text it was, and the log says so.
+ * A judge that uses the gateway's models. If it may not be called, does not respond in time, or responds in another
+ * format, the result of the other layers stands. A failing model is not called for SHIELD_JUDGE_PAUSE_MS, for this
+ * tenant only, and a log entry is written.
  */
 export function createJudge({
   providers,
@@ -92,7 +92,7 @@ async function ask(
     temperatureIsDefault: true,
     maxTokens: SHIELD_JUDGE_TOKENS,
     stream: false,
-    // Whatever the policy of the request: it did not ask for a judge.
+    // Whatever the request's policy: the caller did not request a judge.
     noTraining: true,
     timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
   }

@@ -29,7 +29,7 @@ const NOT_FOUND = { description: 'There is no such prompt shield policy', schema
 const BUILT_IN = { description: 'Not an administrator, or a built-in policy', schema: StructuredError }
 const BASE = '/api/admin/prompt-shield-policies'
 
-/** The management of prompt shield policies (named-endpoints §20, where the object is ours). */
+/** The management routes of prompt shield policies. */
 export function shieldPolicyRoutes(
   deps: ChangeDeps & { shieldPolicies: Pick<FreshCache<readonly ShieldPolicy[]>, 'forget'> },
 ): Route[] {
@@ -151,7 +151,7 @@ export function shieldPolicyRoutes(
 
 const builtInOf = (id: string) => BUILT_IN_SHIELD_POLICIES.find((policy) => policy.id === id)
 
-/** By id or name, in any case. @throws POLICY_NOT_FOUND */
+/** Finds a policy by id or name, case-insensitive. @throws POLICY_NOT_FOUND */
 async function getShieldPolicy(db: Db, tenantId: string, reference: string | undefined): Promise<ShieldPolicy> {
   const id = toPolicyId(reference ?? '')
   const policy = builtInOf(id) ?? (await findShieldPolicy(db, tenantId, id))
@@ -159,7 +159,7 @@ async function getShieldPolicy(db: Db, tenantId: string, reference: string | und
   throw new GatewayError('POLICY_NOT_FOUND', `There is no such prompt shield policy; GET ${BASE} lists them.`)
 }
 
-/** @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in one */
+/** @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy */
 async function getCustomPolicy(db: Db, tenantId: string, reference: string | undefined): Promise<ShieldPolicy> {
   const policy = await getShieldPolicy(db, tenantId, reference)
   if (policy.type === 'custom') return policy

@@ -8,11 +8,11 @@ import { SHIELD_LAYERS, type ShieldPolicy, type ShieldPolicyDocument } from '../
 import { thresholdsOf } from '../guards/shield/verdict.ts'
 import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
 
-/** The shield that a request goes through. `document` says what is done, with what key and policy demand beyond it. */
+/** The shield that applies to a request. `document` includes the further requirements of key and policy. */
 export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
 
 export type ShieldWish = {
-  /** What the call asks for. */
+  /** The options of the call. */
   request: Partial<NonNullable<ChatRequest['prompt_shield']>> | undefined
   settings: Pick<
     KeySettings,
@@ -22,13 +22,13 @@ export type ShieldWish = {
     | 'promptShieldSensitivity'
     | 'allowedPromptShieldPolicies'
   >
-  /** What the SMLTP policy demands. */
+  /** The SMLTP policy. */
   policy: { name: string; document: Pick<PolicyDocument, 'mode' | 'promptShield'> }
-  /** The tenant's own. */
+  /** The tenant's own shield policies. */
   custom: readonly ShieldPolicy[]
 }
 
-/** What the caller is told of it. */
+/** The shield as responses report it. */
 export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<typeof AppliedShieldPolicy> => ({
   id,
   name,
@@ -37,11 +37,11 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Which prompt shield a call goes through, or undefined for none (named-endpoints §20): what the call names, else what its
- * SMLTP policy names, else what the key is bound to, else the key's sensitivity. To go without takes the permission of the
- * key, of that shield policy and of the SMLTP policy.
- * @throws VALIDATION_ERROR when the call wants two things at once or names what there is not, INSUFFICIENT_PERMISSIONS for what
- * is not permitted, SHIELD_UNAVAILABLE when key or policy are bound to a shield policy that is gone.
+ * Resolves the prompt shield of a call, undefined for none: the one that the call names, else its SMLTP policy's, else
+ * the key's, else the key's sensitivity. Bypassing the shield requires the permission of the key, of that shield policy
+ * and of the SMLTP policy.
+ * @throws VALIDATION_ERROR when the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS
+ * for a missing permission, SHIELD_UNAVAILABLE when the shield policy of key or policy was deleted
  */
 export function resolveShield({ request, settings, policy, custom }: ShieldWish): AppliedShield | undefined {
   if (request?.enabled === false && request.policy !== undefined) {
@@ -61,9 +61,9 @@ export function resolveShield({ request, settings, policy, custom }: ShieldWish)
     throw denied('This key does not permit to opt out of the prompt shield; leave out `prompt_shield.enabled`.')
   }
   const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
-  // A policy that only watches does not make a shield block which is there on its account alone.
+  // A shield that only a policy in monitor mode requires does not block.
   const onlyWatches = !settings.enablePromptShield && policy.document.mode === 'monitor'
-  // What the policy itself names is as its author wants it.
+  // A shield policy that the SMLTP policy itself names applies unchanged.
   const isOwn = policyId !== null && named === bound
   const atLeast = required ? noWeaker(named.policy, minSensitivity) : named.policy
   const document = required && policy.document.mode === 'enforce' && !isOwn ? inForce(atLeast) : atLeast
@@ -83,7 +83,7 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
   return { ...document, sensitivity, thresholds }
 }
 
-/** The shield policy of a key or a call, when another policy requires a shield: it does not make it look away. */
+/** The shield policy of a key or a call at full scope, because another policy requires a shield. */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
   ...document,
   mode: 'blocking',
@@ -108,7 +108,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
   )
 }
 
-/** Naming the policy that holds anyway takes no permission. */
+/** Naming the policy that applies anyway requires no permission. */
 function selected(
   reference: string,
   bound: ShieldPolicy,

@@ -28,7 +28,7 @@ import type { ScanTerms } from './scanner.ts'
 
 const failure = (description: string): ResponseDoc => ({ description, schema: FlatError })
 
-/** Scans by themselves, for applications that decide on their own what follows (named-endpoints §20). Nothing is kept of them. */
+/** The scan routes, for applications that decide on the result themselves. Nothing is stored. */
 export function scanRoutes({
   guards,
   policies,
@@ -51,7 +51,7 @@ export function scanRoutes({
     503: failure('Scans have failed too often just now'),
   }
 
-  /** The shield that chats of the caller go through, or that they would ask for by `policy`. */
+  /** The shield that applies to the caller's chats, or would apply with this `policy`. */
   async function shieldOf({ settings, tenantId }: Caller, policy?: string): Promise<ShieldPolicyDocument> {
     if (!settings.enablePromptShield) {
       throw new GatewayError(
@@ -64,7 +64,7 @@ export function scanRoutes({
     const shield = resolveShield({ request, settings, policy: NO_POLICY, custom })
     return (shield as NonNullable<typeof shield>).document
   }
-  /** The judge sees what it may see of a chat under the policy of the caller, which rules do not change here. */
+  /** As in a chat, the caller's policy decides what the judge may read. Rules do not change the text here. */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
     const policy = getDefaultPolicy(caller.settings, await policies.of(caller.tenantId))
     const { input } = await guards.rulesFor(caller.tenantId, policy)
@@ -91,7 +91,7 @@ export function scanRoutes({
           [{ text: prompt, source: 'user' }],
           {
             ...shield,
-            // A sensitivity that is asked for has its own thresholds.
+            // An explicit sensitivity has its own thresholds.
             ...(options?.sensitivityLevel && { sensitivity: options.sensitivityLevel, thresholds: null }),
             ...(options?.detectionLayers && { layers: options.detectionLayers }),
           },
@@ -165,7 +165,7 @@ export function scanRoutes({
   ]
 }
 
-/** Nobody says a canary by chance. */
+/** A canary never occurs by chance. */
 const CERTAIN = 100
 
 const NO_POLICY = {

@@ -26,45 +26,50 @@ import type { AppliedShield } from './resolve.ts'
 
 export type ScannedText = { text: string; source: TextSource }
 
-/** On whose account, and with what, the texts of one request are scanned. */
+/** The request and the options with which its texts are scanned. */
 export type ScanTerms = JudgeTerms & {
   pacer: Pick<Pacer, 'turn'>
-  /** What was found is to be shown, so it has to be found anew. */
+  /** The findings are shown, so a cached score is not enough. */
   wantsDetails?: boolean | undefined
 }
 
-/** Every scan throws SCAN_FAILED when it goes wrong, and SHIELD_UNAVAILABLE when that happened too often to the tenant lately. */
+/**
+ * Every scan throws SCAN_FAILED when it fails, and SHIELD_UNAVAILABLE after too many recent failures for the tenant.
+ */
 export type ShieldScanner = {
-  /** Looks for attacks in each of these texts. At most one judge is asked: about the worst of what is not sure. */
+  /** Scans each of these texts for attacks. Calls at most one judge, about the worst unsure one. */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
-  /** Looks for attacks in what a user has said, also in instalments. */
+  /** Scans a user's messages for attacks, also for attacks over several messages. */
   scanConversation(
     messages: readonly { role: string; content: string }[],
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<ConversationScan>
-  /** Looks for what a model should not have said. @param instructions pieces of its system prompt */
+  /** Scans a model's output. @param instructions pieces of its system prompt */
   scanOutput(
     text: string,
     instructions: readonly string[],
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<OutputScan>
-  /** The same for texts that come in pieces. Each thing said gets a watch of its own. */
+  /** As `scanOutput`, for text in pieces. Use one watch per text. */
   watchOutput(instructions: readonly string[], policy: ShieldPolicyDocument, tenantId: string): OutputWatch
 }
 
-/** Conversations come again with every turn. Only what a text scored is remembered, each tenant's by itself, and never a doubt. */
+/**
+ * Size of the result cache: each request of a conversation repeats earlier texts. Only definite scores are cached,
+ * separately for each tenant.
+ */
 const REMEMBERED = 10_000
 const REMEMBERED_CHARS = 200
 const TENANTS = 10_000
-/** Of system prompts, which most requests of an application share. */
+/** Size of the cache of system prompt pieces, which most requests of an application share. */
 const PIECES_KEPT = 65_536
 
-/** A scan, and whether nobody is left to ask. `key`: what it is remembered by. */
+/** A scan, and whether it is final without a judge. `key`: its cache key. */
 type Known = { scan: ShieldScan; key: string | undefined; isFinal: boolean }
 
-/** Scans that fail one after the other are given up for a while (named-endpoints §20): whoever needs one is refused at once. */
+/** After consecutive failures, scans are suspended for a while, and requests that need one are rejected at once. */
 export function createShieldScanner({
   clock,
   log,
@@ -191,7 +196,7 @@ export function createShieldScanner({
 const hasJudge = ({ layers, judgeModel }: ShieldPolicyDocument): boolean =>
   layers.includes('llm') && judgeModel !== null
 
-/** By verdict, then by score; undefined when there are none. */
+/** The worst scan by verdict, then by score; undefined when there are none. */
 export function worstScan(scans: readonly ShieldScan[]): ShieldScan | undefined {
   return scans.reduce<ShieldScan | undefined>((worst, one) => (!worst || isWorse(one, worst) ? one : worst), undefined)
 }
@@ -212,7 +217,7 @@ const toOptions = (
 
 export type ShieldIncident = GuardIncident & { kind: 'prompt_shield' }
 
-/** What a scan leaves behind; undefined when it found nothing worth a word. */
+/** The incident of a scan; undefined when it found nothing relevant. */
 export function shieldIncident(
   scan: Pick<ShieldScan, 'riskScore' | 'verdict' | 'attackCategory' | 'confidence' | 'severity'> | undefined,
   { id, document }: AppliedShield,

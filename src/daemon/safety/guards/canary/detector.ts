@@ -10,7 +10,7 @@ export type CanaryFinding = Finding & { subject: string }
 export type CanaryDetector = {
   find(text: string): CanaryFinding[]
   openFrom(text: string): number
-  /** An open finding always contains a whole word of a canary. */
+  /** Everything that is open contains a whole word of a canary. */
   readonly holdsOnlyValues: true
 }
 
