@@ -18,7 +18,7 @@ const FLOORS = [
 const FRONTS = {
   config: ['config'],
   gateway: ['config'],
-  knowledge: ['indexes/usable-index', 'search/ground', 'search/search', 'search/vectors/config'],
+  knowledge: ['indexes/index-access', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
     'guards/(canary/(detector|marker)|clean-texts|detection|documents|guards|paced|plan|pseudonyms|redaction|rules-in-force|text-slots)',

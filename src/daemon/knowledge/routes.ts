@@ -4,9 +4,9 @@ import { FlatError } from '../../shared/wire/common.ts'
 import { DiscoverIndexesResponse, SearchQuery, SearchResponse, ZERO_KNOWLEDGE } from '../../shared/wire/indexes.ts'
 import { type Route, reply, route } from '../platform/http/route.ts'
 import { type DocumentDeps, documentRoutes } from './indexes/document-routes.ts'
+import { getReadableIndex, listReadableIndexes } from './indexes/index-access.ts'
 import { type IndexDeps, indexRoutes } from './indexes/index-routes.ts'
 import { namespaceOf, typeOf } from './indexes/index-view.ts'
-import { getUsableIndex, listUsableIndexes } from './indexes/usable-index.ts'
 import { excerptOf } from './search/excerpt.ts'
 import { screenMatches } from './search/match-screening.ts'
 import { rulesOfCall } from './search/rules-of-call.ts'
@@ -32,7 +32,7 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
       },
       async handle({ caller }) {
         const { allowedIndexes } = caller.settings
-        const indexes = await listUsableIndexes(db, caller)
+        const indexes = await listReadableIndexes(db, caller)
         return reply(200, {
           success: true,
           indexes: [
@@ -71,7 +71,7 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
         503: { description: 'The policy of the key is gone', schema: FlatError },
       },
       async handle({ caller, params, query: { query, top_k, min_score }, requestId }) {
-        const index = await getUsableIndex(db, caller, params.indexName)
+        const index = await getReadableIndex(db, caller, params.indexName)
         const rules = await rulesOfCall({ caller, requestId, endpoint: SEARCH_PATH }, deps)
         const options = await rules.searchOptions(query)
         const found = await search({ tenantId: caller.tenantId, indexId: index.id }, query, top_k, options)

@@ -3,7 +3,7 @@ import { newConversationId } from '../../../shared/ids.ts'
 import { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import { findPayer } from '../../identity/users/store.ts'
 import { toUsageByModel } from '../../identity/users/usage-by-model.ts'
-import { findUsableIndex } from '../../knowledge/indexes/usable-index.ts'
+import { findReadableIndex } from '../../knowledge/indexes/index-access.ts'
 import type { Payer } from '../../metering/usage/wish.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -157,7 +157,7 @@ export function indexOf(
 }
 
 async function usableIndex(name: string, caller: Caller, db: Db): Promise<Admitted['index']> {
-  const index = await findUsableIndex(db, caller, name)
+  const index = await findReadableIndex(db, caller, name)
   if (!index) {
     throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This index does not exist, or this key may not use it.')
   }

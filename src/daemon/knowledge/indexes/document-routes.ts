@@ -13,9 +13,9 @@ import { receiveUpload } from '../ingest/upload.ts'
 import { withUploadDirectory } from '../ingest/upload-directory.ts'
 import { type RulesOfCallDeps, rulesOfCall } from '../search/rules-of-call.ts'
 import { deleteDocument, documentNotFound, listDocuments } from './documents.ts'
+import { getReadableIndex, getWritableIndex } from './index-access.ts'
 import { namespaceOf } from './index-view.ts'
 import type { IndexRow } from './store.ts'
-import { getUsableIndex, getWritableIndex } from './usable-index.ts'
 
 export type DocumentDeps = TrainDeps &
   RulesOfCallDeps & {
@@ -97,7 +97,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         404: NO_INDEX,
       },
       async handle({ caller, params, query }) {
-        const index = await getUsableIndex(db, caller, params.indexName)
+        const index = await getReadableIndex(db, caller, params.indexName)
         const key = { tenantId: caller.tenantId, indexId: index.id }
         const { documents, total } = await listDocuments(db, key, query)
         return reply(200, {

@@ -208,7 +208,7 @@ export async function findTenantsWithDrafts(db: Db, before: string): Promise<str
 }
 
 /** Locks a draft until the transaction ends. @throws Error when it was discarded meanwhile */
-export async function holdDraft(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
+export async function lockDraft(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   const { numUpdatedRows } = await tx
     .updateTable('documents')
     .set({ state: 'draft' })

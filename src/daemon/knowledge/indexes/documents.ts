@@ -7,9 +7,9 @@ import { type Actor, type ChangeDeps, change } from '../../records/audit/change.
 import { removeDocument } from '../ingest/replacement.ts'
 import { documentActivity } from './document-activity.ts'
 import type { IndexKey } from './document-types.ts'
+import { requireStillWritable } from './index-access.ts'
 import { mergeSegments } from './merge.ts'
 import type { IndexRow } from './store.ts'
-import { requireStillWritable } from './usable-index.ts'
 
 type DocumentFilter = Page & {
   search?: string | undefined

@@ -20,7 +20,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'
-import { assignmentAfter, checkAssignment, checkPlace, licenseFor } from '../ingest/assignment.ts'
+import { assignmentAfter, checkAssignment, checkLocation, licenseFor } from '../ingest/assignment.ts'
 import type { Extractor } from '../ingest/extract/pool.ts'
 import type { Retrieval } from '../search/vectors/retrieval.ts'
 import { toCreatedIndex, toIndex } from './index-view.ts'
@@ -73,7 +73,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         }
         const index = await change(deps, context, async ({ tx, record }) => {
           await checkAssignment(tx, caller.tenantId, assignment, NOBODY)
-          checkPlace(await licenseFor(tx, caller, assignment), body)
+          checkLocation(await licenseFor(tx, caller, assignment), body)
           await insertIndex(tx, row)
           await record({ ...activityOn(row, 'create'), metadata: assignment })
           return getDetails(tx, caller.tenantId, row.id)

@@ -1,4 +1,4 @@
-import { goneOrdinals, type Run, type SegmentPassages } from './segment.ts'
+import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 
 export type SegmentSize = { id: string; passageCount: number }
 
@@ -10,7 +10,7 @@ const FAN_IN = 8
 /** Larger segments are not merged, so that every merge is short. */
 const MERGED_PASSAGES = FAN_IN ** 4
 /** A segment is rewritten without its deleted passages once they exceed this share. */
-const GONE_SHARE = 0.25
+const DELETED_SHARE = 0.25
 
 /** The segments to merge next, oldest first; undefined when there are few enough. `sizes`: oldest first. */
 export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | undefined {
@@ -27,8 +27,8 @@ export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | 
   return undefined
 }
 
-/** Whether so many passages of a segment are deleted that it is worth rewriting. `gone`: ascending. */
-export function isWorn(segment: SegmentPassages, gone: readonly Run[]): boolean {
-  const mask = goneOrdinals(segment, gone)
-  return mask !== undefined && mask.reduce((sum, one) => sum + one, 0) > segment.lengths.length * GONE_SHARE
+/** Whether so many passages of a segment are deleted that it is worth rewriting. `deleted`: ascending. */
+export function needsRewrite(segment: SegmentPassages, deleted: readonly Run[]): boolean {
+  const mask = deletedOrdinals(segment, deleted)
+  return mask !== undefined && mask.reduce((sum, one) => sum + one, 0) > segment.lengths.length * DELETED_SHARE
 }

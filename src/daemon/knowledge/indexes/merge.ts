@@ -3,14 +3,14 @@ import type { Db } from '../../platform/db/db.ts'
 import { analyzeGrownTables } from '../../platform/db/postgres-statistics.ts'
 import { deleteBuried, findBuried } from './document-store.ts'
 import type { IndexKey } from './document-types.ts'
-import { isWorn, segmentsToMerge } from './merge-plan.ts'
+import { needsRewrite, segmentsToMerge } from './merge-plan.ts'
 import { pageCountOf } from './postings.ts'
-import { goneOrdinals, mergePages, renumber } from './segment.ts'
+import { deletedOrdinals, mergePages, renumber } from './segment.ts'
 import {
   abandonMerge,
   claimForMerge,
   findAbandonedMerges,
-  findGone,
+  findDeletedRuns,
   findPages,
   findSegments,
   findUnmerged,
@@ -36,12 +36,12 @@ export async function mergeSegments(db: Db, index: IndexKey, now: string): Promi
   }
   const buried = await findBuried(db, index)
   if (buried.length === 0) return
-  const gone = await findGone(db, index)
+  const deleted = await findDeletedRuns(db, index)
   for (const segment of await findSegments(db, index)) {
-    if (isWorn(segment, gone) && !(await merge(db, index, [segment.id], now))) return
+    if (needsRewrite(segment, deleted) && !(await merge(db, index, [segment.id], now))) return
   }
   const segments = await findSegments(db, index)
-  const forgotten = buried.filter(({ passages }) => !segments.some((segment) => goneOrdinals(segment, [passages])))
+  const forgotten = buried.filter(({ passages }) => !segments.some((segment) => deletedOrdinals(segment, [passages])))
   for (const { documentId } of forgotten) await deleteBuried(db, { ...index, documentId })
 }
 
@@ -53,7 +53,7 @@ export async function removeAbandonedMerges(db: Db, tenantId: string, before: st
 }
 
 /** Another daemon or training has claimed or deleted the segments. */
-export class Taken extends Error {}
+export class SegmentsTaken extends Error {}
 
 /** Merges these segments. False when others had claimed them, or took our claim away. */
 async function merge(db: Db, index: IndexKey, ids: readonly string[], now: string): Promise<boolean> {
@@ -62,11 +62,11 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
   let isClaimed = false
   try {
     const merge = await db.transaction().execute(async (tx) => {
-      if (!(await claimForMerge(tx, tenantId, ids, id))) throw new Taken()
+      if (!(await claimForMerge(tx, tenantId, ids, id))) throw new SegmentsTaken()
       const sources = (await findSegments(tx, index))
         .filter((segment) => ids.includes(segment.id))
         .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
-      const { ordinals, passages } = renumber(sources, await findGone(tx, index))
+      const { ordinals, passages } = renumber(sources, await findDeletedRuns(tx, index))
       const pageCount = pageCountOf(passages.lengths.length)
       // In the same transaction as the claim: after a crash this draft shows which segments to release.
       await insertSegment(tx, index, { id, documentId: null, state: 'draft', ...passages, pageCount }, now)
@@ -75,13 +75,13 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
     isClaimed = true
     await writeMerged(db, tenantId, id, merge)
     await db.transaction().execute(async (tx) => {
-      if (!(await publishMerged(tx, tenantId, id, ids.length))) throw new Taken()
+      if (!(await publishMerged(tx, tenantId, id, ids.length))) throw new SegmentsTaken()
     })
     return true
   } catch (error) {
     const wasThere = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
     // If the draft is missing, writing its pages failed because the index was deleted or the merge took too long.
-    if (error instanceof Taken || (isClaimed && !wasThere)) return false
+    if (error instanceof SegmentsTaken || (isClaimed && !wasThere)) return false
     throw error
   }
 }

@@ -10,7 +10,7 @@ import type { PackedSegment } from '../ingest/prepared-document.ts'
 import { writePages } from '../ingest/replacement.ts'
 import { type DocumentRun, findRuns, markShared, readPassages } from './document-store.ts'
 import type { IndexKey } from './document-types.ts'
-import { mergeSegments, removeAbandonedMerges, Taken } from './merge.ts'
+import { mergeSegments, removeAbandonedMerges, SegmentsTaken } from './merge.ts'
 import {
   abandonMerge,
   claimForMerge,
@@ -54,7 +54,7 @@ export async function rebuildIndex(index: IndexKey, deps: RebuildDeps, signal: A
     try {
       return await tryToRebuild(index, deps, signal)
     } catch (error) {
-      if (!(error instanceof Taken)) throw error
+      if (!(error instanceof SegmentsTaken)) throw error
     }
     if (attempt === ATTEMPTS) throw conflict()
     await pause(clock, REBUILD_PAUSE_MS * attempt, signal)
@@ -80,7 +80,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws Taken when others have claimed the segments; then nothing has changed */
+/** @throws SegmentsTaken when others have claimed the segments; then nothing has changed */
 async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock, extractor, inPublication } = deps
   const { tenantId } = index
@@ -92,7 +92,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
   const lease = keepRenewing(clock, async () => renewDrafts(db, tenantId, drafts, await leaseTime()))
   try {
     const runs = await findRunsOf(db, index, claimed)
-    for await (const { segment, ids } of segmentsOf(index, runs, { db, extractor }, { lane: tenantId, signal })) {
+    for await (const { segment, ids } of segmentsOf(index, runs, { db, extractor }, { tenantId, signal })) {
       const id = newId()
       drafts.push(id)
       const { lengths, ends } = segment
@@ -108,7 +108,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
     await markShared(db, index, documents)
     rebuilt = { documents: runs.length, passages: runs.reduce((sum, { count }) => sum + count, 0) }
     await inPublication(async (tx) => {
-      if (!(await publishRebuilt(tx, tenantId, { rebuild, sources: claimed.size, drafts }))) throw new Taken()
+      if (!(await publishRebuilt(tx, tenantId, { rebuild, sources: claimed.size, drafts }))) throw new SegmentsTaken()
     }, rebuilt)
   } catch (error) {
     let wasThere = true
@@ -117,7 +117,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
       if (id === rebuild) wasThere = isAbandoned
     }
     // A missing claim means that the index was deleted, or that this took too long. The next attempt finds out which.
-    throw wasThere || error instanceof GatewayError ? error : new Taken()
+    throw wasThere || error instanceof GatewayError ? error : new SegmentsTaken()
   } finally {
     await lease.stop()
   }
@@ -149,16 +149,16 @@ function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promi
   }
 }
 
-/** Claims all segments, as a merge does, and returns their ids. @throws Taken */
+/** Claims all segments, as a merge does, and returns their ids. @throws SegmentsTaken */
 async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): Promise<ReadonlySet<string>> {
   return db.transaction().execute(async (tx) => {
     const ids = (await findUnmerged(tx, index)).map(({ id }) => id)
     // A document may be in several segments. If a merge has claimed one of them, a claim on the others is useless.
-    if ((await findSegments(tx, index)).length !== ids.length) throw new Taken()
+    if ((await findSegments(tx, index)).length !== ids.length) throw new SegmentsTaken()
     // An empty segment: after a crash it shows which segments to release.
     const nothing = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
     await insertSegment(tx, index, { id: rebuild, documentId: null, state: 'draft', ...nothing }, now)
-    if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new Taken()
+    if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new SegmentsTaken()
     return new Set(ids)
   })
 }

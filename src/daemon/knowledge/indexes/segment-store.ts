@@ -118,7 +118,7 @@ export async function findSegmentPassages(
 }
 
 /** The ids of deleted passages whose terms are still in segments, ascending. Searches skip them. */
-export async function findGone(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
+export async function findDeletedRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
   const rows = await db
     .selectFrom('documents')
     .select(['first_passage_id', 'passage_count'])

@@ -60,16 +60,16 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
   return pages.map(encodePage)
 }
 
-/** Marks deleted passages of a segment: 1 each; undefined when none is deleted. `gone`: ascending. */
-export function goneOrdinals({ ids }: SegmentPassages, gone: readonly Run[]): Uint8Array | undefined {
-  if (gone.length === 0) return undefined
+/** Marks deleted passages of a segment: 1 each; undefined when none is deleted. `deleted`: ascending. */
+export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[]): Uint8Array | undefined {
+  if (deleted.length === 0) return undefined
   let mask: Uint8Array | undefined
   // Neighbouring ids are mostly in the same run, or between the same two runs.
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
     const id = ids[ordinal] as number
-    if (id >= endOf(gone[next]) || (next > 0 && id < endOf(gone[next - 1]))) next = firstBehind(gone, id)
-    const run = gone[next]
+    if (id >= endOf(deleted[next]) || (next > 0 && id < endOf(deleted[next - 1]))) next = firstBehind(deleted, id)
+    const run = deleted[next]
     if (run === undefined || id < run.first) continue
     mask ??= new Uint8Array(ids.length)
     mask[ordinal] = 1
@@ -94,12 +94,12 @@ function firstBehind(runs: readonly Run[], id: number): number {
 /** Maps ordinals of the source segments to ordinals of the merged segment; -1 for deleted passages. */
 export type Renumbering = { ordinals: Int32Array[]; passages: SegmentPassages }
 
-/** Concatenates the passages of several segments, without deleted ones. `gone`: ascending. */
-export function renumber(segments: readonly SegmentPassages[], gone: readonly Run[]): Renumbering {
+/** Concatenates the passages of several segments, without deleted ones. `deleted`: ascending. */
+export function renumber(segments: readonly SegmentPassages[], deleted: readonly Run[]): Renumbering {
   const ids: number[] = []
   const lengths: number[] = []
   const ordinals = segments.map((segment) => {
-    const mask = goneOrdinals(segment, gone)
+    const mask = deletedOrdinals(segment, deleted)
     const renumbered = new Int32Array(segment.ids.length).fill(-1)
     for (let ordinal = 0; ordinal < segment.ids.length; ordinal++) {
       if (mask?.[ordinal]) continue

@@ -9,10 +9,10 @@ import { countPersonalIndexes, type IndexRow } from '../indexes/store.ts'
 
 export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'>
 
-type Asked = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
+type AssignmentRequest = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
 
 /** The assignment of an index after a request: a user or a group that the request names replaces both. */
-export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: Asked): Assignment {
+export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: AssignmentRequest): Assignment {
   if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }
   if (assignedGroup) return { assigned_user_id: null, assigned_group_id: assignedGroup }
   return {
@@ -36,7 +36,7 @@ export async function licenseFor(
  * the gateway's store.
  * @throws REGION_NOT_ALLOWED
  */
-export function checkPlace(
+export function checkLocation(
   license: License,
   { region, cloud }: { region?: string | undefined; cloud?: string | undefined },
 ): void {

@@ -1,5 +1,5 @@
 import { outlineOf, type Section, type TextFormat } from './markdown.ts'
-import { markdownUnits, proseUnits, type Unit } from './units.ts'
+import { markdownSpans, proseSpans, type Span } from './spans.ts'
 
 /**
  * A piece of a document that is found and quoted by itself. `headings` are those above it, joined by " > "; `page` is
@@ -24,68 +24,68 @@ export function chunkText(text: string, format: TextFormat): ChunkedText {
   // Matches one newline at a time: a quantifier overflows the stack on millions of empty lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
-  const unitsOf = format === 'markdown' ? markdownUnits : proseUnits
-  return { title, passages: passagesOf(lines, sections, unitsOf) }
+  const spansOf = format === 'markdown' ? markdownSpans : proseSpans
+  return { title, passages: passagesOf(lines, sections, spansOf) }
 }
 
-type UnitsOf = (text: string, section: Section) => Iterable<Unit>
+type SpansOf = (text: string, section: Section) => Iterable<Span>
 
-function* passagesOf(text: string, sections: Iterable<Section>, unitsOf: UnitsOf): Generator<Passage> {
+function* passagesOf(text: string, sections: Iterable<Section>, spansOf: SpansOf): Generator<Passage> {
   let position = 0
   for (const section of sections) {
     const headings = section.headings.join(' > ')
-    for (const units of fill(text, unitsOf(text, section))) {
-      const body = bodyOf(text, units)
+    for (const spans of fill(text, spansOf(text, section))) {
+      const body = bodyOf(text, spans)
       if (body !== '') yield { position: position++, headings, body }
     }
   }
 }
 
 /** Collects spans into passages. */
-function* fill(text: string, source: Iterable<Unit>): Generator<Unit[]> {
-  let units: Unit[] = []
+function* fill(text: string, source: Iterable<Span>): Generator<Span[]> {
+  let spans: Span[] = []
   let fresh = 0 // spans from here on are in no passage yet
-  function take(count: number): Unit[] {
-    const taken = units.slice(0, count)
+  function take(count: number): Span[] {
+    const taken = spans.slice(0, count)
     const repeated = mayRepeat(text, taken.at(-1)) ? 1 : 0
-    units = units.slice(count - repeated)
+    spans = spans.slice(count - repeated)
     fresh = repeated
     return taken
   }
-  for (const unit of source) {
-    while (units.length > fresh && unit.end - (units[fresh]?.start ?? 0) > PASSAGE_CHARS)
-      yield take(bestCut(units, fresh))
-    units.push(unit)
+  for (const span of source) {
+    while (spans.length > fresh && span.end - (spans[fresh]?.start ?? 0) > PASSAGE_CHARS)
+      yield take(bestCut(spans, fresh))
+    spans.push(span)
   }
-  if (units.length > fresh) yield take(units.length)
+  if (spans.length > fresh) yield take(spans.length)
 }
 
 /** A passage repeats neither parts of a block of code nor empty lines. */
-function mayRepeat(text: string, unit: Unit | undefined): boolean {
-  if (unit === undefined || unit.code || unit.end - unit.start > OVERLAP_CHARS) return false
-  return text.slice(unit.start, unit.end).trim() !== ''
+function mayRepeat(text: string, span: Span | undefined): boolean {
+  if (span === undefined || span.code || span.end - span.start > OVERLAP_CHARS) return false
+  return text.slice(span.start, span.end).trim() !== ''
 }
 
 /**
  * The number of spans for the passage: up to the last paragraph end in its second half, else the last line end, else
  * all.
  */
-function bestCut(units: readonly Unit[], fresh: number): number {
-  const half = (units[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
+function bestCut(spans: readonly Span[], fresh: number): number {
+  const half = (spans[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
   for (const border of ['paragraph', 'line'] as const) {
-    for (let count = units.length; count > fresh; count--) {
-      const unit = units[count - 1]
-      if (unit === undefined || unit.end < half) break
-      if (unit.border === border) return count
+    for (let count = spans.length; count > fresh; count--) {
+      const span = spans[count - 1]
+      if (span === undefined || span.end < half) break
+      if (span.border === border) return count
     }
   }
-  return units.length
+  return spans.length
 }
 
 /** The source text of the spans, with fences added where a block of code was cut. */
-function bodyOf(text: string, units: readonly Unit[]): string {
-  const first = units[0]
-  const last = units.at(-1)
+function bodyOf(text: string, spans: readonly Span[]): string {
+  const first = spans[0]
+  const last = spans.at(-1)
   const body = text.slice(first?.start, last?.end).trimEnd()
   const opened = first?.code && !first.code.first ? `${first.code.fence}\n${body}` : body.trimStart()
   return last?.code && !last.code.last ? `${opened}\n${last.code.fence}` : opened

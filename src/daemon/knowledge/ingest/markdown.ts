@@ -22,20 +22,20 @@ function* sectionsOf(text: string, from: number): Generator<Section> {
   const path: { level: number; title: string }[] = []
   let start = from
   // A heading without text below it becomes a section of its own, or it would be lost.
-  let unspoken: { start: number; end: number } | undefined
+  let loneHeading: { start: number; end: number } | undefined
   for (const heading of headingsOf(text, from)) {
     const hasText = isFilled(text, start, heading.start)
     const headings = path.map(({ title }) => title)
     if (hasText) yield { headings, start, end: heading.start }
-    else if (unspoken && heading.level <= (path.at(-1)?.level ?? 0)) yield { headings, ...unspoken }
+    else if (loneHeading && heading.level <= (path.at(-1)?.level ?? 0)) yield { headings, ...loneHeading }
     while ((path.at(-1)?.level ?? 0) >= heading.level) path.pop()
     path.push(heading)
-    unspoken = { start: heading.titleStart, end: heading.titleEnd }
+    loneHeading = { start: heading.titleStart, end: heading.titleEnd }
     start = heading.end
   }
   const headings = path.map(({ title }) => title)
   if (isFilled(text, start, text.length)) yield { headings, start, end: text.length }
-  else if (unspoken) yield { headings, ...unspoken }
+  else if (loneHeading) yield { headings, ...loneHeading }
 }
 
 type Heading = { level: number; title: string; titleStart: number; titleEnd: number; start: number; end: number }

@@ -30,7 +30,7 @@ export const SMALL_PASSAGES = PASSAGES_PER_BATCH
 
 /** Splits consecutive passages into terms. A document without a title uses its `source`. */
 export function prepareDocument(title: string, source: string, passages: Iterable<Passage>): PreparedDocument {
-  const spoken = spokenTitle(title, source)
+  const indexedTitle = titleToIndex(title, source)
   const batches: Uint8Array[] = []
   const segments: PackedSegment[] = []
   let batch: Passage[] = []
@@ -42,7 +42,7 @@ export function prepareDocument(title: string, source: string, passages: Iterabl
   }
   const endSegment = () => {
     const first = segment[0]?.position
-    if (first !== undefined) segments.push(packSegment(first, termsOf([{ title: spoken, passages: segment }])))
+    if (first !== undefined) segments.push(packSegment(first, termsOf([{ title: indexedTitle, passages: segment }])))
     segment = []
   }
   for (const passage of passages) {
@@ -75,7 +75,7 @@ export function beginPreparation(): Preparation {
         head.push(next.value)
         if (head.length > SMALL_PASSAGES) return prepareDocument(title, source, joined(head, rest))
       }
-      small.push({ title: spokenTitle(title, source), passages: head })
+      small.push({ title: titleToIndex(title, source), passages: head })
       return { title: title || source, passageCount: head.length, batches: [packPassages(head)], segments: [] }
     },
     together: () => (small.length === 0 ? undefined : packSegment(0, termsOf(small))),
@@ -88,7 +88,7 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
 }
 
 /** A file name is a weak hint about its content, so it is not indexed as a title. */
-const spokenTitle = (title: string, source: string): string => (title === source ? '' : title)
+const titleToIndex = (title: string, source: string): string => (title === source ? '' : title)
 
 /** serialize() may return a part of a larger buffer, which cannot be transferred. */
 const packPassages = (passages: readonly Passage[]): Uint8Array => new Uint8Array(serialize(passages))

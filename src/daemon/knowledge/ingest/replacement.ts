@@ -6,10 +6,10 @@ import {
   deletePassages,
   discardDocument,
   findUnpublished,
-  holdDraft,
   insertDraft,
   insertPassages,
   insertPublished,
+  lockDraft,
   publishDraft,
 } from '../indexes/document-store.ts'
 import type { DocumentKey, Draft, IndexKey, NewDocument } from '../indexes/document-types.ts'
@@ -77,8 +77,8 @@ export async function writePrepared(
     const { documentId } = draft
     await db.transaction().execute(async (tx) => {
       // Lock the draft: a segment of a deleted document would never be removed.
-      await holdDraft(tx, draft)
-      await insertSegment(tx, draft, { id, documentId, state: 'draft', ...placed(segment, draft) }, now)
+      await lockDraft(tx, draft)
+      await insertSegment(tx, draft, { id, documentId, state: 'draft', ...withPassageIds(segment, draft) }, now)
     })
     await writePages(db, draft.tenantId, id, segment, signal)
   }
@@ -125,7 +125,7 @@ export async function publishTogether(
   await insertPassages(tx, passagesOf)
   const id = newId()
   const documentId = documents.length > 1 ? null : first.documentId
-  await insertSegment(tx, index, { id, documentId, state: 'published', ...placed(segment, first) }, now)
+  await insertSegment(tx, index, { id, documentId, state: 'published', ...withPassageIds(segment, first) }, now)
   await insertPages(tx, index.tenantId, id, new Map(pagesOf(segment).entries()))
   return { documentIds: drafts.map((draft) => draft.documentId), replaced }
 }
@@ -139,7 +139,7 @@ const toNew = ({ source, contentHash, prepared }: DocumentToStore, now: string):
 })
 
 /** The segment with the passage ids of this draft. */
-function placed({ first, lengths, ends }: PackedSegment, { firstPassageId }: Draft) {
+function withPassageIds({ first, lengths, ends }: PackedSegment, { firstPassageId }: Draft) {
   const ids = Float64Array.from(lengths, (_, ordinal) => firstPassageId + first + ordinal)
   return { ids, lengths, pageCount: ends.length }
 }

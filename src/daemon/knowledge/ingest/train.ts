@@ -7,9 +7,9 @@ import type { Db } from '../../platform/db/db.ts'
 import { type Activity, type Actor, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { documentActivity } from '../indexes/document-activity.ts'
 import { findDocuments } from '../indexes/document-store.ts'
+import { requireStillWritable } from '../indexes/index-access.ts'
 import type { Merger } from '../indexes/merger.ts'
 import type { IndexRow } from '../indexes/store.ts'
-import { requireStillWritable } from '../indexes/usable-index.ts'
 import type { DocumentScreening } from './document-screening.ts'
 import type { Extractor } from './extract/pool.ts'
 import { UnreadableDocument } from './extract/unreadable.ts'
@@ -55,21 +55,21 @@ export async function trainIndex(
     by.signal.throwIfAborted()
     const { files: read, together } = await deps.extractor.read(
       files,
-      { lane: index.tenant_id, signal: by.signal },
+      { tenantId: index.tenant_id, signal: by.signal },
       screening.rules,
     )
     const small: DocumentToStore[] = []
     for (const [at, { document: prepared, hits }] of read.entries()) {
-      const { source, contentHash, place } = files[at] as NewUpload
+      const { source, contentHash, position } = files[at] as NewUpload
       screening.add(hits)
       if (prepared instanceof UnreadableDocument) {
-        outcomes[place] = { name: source, status: 'failed', chunks: 0, error: prepared.message }
+        outcomes[position] = { name: source, status: 'failed', chunks: 0, error: prepared.message }
         continue
       }
       const document = { source, contentHash, prepared }
       if (prepared.passageCount > SMALL_PASSAGES) await storeAlone(document, index, deps, by)
       else small.push(document)
-      outcomes[place] = { name: source, status: 'indexed', chunks: prepared.passageCount }
+      outcomes[position] = { name: source, status: 'indexed', chunks: prepared.passageCount }
     }
     if (together !== undefined) await storeTogether(small, together, index, deps, by)
   }
@@ -77,7 +77,7 @@ export async function trainIndex(
 }
 
 /** An upload to read, with its name in the index and its position in the training. */
-type NewUpload = Upload & { source: string; place: number }
+type NewUpload = Upload & { source: string; position: number }
 
 /** Decides what can be decided before reading; `outcomes` has gaps for the documents to read. */
 async function sortOut(
@@ -92,15 +92,15 @@ async function sortOut(
   const names = new Set<string>()
   const outcomes: TrainedDocument[] = []
   const toRead: NewUpload[] = []
-  for (const [place, { fault, ...upload }] of named.entries()) {
+  for (const [position, { fault, ...upload }] of named.entries()) {
     const { source } = upload
     const contentHash = hashOf(upload, screening)
     const known = stored.get(source)
     const error = fault ?? (names.has(source) ? 'Another document of this request has the same name.' : undefined)
     names.add(source)
-    if (error !== undefined) outcomes[place] = { name: source, status: 'failed', chunks: 0, error }
-    else if (known?.contentHash !== contentHash) toRead.push({ ...upload, contentHash, place })
-    else outcomes[place] = { name: source, status: 'unchanged', chunks: known.passageCount }
+    if (error !== undefined) outcomes[position] = { name: source, status: 'failed', chunks: 0, error }
+    else if (known?.contentHash !== contentHash) toRead.push({ ...upload, contentHash, position })
+    else outcomes[position] = { name: source, status: 'unchanged', chunks: known.passageCount }
   }
   return { outcomes, toRead }
 }

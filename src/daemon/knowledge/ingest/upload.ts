@@ -86,7 +86,7 @@ async function receiveParts(
   { intake, signal }: Receiving,
 ): Promise<Part[]> {
   const parser = openParser(request)
-  const paced = intake()
+  const throttled = intake()
   const parts: Part[] = []
   const saves: Promise<void>[] = []
   const stop = new AbortController()
@@ -122,14 +122,14 @@ async function receiveParts(
       parser.on('finish', resolve)
       parser.on('error', (cause: unknown) => stop.abort(malformed(cause)))
       request.on('data', onData)
-      request.pipe(paced).pipe(parser)
+      request.pipe(throttled).pipe(parser)
     })
     await Promise.all(saves)
     if (stop.signal.aborted) throw stop.signal.reason
     return parts
   } catch (error) {
-    request.unpipe(paced)
-    paced.destroy()
+    request.unpipe(throttled)
+    throttled.destroy()
     stop.abort(error)
     await Promise.all(saves)
     throw error

@@ -35,11 +35,16 @@ const PASSAGES_TOKENS = 4_000
 const SCORE_SHARE = 0.3
 
 /** A question to an index. `outside`: the question as external models may read it, if different. */
-type Asked = { index: { id: string; name: string }; question: Question; outside?: Question; tenantId: string }
+type GroundingQuestion = {
+  index: { id: string; name: string }
+  question: Question
+  outside?: Question
+  tenantId: string
+}
 
 /** Searches the index for the question and words the result for a model; `screen` runs before any match is used. */
 export async function ground(
-  { index, question, outside = question, tenantId }: Asked,
+  { index, question, outside = question, tenantId }: GroundingQuestion,
   { search, screen = (matches) => matches }: { search: Search; screen?: ScreenPassages },
 ): Promise<Grounding> {
   const find = (query: string, outsideQuery: string) =>
@@ -92,9 +97,9 @@ async function findInContext(
 function withoutCopies(matches: readonly Match[]): Match[] {
   const seen = new Set<string>()
   return matches.filter(({ headings, body }) => {
-    const said = body.normalize('NFKC').replace(/\s+/gu, ' ').trim().toLowerCase()
+    const normalized = body.normalize('NFKC').replace(/\s+/gu, ' ').trim().toLowerCase()
     // A short text such as "Yes." has another meaning under another heading.
-    const key = said.length < SELF_EXPLAINING_CHARS ? `${headings}\n${said}` : said
+    const key = normalized.length < SELF_EXPLAINING_CHARS ? `${headings}\n${normalized}` : normalized
     const isCopy = seen.has(key)
     seen.add(key)
     return !isCopy
@@ -109,14 +114,14 @@ function withinBudget(matches: readonly Match[]): Match[] {
   const kept: Match[] = []
   let tokens = 0
   for (const match of matches) {
-    tokens += countTokens(`${placeOf(match)}\n${match.body}`)
+    tokens += countTokens(`${locationOf(match)}\n${match.body}`)
     if (match.score < (best?.score ?? 0) * SCORE_SHARE || tokens > PASSAGES_TOKENS) break
     kept.push(match)
   }
   return kept
 }
 
-const placeOf = ({ source, headings }: { source: string; headings?: string }): string =>
+const locationOf = ({ source, headings }: { source: string; headings?: string }): string =>
   [source, headings].filter(Boolean).join(', ')
 
 /**
@@ -142,8 +147,8 @@ export function passagesPrompt(
       'answer from general knowledge, and do not name sources.'
     )
   }
-  const quoted = passages.map(({ number, text, ...place }) => {
-    const from = JSON.stringify(withoutControl(placeOf(place)))
+  const quoted = passages.map(({ number, text, ...location }) => {
+    const from = JSON.stringify(withoutControl(locationOf(location)))
     return `<passage-${fence} number="${number}" from=${from}>\n${withoutControl(text)}\n</passage-${fence}>`
   })
   return [

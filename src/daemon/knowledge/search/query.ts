@@ -23,8 +23,8 @@ export function queryOf(whole: string): Query {
   // Cut twice, because NFKC expands some characters up to eighteenfold. Not normalized as a whole, which may be long.
   const text = beginning(beginning(whole).normalize('NFKC'))
   const all = unitsOf(text)
-  const spoken = meaningful(text, all)
-  const units = longest(spoken)
+  const contentWords = meaningful(text, all)
+  const units = longest(contentWords)
   const terms = new Map<string, QueryTerm>()
   const counts = new Map<string, number>()
   for (const { term, further } of units) {
@@ -40,7 +40,7 @@ export function queryOf(whole: string): Query {
   for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
     for (const { term } of unitsOf(joined)) add(terms, { term, weight: 1, required: false })
   }
-  return { terms: [...terms.values()], pairs: pairsOf(units), fillers: fillersOf(all, spoken) }
+  return { terms: [...terms.values()], pairs: pairsOf(units), fillers: fillersOf(all, contentWords) }
 }
 
 const beginning = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
@@ -60,8 +60,8 @@ function meaningful(text: string, all: Unit[]): Unit[] {
   return units.length > 0 ? units : all
 }
 
-function fillersOf(all: readonly Unit[], spoken: readonly Unit[]): string[] {
-  const kept = new Set(spoken.map(({ term }) => term))
+function fillersOf(all: readonly Unit[], contentWords: readonly Unit[]): string[] {
+  const kept = new Set(contentWords.map(({ term }) => term))
   const left = new Set(all.map(({ term }) => term).filter((term) => !kept.has(term)))
   return [...left].slice(0, QUERY_WORDS)
 }

@@ -1,6 +1,6 @@
 import { unitsOf } from '../../platform/text/terms.ts'
 import type { Postings } from '../indexes/postings.ts'
-import { goneOrdinals, type Run, type SegmentPassages } from '../indexes/segment.ts'
+import { deletedOrdinals, type Run, type SegmentPassages } from '../indexes/segment.ts'
 import type { Query, QueryTerm } from './query.ts'
 
 // BM25 with its usual parameters (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). The other
@@ -26,7 +26,7 @@ export type Found = readonly (readonly (Postings | undefined)[])[]
 export type Candidate = { id: number; score: number; segment: number; ordinal: number }
 
 /** The query words of a passage: the positions of each, and the total number of words. */
-export type PassageText = { places: ReadonlyMap<string, readonly number[]>; length: number }
+export type PassageText = { positions: ReadonlyMap<string, readonly number[]>; length: number }
 export type Filler = { term: string; idf: number }
 
 type Weighed = QueryTerm & { idf: number; postings: readonly (Postings | undefined)[] }
@@ -34,7 +34,7 @@ type Weighed = QueryTerm & { idf: number; postings: readonly (Postings | undefin
 /** One query over the segments of an index. Pure: the same passages get the same scores on every engine. */
 export class Ranking {
   readonly #segments: readonly SegmentPassages[]
-  readonly #gone: readonly (Uint8Array | undefined)[]
+  readonly #deleted: readonly (Uint8Array | undefined)[]
   readonly #terms: Weighed[]
   readonly #pairs: { pair: readonly [string, string]; idf: number }[]
   readonly #fillers: readonly string[]
@@ -43,14 +43,14 @@ export class Ranking {
   /** The score of a perfect match. */
   readonly #whole: number
 
-  /** @param gone deleted passages that are still in the segments, ascending */
-  constructor(query: Query, found: Found, segments: readonly SegmentPassages[], gone: readonly Run[]) {
+  /** @param deleted deleted passages that are still in the segments, ascending */
+  constructor(query: Query, found: Found, segments: readonly SegmentPassages[], deleted: readonly Run[]) {
     this.#segments = segments
-    this.#gone = segments.map((segment) => goneOrdinals(segment, gone))
+    this.#deleted = segments.map((segment) => deletedOrdinals(segment, deleted))
     let passages = 0
     let units = 0
     for (const [at, { lengths }] of segments.entries()) {
-      const mask = this.#gone[at]
+      const mask = this.#deleted[at]
       for (let ordinal = 0; ordinal < lengths.length; ordinal++) {
         if (mask?.[ordinal]) continue
         passages++
@@ -87,7 +87,7 @@ export class Ranking {
     }
     for (const [segment, { ids, lengths }] of this.#segments.entries()) {
       const scores = this.#scores(segment)
-      const mask = this.#gone[segment]
+      const mask = this.#deleted[segment]
       for (let ordinal = 0; ordinal < lengths.length; ordinal++) {
         const score = (scores[ordinal] as number) / this.#whole
         if (score <= 0 || score < least || mask?.[ordinal]) continue
@@ -126,16 +126,16 @@ export class Ranking {
 
   /** The positions of the words that `ofText` needs. */
   read(body: string): PassageText {
-    const places = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
+    const positions = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
     const units = unitsOf(body)
-    for (const [place, { term }] of units.entries()) places.get(term)?.push(place)
-    return { places, length: units.length }
+    for (const [position, { term }] of units.entries()) positions.get(term)?.push(position)
+    return { positions, length: units.length }
   }
 
   /** The fillers of the query, weighted by their rarity among the best passages. */
   weighFillers(best: readonly PassageText[]): Filler[] {
     return this.#fillers.map((term) => {
-      const count = best.reduce((sum, { places }) => sum + (places.get(term)?.length ? 1 : 0), 0)
+      const count = best.reduce((sum, { positions }) => sum + (positions.get(term)?.length ? 1 : 0), 0)
       return { term, idf: rarity(count, best.length) }
     })
   }
@@ -144,15 +144,15 @@ export class Ranking {
    * The score bonus of a passage for query words that are adjacent in it as in the query, and for its fillers
    * ("categories for", "not at all").
    */
-  ofText({ places, length }: PassageText, fillers: readonly Filler[]): number {
-    const placesOf = (term: string) => places.get(term) ?? []
+  ofText({ positions, length }: PassageText, fillers: readonly Filler[]): number {
+    const positionsOf = (term: string) => positions.get(term) ?? []
     let score = 0
     for (const { pair, idf } of this.#pairs) {
-      const count = nearness(placesOf(pair[0]), placesOf(pair[1]))
+      const count = nearness(positionsOf(pair[0]), positionsOf(pair[1]))
       if (count > 0) score += PAIR_WEIGHT * idf * this.#saturation(count, length)
     }
     for (const { term, idf } of fillers) {
-      const count = placesOf(term).length
+      const count = positionsOf(term).length
       if (count > 0) score += FILLER_WEIGHT * idf * this.#saturation(count, length)
     }
     return score / this.#whole
@@ -166,7 +166,7 @@ export class Ranking {
     let count = 0
     for (const [segment, ofSegment] of postings.entries()) {
       if (ofSegment === undefined) continue
-      const mask = this.#gone[segment]
+      const mask = this.#deleted[segment]
       if (mask === undefined) count += ofSegment.length / 2
       else for (let at = 0; at < ofSegment.length; at += 2) if (!mask[ofSegment[at] as number]) count++
     }
@@ -196,14 +196,14 @@ const rarity = (count: number, passages: number): number => Math.log(1 + (passag
 const byScore = (one: Candidate, other: Candidate): number => other.score - one.score || one.id - other.id
 
 /** How often the words are near each other; closer pairs count more. */
-function nearness(places: readonly number[], others: readonly number[]): number {
+function nearness(positions: readonly number[], others: readonly number[]): number {
   let count = 0
   let from = 0
-  for (const place of places) {
-    while (from < others.length && (others[from] as number) < place - PAIR_DISTANCE) from++
+  for (const position of positions) {
+    while (from < others.length && (others[from] as number) < position - PAIR_DISTANCE) from++
     for (let at = from; at < others.length; at++) {
-      const distance = Math.abs((others[at] as number) - place)
-      if ((others[at] as number) > place + PAIR_DISTANCE) break
+      const distance = Math.abs((others[at] as number) - position)
+      if ((others[at] as number) > position + PAIR_DISTANCE) break
       count += distance === 1 ? 1 : NEAR_SHARE / Math.sqrt(distance)
     }
   }

@@ -3,7 +3,7 @@ import type { MayAsk } from '../../safety/policies/restrictions.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 import { findInPage, type Postings, pageOf } from '../indexes/postings.ts'
 import { type SegmentReader, storedSegments } from '../indexes/segment-cache.ts'
-import { findGone, pageName, type Segment } from '../indexes/segment-store.ts'
+import { findDeletedRuns, pageName, type Segment } from '../indexes/segment-store.ts'
 import { findMatches, type MatchRow } from './match-store.ts'
 import { type Query, queryOf } from './query.ts'
 import { Ranking } from './ranking.ts'
@@ -38,7 +38,7 @@ export type Search = (index: IndexKey, query: string, limit: number, options?: S
 /** The number of passages that are scored with their neighbours. */
 const CANDIDATES = 100
 /** The number of passages that are read for adjacent words and stop words. */
-const READ = 50
+const PASSAGES_READ = 50
 
 /**
  * The best passages of one index for the query, best first. Any text is a query: its words count, never operators. A
@@ -86,8 +86,10 @@ export async function rankPassages(
       return { row, score: neighbours ? ranking.withNeighbours(candidate, document) : candidate.score }
     })
     .sort(byScore)
-  const read = matches.slice(0, Math.max(limit, READ)).map((match) => ({ match, text: ranking.read(match.row.body) }))
-  const fillers = ranking.weighFillers(read.slice(0, READ).map(({ text }) => text))
+  const read = matches
+    .slice(0, Math.max(limit, PASSAGES_READ))
+    .map((match) => ({ match, text: ranking.read(match.row.body) }))
+  const fillers = ranking.weighFillers(read.slice(0, PASSAGES_READ).map(({ text }) => text))
   for (const { match, text } of read) match.score = Math.min(1, match.score + ranking.ofText(text, fillers))
   return matches.sort(byScore).slice(0, limit).map(toMatch)
 }
@@ -100,7 +102,7 @@ export async function toMatches(db: Db, index: IndexKey, ids: readonly number[])
 
 async function readRanking(tx: Db, index: IndexKey, query: Query, reader: SegmentReader): Promise<Ranking> {
   const segments = await reader.segments(tx, index)
-  const gone = await findGone(tx, index)
+  const deleted = await findDeletedRuns(tx, index)
   const found: (Postings | undefined)[][] = query.terms.map(() => [])
   const lookups = segments.flatMap((segment, at) => lookupsIn(segment, at, query))
   const pages = await reader.pages(
@@ -116,7 +118,7 @@ async function readRanking(tx: Db, index: IndexKey, query: Query, reader: Segmen
       if (ofTerm) ofTerm[segment] = postings
     })
   }
-  return new Ranking(query, found, segments, gone)
+  return new Ranking(query, found, segments, deleted)
 }
 
 type Lookup = { name: string; segment: number; terms: { id: number; name: Buffer }[] }

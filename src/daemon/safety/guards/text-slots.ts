@@ -8,7 +8,7 @@ import type {
 } from '../../models/conversation.ts'
 
 /** All text of a request to a model, whatever its API. */
-export type Spoken = {
+export type RequestTexts = {
   system: string
   messages: Message[]
   options: GenerationOptions | undefined
@@ -28,18 +28,18 @@ export type Slot = {
  * this function knows where a request contains text, so guards see exactly the text that they can change. Ids and names
  * are not text (`mapNames`). Unchanged objects are returned as they are.
  */
-export function mapTexts<S extends Spoken>(spoken: S, rewrite: (slot: Slot) => string): S {
-  const system = mapText(spoken.system, 'system', rewrite)
-  const messages = mapAll(spoken.messages, (message) => mapMessage(message, rewrite))
-  const options = spoken.options && mapOptions(spoken.options, rewrite)
-  const isSame = system === spoken.system && messages === spoken.messages && options === spoken.options
-  return isSame ? spoken : { ...spoken, system, messages, options }
+export function mapTexts<S extends RequestTexts>(request: S, rewrite: (slot: Slot) => string): S {
+  const system = mapText(request.system, 'system', rewrite)
+  const messages = mapAll(request.messages, (message) => mapMessage(message, rewrite))
+  const options = request.options && mapOptions(request.options, rewrite)
+  const isSame = system === request.system && messages === request.messages && options === request.options
+  return isSame ? request : { ...request, system, messages, options }
 }
 
 /** The texts that `mapTexts` visits. */
-export function slotsOf(spoken: Spoken): Slot[] {
+export function slotsOf(request: RequestTexts): Slot[] {
   const slots: Slot[] = []
-  mapTexts(spoken, (slot) => {
+  mapTexts(request, (slot) => {
     slots.push(slot)
     return slot.text
   })
@@ -50,17 +50,17 @@ export function slotsOf(spoken: Spoken): Slot[] {
  * Visits adjacent texts of one message, which a model reads as one, and replaces them with the result of `rewrite`: the
  * same number of texts. Empty results are omitted.
  */
-export function mapNeighbours<S extends Spoken>(
-  spoken: S,
+export function mapNeighbours<S extends RequestTexts>(
+  request: S,
   rewrite: (texts: readonly string[]) => readonly string[],
 ): S {
-  const messages = mapAll(spoken.messages, (message) => {
+  const messages = mapAll(request.messages, (message) => {
     const { content } = message
     return typeof content === 'string' || content.length < 2
       ? message
       : withValue(message, 'content', mapRuns(content, rewrite))
   })
-  return messages === spoken.messages ? spoken : { ...spoken, messages }
+  return messages === request.messages ? request : { ...request, messages }
 }
 
 function mapRuns(
@@ -88,10 +88,10 @@ function mapRuns(
 export type Name = { of: 'call' | 'definition' | 'user'; text: string }
 
 /** Visits every id and name of a request and replaces it with the result of `rewrite`. An empty end user is omitted. */
-export function mapNames<S extends Spoken>(spoken: S, rewrite: (name: Name) => string): S {
+export function mapNames<S extends RequestTexts>(request: S, rewrite: (name: Name) => string): S {
   const id = (text: string) => rewrite({ of: 'call', text })
   const name = (text: string) => rewrite({ of: 'definition', text })
-  const messages = mapAll(spoken.messages, (message) => {
+  const messages = mapAll(request.messages, (message) => {
     if (message.role === 'tool') return withValue(message, 'toolCallId', id(message.toolCallId))
     if (message.role !== 'assistant' || !message.toolCalls) return message
     const toolCalls = mapAll(message.toolCalls, (call) =>
@@ -99,9 +99,9 @@ export function mapNames<S extends Spoken>(spoken: S, rewrite: (name: Name) => s
     )
     return withValue(message, 'toolCalls', toolCalls)
   })
-  const options = spoken.options && mapOptionNames(spoken.options, name, rewrite)
-  const isSame = messages === spoken.messages && options === spoken.options
-  return isSame ? spoken : { ...spoken, messages, options }
+  const options = request.options && mapOptionNames(request.options, name, rewrite)
+  const isSame = messages === request.messages && options === request.options
+  return isSame ? request : { ...request, messages, options }
 }
 
 function mapOptionNames(

@@ -8,7 +8,7 @@ import type { AppliedPolicy } from './resolve.ts'
 import { type Destination, type MayAsk, type Violation, violationsOf } from './restrictions.ts'
 
 /** The request and its caller; `endpoint` is the path of its route. */
-type Asked = { caller: Caller; requestId: string; endpoint: string }
+type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
 
 /**
  * Checks every model of the chain against the policy before any of them is called. Violations are recorded as
@@ -18,7 +18,7 @@ type Asked = { caller: Caller; requestId: string; endpoint: string }
 export async function enforcePolicy(
   { canonical, document }: AppliedPolicy,
   chain: readonly Destination[],
-  asked: Asked,
+  asked: CheckedRequest,
   { ledger, clock }: { ledger: Ledger; clock: Clock },
   evidence: { incidents: GuardIncident[]; withRefusal: LedgerRecords },
 ): Promise<void> {

@@ -34,7 +34,7 @@ export function resolvePolicy(
     throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; name one in \`smltp_policy\`.`)
   }
   const { id, name, document, hash } = found
-  if (!mayGoUnder(allowed, id, source)) throw notAllowed(allowed, id, source)
+  if (!mayUse(allowed, id, source)) throw notAllowed(allowed, id, source)
   return { canonical: id, name, document, hash, source }
 }
 
@@ -75,7 +75,7 @@ function choose(
  * The active policy replaces the system default, so a key that may use the latter may use the former. An activation
  * does not widen a key that is limited to other policies.
  */
-function mayGoUnder(allowed: readonly string[], id: string, source: PolicySource): boolean {
+function mayUse(allowed: readonly string[], id: string, source: PolicySource): boolean {
   if (allowed.length === 0 || allowed.includes(id)) return true
   return source === 'tenant_active' && allowed.includes(SYSTEM_DEFAULT)
 }

@@ -31,7 +31,7 @@ export type Judge = (
 ) => Promise<ShieldScan | undefined>
 
 /** One tenant's calls to one model. */
-type Calls = { running: number; restsUntilMs: number }
+type Calls = { running: number; pausedUntilMs: number }
 
 const REMEMBERED = 10_000
 
@@ -54,15 +54,15 @@ export function createJudge({
   return async (scan, options, model, terms) => {
     if (!isUnsure(scan, options)) return scan
     const key = `${terms.tenantId} ${model}`
-    const calls = known.get(key) ?? { running: 0, restsUntilMs: Number.NEGATIVE_INFINITY }
+    const calls = known.get(key) ?? { running: 0, pausedUntilMs: Number.NEGATIVE_INFINITY }
     known.set(key, calls)
-    if (calls.running >= SHIELD_JUDGES_AT_ONCE || clock.monotonic() < calls.restsUntilMs) return undefined
+    if (calls.running >= SHIELD_JUDGES_AT_ONCE || clock.monotonic() < calls.pausedUntilMs) return undefined
     calls.running++
     try {
       return await ask(scan, options, model, terms, providers)
     } catch (error) {
       if (!terms.signal.aborted) {
-        calls.restsUntilMs = clock.monotonic() + SHIELD_JUDGE_PAUSE_MS
+        calls.pausedUntilMs = clock.monotonic() + SHIELD_JUDGE_PAUSE_MS
         log.warn({ model, error }, 'the judge of the prompt shield did not answer')
       }
       return undefined

@@ -11,7 +11,7 @@ import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
 /** The shield that applies to a request. `document` includes the further requirements of key and policy. */
 export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
 
-export type ShieldWish = {
+export type ShieldContext = {
   /** The options of the call. */
   request: Partial<NonNullable<ChatRequest['prompt_shield']>> | undefined
   settings: Pick<
@@ -43,7 +43,7 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
  * @throws VALIDATION_ERROR when the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS
  * for a missing permission, SHIELD_UNAVAILABLE when the shield policy of key or policy was deleted
  */
-export function resolveShield({ request, settings, policy, custom }: ShieldWish): AppliedShield | undefined {
+export function resolveShield({ request, settings, policy, custom }: ShieldContext): AppliedShield | undefined {
   if (request?.enabled === false && request.policy !== undefined) {
     throw invalidField('prompt_shield', 'prompt_shield may opt out or name a policy, not both.', request)
   }
@@ -112,7 +112,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
 function selected(
   reference: string,
   bound: ShieldPolicy,
-  { allowedPromptShieldPolicies }: ShieldWish['settings'],
+  { allowedPromptShieldPolicies }: ShieldContext['settings'],
   custom: readonly ShieldPolicy[],
 ): ShieldPolicy {
   const id = toPolicyId(reference)

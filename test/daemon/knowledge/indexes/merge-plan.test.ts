@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isWorn, segmentsToMerge } from '../../../../src/daemon/knowledge/indexes/merge-plan.ts'
-import { goneOrdinals, renumber } from '../../../../src/daemon/knowledge/indexes/segment.ts'
+import { needsRewrite, segmentsToMerge } from '../../../../src/daemon/knowledge/indexes/merge-plan.ts'
+import { deletedOrdinals, renumber } from '../../../../src/daemon/knowledge/indexes/segment.ts'
 
 test('however documents come, an index has few segments and writes each passage few times', () => {
   fc.assert(
@@ -32,9 +32,9 @@ const segment = (...ids: number[]) => ({ ids: Float64Array.from(ids), lengths: n
 
 test('a segment is worn when more than a quarter of it is gone', () => {
   const whole = segment(1, 2, 3, 4, 10, 11, 12, 13)
-  expect(isWorn(whole, [{ first: 3, count: 2 }])).toBe(false)
-  expect(isWorn(whole, [{ first: 3, count: 8 }])).toBe(true)
-  expect(isWorn(whole, [{ first: 5, count: 5 }])).toBe(false)
+  expect(needsRewrite(whole, [{ first: 3, count: 2 }])).toBe(false)
+  expect(needsRewrite(whole, [{ first: 3, count: 8 }])).toBe(true)
+  expect(needsRewrite(whole, [{ first: 5, count: 5 }])).toBe(false)
 })
 
 test('what is gone is found in a segment whatever the order of its passages', () => {
@@ -49,7 +49,7 @@ test('what is gone is found in a segment whatever the order of its passages', ()
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(80), { maxLength: 60 }), runs, (ids, gone) => {
       const expected = ids.map((id) => (gone.some(({ first, count }) => id >= first && id < first + count) ? 1 : 0))
-      expect([...(goneOrdinals(segment(...ids), gone) ?? ids.map(() => 0))]).toEqual(expected)
+      expect([...(deletedOrdinals(segment(...ids), gone) ?? ids.map(() => 0))]).toEqual(expected)
     }),
   )
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { findReadableIndex, listReadableIndexes } from '../../../../src/daemon/knowledge/indexes/index-access.ts'
 import { insertIndex, listIndexes } from '../../../../src/daemon/knowledge/indexes/store.ts'
-import { findUsableIndex, listUsableIndexes } from '../../../../src/daemon/knowledge/indexes/usable-index.ts'
 import { NOBODY } from '../../../../src/daemon/platform/http/caller.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { insertNamedIndex, insertTenant, NOW, sharedStore, train } from './trained-store.ts'
@@ -27,10 +27,10 @@ describeEachEngine('the store of indexes', (engine) => {
       tenantId,
       settings: { ...NOBODY.settings, allowedIndexes },
     })
-    expect(await findUsableIndex(store.db, caller('b'), 'guide')).toBeUndefined()
-    expect(await findUsableIndex(store.db, caller('a'), 'guide')).toMatchObject({ tenant_id: 'a', name: 'guide' })
+    expect(await findReadableIndex(store.db, caller('b'), 'guide')).toBeUndefined()
+    expect(await findReadableIndex(store.db, caller('a'), 'guide')).toMatchObject({ tenant_id: 'a', name: 'guide' })
     const names = async (...allowed: string[]) =>
-      (await listUsableIndexes(store.db, caller('a', ...allowed))).map(({ name }) => name)
+      (await listReadableIndexes(store.db, caller('a', ...allowed))).map(({ name }) => name)
     expect(await names()).toEqual(['guide', 'hand_book', 'handbook'])
     expect(await names('handbook', 'of-b', 'nowhere', 'guide')).toEqual(['guide', 'handbook'])
   })

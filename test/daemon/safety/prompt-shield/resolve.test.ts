@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { resolveShield, type ShieldWish } from '../../../../src/daemon/safety/prompt-shield/resolve.ts'
+import { resolveShield, type ShieldContext } from '../../../../src/daemon/safety/prompt-shield/resolve.ts'
 import { DEFAULT_KEY_SETTINGS } from '../../../../src/shared/wire/keys.ts'
 import { PolicyDocument } from '../../../../src/shared/wire/policies.ts'
 import { type ShieldPolicy, ShieldPolicyDocument } from '../../../../src/shared/wire/shield.ts'
@@ -20,8 +20,8 @@ const smltp = (
   document: PolicyDocument.parse({ mode, promptShield }),
 })
 
-type Wish = Partial<Omit<ShieldWish, 'settings' | 'request'>> & {
-  settings?: Partial<ShieldWish['settings']>
+type Wish = Partial<Omit<ShieldContext, 'settings' | 'request'>> & {
+  settings?: Partial<ShieldContext['settings']>
   request?: { enabled?: boolean; policy?: string }
 }
 

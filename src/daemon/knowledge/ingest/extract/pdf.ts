@@ -42,7 +42,7 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
 }
 
 type Item = { str: string; height: number; transform: number[]; hasEOL: boolean }
-type Place = { y: number; height: number }
+type LinePosition = { y: number; height: number }
 
 /** Lines further apart than this many times their height are in different paragraphs. */
 const PARAGRAPH_GAP = 1.75
@@ -51,8 +51,8 @@ const PARAGRAPH_GAP = 1.75
 function pageText(items: readonly Item[]): string {
   let text = ''
   let line = ''
-  let lineTop: Place | undefined
-  let last: Place | undefined
+  let lineTop: LinePosition | undefined
+  let last: LinePosition | undefined
 
   function endLine(): void {
     const words = line.replace(/\s+/g, ' ').trim()
@@ -82,7 +82,7 @@ function pageText(items: readonly Item[]): string {
  * The separator of two lines, of which the first ends with `end`: empty in scripts without spaces, else a space or a
  * paragraph break.
  */
-function borderOf(end: string | undefined, words: string, before: Place | undefined, now: Place): string {
+function borderOf(end: string | undefined, words: string, before: LinePosition | undefined, now: LinePosition): string {
   if (before === undefined) return ''
   const gap = Math.abs(before.y - now.y)
   const height = Math.max(before.height, now.height, 1)

@@ -22,7 +22,7 @@ import type {
 import { UnreadableDocument } from './unreadable.ts'
 
 /** The tenant that the work is for, and the signal that cancels it. Waiting tenants are served round-robin. */
-export type WorkFor = { lane: string; signal: AbortSignal }
+export type WorkFor = { tenantId: string; signal: AbortSignal }
 
 /** A document that is ready to be stored, or why there is none; `hits` are the rules' hits in it. */
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
@@ -58,56 +58,56 @@ export type ExtractorDeps = {
 } & Partial<ProcessOptions>
 
 /** A slot for one process, which is started on first use. */
-type Place = { reader: ChildProcess | undefined; idle: Timer | undefined; busy: boolean }
+type Slot = { reader: ChildProcess | undefined; idle: Timer | undefined; busy: boolean }
 
 const PROGRAM = new URL('./process.js', import.meta.url)
 /** Leaves one core to chats. */
-const PLACES = Math.max(1, Math.min(2, availableParallelism() - 1))
+const SLOTS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
 /** Processes start on demand and end after EXTRACT_IDLE_MS without work. */
 export function createExtractor(deps: ExtractorDeps): Extractor {
   const { clock, log } = deps
-  const places: Place[] = Array.from({ length: PLACES }, () => ({ reader: undefined, idle: undefined, busy: false }))
+  const slots: Slot[] = Array.from({ length: SLOTS }, () => ({ reader: undefined, idle: undefined, busy: false }))
   /** The waiting requests by tenant; the first tenant is served next. */
-  const lanes = new Map<string, ((place: Place) => void)[]>()
+  const waiting = new Map<string, ((slot: Slot) => void)[]>()
   const closing = new AbortController()
 
-  function enter(lane: string): Promise<Place> {
+  function acquire(tenantId: string): Promise<Slot> {
     // Prefer a slot whose process is running.
-    const free = places.filter(({ busy }) => !busy)
-    const place = free.find(({ reader }) => reader !== undefined) ?? free[0]
-    if (!place) return new Promise((resolve) => lanes.set(lane, [...(lanes.get(lane) ?? []), resolve]))
-    place.busy = true
-    return Promise.resolve(place)
+    const free = slots.filter(({ busy }) => !busy)
+    const slot = free.find(({ reader }) => reader !== undefined) ?? free[0]
+    if (!slot) return new Promise((resolve) => waiting.set(tenantId, [...(waiting.get(tenantId) ?? []), resolve]))
+    slot.busy = true
+    return Promise.resolve(slot)
   }
 
-  function leave(place: Place): void {
-    const [next] = lanes
+  function release(slot: Slot): void {
+    const [next] = waiting
     if (next) {
-      const [lane, [first, ...others]] = next
-      lanes.delete(lane)
+      const [tenantId, [first, ...others]] = next
+      waiting.delete(tenantId)
       // Move the tenant to the end of the queue, so that the others are served first.
-      if (others.length > 0) lanes.set(lane, others)
-      first?.(place)
+      if (others.length > 0) waiting.set(tenantId, others)
+      first?.(slot)
       return
     }
-    place.busy = false
-    if (place.reader && !closing.signal.aborted) place.idle = clock.after(EXTRACT_IDLE_MS, () => void endReader(place))
+    slot.busy = false
+    if (slot.reader && !closing.signal.aborted) slot.idle = clock.after(EXTRACT_IDLE_MS, () => void endReader(slot))
   }
 
-  async function work(task: WorkerTask, { lane, signal }: WorkFor): Promise<Answer> {
-    const place = await enter(lane)
+  async function work(task: WorkerTask, { tenantId, signal }: WorkFor): Promise<Answer> {
+    const slot = await acquire(tenantId)
     try {
-      place.idle?.cancel()
+      slot.idle?.cancel()
       const stop = AbortSignal.any([signal, closing.signal])
       stop.throwIfAborted()
-      const reader = place.reader ?? startReader(place, deps)
+      const reader = slot.reader ?? startReader(slot, deps)
       const outcome = await workWith(reader, task, stop, clock)
       if ('answer' in outcome) return outcome.answer
-      await endReader(place)
+      await endReader(slot)
       throw outcome.error
     } finally {
-      leave(place)
+      release(slot)
     }
   }
 
@@ -147,9 +147,9 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
     join: (segments, by) => makeSegment({ kind: 'join', segments }, by),
     async close() {
       closing.abort(new Error('the daemon is closing'))
-      for (const place of places) {
-        place.idle?.cancel()
-        await endReader(place)
+      for (const slot of slots) {
+        slot.idle?.cancel()
+        await endReader(slot)
       }
     },
   }
@@ -157,7 +157,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
 
 /** Starts a process. It gets neither our environment nor our flags, and the output of its libraries is discarded. */
 function startReader(
-  place: Place,
+  slot: Slot,
   {
     program = PROGRAM,
     worker,
@@ -179,15 +179,15 @@ function startReader(
   // An error after the process was abandoned must not crash the daemon.
   reader.on('error', () => {})
   reader.on('exit', () => {
-    if (place.reader === reader) place.reader = undefined
+    if (slot.reader === reader) slot.reader = undefined
   })
-  place.reader = reader
+  slot.reader = reader
   return reader
 }
 
-async function endReader(place: Place): Promise<void> {
-  const { reader } = place
-  place.reader = undefined
+async function endReader(slot: Slot): Promise<void> {
+  const { reader } = slot
+  slot.reader = undefined
   if (reader === undefined || reader.exitCode !== null || reader.signalCode !== null) return
   const ended = once(reader, 'exit')
   reader.kill('SIGKILL')

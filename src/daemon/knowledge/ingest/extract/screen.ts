@@ -20,7 +20,7 @@ function armedBy(rules: string): ArmedDetector[] {
 }
 
 /** This thread need not yield; its process is ended when a file takes too long. */
-const UNHURRIED: Pacer = { turn: () => undefined, spend: () => true }
+const WITHOUT_PACING: Pacer = { turn: () => undefined, spend: () => true }
 
 /**
  * Applies the rules to the text of a file before it is cut into passages, so that no match is split.
@@ -30,7 +30,7 @@ const UNHURRIED: Pacer = { turn: () => undefined, spend: () => true }
  */
 export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {
   const detectors = armedBy(rules)
-  const title = await screenPaced(extracted.title, 'text', detectors, undefined, UNHURRIED)
+  const title = await screenPaced(extracted.title, 'text', detectors, undefined, WITHOUT_PACING)
   const text = await screenPages(extracted, detectors)
   hits.push(...title.hits, ...text.hits)
   if (title.isBlocked || text.isBlocked) throw blockedBy(hits)
@@ -44,4 +44,6 @@ export async function screenExtracted(extracted: Extracted, rules: string, hits:
 type Paged = Screened & { marks?: readonly number[] }
 
 const screenPages = ({ text, pageStarts }: Extracted, detectors: ArmedDetector[]): Paged | Promise<Paged> =>
-  pageStarts ? screenMarked(text, detectors, pageStarts) : screenPaced(text, 'text', detectors, undefined, UNHURRIED)
+  pageStarts
+    ? screenMarked(text, detectors, pageStarts)
+    : screenPaced(text, 'text', detectors, undefined, WITHOUT_PACING)

@@ -15,13 +15,13 @@ export function createBestEffort(
   work: 'query' | 'rerank',
   { clock, log, metrics }: { clock: Clock; log: Pick<Log, 'warn'>; metrics: SemanticMetrics },
 ): BestEffort {
-  let restsUntil = Number.NEGATIVE_INFINITY
+  let pausedUntil = Number.NEGATIVE_INFINITY
   return async (run) => {
-    if (clock.monotonic() < restsUntil) return undefined
+    if (clock.monotonic() < pausedUntil) return undefined
     try {
       return await run()
     } catch (error) {
-      if (!isRefusal(error)) restsUntil = clock.monotonic() + SEMANTIC_PAUSE_MS
+      if (!isRefusal(error)) pausedUntil = clock.monotonic() + SEMANTIC_PAUSE_MS
       metrics.failed(work)
       log.warn({ error, work }, 'a search does without a model that fails')
       return undefined

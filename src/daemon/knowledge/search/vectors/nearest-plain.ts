@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
@@ -45,7 +45,7 @@ async function candidatesFromSqlite(db: Db, space: Space, signature: Buffer): Pr
     nearest.sort((one, other) => one.distance - other.distance || one.id - other.id).splice(VECTOR_CANDIDATES)
     if (ids.length < SLICE) return nearest.map(({ id }) => id)
     after = ids.at(-1) as number
-    await turn()
+    await yieldToEventLoop()
   }
 }
 

@@ -32,16 +32,16 @@ export async function openNearest(
   log.info({ by }, 'vectors are searched')
   if (by === 'plain') return { by, findNearest: (...asked) => nearestPlain(db, ...asked) }
   const withExtension = by === 'sqlite-vec' ? nearestBySqliteVec : nearestByPgvector
-  let restsUntil = Number.NEGATIVE_INFINITY
+  let pausedUntil = Number.NEGATIVE_INFINITY
   return {
     by,
     async findNearest(...asked) {
-      if (clock.monotonic() < restsUntil) return nearestPlain(db, ...asked)
+      if (clock.monotonic() < pausedUntil) return nearestPlain(db, ...asked)
       try {
         return await withExtension(db, ...asked)
       } catch (error) {
         const found = await nearestPlain(db, ...asked)
-        restsUntil = clock.monotonic() + EXTENSION_PAUSE_MS
+        pausedUntil = clock.monotonic() + EXTENSION_PAUSE_MS
         log.warn({ error, by }, 'the extension for vectors fails; they are searched without it for a while')
         return found
       }

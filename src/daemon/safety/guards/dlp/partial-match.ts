@@ -22,7 +22,7 @@ export type PartialMatches = {
 }
 
 /** A step takes some 0.2 µs, so it yields several times per millisecond. */
-const STEPS_PER_TURN = 1_024
+const STEPS_PER_YIELD = 1_024
 
 /**
  * Runs all threads of a pattern over the end of a text (Pike's machine): a match without live threads is decided. RE2
@@ -39,7 +39,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
       const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
       const threads = new Threads(inst)
       let steps = 0
-      let stepsAtTurn = STEPS_PER_TURN
+      let stepsAtTurn = STEPS_PER_YIELD
       let before = from > 0 ? text.charCodeAt(from - 1) : -1
       for (let at = from; at < end; ) {
         const rune = text.codePointAt(at) as number
@@ -51,7 +51,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
         threads.step(rune)
         before = rune
         if (steps < stepsAtTurn) continue
-        stepsAtTurn = steps + STEPS_PER_TURN
+        stepsAtTurn = steps + STEPS_PER_YIELD
         yield
       }
       // The following text is unknown, so every condition may be true.

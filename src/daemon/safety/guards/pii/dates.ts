@@ -20,7 +20,7 @@ const beginsMonth = oneOf('adefgjmnosADEFGJMNOS')
 const endsDay = oneOf('enrstºENRST')
 const SPACE = 32
 /** Characters that join a number to the one after it. */
-const belongsTo = oneOf('-/.,:$€£')
+const isPartOfLarger = oneOf('-/.,:$€£')
 const joinsNumbers = oneOf('-/.')
 const MONTH_FIRST = /\d{1,2}(?:st|nd|rd|th)?(?:,? (?:19|20)\d{2})?(?![\w])|(?:19|20)\d{2}(?![\w])/y
 const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
@@ -50,7 +50,7 @@ export const dateRecognizer: Recognizer = {
     for (let digit = digits.next(0); digit >= 0; ) {
       const before = text.charCodeAt(digit - 1)
       let found = numberEnd(text, digit)
-      if (!isWordCode(before) && !belongsTo(before)) {
+      if (!isWordCode(before) && !isPartOfLarger(before)) {
         const start = before === SPACE ? monthStart(text, digit) : digit
         const left = text.length - digit
         if ((wanted.has('AGE') && left < AGE_CHARS) || (left < DATE_CHARS && mayGoOn(text.slice(digit)))) {

@@ -157,7 +157,7 @@ function guessOf(text: string, words: readonly Word[], { before, behind, isFirst
   if (!looksLikeName(text, words)) return undefined
   if (ORGANIZATION_BEFORE.test(context)) return { type: 'ORGANIZATION', confidence: 0.5 }
   if (PERSON_BEFORE.test(context) || PERSON_BEHIND.test(behind)) return { type: 'PERSON', confidence: 0.55 }
-  if (isBesideName(context, behind)) return { type: 'PERSON', confidence: 0.55 }
+  if (isNextToName(context, behind)) return { type: 'PERSON', confidence: 0.55 }
   const isProse = PROSE_BEFORE.test(before) && !DETERMINERS.has(word) && PROSE_BEHIND.test(behind)
   if (words.length === 1) return isProse && !isFirst && isSurname ? { type: 'PERSON', confidence: 0.5 } : undefined
   if (words.length > 4 || words.some(isEveryday)) return undefined
@@ -167,7 +167,7 @@ function guessOf(text: string, words: readonly Word[], { before, behind, isFirst
 }
 
 /** In a list with a given name: "Gaetane, Hannah and Anthony". */
-function isBesideName(context: string, behind: string): boolean {
+function isNextToName(context: string, behind: string): boolean {
   const last = NAMED_NEIGHBOUR.exec(context)?.[1]
   const next = NEIGHBOUR_BEHIND.exec(behind)?.[1]?.toLowerCase()
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))

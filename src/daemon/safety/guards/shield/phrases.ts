@@ -169,7 +169,7 @@ export const PHRASES: readonly Phrase[] = [
   phrase('obfuscation', 'decode-and-follow', 0.7, 8, [['ENCODE'], ['COMPLY', 'DEVICE', 'INSTR']]),
 ]
 
-type Place = { phrase: number; step: number }
+type StepOfPhrase = { phrase: number; step: number }
 
 /** Finds every phrase in a range of words, each once. One pass, linear in the number of words. */
 export type PhraseFinder = (read: Words, from: number, to: number) => PhraseHit[]
@@ -178,7 +178,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   /**
    * The phrase steps that each concept can take; the last step first, so one word takes one step of an ordered phrase.
    */
-  const placesOf: readonly (readonly Place[])[] = CONCEPTS.map((concept) =>
+  const stepsOf: readonly (readonly StepOfPhrase[])[] = CONCEPTS.map((concept) =>
     phrases.flatMap(({ steps }, phrase) =>
       steps.flatMap((step, at) => (step.includes(concept) ? [{ phrase, step: at }] : [])).reverse(),
     ),
@@ -190,12 +190,12 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
     const found = new Set<number>()
     for (let word = from; word < to; word++) {
       for (const concept of concepts[word]!) {
-        for (const { phrase: number, step } of placesOf[concept]!) {
+        for (const { phrase: number, step } of stepsOf[concept]!) {
           if (found.has(number)) continue
           const phrase = phrases[number]!
-          const places = taken.get(number) ?? phrase.steps.map(() => ({ word: -1, first: -1 }))
-          taken.set(number, places)
-          const first = takeStep(phrase, places, step, word)
+          const takenSteps = taken.get(number) ?? phrase.steps.map(() => ({ word: -1, first: -1 }))
+          taken.set(number, takenSteps)
+          const first = takeStep(phrase, takenSteps, step, word)
           if (first === undefined) continue
           hits.push({ phrase, first, last: word })
           found.add(number)
@@ -209,16 +209,18 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
 /** Records that a word takes a step. Returns the first word of the phrase when that completes it. */
 function takeStep(
   { within, anyOrder, steps }: Phrase,
-  places: { word: number; first: number }[],
+  takenSteps: { word: number; first: number }[],
   step: number,
   word: number,
 ): number | undefined {
-  const here = places[step]!
+  const here = takenSteps[step]!
   if (anyOrder) {
     here.word = word
-    return isComplete(places, word - within) ? Math.min(...places.map((place) => place.word)) : undefined
+    return isComplete(takenSteps, word - within)
+      ? Math.min(...takenSteps.map((stepTaken) => stepTaken.word))
+      : undefined
   }
-  const before = places[step - 1]
+  const before = takenSteps[step - 1]
   if (before !== undefined && (before.word < 0 || before.word === word || word - before.word > within)) return undefined
   here.word = word
   here.first = before?.first ?? word
@@ -226,10 +228,10 @@ function takeStep(
 }
 
 /** Whether every step was taken, by different words, since `earliest`. */
-function isComplete(places: readonly { word: number }[], earliest: number): boolean {
-  return places.every(
+function isComplete(takenSteps: readonly { word: number }[], earliest: number): boolean {
+  return takenSteps.every(
     ({ word }, at) =>
-      word >= Math.max(0, earliest) && places.every((other, index) => index === at || other.word !== word),
+      word >= Math.max(0, earliest) && takenSteps.every((other, index) => index === at || other.word !== word),
   )
 }
 

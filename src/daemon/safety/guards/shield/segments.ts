@@ -61,10 +61,10 @@ function segmentOf({ words, symbols, concepts }: Words, from: number, to: number
 
 const KINDS_OF_REQUEST = 4
 const KINDS_OF_TEXT = 4
-const PLACES = 3
+const POSITIONS = 3
 const FREQUENCIES = 3
 /** The number of oddity features. */
-export const ODDITIES = KINDS_OF_REQUEST * KINDS_OF_TEXT * PLACES * FREQUENCIES
+export const ODDITIES = KINDS_OF_REQUEST * KINDS_OF_TEXT * POSITIONS * FREQUENCIES
 
 const FEW = 0.35
 const ODD_SEGMENTS = 6
@@ -80,8 +80,8 @@ export function odditiesOf(read: Words, window: Window): { numbers: number[]; od
   const numbers = new Set<number>()
   for (const one of wants) {
     const request = (one.asks ? 0 : 2) + (one.addressed ? 1 : 0)
-    const place = one === segments[0] ? 0 : one === segments.at(-1) ? 1 : 2
-    numbers.add(((request * KINDS_OF_TEXT + kind) * PLACES + place) * FREQUENCIES + frequency)
+    const position = one === segments[0] ? 0 : one === segments.at(-1) ? 1 : 2
+    numbers.add(((request * KINDS_OF_TEXT + kind) * POSITIONS + position) * FREQUENCIES + frequency)
   }
   return { numbers: [...numbers], odd: frequency < 2 ? wants.slice(0, ODD_SEGMENTS) : [] }
 }

@@ -99,7 +99,7 @@ const MARKS: readonly { name: string; pattern: RegExp }[] = [
 export const SIGNAL_COUNT = SIGNALS.length * STEPS + MARKS.length
 
 /** The counts of a window. */
-const NOTHING = {
+const NO_COUNTS = {
   words: 0,
   lines: 0,
   pictures: 0,
@@ -131,7 +131,7 @@ const NOTHING = {
   quotes: 0,
   quotations: 0,
 }
-type Tally = typeof NOTHING
+type Tally = typeof NO_COUNTS
 
 const TAIL = 0.6
 const NOT_ASCII = /[^\0-\x7f]/
@@ -157,7 +157,7 @@ export function signalsOf(read: Words, spelled: string, window: Window): number[
 }
 
 function tallyOf(read: Words, spelled: string, { from, to }: Window, start: number): Tally {
-  const tally = { ...NOTHING }
+  const tally = { ...NO_COUNTS }
   const tail = from + Math.floor(Math.max(1, to - from) * TAIL)
   const half = middleOf({ from, to })
   let beginning = true

@@ -86,7 +86,7 @@ const SCALAR_CHARS = 64
  * A range of one kind. `isJson`: a string whose start looks like JSON, and so is decoded twice. `goesOn`: the next part
  * of an overlong scalar.
  */
-type Turn = { at: number; kind: Kind; isJson?: boolean; goesOn?: true }
+type Section = { at: number; kind: Kind; isJson?: boolean; goesOn?: true }
 
 class JsonView implements TextView {
   #kind: Kind = 'structure'
@@ -94,7 +94,7 @@ class JsonView implements TextView {
   /** The start of an escape. */
   #cut = ''
   /** The start and kind of each token; the first is always at or before the first offset still needed. */
-  #turns: Turn[] = [{ at: 0, kind: 'structure' }]
+  #sections: Section[] = [{ at: 0, kind: 'structure' }]
   /** From `at` on, an offset is `by` characters further in the raw text. */
   #shifts: { at: number; by: number }[] = [{ at: 0, by: 0 }]
 
@@ -108,9 +108,9 @@ class JsonView implements TextView {
       if (this.#kind !== 'string') {
         this.#readOutside(code, this.#length + read.length + (at - from))
       } else if (code === QUOTE) {
-        this.#turn(this.#length + read.length + (at - from), 'structure')
+        this.#beginSection(this.#length + read.length + (at - from), 'structure')
       } else if (code === BACKSLASH) {
-        const isJson = this.#turns.at(-1)?.isJson === true
+        const isJson = this.#sections.at(-1)?.isJson === true
         const rest = text.slice(at, at + INNER_ESCAPE_CHARS)
         read += text.slice(from, at)
         from = at
@@ -126,8 +126,8 @@ class JsonView implements TextView {
         from += chars
         at = from - 1
       } else if (code === 0x7b || code === 0x5b) {
-        const turn = this.#turns.at(-1) as Turn
-        if (turn.at === this.#length + read.length + (at - from)) turn.isJson = true
+        const section = this.#sections.at(-1) as Section
+        if (section.at === this.#length + read.length + (at - from)) section.isJson = true
       }
     }
     read += text.slice(from)
@@ -143,14 +143,14 @@ class JsonView implements TextView {
   }
 
   openFrom(): number {
-    return this.#kind === 'scalar' ? (this.#turns.at(-1)?.at ?? 0) : this.#length
+    return this.#kind === 'scalar' ? (this.#sections.at(-1)?.at ?? 0) : this.#length
   }
 
   widen(start: number, end: number): { start: number; end: number } {
-    const [first, last] = [this.#turnAt(start), this.#turnAt(end - 1)]
+    const [first, last] = [this.#sectionAt(start), this.#sectionAt(end - 1)]
     return {
-      start: this.#turns[first]?.kind === 'scalar' ? (this.#turns[first]?.at ?? start) : start,
-      end: this.#turns[last]?.kind === 'scalar' ? this.#endOf(last) : end,
+      start: this.#sections[first]?.kind === 'scalar' ? (this.#sections[first]?.at ?? start) : start,
+      end: this.#sections[last]?.kind === 'scalar' ? this.#endOf(last) : end,
     }
   }
 
@@ -162,10 +162,10 @@ class JsonView implements TextView {
   toRawEdits({ start, end, text }: Edit): Edit[] {
     const edits: Edit[] = []
     let words = text
-    for (let turn = this.#turnAt(start); turn < this.#turns.length; turn++) {
-      const { at, kind, isJson, goesOn } = this.#turns[turn] as Turn
+    for (let section = this.#sectionAt(start); section < this.#sections.length; section++) {
+      const { at, kind, isJson, goesOn } = this.#sections[section] as Section
       if (at >= end) break
-      const [from, to] = [Math.max(at, start), Math.min(this.#endOf(turn), end)]
+      const [from, to] = [Math.max(at, start), Math.min(this.#endOf(section), end)]
       if (kind === 'structure' || from >= to) continue
       const spelled = JSON.stringify(isJson ? JSON.stringify(words).slice(1, -1) : words)
       edits.push({
@@ -179,15 +179,15 @@ class JsonView implements TextView {
   }
 
   forget(offset: number): void {
-    this.#turns.splice(0, this.#turnAt(offset))
+    this.#sections.splice(0, this.#sectionAt(offset))
     this.#shifts.splice(0, Math.max(0, lastBefore(this.#shifts, offset)))
   }
 
   #readOutside(code: number, at: number): void {
     switch (code) {
       case QUOTE:
-        this.#turn(at, 'structure')
-        this.#turn(at + 1, 'string')
+        this.#beginSection(at, 'structure')
+        this.#beginSection(at + 1, 'string')
         return
       case 0x7b:
       case 0x5b:
@@ -199,28 +199,28 @@ class JsonView implements TextView {
       case 0x20:
       case 0x2c:
       case 0x3a:
-        this.#turn(at, 'structure')
+        this.#beginSection(at, 'structure')
         return
       default:
-        this.#turn(at, 'scalar')
-        if (at - (this.#turns.at(-1)?.at ?? at) >= SCALAR_CHARS && !isLowSurrogate(code)) {
-          this.#turns.push({ at, kind: 'scalar', goesOn: true })
+        this.#beginSection(at, 'scalar')
+        if (at - (this.#sections.at(-1)?.at ?? at) >= SCALAR_CHARS && !isLowSurrogate(code)) {
+          this.#sections.push({ at, kind: 'scalar', goesOn: true })
         }
     }
   }
 
-  #turn(at: number, kind: Kind): void {
+  #beginSection(at: number, kind: Kind): void {
     if (kind === this.#kind) return
     this.#kind = kind
-    this.#turns.push({ at, kind })
+    this.#sections.push({ at, kind })
   }
 
-  #turnAt(offset: number): number {
-    return Math.max(0, lastBefore(this.#turns, offset))
+  #sectionAt(offset: number): number {
+    return Math.max(0, lastBefore(this.#sections, offset))
   }
 
-  #endOf(turn: number): number {
-    return this.#turns[turn + 1]?.at ?? this.#length
+  #endOf(section: number): number {
+    return this.#sections[section + 1]?.at ?? this.#length
   }
 }
 

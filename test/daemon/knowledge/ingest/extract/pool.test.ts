@@ -40,7 +40,7 @@ const SCRIPTED = new URL(
 )
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
-const never = { lane: 'one', signal: new AbortController().signal }
+const never = { tenantId: 'one', signal: new AbortController().signal }
 const file = (name: string) => ({ name, source: name, type: '', content: new Uint8Array() })
 
 let extractor: Extractor
@@ -101,8 +101,8 @@ test('any number of files may wait, and each gets its own answer', async () => {
 test('whoever has many files to read keeps nobody else waiting for all of them', async () => {
   start()
   const order: string[] = []
-  const reads = (lane: string, count: number) =>
-    Array.from({ length: count }, () => read(file('ok'), { ...never, lane }).then(() => order.push(lane)))
+  const reads = (tenantId: string, count: number) =>
+    Array.from({ length: count }, () => read(file('ok'), { ...never, tenantId }).then(() => order.push(tenantId)))
   await Promise.all([...reads('many', 20), ...reads('few', 2)])
   // At most two are read at a time, and the others have turns.
   expect(order.lastIndexOf('few')).toBeLessThan(8)

@@ -14,29 +14,29 @@ import type { IndexRow } from './store.ts'
  * group of the caller, and the key's list must allow them. Administrators get no exception: assigning an index to
  * themselves leaves a log entry.
  */
-export async function findUsableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
+export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
   // Validate first: some texts cannot be sent to a database.
   if (!INDEX_NAME.test(name) || !allowsIndex(caller.settings.allowedIndexes, name)) return undefined
   return usableIndexes(db, caller).selectAll().where('name', '=', name).executeTakeFirst()
 }
 
 /**
- * As `findUsableIndex`, but throws. A missing index and another user's index get the same answer.
+ * As `findReadableIndex`, but throws. A missing index and another user's index get the same answer.
  * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether the index exists or not; INDEX_NOT_FOUND
  */
-export async function getUsableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
+export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
   requireAllowed(caller, name)
-  const index = await findUsableIndex(db, caller, name)
+  const index = await findReadableIndex(db, caller, name)
   if (index) return index
   throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
 }
 
 /**
- * As `getUsableIndex`, for callers that change its documents.
+ * As `getReadableIndex`, for callers that change its documents.
  * @throws INSUFFICIENT_PERMISSIONS also for an index that the caller may only read
  */
 export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
-  const index = await getUsableIndex(db, caller, name)
+  const index = await getReadableIndex(db, caller, name)
   requireWritable(caller, index)
   return index
 }
@@ -50,7 +50,7 @@ export async function requireStillWritable(tx: Db, caller: Caller, index: IndexR
 }
 
 /** All indexes that the caller may read, ordered by name. */
-export function listUsableIndexes(db: Db, caller: Caller): Promise<IndexRow[]> {
+export function listReadableIndexes(db: Db, caller: Caller): Promise<IndexRow[]> {
   const { allowedIndexes } = caller.settings
   const all = usableIndexes(db, caller).selectAll().orderBy('name')
   return (allowedIndexes.length === 0 ? all : all.where('name', 'in', allowedIndexes)).execute()

@@ -3,11 +3,11 @@ import { sentenceEnds } from '../../platform/text/sentences.ts'
 import { linesOf, type Section } from './markdown.ts'
 
 /** The maximum length of a span, in characters. */
-const UNIT_CHARS = 1_000
+const SPAN_CHARS = 1_000
 const FENCE_CHARS = 20
 
 /** A range of text that is never cut further. `border`: how good its end is as a cut. */
-export type Unit = { start: number; end: number; border: 'sentence' | 'line' | 'paragraph'; code?: CodePart }
+export type Span = { start: number; end: number; border: 'sentence' | 'line' | 'paragraph'; code?: CodePart }
 /** For a block of code with `fence` as its mark: whether the span contains its first and its last line. */
 type CodePart = { fence: string; first: boolean; last: boolean }
 type Range = { start: number; end: number }
@@ -16,42 +16,42 @@ type Range = { start: number; end: number }
 const OWN_LINE = /^(?:\s*(?:[-*+]|\d{1,9}[.)])\s|\s*[|>]|\s{4})/
 
 /** The spans of a Markdown section, contiguous from its start to its end. */
-export function* markdownUnits(text: string, { start, end }: Section): Generator<Unit> {
+export function* markdownSpans(text: string, { start, end }: Section): Generator<Span> {
   let fence: string | undefined
   let open = start // start of the current prose or code
   for (const line of linesOf(text, start, end)) {
     if (fence === undefined) {
       fence = fenceOf(line.content)
       if (fence === undefined) continue
-      yield* proseUnits(text, { start: open, end: line.start })
+      yield* proseSpans(text, { start: open, end: line.start })
       open = line.start
     } else if (endsFence(line.content, fence)) {
-      yield* codeUnits(text, { start: open, end: line.end }, fence)
+      yield* codeSpans(text, { start: open, end: line.end }, fence)
       open = line.end
       fence = undefined
     }
   }
-  yield* fence === undefined ? proseUnits(text, { start: open, end }) : codeUnits(text, { start: open, end }, fence)
+  yield* fence === undefined ? proseSpans(text, { start: open, end }) : codeSpans(text, { start: open, end }, fence)
 }
 
 /** The spans of a text without code, contiguous from its start to its end. */
-export function* proseUnits(text: string, { start, end }: Range): Generator<Unit> {
+export function* proseSpans(text: string, { start, end }: Range): Generator<Span> {
   let open = start
   for (const line of linesOf(text, start, end)) {
     if (line.content === '') {
       // A further empty line belongs to the next span, so that no span is empty.
       if (open === line.start) continue
-      yield* sentenceUnits(text, open, line.end, 'paragraph')
+      yield* sentenceSpans(text, open, line.end, 'paragraph')
       open = line.end
     } else if (OWN_LINE.test(line.content)) {
-      yield* sentenceUnits(text, open, line.start, 'line')
+      yield* sentenceSpans(text, open, line.start, 'line')
       open = line.start
     }
   }
-  yield* sentenceUnits(text, open, end, 'paragraph')
+  yield* sentenceSpans(text, open, end, 'paragraph')
 }
 
-function* sentenceUnits(text: string, start: number, end: number, border: Unit['border']): Generator<Unit> {
+function* sentenceSpans(text: string, start: number, end: number, border: Span['border']): Generator<Span> {
   for (const sentenceEnd of sentenceEnds(text, start, end)) {
     yield { start, end: sentenceEnd, border: sentenceEnd === end ? border : 'sentence' }
     start = sentenceEnd
@@ -59,22 +59,22 @@ function* sentenceUnits(text: string, start: number, end: number, border: Unit['
 }
 
 /** A block of code is one span if it fits, else it is cut between lines. */
-function* codeUnits(text: string, { start, end }: Range, mark: string): Generator<Unit> {
+function* codeSpans(text: string, { start, end }: Range, mark: string): Generator<Span> {
   const fence = mark.slice(0, FENCE_CHARS)
-  if (end - start <= UNIT_CHARS) {
+  if (end - start <= SPAN_CHARS) {
     yield { start, end, border: 'paragraph', code: { fence, first: true, last: true } }
     return
   }
   for (const line of linesOf(text, start, end)) {
-    for (const unit of codeLine(text, line)) {
-      const last = unit.end === end
-      const code = { fence, first: unit.start === start, last }
-      yield { ...unit, border: last ? 'paragraph' : 'line', code }
+    for (const span of codeLine(text, line)) {
+      const last = span.end === end
+      const code = { fence, first: span.start === start, last }
+      yield { ...span, border: last ? 'paragraph' : 'line', code }
     }
   }
 }
 
 function* codeLine(text: string, { start, end }: Range): Generator<Range> {
-  if (end - start <= UNIT_CHARS) yield { start, end }
-  else yield* sentenceUnits(text, start, end, 'line')
+  if (end - start <= SPAN_CHARS) yield { start, end }
+  else yield* sentenceSpans(text, start, end, 'line')
 }
