@@ -17,20 +17,20 @@ import { type Chain, planChain } from './chain.ts'
 import type { Evidence } from './evidence.ts'
 import type { ChatInput } from './input.ts'
 
-/** A request that may go ahead: everything is checked, defaulted and resolved. */
+/** A request that may proceed: validated, with defaults applied and names resolved. */
 export type Admitted = Pick<
   ChatInput,
   'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'fields' | 'stream' | 'options'
 > & {
   caller: Caller
-  /** The account that pays. */
+  /** The account to bill. */
   payer: Payer
   conversationId: string
   chain: Chain
   /** `id` is undefined for Zero-Knowledge. */
   index: { name: string; id: string | undefined }
   policy: AppliedPolicy
-  /** Undefined: this request goes through none. */
+  /** Undefined: no prompt shield applies. */
   shield: AppliedShield | undefined
 }
 
@@ -43,10 +43,10 @@ export type AdmitDeps = {
 }
 
 /**
- * Who pays, which models, index and policy; and whether the key may have all that. Nothing has been asked of a provider yet.
- * @throws VALIDATION_ERROR for what is wrong; INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED for what the key may not;
- * POLICY_UNAVAILABLE, SHIELD_UNAVAILABLE for what this gateway cannot.
- * @param evidence is told what is known when the rest is refused
+ * Resolves payer, models, index and policy, and checks that the key may use them. Calls no provider.
+ * @throws VALIDATION_ERROR for an invalid request; INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED for a forbidden one;
+ * POLICY_UNAVAILABLE, SHIELD_UNAVAILABLE for what this gateway cannot run.
+ * @param evidence receives each fact as it is resolved, so a rejection records what is known by then
  */
 export async function admit(
   input: ChatInput,
@@ -58,7 +58,7 @@ export async function admit(
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, fields, stream, options } = input
   requireMayChat(caller)
   const chain = planChain(input.chain, providers, settings, { stream, limits })
-  // What is known already, as nearly always, is not awaited: each would be one turn of the event loop.
+  // Await only promises: a cached value, the usual case, would cost a turn of the event loop.
   const catalogue = policies.of(caller.tenantId)
   const known = catalogue instanceof Promise ? await catalogue : catalogue
   const policy = resolvePolicy(input.policy, settings, known)
@@ -97,7 +97,7 @@ export async function admit(
 
 const NO_INDEX = { name: ZERO_KNOWLEDGE, id: undefined }
 
-/** Architecture §6. @throws INSUFFICIENT_PERMISSIONS */
+/** Checks that the role of the key's owner allows chat. @throws INSUFFICIENT_PERMISSIONS */
 export function requireMayChat({ rights }: Caller): void {
   if (!rights.canInteractWithAI || !rights.canUseChat) {
     throw new GatewayError(
@@ -107,7 +107,7 @@ export function requireMayChat({ rights }: Caller): void {
   }
 }
 
-/** Who pays for a request. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED */
+/** The account to bill for a request. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED */
 export function payerOf({ userId }: Pick<ChatInput, 'userId'>, caller: Caller, db: Db): Payer | Promise<Payer> {
   if (userId !== undefined) return namedPayer(userId, caller, db)
   const payer = ownerOf(caller)
@@ -121,7 +121,7 @@ const ownerOf = ({ userId, userLicense, userUsageByModel }: Caller): Payer => ({
   usageByModel: userUsageByModel,
 })
 
-/** Named-endpoints §9: nobody is billed in dollars who has not agreed to it. */
+/** Only accounts with usage-by-model enabled are billed in dollars. @throws USAGE_BY_MODEL_REQUIRED */
 function checkMayPay({ id, usageByModel }: Payer, { settings, userId }: Caller): void {
   if (settings.billingMode !== 'usage-by-model' || usageByModel.enabled) return
   const whom = id === userId ? 'its owner' : 'the user who is to be billed'
@@ -132,7 +132,7 @@ function checkMayPay({ id, usageByModel }: Payer, { settings, userId }: Caller):
   )
 }
 
-/** Spec, billing rule: another account may be named by administrators only. */
+/** Only administrators may bill another account. */
 async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer> {
   if (!caller.isAdmin) {
     throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'Only an administrator may bill another user with `user_id`.')
@@ -145,8 +145,8 @@ async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer
 }
 
 /**
- * The index that a request searches. One that does not exist and one that may not be used get the same answer, so names
- * cannot be probed. @throws INSUFFICIENT_PERMISSIONS
+ * The index that a request searches. An unknown index and a forbidden one get the same error, so names cannot be probed.
+ * @throws INSUFFICIENT_PERMISSIONS
  */
 export function indexOf(
   { index: name }: Pick<ChatInput, 'index'>,

@@ -14,34 +14,33 @@ import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import { type AnswerShield, shieldAnswer } from './answer-shield.ts'
 import type { Screened } from './screen.ts'
 
-/** What stands between a model and the client. */
+/** The guards between a model and the client. */
 export type AnswerGuard = {
-  /** As that of OutputGuard; others have a turn while it looks at much. Nothing may be passed before it is through. */
+  /** Like `pass` of OutputGuard; yields the event loop during long scans. Await it before the next `pass`. */
   pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]>
-  /** As that of OutputGuard. */
+  /** Like `end` of OutputGuard. */
   end(): readonly ChatPart[] | Promise<readonly ChatPart[]>
   /**
-   * From now until it is cancelled, `send` gets what may leave of parts that were kept back only to be looked at together
-   * with more, when no more comes for a while. Not while parts are passed. `end` gets the error that ends the answer instead;
-   * whatever is passed afterwards fails with it too.
+   * Flushes parts that wait for more text when the model pauses. Until it is cancelled, `send` receives them; never during
+   * `pass`. `end` receives the error that ends the answer instead; every later `pass` throws that error too.
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * What was found in the whole answer, for the bill's commit: by those that stood in its way, and by those that only
-   * count, for which nothing has to wait.
+   * All findings in the answer, for the bill's commit: from acting rules, and from rules that only count and never delay
+   * the answer.
    */
   incidents(): GuardIncident[]
 }
 
-/** The guard that looks for canaries, and what it is called when one was given away. */
+/** The name of the canary guard, and the category of a leak. */
 export const CANARY = 'canary'
 export const CANARY_LEAK = 'canary_leak'
 
 type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
 
 /**
- * The guards of one answer: rules of policy and tenant, canaries, and pseudonyms on their way back, all of them while it
- * streams; and the prompt shield, which looks at it every few KB and keeps back the rest.
+ * Creates the guards of one answer. Rules of policy and tenant, canaries and the restoring of pseudonyms run while it
+ * streams. The prompt shield scans it every few KB and blocks the rest on an attack.
  */
 export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDeps): AnswerGuard {
   const { rules, pseudonyms, options, canaries, policy } = screened
@@ -90,8 +89,8 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
   }
 }
 
-// Generators are functions of the module or methods, never closures: V8 makes a class of its own for what each closure yields,
-// and forgets what it has learned with it (measured: 25,000 instructions of a request).
+// Generators are module functions or methods, never closures. V8 makes a new hidden class for each generator closure and
+// loses its type feedback (measured: 25,000 instructions per request).
 function* passing(
   parts: readonly ChatPart[],
   {
@@ -108,7 +107,7 @@ function* passing(
 const NO_PARTS: readonly ChatPart[] = []
 const NOTHING_WAITS = { cancel() {} }
 
-/** Sees to it that nothing waits for more text longer than can be seen, when a model pauses. */
+/** Flushes buffered text when a model pauses, before the delay becomes visible. */
 function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePacer) {
   let send: ((parts: readonly ChatPart[]) => void) | undefined
   let end: ((error: unknown) => void) | undefined
@@ -126,9 +125,9 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
 
   function catchUp(): void {
     timer = undefined
-    // Whoever passes parts on now asks by itself, and watches again.
+    // The running `pass` flushes by itself and restarts the watch.
     if (isPassing) return
-    // Parts that have come meanwhile were asked about: what waits has not waited as long.
+    // A `pass` in the meantime restarted the wait.
     if (guard.dueInMs !== 0) {
       watch()
       return
@@ -171,7 +170,7 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
         },
       }
     },
-    /** As that of OutputGuard. */
+    /** Like `keep` of OutputGuard. */
     keep(parts: readonly ChatPart[]): boolean {
       if (failure || !guard.keep(parts)) return false
       watch()
@@ -190,12 +189,12 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
   }
 }
 
-/** So much of an answer is looked at in one go by rules that only count. */
+/** How many characters of an answer the rules that only count scan at once. */
 const COUNTED_CHARS = 8_192
 
 /**
- * Counts what is found in the texts of an answer, each by itself: what was said, the reasoning, the arguments of each tool
- * call. Little is left to do at the end, however long the answer was.
+ * Counts findings in each text of an answer: the content, the reasoning, the arguments of each tool call. It scans while
+ * the answer streams, so little work remains at the end.
  */
 class Hearing {
   readonly #rules: Omit<ChannelRules, 'pseudonyms' | 'hits'>
@@ -222,12 +221,12 @@ class Hearing {
     }
   }
 
-  /** There is so much to count that it should not be put off. */
+  /** True when enough text is buffered, or the answer has ended. */
   get isDue(): boolean {
     return this.#isDue
   }
 
-  /** Counts what is due; stops now and then. */
+  /** Scans the text that is due; yields regularly. */
   *counting(): Generator<void> {
     for (const heard of this.#texts.values()) {
       for (let at = 0; heard.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {
@@ -244,7 +243,7 @@ class Hearing {
     for (const heard of this.#texts.values()) yield* this.#countingRest(heard)
   }
 
-  /** Of all that was heard. */
+  /** The findings in all texts. */
   end(): readonly GuardHit[] {
     this.#isOver = true
     if (!this.#isCounted) atOnce(this.counting())
@@ -281,7 +280,7 @@ function armCanaries({ canary, mode }: PolicyDocument, canaries: readonly Canary
   return {
     acts,
     armed: { guard: CANARY, detector, actionOf: () => (acts ? action : 'log') } satisfies ArmedDetector,
-    /** One for each canary that was given away. */
+    /** One incident for each leaked canary. */
     incidentsOf(hits: readonly GuardHit[]): GuardIncident[] {
       const leaked = new Set(hits.flatMap(({ guard, subject }) => (guard === CANARY && subject ? [subject] : [])))
       const facts = { kind: 'canary', direction: 'output', severity: 'critical', category: CANARY_LEAK } as const

@@ -8,20 +8,20 @@ import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import { type ShieldIncident, shieldIncident } from '../../safety/prompt-shield/scanner.ts'
 import type { Screened } from './screen.ts'
 
-/** The prompt shield on one answer: on what is said, thought, and told to each tool. */
+/** The prompt shield of one answer: scans the content, the reasoning and the arguments of each tool call. */
 export type AnswerShield = {
-  /** Takes what was said; looking at it is due every few KB, and at the end. */
+  /** Buffers the texts of these parts. A scan is due every few KB, and at the end. */
   hear(parts: readonly ChatPart[]): void
   readonly isDue: boolean
-  /** Looks at what was heard; stops now and then. @throws OutputBlocked when what was said until now must not go on */
+  /** Scans the buffered text; yields regularly. @throws OutputBlocked when the answer must not continue */
   looking(): Generator<void>
-  /** What there is in all that was heard, also when it broke off. A shield that fails has said so in the log. */
+  /** The incident of the whole answer, even a broken one. A failure of the shield is already logged. */
   end(): ShieldIncident | undefined
 }
 
 type Heard = { watch: OutputWatch; waiting: string }
 
-/** Undefined where no shield looks at answers. */
+/** Undefined when no shield scans answers. */
 export function shieldAnswer(
   { shield, instructions, scanTerms }: Pick<Screened, 'shield' | 'instructions' | 'scanTerms'>,
   { scanner }: Pick<Guards, 'scanner'>,

@@ -13,13 +13,13 @@ export const renderedJson = (body: string): Rendered => ({
   sha256: hash('sha256', body, 'hex'),
 })
 
-/** What a whole answer and a stream begin with; more members may follow, and a brace. */
+/** The first JSON members of a whole answer and of a stream. The caller appends more members and the closing brace. */
 const headOf = ({ id, created, model }: Envelope): string =>
   `{"success":true,"id":${toJsonString(id)},"object":"chat.completion","created":${created},"model":${toJsonString(model)}`
 
 /**
- * Written member by member: JSON.stringify takes five times as long for these, which is 3 % of a request. Hashes, ids of bundles
- * and sources of policies are ours and hold nothing that JSON would spell differently.
+ * Written member by member: JSON.stringify takes five times as long here, which is 3 % of a request. Hashes, bundle ids and
+ * policy sources are generated here and need no JSON escaping.
  */
 function metadataJson(metadata: ChatMetadata): string {
   const {
@@ -46,7 +46,7 @@ function metadataJson(metadata: ChatMetadata): string {
   )
 }
 
-/** `stream: false`: one JSON body at the end (spec: Response; wire: ChatResponse). */
+/** `stream: false`: one JSON body at the end, a ChatResponse. */
 export function wholeAnswer(envelope: Envelope): Answer {
   let content = ''
   let body = ''
@@ -72,15 +72,15 @@ export function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-/** `stream: true`: metadata, chunks, usage, `[DONE]` (spec: Streaming). Keeps its transcript when it may be replayed. */
+/** `stream: true`: metadata, chunks, usage, `[DONE]`. @param keep whether to keep the transcript for a replay */
 export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
   streamInWords(classicWording(envelope), context, keep)
 
 function classicWording(envelope: Envelope): StreamWording {
   const { id, model } = envelope
-  // Let go of once it is said: some streams stay open for minutes.
+  // Cleared once sent, to free memory: some streams stay open for minutes.
   let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope.metadata)}}}\n\n`
-  // Everything of a chunk but its delta is the same each time, so it is rendered once.
+  // A chunk is constant apart from its delta, so that part is rendered once.
   const beforeDelta =
     `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +
     `"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":`

@@ -9,9 +9,9 @@ import type { ProviderRegistry } from '../../models/registry.ts'
 import type { RequestLimits } from '../config.ts'
 import type { ChatInput } from './input.ts'
 
-/** One model to be tried. */
+/** One model to try. */
 export type Attempt = {
-  /** As the caller names it, `<provider>/<model>`. */
+  /** `<provider>/<model>`, as in the request. */
   modelId: string
   provider: Provider
   model: string
@@ -19,29 +19,29 @@ export type Attempt = {
   timeouts: ProviderCall['timeouts']
 }
 
-/** The models to try, in order (named-endpoints §6). */
+/** The models to try, in order. */
 export type Chain = {
   attempts: [Attempt, ...Attempt[]]
-  /** The failures after which the next one may be tried. */
+  /** The failure reasons after which the next model is tried. */
   triggers: ReadonlySet<FailoverTrigger>
-  /** From when on no other may be, for an answer that is streamed. */
+  /** The point after which a streamed answer no longer fails over. */
   commit: CommitPoint
 }
 
 type Timeouts = { timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
 type ChainEntry = { model: string } & Timeouts
-/** What holds for every entry that does not say otherwise. */
+/** The defaults for every entry; an entry may override them. */
 type ChainOptions = Timeouts & { on?: FailoverTrigger[] | undefined }
 
 const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 
 /**
- * Request → chain: `models` alone, else `model` and then `fallback_models`, else `model` and what follows it in the key's
- * `failoverDefaults`. Duplicates collapse; an entry's own timeouts beat those of `redundancy`, and these the key's and then
- * the operator's. A stream that asks for no time of its own is ended by silence alone (named-endpoints §26), unless it is
- * held until it is complete.
- * @throws VALIDATION_ERROR (`Invalid model`) naming what is configured, INSUFFICIENT_PERMISSIONS when the key may not use
- * every model of the chain.
+ * Builds the chain of a request: `models` if given; otherwise `model` followed by `fallback_models`; otherwise `model`
+ * followed by its successors in the key's `failoverDefaults`. Duplicates are removed.
+ * Precedence of timeouts: the entry, `redundancy`, the key, the operator. A stream without a total timeout ends only after
+ * a silence, unless it is buffered until complete.
+ * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS when the key may not
+ * use every model of the chain.
  */
 export function planChain(
   request: ChatInput['chain'],
@@ -51,12 +51,12 @@ export function planChain(
 ): Chain {
   const { entries, options } = chainOf(request, settings.failoverDefaults)
   const commit = request.redundancy?.commit ?? 'first_token'
-  // Until it is complete, nothing of a held stream reaches the client, which would see no progress.
+  // A buffered stream shows the client no progress, so it keeps a total timeout.
   const isLive = stream && commit !== 'complete'
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
-    // Some models think in silence. Where no other one would be asked, giving up early only loses the answer.
+    // Some models reason in silence. After the last model there is no fallback, so giving up early only loses the answer.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
     const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs

@@ -8,29 +8,29 @@ import type { Log } from '../../platform/log.ts'
 import type { LedgerRecords } from '../../records/ledger/ledger.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
 
-/** What a request writes when it takes a key: its answer to be, without the answer. */
+/** The row that claims an Idempotency-Key: the future result without the answer. */
 export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'body' | 'lease_until'>
 
-/** The right to run the one request of an Idempotency-Key, until it ends one way or another. */
+/** The exclusive right to run the request of an Idempotency-Key, until that request ends. */
 export type Claim = {
-  /** Belongs into the commit of the bill, and ends with it. When the claim was lost meanwhile, none of that is stored. */
+  /** Add it to the commit of the bill, which ends the claim. If the claim was lost, the commit stores nothing. */
   fence: Pick<LedgerRecords, 'claim'>
-  /** Call it when the request has ended. Gives the key back when its commit has not. Never throws. */
+  /** Call it when the request has ended. Releases the key unless the commit did. Never throws. */
   end(how: 'committed' | 'without an answer'): Promise<void>
 }
 
-/** Keeps the daemons that share a store from running one request twice (decision 0005). */
+/** Prevents daemons that share a store from running one request twice (decision 0005). */
 export type Claims = {
-  /** Undefined when another daemon was quicker. `isKnown` says that the key has an expired answer or claim. */
+  /** Undefined when another daemon has claimed the key first. `isKnown`: the key has an expired answer or claim. */
   take(row: ClaimRow, isKnown: boolean): Promise<Claim | undefined>
-  /** Resolves when the claim of another daemon has ended, or its lease has; rejects with the signal's reason. */
+  /** Resolves when another daemon's claim has ended or its lease has expired; rejects with the signal's reason. */
   ended(requestId: string, signal: AbortSignal): Promise<void>
   close(): void
 }
 
 export type ClaimsDeps = { db: Db; clock: Clock; log: Pick<Log, 'warn'> }
 
-/** SQLite has one daemon, which knows in memory what it runs; so nothing is written there before the answer is. */
+/** With SQLite there is one daemon, which tracks its requests in memory, so no claim is written before the answer. */
 export const createClaims = (deps: ClaimsDeps): Claims =>
   engineOf(deps.db).name === 'sqlite' ? soleClaims(deps) : sharedClaims(deps)
 
@@ -48,16 +48,16 @@ function soleClaims({ db }: ClaimsDeps): Claims {
 }
 
 function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
-  /** Request ids of ours. */
+  /** Request ids of this daemon's claims. */
   const held = new Set<string>()
-  /** Request ids of others, and what to call when their claims have ended. */
+  /** Request ids of other daemons' claims, each with the callback for its end. */
   const awaited = new Map<string, () => void>()
   const leaseUntil = () => isoTime(clock.now() + IDEMPOTENCY_LEASE_MS)
 
   const renewal = createRepeater(clock, IDEMPOTENCY_RENEW_MS, {
     isNeeded: () => held.size > 0,
     run: () => renewClaims(db, [...held], leaseUntil()),
-    // The lease outlasts some of these; and who has lost it cannot commit.
+    // The lease outlasts several failed renewals, and a request that lost its claim cannot commit.
     failed: (error) => log.warn({ error, claims: held.size }, 'claims of Idempotency-Keys could not be renewed'),
   })
   const polling = createRepeater(clock, IDEMPOTENCY_POLL_MS, {

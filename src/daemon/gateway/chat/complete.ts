@@ -19,25 +19,25 @@ import type { Log } from '../../platform/log.ts'
 import type { Attempt, Chain } from './chain.ts'
 import { readAhead } from './read-ahead.ts'
 
-/** A model that has begun to answer. From here on no other model may be tried. */
+/** An answer that has begun. No other model may be tried from here on. */
 export type OpenAnswer = {
   attempt: Attempt
   /** Every attempt of the chain so far, the serving one last. */
   attempts: FailoverAttempt[]
   firstTokenMs: number
-  /** All that was read so far: the first words, or the whole answer where it is held back to its end. */
+  /** The parts read so far: the first tokens, or the whole answer when it is buffered until complete. */
   firstBatch: readonly ChatPart[]
   /** Yields the batches after the first. @throws ProviderError when the upstream breaks */
   rest: AsyncIterator<readonly ChatPart[]>
-  /** Must be called once, when no more is read: with why there is no good end, or with undefined. */
+  /** Call it once, after the last read: with the failure, or with undefined after a complete answer. */
   close(failure: unknown): void
 }
 
 export type Failover = {
   breaker: Breaker
-  /** Named by provider, with a lane for each key. */
+  /** One gate per provider; each key has its own queue in it. */
   providerGates: Gates
-  /** How often a model is asked again before the next one is. */
+  /** How often the same model is retried before the next one is tried. */
   sameModelRetries: number
 }
 
@@ -45,30 +45,30 @@ export type CompleteDeps = { clock: Clock; log: Log; failover: Failover }
 
 type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
 
-/** What all attempts of one request share. `attempts` is filled as they are made, so it also tells what came before a failure. */
+/** What all attempts of one request share. `attempts` grows with each attempt, so it is complete after a failure too. */
 type Walk = {
   chain: Chain
   call: Asked
   caller: Pick<Caller, 'tenantId' | 'keyId'>
   requestId: string
   attempts: FailoverAttempt[]
-  /** What the providers of the attempts said first, at the same places; undefined where there was no HTTP answer. */
+  /** The response heads of the attempts, at the same indexes; undefined without an HTTP response. */
   heads: (ProviderHead | undefined)[]
-  /** The limit of a model's answer that is sent to it, and the options that this leaves room for. */
+  /** The output limit to send to a model, and the options that fit within it. */
   boundsOf(attempt: Attempt): Pick<ProviderCall, 'maxTokens' | 'options'>
-  /** @param place of the attempt among all of them */
+  /** @param place index of the attempt in `attempts` */
   entitle(attempt: Attempt, place: number): Entitle
   signal: AbortSignal
 }
 
 /**
- * Walks the chain until a model reaches its commit point: the first words of a stream; the good end of a whole answer, and
- * with `commit: 'complete'` of a stream too, unless it is longer than what may be held back. Each model has the time of
- * its own limits, and nothing else takes any but the wait for a place at its provider.
- * A refusal of the request is the answer when it is the first one; after a model that failed, it is one failure more. A prompt
- * that is too long for one model goes to the next, whatever the triggers are (named-endpoints §26).
- * @throws GatewayError when no model of the chain answered, the request itself is at fault, or the last provider has no
- * place; the signal's reason when it was aborted.
+ * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A whole
+ * answer commits when it is complete; so does a stream with `commit: 'complete'`, unless it exceeds the buffer limit.
+ * Each model has its own timeouts. Waiting in the provider's queue does not count against them.
+ * If the first model rejects the request, the rejection is returned. After another model failed, it counts as one more
+ * failure. A prompt that is too long for one model goes to the next, regardless of the triggers.
+ * @throws GatewayError when no model of the chain answered, the request itself is invalid, or the last provider is
+ * overloaded; the signal's reason when it was aborted.
  */
 export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAnswer> {
   const { chain, caller, attempts } = walk
@@ -77,7 +77,7 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
   for (const attempt of chain.attempts) {
     const { modelId } = attempt
     const othersFailed = attempts.length > 0
-    // The last one is asked in any case: an error is the only other answer that is left.
+    // The last model is tried even when its breaker is open: the alternative is an error.
     const downFor = attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)
     if (downFor) {
       addAttempt(walk, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
@@ -89,31 +89,31 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
         ? tryModel(attempt, attempt.timeouts, walk, deps)
         : askPatiently(attempt, walk, deps))
     } catch (error) {
-      // The provider of the next one may have a place.
+      // The next model's provider may have capacity.
       if (attempt !== last && isOverloaded(error)) continue
       throw error
     }
     if (!(result instanceof ProviderError)) return result
     failures.push(result)
     if (isCallersFault(result)) {
-      // A fallback that cannot do what was asked must not hide that the models before it were down.
+      // A fallback that rejects the request must not hide that the models before it were down.
       if (othersFailed || result.reason === 'context_length') continue
       throw rejected(modelId, result)
     }
     if (!isTrigger(result.reason, chain.triggers)) break
   }
-  // A model that was skipped might have answered.
+  // A skipped model might have answered, so only rejections by every model count as a rejection.
   const [first] = failures
   const wereAsked = failures.length === chain.attempts.length
   if (first && wereAsked && failures.every(isCallersFault)) throw rejected(chain.attempts[0].modelId, first)
   throw exhausted(attempts, failures)
 }
 
-/** Asks one model, and again as long as that may help and its time allows the wait it wants. Returns its last failure. */
+/** Tries one model, and retries while that may help and its timeout leaves room for the pause. Returns the last failure. */
 async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): Promise<OpenAnswer | ProviderError> {
   const { clock, failover } = deps
   let { timeouts } = attempt
-  // A stream may have no limit in all; its tries then share the time for its first token.
+  // Without a total timeout, the retries of a stream share the first-token timeout.
   const limit = Number.isFinite(timeouts.attemptMs) ? 'attemptMs' : 'firstTokenMs'
   const endMs = clock.monotonic() + timeouts[limit]
   for (let retriesLeft = failover.sameModelRetries; ; retriesLeft--) {
@@ -127,7 +127,7 @@ async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): P
   }
 }
 
-/** Asking once more is of no use when the operator has to act, or the request is at fault. */
+/** A retry is useless when the operator has to act, or the request is invalid. */
 const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) => !alarm && isTrigger(reason, triggers)
 
 async function tryModel(
@@ -182,7 +182,7 @@ async function tryModel(
       firstBatch,
       rest,
       close(failure) {
-        // Lets go of the upstream when the client, not the provider, was the one to break off.
+        // Closes the upstream connection when the client, not the provider, ended the answer.
         void rest.return?.()
         providerGates.leave(provider.name)
         if (failure === undefined) breaker.succeeded(tenantId, modelId)
@@ -193,7 +193,7 @@ async function tryModel(
     void batches?.return?.()
     providerGates.leave(provider.name)
     if (firstBatch && signal.reason instanceof RequestAborted && signal.reason.by === 'client') {
-      // Nobody waits for what was held back any more, but the model has said it, so it goes the way of every answer: billed.
+      // The client has left, but the model generated the buffered text, so it is billed like every answer.
       addAttempt(walk, attempt, { latencyMs: firstTokenMs }, log)
       return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
     }
@@ -219,13 +219,13 @@ function reasonOf(error: unknown): string {
 
 const brokenBy = (reason: unknown): AsyncIterator<readonly ChatPart[]> => ({ next: () => Promise.reject(reason) })
 
-/** Of a whole answer nothing can leave before its end, so all of it is read; its size is bounded by the provider's reader. */
+/** How many bytes to buffer before the commit point. A whole answer has no limit here; the provider's reader bounds it. */
 function heldBytes({ commit }: Chain, { stream }: Asked): number {
   if (!stream) return Number.POSITIVE_INFINITY
   return commit === 'complete' ? HELD_ANSWER_BYTES : 0
 }
 
-// Member by member: spreading into a new object costs more than the rest of this function together.
+// Copied member by member: object spread costs more than the rest of this function.
 function toProviderCall(
   call: Asked,
   { model }: Attempt,
@@ -273,7 +273,7 @@ function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
 
 type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
 
-/** Lists and logs an attempt; without a `reason` it served. Served attempts are logged at `debug`, because there are many. */
+/** Lists and logs an attempt; it served if there is no `reason`. Served attempts are logged at `debug`: there are many. */
 function addAttempt(
   { requestId, attempts, heads }: Walk,
   { modelId: model, provider }: Attempt,
@@ -296,14 +296,14 @@ function addAttempt(
     return
   }
   attempts.push({ model, status: 'failed', reason, latency_ms })
-  // A client that leaves is no fault of the model.
+  // A client that disconnects is not the model's failure.
   const level = alarm ? 'error' : reason === 'aborted' ? 'info' : 'warn'
   log[level]({ ...facts, reason, ...more }, 'model attempt failed')
 }
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 
-/** What no retry helps: this model will never take the request. */
+/** True when this model would reject the request on every retry. */
 function isCallersFault({ reason }: ProviderError): boolean {
   return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
 }
@@ -316,8 +316,8 @@ function rejected(modelId: string, cause: ProviderError): GatewayError {
 }
 
 /**
- * Spec, flat errors: 429 when every failure was a rate limit, else 502; the body lists the attempts. A 502 tells a wait where every
- * model that was asked wants one.
+ * 429 when every failure was a rate limit, otherwise 502. The body lists the attempts. A 502 carries Retry-After when
+ * every model that was tried sent one.
  */
 function exhausted(attempts: FailoverAttempt[], failures: ProviderError[]): GatewayError {
   const last = attempts.at(-1) as FailoverAttempt

@@ -18,20 +18,20 @@ export type ChatDeps = {
   providers: ProviderRegistry
   guards: Guards
   policies: PolicyCatalogue
-  /** Of knowledge bases. */
+  /** Searches knowledge bases. */
   search: Search
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing
-  /** Whether a caller's key is still good; the answer may be as old as those of the authenticator. */
+  /** Whether a caller's key is still valid; the answer may be as stale as the authenticator's cache. */
   isAccepted: Authenticator['isAccepted']
-  /** Whether receipts are handed out: only then is said where. */
+  /** Whether receipts are served; only then do answers carry their URL. */
   receipts: boolean
   clock: Clock
   log: Log
   failover: Failover
   /** One gate for each key. */
   keyGates: Gates
-  /** Of the compatibility surfaces. */
+  /** The limits of the compatibility surfaces. */
   limits: RequestLimits
 }

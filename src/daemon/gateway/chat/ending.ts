@@ -8,17 +8,17 @@ import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contr
 import { type AnswerGuard, CANARY, CANARY_LEAK } from './answer-guard.ts'
 import type { OpenAnswer } from './complete.ts'
 
-/** How an answer ended, and what was said until then. Billing, receipts and finish_reason read `outcome`, nothing else. */
+/** How an answer ended, and its output until then. Billing, receipts and finish_reason depend on `outcome` only. */
 export type Ending = {
   outcome: Outcome
   nativeFinishReason: string | null
-  /** What was said and counted, for the bill. */
+  /** The generated text and the provider's counts, for the bill. */
   heard: Heard
-  /** Why there is no good end. */
+  /** Why the answer is incomplete; undefined when it is complete. */
   failure: unknown
 }
 
-/** Passes the parts on as they come, until the answer ends one way or another. Never throws: the rest must be billed. */
+/** Forwards the parts as they arrive, until the answer ends. Never throws: a broken answer must be billed too. */
 export async function readAnswer(
   opened: OpenAnswer,
   guard: Pick<AnswerGuard, 'pass' | 'end' | 'whenQuiet'>,
@@ -27,13 +27,13 @@ export async function readAnswer(
 ): Promise<Ending> {
   const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
-  // What a slow client has not read then is bounded by what a guard keeps back.
+  // No backpressure here: a guard buffers little, so a slow client's backlog stays bounded.
   let refused: { error: unknown } | undefined
   const quiet = guard.whenQuiet(
     (parts) => answer.add(parts),
     (error) => {
       refused = { error }
-      // Ends the wait for the next part, which may be minutes away.
+      // Stops waiting for the next part, which may be minutes away.
       void opened.rest.return?.()
     },
   )
@@ -59,7 +59,7 @@ export async function readAnswer(
   }
 }
 
-/** What the guards held back of an answer that broke. Returns why it may not leave: it is blocked, or a guard failed. */
+/** Flushes what the guards buffered of a broken answer. Returns the error if it is blocked or a guard failed. */
 async function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
   try {
     answer.add(await guard.end())
@@ -94,11 +94,11 @@ function brokenOutcome(failure: unknown): Outcome {
 
 const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'length', filtered: 'content_filter' }
 
-/** The wire's finish_reason; undefined for an ending that is no answer. */
+/** The `finish_reason` on the wire; undefined for a broken answer. */
 export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure'>): Finish | undefined =>
   failure === undefined ? FINISH[outcome] : undefined
 
-/** What the client is told when an answer breaks after its first word. */
+/** The error frame for an answer that breaks after its first token. */
 export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {
   if (failure instanceof RequestAborted) {
     return { error: 'Service unavailable', message: 'The gateway is shutting down; ask again.', reason: 'shutdown' }
@@ -122,7 +122,7 @@ function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedV
   return { verdict: 'BLOCK', attack_category: category ?? (isCanary ? CANARY_LEAK : null), trace_id: traceId }
 }
 
-/** The same as the error of a reply: for an answer of which nothing has left, or for those who waited for its replay. */
+/** The same failure as an error reply: when no byte was sent yet, or for requests that wait for the replay. */
 export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string): unknown {
   if (failure instanceof OutputBlocked) {
     return new GatewayError('CONTENT_BLOCKED', BLOCKED_MESSAGE, { extra: toVerdict(failure, traceId) })
@@ -133,7 +133,7 @@ export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string)
   return new GatewayError('ALL_MODELS_FAILED', message, { cause: failure, extra: { attempts: failed } })
 }
 
-/** The attempts of a chain whose last one began to answer, and failed then. */
+/** The attempts, with the one that served marked as failed. */
 export const attemptsWith = (failure: ProviderError, { attempts }: OpenAnswer): FailoverAttempt[] =>
   attempts.map((earlier) =>
     earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,

@@ -20,19 +20,19 @@ import type { AppliedPolicy } from '../../safety/policies/resolve.ts'
 import type { ChatInput } from './input.ts'
 import type { Surface } from './surface.ts'
 
-/** What a governed request is going to leave: exactly one entry, however it ends. */
+/** The facts for a governed request's evidence: exactly one entry, however the request ends. */
 export type Evidence = Omit<RequestFacts, 'policy' | 'incidents'> & {
   policy: AppliedPolicy | undefined
   incidents: GuardIncident[]
   surface: Pick<Surface, 'errors'>
   startedMonotonicMs: number
-  /** What else must be durable before a refusal leaves; it shares the commit of the entry. */
+  /** Further records that must be durable before a rejection is sent; committed with the entry. */
   withRefusal: LedgerRecords
-  /** A commit holds the entry, or was to: there is no other one. */
+  /** True once the entry is part of a commit, even a failed one: no second entry is written. */
   isWritten: boolean
 }
 
-/** Begins the evidence of a request that is well-formed. Nothing is written yet. */
+/** Begins the evidence of a well-formed request, in memory. */
 export function beginEvidence(
   input: Pick<ChatInput, 'chain' | 'stream'>,
   surface: Surface,
@@ -70,14 +70,14 @@ export function beginEvidence(
 
 const NO_ATTEMPTS: Evidence['attempts'] = Object.freeze([])
 
-/** Puts the entry of a request among what is committed for it. From here on nothing else is written for it. */
+/** Adds the request's entry to its commit. No other entry is written for it afterwards. */
 export function addEntry(records: LedgerRecords, evidence: Evidence, end: RequestEnd): void {
   evidence.isWritten = true
   const entry = toRequestEntry(evidence, end)
   records.evidence = records.evidence ? [...records.evidence, entry] : [entry]
 }
 
-/** Commits the entry of a request, with what is committed beside it. When that fails, nobody is told of a receipt. */
+/** Commits the entry of a request with its other records. If that fails, the reply names no receipt. */
 export async function commitEntry(records: LedgerRecords, context: RequestIds, ledger: Ledger): Promise<void> {
   try {
     await ledger.commit(records)
@@ -88,10 +88,10 @@ export async function commitEntry(records: LedgerRecords, context: RequestIds, l
 }
 
 /**
- * Makes a refusal or failure durable before the caller learns of it; and `context` knows from then on what its evidence is
- * called. A request whose entry is in a commit already leaves no other, nor does one that another daemon has taken over, or
- * one that was turned away before anything came of it.
- * @returns what the caller is to be told: `error`, or why a denial could not be recorded
+ * Makes a rejection or failure durable before the caller learns of it, and sets the bundle id in `context`. Writes nothing
+ * if the entry is already in a commit, if another daemon took over the request, or if it was rejected as overloaded
+ * before any model or guard reacted.
+ * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
  */
 export async function recordRefusal(
   error: unknown,
@@ -123,22 +123,22 @@ export async function recordRefusal(
     return error
   } catch (cause) {
     if (isDenied) return cause
-    // The caller's error is what the models said, with its Retry-After.
+    // The caller still gets the models' error, with its Retry-After.
     log.error({ error: cause, request_id: evidence.requestId }, 'the evidence of a failed request could not be stored')
     return error
   }
 }
 
 /**
- * A busy gateway does not make itself busier with commits for those whom it has no place for. Where a model was asked before, or
- * a guard has found something, there is an entry.
+ * An overloaded gateway must not add a commit for each rejected request. An entry is written if a model was called or a
+ * guard found something before.
  */
 const isTurnedAway = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
   error instanceof GatewayError && error.code === 'OVERLOADED' && entitlements.length === 0 && incidents.length === 0
 
 /**
- * What is kept of the name of a model that was not asked: all of it when somebody here has named it too, `<provider>/*` of
- * a provider that takes any name, null when there is no such model. The rest is what a caller wrote.
+ * The recordable name of a model that was not called; other text from the caller must not enter the evidence. The full
+ * name if provider, key or policy names it; `<provider>/*` if the provider accepts any name; null for an unknown model.
  */
 function knownName(
   { requestedModel, policy }: Evidence,
@@ -154,7 +154,7 @@ function knownName(
   return isNamed ? requestedModel : `${found.provider.name}/*`
 }
 
-/** The error of a reply as the edge is going to word it. */
+/** The error reply as the HTTP layer will render it. */
 export function toldOf(
   error: unknown,
   { surface }: Pick<Evidence, 'surface'>,
@@ -165,19 +165,19 @@ export function toldOf(
   return { status, body: text, sha256: hash('sha256', text, 'hex') }
 }
 
-/** As proxies log it; nobody was there to be told. */
+/** The status that proxies log for a client that disconnected; never sent. */
 export const CLIENT_LEFT_STATUS = 499
 
 export const isOfClient = (error: unknown): boolean => error instanceof RequestAborted && error.by === 'client'
 
-/** What went wrong, in a word that says nothing of what was asked. */
+/** An error code that reveals nothing of the request. */
 export function errorWord(error: unknown): NonNullable<RequestEnd['error']> {
   if (error instanceof GatewayError) return error.code
   if (error instanceof RequestAborted) return error.by === 'client' ? CLIENT_LEFT : 'SHUTDOWN'
   return 'INTERNAL_ERROR'
 }
 
-/** Refused by a rule, and not for want of a model. */
+/** True when a rule rejected the request; false when the models failed. */
 const isDenial = (error: unknown): boolean => error instanceof GatewayError && DENIALS.has(error.code)
 
 const DENIALS: ReadonlySet<GatewayError['code']> = new Set([

@@ -1,7 +1,7 @@
 import type { GatewayExtension } from '../../../shared/wire/chat.ts'
 import type { Envelope } from './answer-contract.ts'
 
-/** What the compatibility surfaces show of an answer's metadata, and of what was changed (named-endpoints §5, §26). */
+/** The metadata and changes that the compatibility surfaces show. */
 export const toExtension = ({ metadata, changed }: Pick<Envelope, 'metadata' | 'changed'>): GatewayExtension => ({
   ...toShown(metadata),
   ...(changed.length > 0 && { changed: [...changed] }),

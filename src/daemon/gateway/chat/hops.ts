@@ -6,7 +6,7 @@ import { modelFailover } from '../../records/events/events.ts'
 import type { EntryDraft } from '../../records/evidence/entry-draft.ts'
 import type { LedgerRecords } from '../../records/ledger/ledger.ts'
 
-/** Each step from a model that failed to the next that was tried, oldest first; a model that is asked again is no step. */
+/** Each failover from a failed model to the next, oldest first. Retries of the same model do not count. */
 function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
   return attempts.flatMap((failed, at) => {
     const next = attempts[at + 1]?.model
@@ -14,7 +14,7 @@ function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt
   })
 }
 
-/** What the steps of a chain leave behind: an event and an entry of the log each (named-endpoints §6). */
+/** Adds an event and an audit entry for each failover. */
 export function addHops(
   records: LedgerRecords,
   attempts: readonly FailoverAttempt[],
@@ -41,7 +41,7 @@ export function addHops(
       resourceId: failed.model,
       description: `failed over from "${failed.model}" to "${next}" (${facts.reason})`,
       severity: 'warning',
-      // It changed nobody's rights, and goes when the receipt does, which says the same.
+      // Changes no rights, and repeats the receipt, so it is deleted with it.
       complianceCategory: 'data_protection',
       metadata: facts,
     } as const

@@ -27,8 +27,8 @@ import { settle } from './settle.ts'
 import type { Surface } from './surface.ts'
 
 /**
- * One chat request from checked input to bill. Returns the reply, or undefined when the answer was streamed.
- * @throws GatewayError for a refusal, RequestAborted when the client left before the first word.
+ * Runs one chat request from validated input to bill. Returns the reply, or undefined when the answer was streamed.
+ * @throws GatewayError when the request is rejected, RequestAborted when the client left before the first token.
  */
 export async function runChat(
   input: ChatInput,
@@ -43,7 +43,7 @@ export async function runChat(
   })
 }
 
-/** Who pays, and which models, index and policy. What is wrong with a request leaves no evidence, what it may not does. */
+/** Resolves payer, models, index and policy. Malformed requests leave no receipt; forbidden ones do. */
 async function admitRecorded(
   input: ChatInput,
   surface: Surface,
@@ -64,13 +64,13 @@ async function admitRecorded(
   }
 }
 
-/** A request that may be answered. */
+/** An admitted request with all that answering it needs. */
 type Running = {
   admitted: Admitted
   surface: Surface
   context: RequestContext
   evidence: Evidence
-  /** Where the answer is kept when the request carried an Idempotency-Key. */
+  /** Stores the answer for replay when the request carried an Idempotency-Key. */
   replay: ReplaySlot | undefined
 }
 
@@ -78,10 +78,10 @@ async function answerRecorded(running: Running, deps: ChatDeps): Promise<Reply |
   const { context, evidence } = running
   const { keyId, isOperator } = context.caller
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
-  if (turn) await turn // a place among the running chats of this key
+  if (turn) await turn // queued: the key has reached its limit of running chats
   context.bundleId = evidence.bundleId
   try {
-    // The next one need not wait for what is written of a refusal.
+    // Free the slot first: the next request need not wait until the rejection is recorded.
     return await answerOnce(running, deps).finally(() => {
       if (!isOperator) deps.keyGates.leave(keyId)
     })
@@ -94,24 +94,24 @@ async function answerOnce(
   { admitted, surface, context, evidence, replay }: Running,
   deps: ChatDeps,
 ): Promise<Reply | undefined> {
-  // Whoever sent an Idempotency-Key will come back for the answer, so it is brought to its end and paid for once.
+  // A client with an Idempotency-Key will retry, so the answer is completed after a disconnect and billed once.
   const signal = replay ? context.shutdown : context.signal
   const { caller, requestId } = context
-  const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and shield on what was said
-  const grounded = await groundCall(screened, deps) // passages and sources, or none for Zero-Knowledge
+  const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and prompt shield on the request
+  const grounded = await groundCall(screened, deps) // adds passages and sources; none for Zero-Knowledge
   evidence.documentsRetrieved = grounded.documentsRetrieved
   const order = toOrder(requestId, screened, grounded, surface.isCompatible ? deps.limits : {})
-  const payment = await deps.billing.reserve(order) // the most it can cost or the budget covers, or 429
+  const payment = await deps.billing.reserve(order) // reserves the maximum cost, capped by the budget, or throws 429
   try {
     const limitOf = (attempt: Attempt) =>
       limitFor(attempt, order, deps.billing.coveredTokens(order, payment, attempt.modelId))
-    const opened = await openRecorded(screened, { call: grounded.call, limitOf }, context, signal, deps) // the first model to speak
+    const opened = await openRecorded(screened, { call: grounded.call, limitOf }, context, signal, deps) // fails over until a model answers
     const limit = limitOf(opened.attempt)
     const changed = changesOf(order.call, limit, admitted.fields)
     const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened, changed })
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
-    const guard = guardAnswer(screened, deps) // DLP, PII and canaries on what is answered
-    const ending = await readAnswer(opened, guard, answer, signal) // passes the parts on until the answer ends
+    const guard = guardAnswer(screened, deps) // DLP, PII, canaries and prompt shield on the answer
+    const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
     const served = {
       context,
       surface,
@@ -125,7 +125,7 @@ async function answerOnce(
       answer,
       ending,
     }
-    return await settle(served, deps) // commit, last bytes
+    return await settle(served, deps) // commits the bill, then sends the last bytes
   } finally {
     const released = payment.release()
     if (released) await released
@@ -133,8 +133,8 @@ async function answerOnce(
 }
 
 /**
- * Without an answer there is no bill that the failovers could be committed with, so they are with the refusal. They happened,
- * whoever has the Idempotency-Key by now, so that commit asks for no claim.
+ * Opens the answer and records failovers. When every model fails there is no bill, so the failovers are committed with
+ * the rejection. That commit needs no claim: the failovers are facts, even if another daemon took over the Idempotency-Key.
  */
 async function openRecorded(
   { chain, caller, evidence, policy }: Screened,
@@ -161,7 +161,7 @@ async function openRecorded(
   }
 }
 
-/** Entitles the attempts of one request, and keeps what they were entitled to at the place of each. */
+/** Creates the entitlements of one request's attempts, and stores each in the evidence at the attempt's index. */
 function createEntitler(
   { caller, policy, evidence }: Pick<Screened, 'caller' | 'policy' | 'evidence'>,
   { clock, isAccepted }: Pick<ChatDeps, 'clock' | 'isAccepted'>,
@@ -183,7 +183,7 @@ function createEntitler(
   }
 }
 
-/** The limit of one model's answer, and whether that leaves room for the thinking that was asked for. */
+/** The output limit of one attempt. `thinks` says whether it leaves room for the requested reasoning. */
 type AttemptLimit = OutputLimit & { thinks: boolean }
 
 function limitFor(attempt: Attempt, order: Order, covered: number | undefined): AttemptLimit {
@@ -195,7 +195,7 @@ function limitFor(attempt: Attempt, order: Order, covered: number | undefined): 
     covered,
     isRequired: attempt.provider.needsMaxTokens === true,
   })
-  // A request that asks for too few tokens itself is refused by the provider.
+  // If the request itself sets the limit too low, the provider rejects it.
   const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
   return { tokens, why, thinks }
 }
@@ -220,7 +220,7 @@ function changesOf(
   return changes
 }
 
-/** The fewest tokens with which the model can think as it was asked to; 0 when it need not, or has no such bound. */
+/** The minimum output tokens for the requested reasoning; 0 without reasoning or when the model has no minimum. */
 const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order['call']): number => {
   const { reasoningEffort, noReasoning } = options
   const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning
