@@ -15,47 +15,48 @@ import { ClaimLostError } from '../../records/ledger/ledger.ts'
 import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
 import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './store.ts'
 
-/** Where an answer is kept for a later replay. */
+/** Stores the result of one request for replay. */
 export type ReplaySlot = Pick<Claim, 'fence'> & {
-  /** The row that joins the commit which bills the request; without the answer when that is too large to be kept. */
+  /** The row for the commit that bills the request; without the answer when that is too large to store. */
   toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
-  /** There is no result: those who wait get this error too, and a later repeat runs again. */
+  /** Reports a failure: waiting requests get the same error, and a later retry runs again. */
   broke(error: unknown): void
 }
 
 export type Idempotency = {
   /**
-   * Runs what `prepare` gives once per Idempotency-Key, key and route: a repeat gets the stored answer byte for byte, one that comes
-   * while the first still runs waits for it, also when another daemon runs it (architecture §4, decision 0005). Without
-   * the header it just runs.
-   * @param prepare checks whether the request may run at all. Nothing is written for one that it refuses.
+   * Runs a request once per Idempotency-Key, API key and route. A retry gets the stored answer byte for byte. A retry that
+   * arrives while the first request runs waits for it, even if another daemon runs it (decision 0005). Without the header
+   * the request runs unconditionally.
+   * @param prepare checks whether the request may run, and returns the function that runs it. A rejected request leaves
+   * no claim.
    * @throws VALIDATION_ERROR for a malformed key, IDEMPOTENCY_KEY_REUSED for the same key with another body,
-   * IDEMPOTENCY_RESULT_TOO_LARGE for a repeat of what was billed but not kept.
+   * IDEMPOTENCY_RESULT_TOO_LARGE for a retry whose answer was billed but too large to store.
    */
   once(
     context: RequestContext,
     route: string,
     prepare: () => Promise<(replay: ReplaySlot | undefined) => Promise<Reply | undefined>>,
   ): Promise<Reply | undefined>
-  /** Forgets what it waits for and stops renewing; claims that are still held end with their lease. */
+  /** Stops waiting and renewing; open claims end when their leases expire. */
   close(): void
 }
 
-/** Deletes stored answers whose time is over, a few at a time so that running requests do not wait for it. */
+/** Deletes expired answers, a few at a time, so that running requests do not wait for it. */
 export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const now = isoTime(clock.now())
   while ((await deleteExpiredResults(db, now, IDEMPOTENCY_PURGE_ROWS)) === IDEMPOTENCY_PURGE_ROWS);
 }
 
 /**
- * What the first caller left for those who wait: an answer, the failure it met and what its evidence is called, or nothing
- * because it went away.
+ * The outcome of the first request, for those that wait: its answer, or its failure with the bundle id of its evidence.
+ * Empty when its client disconnected.
  */
 type Left = { stored?: StoredResult; failure?: { error: unknown; bundleId: string | undefined } }
 
 /**
- * The first caller of a key on this daemon. `confirmed` resolves once its body is known to be the one that the key stands
- * for, or when it has ended: until then, somebody with another body may be the one who is right.
+ * The first request with a key on this daemon. `confirmed` resolves when its body is known to match the key, or when it has
+ * ended. Until then, the key may belong to a request with another body.
  */
 type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Left> }
 
@@ -92,7 +93,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       try {
         return await runClaimed(context, claim, { row, left }, produce)
       } catch (error) {
-        // Another daemon took over, and has the answer or soon will. Nothing of ours was stored.
+        // Another daemon took over and has, or will have, the answer. This daemon has stored nothing.
         if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
       }
     }
@@ -112,7 +113,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
         broke: (error) => noteFailure(error, context, left),
         toRow({ status, contentType, body }) {
           kept = { ...row, ...times(), status, content_type: contentType, body, lease_until: null }
-          // Those who wait here get it all the same: it is in memory until then.
+          // Requests that wait on this daemon still get a large answer, from memory.
           return Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES ? { ...kept, ...NOT_KEPT } : kept
         },
       })
@@ -160,7 +161,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
             context.bundleId = failure.bundleId
             throw failure.error
           }
-          // The first caller went away and left nothing: this one takes its place.
+          // The first client disconnected without an outcome, so this request becomes the first.
         } else {
           await unlessAborted(first.confirmed, context.signal)
           if (running.get(name) === first) throw reused()
@@ -189,8 +190,8 @@ const isLive = (known: { expires_at: string; lease_until: string | null }, now: 
   known.expires_at > now && (known.lease_until === null || known.lease_until > now)
 
 /**
- * Whatever failed, failed for all: else each of those who wait would be the next to pay for it. Two things concern the first
- * one alone: that its client went away, and that another daemon, which they can ask, has its key.
+ * Shares a failure with the waiting requests; otherwise each would run the request and pay again. Two failures concern
+ * the first request only: its client disconnected, or another daemon took over its key.
  */
 function noteFailure(error: unknown, { bundleId }: RequestContext, left: Left): void {
   const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
@@ -217,10 +218,10 @@ function keyOf({ request }: RequestContext): string | undefined {
   )
 }
 
-/** What is stored in the place of an answer that is too large. */
+/** Stored instead of an answer that is too large. */
 const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
 
-/** A repeat leaves no evidence of its own: the answer names that of the first. @throws IDEMPOTENCY_RESULT_TOO_LARGE */
+/** A replay leaves no evidence of its own; its body names the original's. @throws IDEMPOTENCY_RESULT_TOO_LARGE */
 function replayTo(context: RequestContext, stored: StoredResult): Reply {
   context.bundleId = undefined
   if (stored.status === NOT_KEPT.status) throw notKept()

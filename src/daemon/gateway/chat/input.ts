@@ -4,10 +4,10 @@ import type { ChatRequest } from '../../../shared/wire/chat.ts'
 import { type GenerationOptions, type Message, textOf } from '../../models/conversation.ts'
 import type { RequestLimits } from '../config.ts'
 
-/** What was said. */
+/** The system prompt and the messages of a request. */
 export type Conversation = { system: string; messages: Message[] }
 
-/** One chat request, whichever surface it came by: well-formed, with the defaults of that surface, not yet admitted. */
+/** A well-formed chat request of any surface, with that surface's defaults applied; not yet admitted. */
 export type ChatInput = {
   conversation: Conversation
   /** At least `model` or `models`. */
@@ -17,24 +17,24 @@ export type ChatInput = {
   useRag: boolean
   policy: string | undefined
   shield: ChatRequest['prompt_shield']
-  /** Whom to bill, when that is not the owner of the key. */
+  /** The user to bill; undefined: the owner of the key. */
   userId: string | undefined
   conversationId: string | undefined
-  /** Undefined: whatever the model does by itself. */
+  /** Undefined: the model's own default. */
   temperature: number | undefined
-  /** It is ours, and not what the caller asked for. */
+  /** True when the gateway set the temperature, not the caller. */
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
-  /** How the request names these, where it is not `max_tokens` and `reasoning_effort`. */
+  /** The field names in the request, where they differ from `max_tokens` and `reasoning_effort`. */
   fields?: { maxTokens?: string; thinking?: string }
   stream: boolean
   options: GenerationOptions | undefined
 }
 
 /**
- * A body of POST /chat/completions as the pipeline takes it, after the rules that span several fields; the schema has
- * checked each by itself.
+ * Converts a body of POST /chat/completions to the pipeline's input. Checks the rules that span several fields; the schema
+ * has validated each field.
  * @throws INDEX_REQUIRED, MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: ChatRequest): ChatInput {
@@ -88,7 +88,7 @@ function requireIndexAndModel(request: ChatRequest): void {
   requireModel(request)
 }
 
-/** What every surface asks of the models that are named. @throws MODEL_REQUIRED, VALIDATION_ERROR */
+/** Checks the model fields, on every surface. @throws MODEL_REQUIRED, VALIDATION_ERROR */
 export function requireModel({ model, models, fallback_models: fallbacks }: ChatInput['chain']): void {
   if (models !== undefined && fallbacks !== undefined) {
     throw invalidField('fallback_models', '`fallback_models` cannot be combined with `models`.')
@@ -101,7 +101,7 @@ export function requireModel({ model, models, fallback_models: fallbacks }: Chat
   }
 }
 
-/** The operator's limit for a compatibility surface. @throws VALIDATION_ERROR */
+/** Applies the operator's limit on messages of a compatibility surface. @throws VALIDATION_ERROR */
 export function requireFewMessages(messages: readonly unknown[], { messages: limit }: Pick<RequestLimits, 'messages'>) {
   if (limit === undefined || messages.length <= limit) return
   throw invalidField(
@@ -111,7 +111,7 @@ export function requireFewMessages(messages: readonly unknown[], { messages: lim
 }
 
 /**
- * Spec, limits: 256 KB over all message contents, the system prompt included.
+ * Limits all message contents together, including the system prompt, to MESSAGE_CONTENT_BYTES.
  * @throws VALIDATION_ERROR naming `field`
  */
 function sized(field: string, conversation: Conversation): Conversation {
@@ -126,6 +126,6 @@ function sized(field: string, conversation: Conversation): Conversation {
   return conversation
 }
 
-/** What is asked for beside the text; undefined for a plain chat. */
+/** The generation options; undefined when none is set. */
 export const askedOptions = (options: GenerationOptions): GenerationOptions | undefined =>
   Object.values(options).some((value) => value !== undefined) ? options : undefined

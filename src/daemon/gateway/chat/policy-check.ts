@@ -19,12 +19,12 @@ import { contentBlocked, promptBlocked, pseudonymsFor, redact, scanSaid } from '
 type Checks = PolicyCheckResponse['checks']
 
 /**
- * What would become of a chat request: every check by itself, with the answer that it would give. No model is asked,
- * nothing billed and nothing kept (named-endpoints §7).
+ * Dry run of a chat request: runs every check separately and reports its outcome. Calls no model, bills nothing and stores
+ * nothing.
  */
 export async function checkPolicy(body: unknown, asked: Asked, deps: ChatDeps): Promise<PolicyCheckResponse> {
   const { keyId, isOperator } = asked.caller
-  // It costs what the guards of a chat cost, so it waits for its turn like one.
+  // The guards cost as much as in a chat, so the check queues like a chat.
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, asked.signal)
   if (turn) await turn
   try {
@@ -64,7 +64,7 @@ async function checkAll(
       'model_access',
       () => planChain(input.chain, providers, settings, { stream: input.stream, limits }),
       () => ({}),
-      // A model that there is not is a fault of the request; one that is forbidden is not.
+      // An unknown model is an invalid input; a forbidden one is a matter of access.
       (status) => (status === 400 ? 'input' : 'model_access'),
     ))
   if (chain) {
@@ -123,7 +123,7 @@ async function checkAll(
       }
     }
     const applied = shield?.applied
-    // No judge either: a question about a request must not send it anywhere, nor cost anything.
+    // No judge model either: a dry run must not send the request anywhere or cost anything.
     const terms = { tenantId, mayAsk: () => false, signal, pacer: createPacer(), wantsDetails: true }
     const scan =
       applied &&
@@ -133,7 +133,7 @@ async function checkAll(
       const { riskScore = 0, verdict = 'ALLOW', attackCategory = null, details = [] } = scan.found?.spoken ?? {}
       const wouldBlock = verdict === 'BLOCK' && applied.document.mode === 'blocking'
       checks.prompt_shield_scan = {
-        // What is only reported counts as not allowed too.
+        // A detection fails the check even if the shield only reports it.
         ...(verdict === 'BLOCK' ? failureOf(promptBlocked(attackCategory)) : { passed: true }),
         verdict,
         risk_score: riskScore,
@@ -160,7 +160,7 @@ async function checkAll(
 }
 
 const SKIPPED = { skipped: true } as const
-/** What cannot be looked at, because something before it failed, or does not apply. */
+/** Checks that did not run, because an earlier one failed or they do not apply. */
 const NOT_LOOKED_AT: Checks = {
   input: { passed: true },
   model_access: SKIPPED,
@@ -196,7 +196,7 @@ function createChecks() {
   }
 }
 
-/** What the real call would be answered. */
+/** The error that the real request would get. */
 const failureOf = (error: GatewayError) => ({
   passed: false,
   status: ERRORS[error.code].status,

@@ -1,9 +1,9 @@
 import { type ChatPart, ProviderError } from '../../models/provider.ts'
 
 /**
- * Reads on until the answer has come to its good end, or more than `limitBytes` of it would be held, and adds what comes to
- * `held`. So the caller either holds the end, or knows that the answer must go out before it.
- * @throws ProviderError when the answer breaks before that; `held` has what was said until then.
+ * Appends parts to `held` until the answer is complete, or `held` exceeds `limitBytes`. If the last part is not the end,
+ * the answer is too long to buffer and must be sent before its end.
+ * @throws ProviderError when the answer breaks before that; `held` then contains the parts until the failure.
  */
 export async function readAhead(
   held: ChatPart[],
@@ -19,7 +19,7 @@ export async function readAhead(
   }
 }
 
-/** What the texts of some parts take, what comes along with them, and a little for each part. */
+/** About how much memory these parts take: their texts, signatures and logprobs, plus a fixed size for each part. */
 function bytesOf(parts: readonly ChatPart[]): number {
   let bytes = 0
   for (const part of parts) {

@@ -1,7 +1,7 @@
 import type { Reasoning, ToolCall } from '../../models/conversation.ts'
 import type { ChatPart } from '../../models/provider.ts'
 
-/** One thing a model has said. `logprobs` are those of its pieces, as they came. */
+/** One item of a model's output. `logprobs` are those of its pieces, in order of arrival. */
 export type Said =
   | { type: 'text'; text: string; logprobs: unknown[] }
   | { type: 'reasoning'; step: Reasoning }
@@ -9,7 +9,7 @@ export type Said =
 
 type ReasoningPart = Extract<ChatPart, { type: 'reasoning' }>
 
-/** Takes the parts of an answer and puts what they say together, in the order in which it was begun. */
+/** Assembles the parts of an answer into items, ordered by the first part of each. */
 export function createSaid(): { readonly all: readonly Said[]; add(part: ChatPart): void } {
   const all: Said[] = []
   const calls = new Map<number, ToolCall>()
@@ -41,7 +41,7 @@ export function createSaid(): { readonly all: readonly Said[]; add(part: ChatPar
   }
 }
 
-/** The step that a part of reasoning belongs to: the one under way, as far as it has come, or another. */
+/** The reasoning step after this part: `step` continued, or a new one. */
 export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reasoning => ({
   origin: part.origin ?? '',
   text: step && goesOn(step, part) ? step.text + part.text : part.text,
@@ -49,7 +49,7 @@ export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reas
   data: part.data,
 })
 
-/** Signed or encrypted: it is complete, and its origin wants it back. */
+/** True when the step is signed or encrypted: it is complete, and its provider needs it back unchanged. */
 export const isSealed = ({ signature, data }: Reasoning): boolean => signature !== undefined || data !== undefined
 
 const goesOn = (step: Reasoning, { origin = '' }: ReasoningPart) => step.origin === origin && !isSealed(step)

@@ -5,9 +5,9 @@ import { mapNames, type Name } from '../../safety/guards/text-slots.ts'
 import type { Said } from './prompt-text.ts'
 
 /**
- * Does what the rules ask about ids and names, which are sent as they are and so must not carry values past the guards. A
- * name has to stay what it is, so one that would be changed is blocked; the id of a call becomes another one, the same
- * wherever it stands. The end user's name is nobody's business under rules that act: it is left out, whatever it is.
+ * Applies the rules to ids and names, which would otherwise carry values past the guards. A name cannot be changed, so a
+ * name with a redacted value blocks the request. The id of a tool call is replaced consistently. The end user's name is
+ * always removed when any rule acts.
  */
 export async function screenNames(
   said: Said,

@@ -15,12 +15,12 @@ import type { Edit } from '../../safety/guards/stream/text-view.ts'
 import { mapNeighbours } from '../../safety/guards/text-slots.ts'
 import type { Said } from './prompt-text.ts'
 
-/** Seams that are near to each other are looked at together, but no more than so much at once. */
+/** Boundaries near each other are scanned together, up to this many characters at once. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
 
 /**
- * Does what the rules ask about values that are split over texts which stand next to each other in one message. Each of
- * these texts has been looked at by itself, so only what lies across a seam is found here.
+ * Applies the rules to values that are split across adjacent texts of one message. Each text was already scanned alone, so
+ * only findings that cross a boundary count here.
  */
 export async function screenNeighbours(
   said: Said,
@@ -50,7 +50,7 @@ export async function screenNeighbours(
   return { said: changes ? mapNeighbours(said, () => rewritten[at++] ?? []) : said, hits, isBlocked }
 }
 
-/** Where the next text begins, for all but the first. */
+/** The offset of each text but the first. */
 function seamsOf(texts: readonly string[]): number[] {
   let end = 0
   return texts.slice(0, -1).map(({ length }) => {
@@ -80,7 +80,7 @@ async function findAcross(
   return found
 }
 
-/** What stands in the place of a value is where the value began. */
+/** Applies the edits to each text. A replacement goes into the text in which the value begins. */
 function editEach(texts: readonly string[], edits: readonly Edit[]): string[] {
   let end = 0
   let next = 0

@@ -7,8 +7,8 @@ import { type ShieldIncident, shieldIncident, worstScan } from '../../safety/pro
 import { record, type ScreenDeps, type Screened } from './screen.ts'
 
 /**
- * Looks at what was retrieved before a model sees it: redacts it by the rules for what is asked, and leaves out a passage
- * that a rule blocks or that tries to instruct the model. What it found is durable before it returns.
+ * Screens retrieved passages before a model sees them. Redacts them by the input rules, and drops a passage that a rule
+ * blocks or that tries to instruct the model. Incidents are durable before it returns.
  */
 export async function screenPassages(
   matches: readonly Match[],
@@ -18,7 +18,7 @@ export async function screenPassages(
   const { rules, pseudonyms, origin, scanTerms, evidence } = screened
   const { acting, watching, incidentsOf } = rules.input
   const armed = [...acting, ...watching]
-  // A document without a title has its name for one.
+  // A document without a title uses its file name as the title.
   const armedFor = { source: armed.map(withFileNames), title: armed.map(withFileNames), headings: armed, body: armed }
   const hits: GuardHit[] = []
   const kept: Match[] = []
@@ -42,7 +42,7 @@ export async function screenPassages(
   return harmless
 }
 
-/** What the shield lets through, and the worst of what it found. */
+/** The passages that the shield allows, and its worst finding. */
 async function withoutAttacks(
   matches: readonly Match[],
   { shield, scanTerms }: Screened,

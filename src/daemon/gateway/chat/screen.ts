@@ -30,23 +30,23 @@ import { screenNeighbours } from './screen-neighbours.ts'
 import type { Surface } from './surface.ts'
 import { judgeToolResults, type ToolResult } from './tool-results.ts'
 
-/** A request whose guards have seen what was said. What they changed is changed in it. */
+/** A request after input screening, with redactions applied. */
 export type Screened = Admitted & {
-  /** The rules that hold, also for what is retrieved and answered. */
+  /** The rules in force, also for passages and the answer. */
   rules: RulesInForce
-  /** What stands for values on their way to the model; undefined where no rule asks for any. */
+  /** The pseudonyms that replace values sent to the model; undefined when no rule tokenizes. */
   pseudonyms: Pseudonyms | undefined
-  /** What the answer must not give away, today's first; undefined where the policy asks for none. */
+  /** The canaries that the answer must not leak, today's first; undefined when the policy disables them. */
   canaries: readonly [Canary, ...Canary[]] | undefined
-  /** The messages as they were sent: for a search in this process, where no model reads them. */
+  /** The unredacted messages, for the local search only: no model reads them. */
   asSent: readonly Message[]
-  /** The system prompt without what we put into it. */
+  /** The system prompt without the gateway's additions. */
   instructions: string
-  /** For scans of the shield. */
+  /** The terms for the shield's scans. */
   scanTerms: ScanTerms & { pacer: Pacer }
-  /** Who incidents are about. */
+  /** The origin that incidents record. */
   origin: IncidentOrigin
-  /** What the request leaves. */
+  /** The evidence of the request. */
   evidence: Evidence
   /** How many tool results were replaced by a notice. */
   withheldToolResults: number
@@ -55,9 +55,9 @@ export type Screened = Admitted & {
 export type ScreenDeps = { guards: Guards; ledger: Ledger; clock: Clock }
 
 /**
- * DLP, PII and prompt shield on everything that was said (architecture §3): redacts it, or refuses the request. What was
- * found is durable before the request goes on; of a refusal, it is in the evidence that goes before that.
- * @throws CONTENT_BLOCKED, PROMPT_BLOCKED; SHIELD_UNAVAILABLE when the shield cannot say anything
+ * Runs DLP, PII rules and prompt shield on all texts of the request: redacts them, or rejects the request. Incidents are
+ * durable before the request continues; those of a rejection are committed with its evidence.
+ * @throws CONTENT_BLOCKED, PROMPT_BLOCKED; SHIELD_UNAVAILABLE when the shield cannot decide
  */
 export async function screen(
   admitted: Admitted,
@@ -83,7 +83,7 @@ export async function screen(
   const pacer = createPacer()
   const { said: redacted, hits, isBlocked } = await redact(said, rules, pseudonyms, pacer)
   const incidents = rules.input.incidentsOf(hits, 'input')
-  // The shield sees what a model would see, for it may ask one.
+  // The shield scans the redacted text, because it may send it to a judge model.
   const scanTerms = { tenantId: caller.tenantId, mayAsk: mayAskUnder(policy), signal, pacer }
   const scan = isBlocked || !shield ? undefined : await scanSaid(redacted, shield, guards, scanTerms)
   const attack = shield && shieldIncident(scan?.spoken, shield, 'input')
@@ -106,7 +106,7 @@ export async function screen(
     ? liveCanaries(guards.canaryKey, caller.keyId, new Date(clock.now()))
     : undefined
   const system = canaries ? joined(redacted.system, canaryInstruction(canaries[0])) : redacted.system
-  // Member by member: spreading an object of this size costs as much as a tenth of the whole request.
+  // Copied member by member: spreading an object of this size costs a tenth of the whole request.
   const { payer, chain, index, useRag, temperature, temperatureIsDefault = false, maxTokens, stream } = admitted
   return {
     caller,
@@ -135,7 +135,7 @@ export async function screen(
   }
 }
 
-/** Who looks at this request, or at its answer. */
+/** Notes which guards inspect this request or its answer. */
 function noteInspectors(
   inspectors: Evidence['inspectors'],
   { rules, policy, isShielded }: Pick<Screened, 'rules' | 'policy'> & { isShielded: boolean },
@@ -156,7 +156,7 @@ const textOfSlot = ({ text }: Slot): string => text
 export const turnsOf = (messages: readonly Message[]): string[] =>
   messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
 
-/** Undefined where no rule asks for any. */
+/** The pseudonyms for a request; undefined when no rule tokenizes. */
 export const pseudonymsFor = (
   said: Said,
   rules: RulesInForce,
@@ -170,7 +170,7 @@ const isAnyTokenized = ({ input, output }: RulesInForce): boolean =>
 
 const tokenizes = ({ actionOf }: ArmedDetector): boolean => actionOf('') === 'tokenize'
 
-/** Does what the rules ask about everything that was said. @param pacer of the request */
+/** Applies the input rules to all texts and names of a request. @param pacer of the request */
 export async function redact(
   said: Said,
   rules: RulesInForce,
@@ -201,15 +201,15 @@ export async function redact(
   return { said: together.said, hits, isBlocked: isBlocked || together.isBlocked }
 }
 
-/** What the shield says of everything that was said. */
+/** The shield's findings in a request. */
 export type SaidScan = {
-  /** The worst of what users and assistants say; undefined when they say nothing. */
+  /** The worst scan of user and assistant texts; undefined without such texts. */
   spoken: ShieldScan | undefined
-  /** The worst of each tool result that has text. */
+  /** The worst scan of each tool result with text. */
   toolResults: ReadonlyMap<ToolResult, ShieldScan>
 }
 
-/** Scans everything that was said. Undefined without a shield. */
+/** Scans the texts of a request. Undefined without a shield. */
 export async function scanSaid(
   said: Said,
   shield: AppliedShield | undefined,
@@ -218,7 +218,7 @@ export async function scanSaid(
 ): Promise<SaidScan | undefined> {
   if (!shield) return undefined
   const { scanInput, scanRetrieved } = shield.document
-  // Whoever writes the system prompt and describes the tools runs the application; the rest may come from anyone.
+  // System prompt and tool descriptions come from the application's operator; other texts may come from an attacker.
   const people = scanInput ? slotsOf(said).filter(({ from }) => from === 'user' || from === 'assistant') : []
   const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
   const tools = scanRetrieved ? said.messages.filter(isToolResult).flatMap(textsOfResult) : []
@@ -240,13 +240,13 @@ const isToolResult = (message: Message): message is ToolResult => message.role =
 const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
   slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
 
-/** An attack may be said piece by piece: what the user said last, read together. */
+/** An attack may be split over several turns, so the user's turns are also scanned joined. */
 function inInstalments(slots: readonly Slot[]): string[] {
   const texts = slots.filter(({ from }) => from === 'user').map(textOfSlot)
   return texts.length > 1 ? [joinTurns(texts)] : []
 }
 
-/** Makes durable what guards have found before anything else happens. */
+/** Commits incidents, so that they are durable before the request continues. */
 export async function record(
   incidents: readonly GuardIncident[],
   origin: IncidentOrigin,
@@ -255,11 +255,11 @@ export async function record(
   if (incidents.length > 0) await ledger.commit(addIncidents({}, incidents, origin, clock.now()))
 }
 
-/** What is told of a refusal by DLP or PII rules: which sort of thing, never what. @param traceId of a request that was real */
+/** The error for a block by DLP or PII rules. Names the types, never the values. @param traceId undefined in a dry run */
 export function contentBlocked(incidents: readonly RuleIncident[], traceId?: string): GatewayError {
   const acting = incidents.filter(({ action, enforced }) => enforced && action !== 'log')
   const asked = acting.filter(({ action }) => action === 'block')
-  // Of names, which cannot be changed, those that were to be are refused too.
+  // A name cannot be redacted, so it is blocked although its rule asks for redaction only.
   const blocking = asked.length > 0 ? asked : acting
   const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]
   return new GatewayError(
@@ -269,7 +269,7 @@ export function contentBlocked(incidents: readonly RuleIncident[], traceId?: str
   )
 }
 
-/** What is told of a refusal by the prompt shield. */
+/** The error for a block by the prompt shield. */
 export const promptBlocked = (category: string | null, traceId?: string): GatewayError =>
   new GatewayError(
     'PROMPT_BLOCKED',

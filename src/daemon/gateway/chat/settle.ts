@@ -38,10 +38,10 @@ type Served = {
 }
 
 /**
- * One durable commit, and only then the last bytes to the client. Whatever was generated is billed, also when the answer
- * broke or the client left; a good answer is kept for replay,
- * and so is the refusal of one that a guard blocked: asked again, the model would only be paid again.
- * @throws what broke the answer, when nothing of it has left; the ledger's error when the commit failed.
+ * Commits the bill, then sends the last bytes to the client. All generated output is billed, even when the answer broke or
+ * the client left. A complete answer is stored for replay. So is the rejection of a blocked one, because a retry would
+ * pay the model again.
+ * @throws the failure of the answer, when no byte was sent; the ledger's error when the commit failed.
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, limit, answer, ending, replay } = served
@@ -56,7 +56,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const record = toUsageRecord(served, usage, charge, deps)
   const { spend } = charge
   const { reserved } = payment
-  // The counters of the key need no commit of their own.
+  // The key's counters join this commit instead of a separate one.
   const counters = served.context.takeCounters()
   const records = { usage: record, spend, counters, ...(reserved && { reserved }), ...replay?.fence }
   const found = incidentsOf(served, deps)
@@ -128,7 +128,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   throw refusal
 }
 
-/** What the client of an answer that broke has received when it is over: the frames as they have left, or the refusal. */
+/** What the client of a broken answer receives in total: the frames of the stream, or the error reply. */
 function toBroken(
   { answer, ending, context, admitted }: Served,
   refusal: unknown,
@@ -142,7 +142,7 @@ function toBroken(
   return broken ? { status: 200, ...broken } : { contentType, ...toldOf(refusal, admitted.evidence, context) }
 }
 
-/** A guard that fails while it sums up what it has found must not cost the bill. */
+/** A guard that fails while it summarises its findings must not prevent the bill. */
 function incidentsOf({ guard, order }: Served, { log }: ChatDeps): GuardIncident[] {
   try {
     return guard.incidents()

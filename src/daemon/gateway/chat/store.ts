@@ -4,7 +4,7 @@ import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 export type StoredResult = Pick<IdempotencyResultRow, 'fingerprint' | 'status' | 'content_type' | 'body' | 'expires_at'>
 export type ResultScope = { tenantId: string; apiKeyId: string; route: string; idempotencyKey: string }
 
-/** The answer to an earlier request with this Idempotency-Key, or the claim of a running one; also when its time is over. */
+/** The stored answer or the claim for this Idempotency-Key, even if expired. */
 export function findResult(
   db: Db,
   scope: ResultScope,
@@ -19,7 +19,7 @@ export function findResult(
     .executeTakeFirst()
 }
 
-/** Makes room for a new answer under a key whose old one has expired. */
+/** Deletes the expired answer of a key, so that a new one can be stored. */
 export async function deleteResult(db: Db, scope: ResultScope): Promise<void> {
   await db
     .deleteFrom('idempotency_results')
@@ -42,8 +42,8 @@ export async function deleteExpiredResults(db: Db, now: string, limit: number): 
 }
 
 /**
- * Claims a key for the request that `claim` names, in the place of an answer that has expired or of a claim whose lease is
- * over at `now` (ISO 8601). False when there is anything else: of those who ask at once, one gets it.
+ * Claims a key for the request in `claim`. Replaces an answer or a lease that has expired at `now` (ISO 8601). False when
+ * the key is taken; of concurrent claims exactly one succeeds.
  */
 export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: string): Promise<boolean> {
   const { tenant_id, api_key_id, route, idempotency_key, ...changes } = claim
@@ -63,7 +63,7 @@ export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: stri
   return claimed !== undefined
 }
 
-/** Gives a claim back without an answer; one that was taken over or answered stays. */
+/** Releases a claim without an answer. A claim that was taken over or answered stays. */
 export async function deleteClaim(db: Db, requestId: string): Promise<void> {
   await db
     .deleteFrom('idempotency_results')
@@ -73,8 +73,8 @@ export async function deleteClaim(db: Db, requestId: string): Promise<void> {
 }
 
 /**
- * Prolongs the claims of these requests, those excepted that are just being committed or taken over: who waits for no row
- * is part of no deadlock. PostgreSQL only.
+ * Renews the leases of these requests, except those that are being committed or taken over. `SKIP LOCKED` never waits, so it
+ * cannot deadlock. PostgreSQL only.
  */
 export async function renewClaims(db: Db, requestIds: readonly string[], leaseUntil: string): Promise<void> {
   const free = db

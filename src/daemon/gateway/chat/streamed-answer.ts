@@ -5,17 +5,17 @@ import type { RequestContext } from '../../platform/http/route.ts'
 import type { EventStream } from '../../platform/http/sse.ts'
 import type { Answer, AnswerFault, Finish, Rendered } from './answer-contract.ts'
 
-/** How a surface words a stream: it only makes text, of whole frames, and remembers what it has said. */
+/** How a surface renders a stream. It returns whole frames as text, and keeps the state between them. */
 export type StreamWording = {
-  /** Frames for these parts; empty when they are not shown. */
+  /** Frames for these parts; empty if the surface does not show them. */
   say(parts: readonly ChatPart[]): string
-  /** The end of a good answer, with its beginning when nothing was said. */
+  /** The last frames of a complete answer, with the first ones when no part was shown. */
   end(finish: Finish, usage: TokenUsage): string
-  /** The end of an answer that broke, which no client may take for a whole one. */
+  /** The last frames of a broken answer. No client may mistake it for a complete one. */
   fail(fault: AnswerFault): string
 }
 
-/** An answer that leaves as it comes, in these words. @param keep whether it will be wanted again, as a whole. */
+/** Creates an answer that streams as it arrives. @param keep whether to keep the transcript for a replay */
 export function streamInWords(wording: StreamWording, context: RequestContext, keep: boolean): Answer {
   let stream: EventStream | undefined
   let transcript = ''
@@ -36,7 +36,8 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
       left.add(frames)
       if (!keep) return stream.write(frames)
       transcript += frames
-      // Others may wait for this answer, so it waits for nobody: a client this far behind is cut, and gets it by asking again.
+      // Other requests may wait for this answer, so there is no backpressure. A client that lags too far is disconnected and
+      // gets the answer by retrying.
       if (context.response.writableLength > IDEMPOTENCY_BACKLOG_BYTES) context.response.destroy()
       else stream.write(frames)
       return true
@@ -54,8 +55,8 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
 }
 
 /**
- * So much text waits to be hashed together: for each frame by itself, hashing would cost several times as much. Frames are kept
- * whole until then, and in many pieces, so more would show in the memory of an open stream (measured: 3 KiB at 4,096).
+ * How many characters are buffered before hashing: hashing each frame alone costs several times as much. A larger buffer
+ * would cost memory for each open stream (measured: 3 KiB at 4,096).
  */
 const HASHED_CHARS = 1_024
 
@@ -71,7 +72,7 @@ function createTextHash(): { add(text: string): void; end(): string } {
       hasher.update(waiting)
       waiting = ''
     },
-    // A copy: an end that could not be sent is followed by another.
+    // Hash a copy: after a failed commit the answer is ended a second time.
     end: () => (hasher ? hasher.copy().update(waiting).digest('hex') : hash('sha256', waiting, 'hex')),
   }
 }

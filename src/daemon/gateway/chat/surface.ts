@@ -2,18 +2,18 @@ import type { ErrorShape, RequestContext } from '../../platform/http/route.ts'
 import type { RequestFacts } from '../../records/evidence/request-entry.ts'
 import type { Answer, Envelope } from './answer-contract.ts'
 
-/** How one kind of client is spoken to. What is asked, checked, billed and kept is the same for all of them. */
+/** The wire format of one API. Validation, screening, billing and storage are the same for all surfaces. */
 export type Surface = {
-  /** What bills and Idempotency-Keys know the route as. */
+  /** The route in usage records and Idempotency-Keys. */
   path: string
-  /** What evidence calls a request by it. */
+  /** The operation in evidence. */
   operation: RequestFacts['operation']
-  /** How it words what it refuses; the same as its route's. */
+  /** The format of its errors; the same as its route's. */
   errors: ErrorShape
-  /** A compatibility surface: the operator may limit the tokens of an answer (named-endpoints §26). */
+  /** A compatibility surface: the operator may limit the tokens of an answer. */
   isCompatible?: true
   /** `stream: false`. */
   whole(envelope: Envelope): Answer
-  /** `stream: true`. @param keep whether the answer may be asked for again, so that its transcript is needed. */
+  /** `stream: true`. @param keep whether to keep the transcript for a replay */
   streamed(envelope: Envelope, context: RequestContext, keep: boolean): Answer
 }

@@ -7,18 +7,18 @@ import { type ShieldIncident, shieldIncident, worstScan } from '../../safety/pro
 
 export type ToolResult = Extract<Message, { role: 'tool' }>
 
-/** What the model reads in place of a tool result that the shield blocks (named-endpoints §26). */
+/** Replaces a tool result that the shield blocks. */
 export const WITHHELD_RESULT = '[The gateway withheld this tool result because it contained instructions to the model.]'
 
-/** Tool results that have an incident already; kept by `Guards`. */
+/** Tool results that already have an incident; owned by `Guards`. */
 export type ReportedResults = Pick<LRUCache<string, true>, 'has' | 'set'>
 
 export type JudgedResults = {
-  /** How many tool results the model does not get to read. */
+  /** How many tool results are withheld from the model. */
   withheld: number
   /** The worst finding in any tool result, for the receipt of this request. */
   worst: ShieldIncident | undefined
-  /** The findings that have no incident yet, one for each tool result. */
+  /** The findings without an incident yet, one for each tool result. */
   unreported: ShieldIncident[]
   /** The messages with a notice in place of each withheld result. */
   withhold(messages: Message[]): Message[]
@@ -27,8 +27,8 @@ export type JudgedResults = {
 }
 
 /**
- * Decides about tool results. A client sends the whole history again with every turn, so refusing the request would refuse
- * every later turn too. For the same reason a result is reported once, not with each turn.
+ * Withholds tool results that contain attacks. A client resends the whole history with every turn, so rejecting the request
+ * would reject every later turn too. For the same reason a result is reported once, not with each turn.
  * @param scans of `scanSaid`
  */
 export function judgeToolResults(

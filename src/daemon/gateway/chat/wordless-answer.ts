@@ -3,7 +3,7 @@ import { reply } from '../../platform/http/route.ts'
 import { renderedJson } from './answer.ts'
 import type { Answer } from './answer-contract.ts'
 
-/** An answer in which nobody says a word: one JSON body, made at its end of what its maker has kept beside it. */
+/** An answer without text: one JSON body, which `toBody` builds at the end. */
 export function wordlessAnswer(toBody: (usage: TokenUsage) => object): Answer {
   let body = ''
   return {
