@@ -10,19 +10,19 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
   perProvider: 0,
 }
 
-/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and times of every chat (named-endpoints §26). */
+/** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and the timeouts of every chat. */
 export type RequestLimits = {
   bodyBytes: number
-  /** What all large bodies of the daemon may take in memory, on every route; undefined: what the machine has room for. */
+  /** Memory for all large request bodies, over all routes, in bytes; undefined: derived from the machine's memory. */
   bodyMemoryBytes: number | undefined
   jsonDepth: number
-  /** Undefined: any number. */
+  /** The most messages in a request; undefined: no limit. */
   messages: number | undefined
-  /** Of an answer; undefined: as many as the request asks for. */
+  /** The most tokens of an answer; undefined: no limit beyond the request's own. */
   maxTokens: number | undefined
-  /** The most tokens that an answer of these models can have, by `<provider>/<model>`; they win over what is known. */
+  /** The most output tokens of a model, by `<provider>/<model>`; overrides the built-in values. */
   outputTokens: Readonly<Record<string, number>>
-  /** Defaults of an attempt; undefined: ours, which depend on its place in the chain. */
+  /** Default timeouts of an attempt; undefined: built-in defaults, longer for the last model of a chain. */
   firstTokenMs: number | undefined
   attemptMs: number | undefined
   /** The longest silence within a stream. */

@@ -1,4 +1,4 @@
-// The room of the gateway: requests to models, on every surface, and what a caller can ask about them.
+// The gateway room: requests to models on every surface, and the routes that describe models and usage.
 import { IDEMPOTENCY_PURGE_MS, SAME_MODEL_RETRIES, TURN_WAIT_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
@@ -24,7 +24,7 @@ type GatewayConfig = {
   points?: PointAllowances | undefined
 }
 
-/** @param deps what chats need of the rooms below */
+/** @param deps the capabilities that chats need from the rooms below */
 export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
   deps: Omit<ChatDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
@@ -49,7 +49,7 @@ export function openGateway(
   }
 }
 
-/** Keeps chats from overloading this daemon and the providers, and from waiting for models that are down. */
+/** Prevents chats from overloading this daemon and the providers, and from waiting for models that are down. */
 function createLoadAndFailover(
   { perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,

@@ -4,6 +4,6 @@ import { LICENSES, type License } from '../../shared/wire/users.ts'
 export type LicensePools = Readonly<Record<License, number>>
 export type PointAllowances = { readonly [Tier in License]?: number | null | undefined }
 
-/** Pools of the sizes given; those that are not named have no limit. */
+/** Creates pools of these sizes; a tier that is not named has no limit (0). */
 export const licensePools = (sizes: { [Tier in License]?: number | undefined } = {}): LicensePools =>
   Object.fromEntries(LICENSES.map((license) => [license, sizes[license] ?? 0])) as Record<License, number>

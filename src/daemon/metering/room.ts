@@ -1,4 +1,4 @@
-// The room of metering: rate limits, budgets and licences, which decide before a call and count after it.
+// The metering room: rate limits, budgets and licences. They decide before a call and count after it.
 import { COUNTERS_PURGE_MS, RESERVATIONS_PURGE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { ProviderConfig } from '../models/config.ts'
@@ -24,7 +24,7 @@ export type MeteringRoom = {
   close(): Promise<void>
 }
 
-/** @param config prices come with the providers */
+/** @param config prices are part of the providers' configuration */
 export function openMetering(
   config: {
     providers: readonly ProviderConfig[]
@@ -36,7 +36,7 @@ export function openMetering(
   const { db, clock, log } = deps
   const billing = createBilling(config, { db, clock, log })
   const jobs = [{ name: 'purge-counters', everyMs: COUNTERS_PURGE_MS, run: () => purgeCounters({ db, clock }) }]
-  // Daemons that were killed leave reservations behind where several share a store.
+  // On a shared store, daemons that were killed leave reservations behind.
   const purgeReservations = () => deleteExpiredReservations(db)
   if (engineOf(db).name === 'postgres')
     jobs.push({ name: 'purge-reservations', everyMs: RESERVATIONS_PURGE_MS, run: purgeReservations })

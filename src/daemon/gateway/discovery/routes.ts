@@ -11,7 +11,7 @@ import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
 import { offeredModels } from '../../safety/policies/offered-models.ts'
 import { type CountsOf, toUsage } from './usage.ts'
 
-/** What a key may use and how much of it is left (named-endpoints §4, §8). */
+/** The routes that list the models a key may use, and its remaining usage. */
 export function discoveryRoutes({
   db,
   clock,

@@ -7,23 +7,23 @@ import { periodAt } from '../../metering/usage/period.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 
-/** How many requests of this key count in the current UTC day and month. */
+/** Counts the requests of this key in the current UTC day and month. */
 export type CountsOf = (caller: Caller) => Promise<{ day: number; month: number }>
 
 type Usage = z.input<typeof UsageResponse>
 
 export type UsageFacts = {
   counts: { day: number; month: number }
-  /** What the owner has drawn on in this month. */
+  /** What the owner has spent this month. */
   spend: Pick<SpendCounterRow, 'nanos' | 'points'>
-  /** Points that the owner has in a month; null for any number. */
+  /** The owner's points per month; null for no limit. */
   pointsLimit: number | null
   nowMs: number
 }
 
 /**
- * Body of GET /usage (named-endpoints §8): points and dollars are those of the owner, whose finished requests count. Limits
- * are those that really hold: none for the operator key.
+ * Body of GET /usage. Points and dollars are the owner's, from finished requests. Limits are the effective ones: none for
+ * the operator key.
  */
 export function toUsage(
   { keyName, expiresAt, isOperator, settings, userUsageByModel }: Caller,

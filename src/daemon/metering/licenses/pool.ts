@@ -15,7 +15,7 @@ export async function countLicenses(db: Db, tenantId: string): Promise<Record<Li
   return Object.fromEntries(LICENSES.map((license) => [license, used.get(license) ?? 0])) as Record<License, number>
 }
 
-/** Exact while the transaction holds the lock of the tenant. @throws LICENSE_UNAVAILABLE when the pool is used up. */
+/** The count is exact only while the transaction holds the tenant's lock. @throws LICENSE_UNAVAILABLE if none is left */
 export async function requireFreeLicense(
   tx: Db,
   tenantId: string,

@@ -3,19 +3,19 @@ import type { RateCounterRow } from '../../platform/db/tables.ts'
 import type { Count } from './quotas.ts'
 import { isCurrent, type WindowName, windowAt } from './windows.ts'
 
-/** Whose counter, and which. */
+/** Identifies one counter of a key. */
 export type CounterKey = Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>
 
-/** The row of a counter that nothing has been counted in. */
+/** The row of an empty counter. */
 export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): RateCounterRow => {
   const startsAt = isoTime(windowAt(window, nowMs).startMs)
   return { ...key, window_start: startsAt, used: 0, last_used_at: startsAt }
 }
 
-/** One counter of a key in its current window. Its row is changed in place, and is what is stored. */
+/** One counter of a key in its current window. `row` is updated in place, and stored as it is. */
 export class Counter implements Count {
   readonly row: RateCounterRow
-  /** That its window is used up has been written down, or is being. */
+  /** Set while the event for an exhausted window is being stored, and `'durably'` once it is. */
   announced: Promise<void> | 'durably' | undefined
   readonly #window: WindowName
   #startMs: number
@@ -40,7 +40,7 @@ export class Counter implements Count {
     return this.#endMs
   }
 
-  /** Begins the window of this moment when the one before is over. */
+  /** Starts the window of this moment if the previous one has ended. */
   moveTo(nowMs: number): void {
     if (isCurrent({ startMs: this.#startMs, endMs: this.#endMs }, nowMs)) return
     const { startMs, endMs } = windowAt(this.#window, nowMs)

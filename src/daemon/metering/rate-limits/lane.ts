@@ -17,9 +17,9 @@ const LIMIT_TYPES: Record<WindowName, LimitReached['limitType']> = {
   month: 'monthly',
 }
 
-/** What a key has used of every quota that holds on one route. */
+/** What a key has used of every quota that applies to one route. */
 export class Lane {
-  /** What the counters are stored as. */
+  /** The rows of the counters, for storing. */
   readonly rows: readonly RateCounterRow[]
   readonly #caller: Caller
   readonly #quotas: readonly Quota[]
@@ -36,13 +36,13 @@ export class Lane {
     this.#counters = counters
   }
 
-  /** Counts one more request against all quotas, or against none when one is used up; says whether it did. */
+  /** Counts a request against all quotas and returns true. If a quota is used up, counts nothing and returns false. */
   take(nowMs: number): boolean {
     for (const counter of this.#counters) counter.moveTo(nowMs)
     const at = strictest(this.#quotas, this.#counters)
     this.#strictest = at
     if (at !== undefined && this.#leftAt(at) === 0) return false
-    // Every request counts in the minute, so the start of that tells, to the minute, when the key was last used.
+    // Every request counts in the minute window, so its start is the time of last use, to the minute.
     const lastUsedAt = (this.rows[0] as RateCounterRow).window_start
     for (const row of this.rows) {
       row.used += 1
@@ -51,7 +51,7 @@ export class Lane {
     return true
   }
 
-  /** `RateLimit-*` after `take`: of the quota that will be used up first; the policy lists them all. */
+  /** The `RateLimit-*` headers, after `take`, for the quota with the least left; the policy lists all quotas. */
   headers(nowMs: number): Readonly<Record<string, string>> {
     const at = this.#strictest
     if (at === undefined) return NO_HEADERS
@@ -63,7 +63,7 @@ export class Lane {
     }
   }
 
-  /** RATE_LIMIT_EXCEEDED, after `take` has said no. */
+  /** The error RATE_LIMIT_EXCEEDED, after `take` returned false. */
   refusal(nowMs: number): GatewayError {
     const at = this.#strictest as number
     const { window, endpoint } = this.#quotas[at] as Quota
@@ -77,7 +77,7 @@ export class Lane {
     )
   }
 
-  /** What is used up, after `take` has said no: each counter, and the event that says so. */
+  /** The exhausted counters, each with its event, after `take` returned false. */
   usedUp(nowMs: number): { counter: Counter; event: OutboxEventRow }[] {
     return this.#quotas.flatMap((quota, at) => {
       const counter = this.#counterAt(at)
@@ -104,7 +104,7 @@ export class Lane {
     )
   }
 
-  /** Changes only with the month, whose length is that of the calendar. */
+  /** Cached: it changes only with the month, whose length varies. */
   #policyAt(nowMs: number): string {
     if (nowMs < this.#policyEndMs) return this.#policy
     this.#policy = this.#quotas
@@ -134,7 +134,7 @@ export class Lane {
   }
 }
 
-/** A decision of which nothing is left to be stored. */
+/** An admission decision with nothing left to store. */
 export const decided = (headers: Readonly<Record<string, string>>, refusal?: GatewayError): Admission => ({
   headers,
   refusal,

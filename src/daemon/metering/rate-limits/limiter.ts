@@ -4,8 +4,8 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { createSharedLimiter } from './shared-limiter.ts'
 
 /**
- * Counts the requests of every key and refuses those above its limits, exactly: on SQLite, which only one daemon can use,
- * in memory and through the ledger; on PostgreSQL, where there may be many, in rows that all of them share.
+ * Counts the requests of every key and rejects those above its limits, exactly. On SQLite there is one daemon, so it counts
+ * in memory and stores through the ledger. On PostgreSQL all daemons share the counter rows.
  */
 export const createRateLimiter = (deps: LimiterDeps): RateLimiter =>
   engineOf(deps.db).name === 'sqlite' ? createMemoryLimiter(deps) : createSharedLimiter(deps)

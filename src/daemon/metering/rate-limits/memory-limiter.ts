@@ -10,15 +10,15 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters } from './store.ts'
 import { WINDOWS, type WindowName } from './windows.ts'
 
-/** Above so many keys, those that were not used for a minute are forgotten; the store still knows them. */
+/** Above this number of keys, keys that were idle for IDLE_MS are evicted; the store still has their counters. */
 const KEYS_IN_MEMORY = 10_000
 const IDLE_MS = 60_000
-/** When most keys are in use, looking through them for every further one would be in vain. */
+/** The shortest time between evictions: when most keys are in use, evicting for each new key would be wasted work. */
 const SWEEP_EVERY_MS = 10_000
 
 /**
- * For the one daemon that has the store to itself: what is in memory counts, so admitting is synchronous and exact, and it
- * is durable before the answer leaves. Only the first request of a key waits for the store.
+ * For the only daemon of a store. The counters in memory are authoritative, so admission is synchronous and exact. They are
+ * durable before the answer is sent. Only the first request of a key waits for the store.
  */
 export function createMemoryLimiter({
   db,
@@ -79,13 +79,13 @@ export function createMemoryLimiter({
         return 'durably' as const
       },
       (error: unknown) => {
-        // The refusal is right all the same; the next one tries again.
+        // The rejection stays valid; the next one retries the event.
         log.error({ error, event: event.id }, 'an event could not be stored')
         return undefined
       },
     )
     const announcing: Promise<void> = writing.then((announced) => {
-      // Meanwhile another window may have begun.
+      // Another window may have begun while the event was stored.
       if (counter.announced === announcing) counter.announced = announced
     })
     return announcing
@@ -95,7 +95,7 @@ export function createMemoryLimiter({
     try {
       await ledger.commit({ counters: rows })
     } catch (error) {
-      // What the request did has been done, so it is answered. The counters stay in memory and are stored with the next.
+      // The request has taken effect, so it is answered. The counters stay in memory and are stored with the next request.
       key.hasUnstored = true
       log.error({ error }, 'counters of a request could not be stored')
     }
@@ -123,7 +123,7 @@ class CountedKey {
   lastUsedMs: number
   readonly #counters = new Map<string, Counter>()
   readonly #stored: Map<string, RateCounterRow>
-  /** By route, for what the caller's limits are now. */
+  /** By route; cleared when the caller's limits change. */
   readonly #lanes = new Map<Route, Lane>()
   #caller: Caller
 
@@ -150,7 +150,7 @@ class CountedKey {
     return lane
   }
 
-  /** What is to be stored after a request of this lane: its counters, and all others too when a commit has failed. */
+  /** The rows to store after a request: the lane's counters, or all counters of the key if an earlier commit failed. */
   rowsToStore(lane: Lane): readonly RateCounterRow[] {
     if (!this.hasUnstored) return lane.rows
     this.hasUnstored = false
@@ -167,7 +167,7 @@ class CountedKey {
     return used
   }
 
-  /** Whether nothing is lost when it is forgotten. */
+  /** Whether the key can be evicted without losing counts. */
   isIdle(nowMs: number): boolean {
     return this.running === 0 && !this.hasUnstored && nowMs - this.lastUsedMs >= IDLE_MS
   }
@@ -215,7 +215,7 @@ class Admitted implements Admission {
       this.#key.running -= 1
       return undefined
     }
-    // They hold totals, so storing them twice does no harm.
+    // The rows are totals, so storing them twice is harmless.
     return this.#commit(this.#key, this.#rows).finally(() => {
       this.#key.running -= 1
     })

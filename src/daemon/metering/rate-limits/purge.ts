@@ -3,21 +3,21 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { RateCounterRow } from '../../platform/db/tables.ts'
 
-/** The longest window; it stands for all of them, so the shorter ones are kept a little longer. */
+/** The longest window. It is used for all windows, so shorter ones are kept a little longer. */
 const WINDOW_DAYS = 31
 
 /**
- * Deletes what was counted in windows that ended COUNTERS_KEPT_DAYS ago. Of a key that is still there the counter `minute`
- * stays: it tells when the key was last used. A part at a time, so that nobody waits for the whole.
+ * Deletes the counters of windows that ended COUNTERS_KEPT_DAYS ago. The counter `minute` of an existing key stays, because
+ * it records when the key was last used. Deletes in small batches, so that other writers do not wait long.
  */
 export async function purgeCounters({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = isoTime(clock.now() - (COUNTERS_KEPT_DAYS + WINDOW_DAYS) * 86_400_000)
   while ((await deleteSome(db, before)) === COUNTERS_PURGE_ROWS);
 }
 
-/** Answers how many it found. */
+/** Returns how many counters it found. */
 async function deleteSome(db: Db, before: string): Promise<number> {
-  // Not within the DELETE: a reader goes through the table, and the one writer of SQLite only takes out what was found.
+  // Not a subquery of the DELETE: the scan runs on a reader, so SQLite's only writer just deletes the rows found.
   const found = await db
     .selectFrom('rate_counters as c')
     .select(['c.tenant_id', 'c.api_key_id', 'c.counter'])
@@ -36,7 +36,7 @@ async function deleteSome(db: Db, before: string): Promise<number> {
   return found.length
 }
 
-/** Unless it has been counted in meanwhile. */
+/** Deletes the counter unless it was used again after the scan. */
 async function deleteCounter(
   tx: Db,
   { tenant_id, api_key_id, counter }: Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>,

@@ -5,21 +5,21 @@ import type { WindowName } from './windows.ts'
 
 /** How many requests one counter allows in its window. */
 export type Quota = {
-  /** As in rate_counters: the window's name, behind the route when only that is counted. */
+  /** The name in rate_counters: the window, prefixed with the route if the quota covers one route. */
   counter: string
   window: WindowName
-  /** Null: they are counted, but nothing is refused. */
+  /** Null: requests are counted, but never rejected. */
   limit: number | null
   /** The only route that counts; undefined when all do. */
   endpoint: string | undefined
 }
 
-/** What one counter holds. */
+/** The value of one counter. */
 export type Count = { readonly used: number; readonly endMs: number }
 
 /**
- * The quotas that hold for this key on this route (named-endpoints §1.2); the first is always the key's minute. The
- * operator key is counted like any other, but only the classes of administration limit it (architecture §9).
+ * The quotas that apply to this key on this route; the first is always the key's minute. The operator key is counted like
+ * any other, but only the limits of administration routes apply to it.
  */
 export function quotasOf({ settings, isOperator }: Caller, route: Pick<Route, 'method' | 'path' | 'rate'>): Quota[] {
   const { dailyLimit, monthlyLimit, rateLimit } = settings
@@ -46,8 +46,8 @@ export const leftOf = ({ limit }: Quota, { used }: Count): number =>
   limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - used)
 
 /**
- * Position of the quota that has the least left, of equals the one that ends last; undefined when nothing limits. A request
- * passes when that one has something left, and when it has not, this is how long to wait.
+ * The index of the quota with the least left; of equals, the one that ends last. Undefined without limits. A request is
+ * allowed if this quota has requests left; otherwise its end is the time to retry.
  */
 export function strictest(quotas: readonly Quota[], counts: readonly Count[]): number | undefined {
   let found: number | undefined

@@ -10,7 +10,7 @@ import type { WindowName } from './windows.ts'
 export type RequestCounts = Readonly<Record<WindowName, number>>
 
 export type RateLimiter = Limiter & {
-  /** What counts for this key by now, its running requests included. */
+  /** The current counts of this key, including running requests. */
   usageOf(caller: Caller): Promise<RequestCounts>
 }
 
@@ -19,7 +19,7 @@ export type LimiterDeps = {
   ledger: Ledger
   clock: Clock
   log: Pick<Log, 'error'>
-  /** Above so many keys, idle ones are forgotten, where counts are kept in memory. */
+  /** For counters in memory: above this number of keys, idle ones are evicted. */
   keysInMemory?: number
   /** Called when an event was stored, except through the ledger. */
   onEvents?(): void

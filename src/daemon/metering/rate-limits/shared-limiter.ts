@@ -13,7 +13,7 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters, lockCounters } from './store.ts'
 import { WINDOWS } from './windows.ts'
 
-/** A larger crowd is decided in several transactions, so that nobody waits for the last of it. */
+/** More requests are decided in several transactions, so that the first ones need not wait for the last. */
 const REQUESTS_PER_TRANSACTION = 500
 const EVENTS_REMEMBERED = 10_000
 
@@ -25,8 +25,8 @@ type Waiting = {
 }
 
 /**
- * For any number of daemons on one PostgreSQL: the rows count, and are locked while a request is decided, so that all
- * daemons together are exact. What comes while one transaction runs is decided in the next, all of it at once.
+ * For any number of daemons on one PostgreSQL. The rows are authoritative and locked while requests are decided, so the
+ * limits are exact across daemons. Requests that arrive during a transaction are decided together in the next.
  */
 export function createSharedLimiter({
   db,
@@ -67,7 +67,7 @@ export function createSharedLimiter({
         return decision
       })
     const { admissions, events } = await attempt().catch((error: unknown) => {
-      // A broken connection is worth a second try, but not when it broke during COMMIT: that may have counted already.
+      // Retry after a lost connection, but not if it was lost during COMMIT: the requests may already be counted.
       if (isDecided || failureOf(error) !== 'transient') throw error
       return attempt()
     })
@@ -78,7 +78,7 @@ export function createSharedLimiter({
 
   async function decideIn(tx: Db, batch: readonly Waiting[]) {
     const counters = await lockAll(tx, batch)
-    // Not sooner: another daemon may have held the locks for a while.
+    // Read the clock after locking: another daemon may have held the locks for a while.
     const nowMs = clock.now()
     const counted = new Set<RateCounterRow>()
     const events = new Map<string, OutboxEventRow>()
@@ -110,7 +110,7 @@ export function createSharedLimiter({
         if (!wanted.has(name)) wanted.set(name, { quota, row: emptyRow(key, quota.window, nowMs) })
       }
     }
-    // Every daemon locks in this order, so none waits for another in a circle.
+    // Every daemon locks in this order, which prevents deadlocks.
     const names = [...wanted.keys()].sort()
     const rows = await lockCounters(
       tx,
@@ -153,5 +153,5 @@ const toKey = ({ tenantId, keyId }: Caller, counter: string): CounterKey => ({
   counter,
 })
 
-/** Ids are of one length, so no two keys have one name. */
+/** Unique, because all ids have the same length. */
 const nameOf = ({ tenant_id, api_key_id, counter }: CounterKey): string => `${tenant_id} ${api_key_id} ${counter}`

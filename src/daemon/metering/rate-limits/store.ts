@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import type { RateCounterRow } from '../../platform/db/tables.ts'
 
-/** Every counter of this key, also those whose window is over. */
+/** All counters of this key, including those of past windows. */
 export function findCounters(db: Db, tenantId: string, keyId: string): Promise<RateCounterRow[]> {
   return db
     .selectFrom('rate_counters')
@@ -13,12 +13,11 @@ export function findCounters(db: Db, tenantId: string, keyId: string): Promise<R
 }
 
 /**
- * Locks these counters until the transaction ends, in the order given, and returns them as they are now; one that does not
- * exist is added as given. Two transactions do not block each other for good when both give them in the same order.
- * PostgreSQL only.
+ * Locks these counters until the transaction ends, in the given order, and returns their current rows. A missing counter is
+ * inserted as given. Transactions that pass the same order cannot deadlock. PostgreSQL only.
  */
 export async function lockCounters(tx: Db, rows: readonly RateCounterRow[]): Promise<RateCounterRow[]> {
-  // An update that changes nothing, because only a row that was written is locked and returned.
+  // The no-op update is needed: only a written row is locked and returned.
   const locked = sql<RateCounterRow>`
     insert into rate_counters (tenant_id, api_key_id, counter, window_start, used, last_used_at)
     select tenant_id, api_key_id, counter, window_start, used, last_used_at

@@ -1,13 +1,13 @@
-/** The windows in which requests are counted: those of the calendar in UTC, from the shortest to the longest. */
+/** The calendar windows in which requests are counted, in UTC, from the shortest to the longest. */
 export const WINDOWS = ['minute', 'hour', 'day', 'month'] as const
 export type WindowName = (typeof WINDOWS)[number]
 
-/** From `startMs` on, up to but not including `endMs`; milliseconds since 1970. */
+/** From `startMs`, up to but excluding `endMs`; milliseconds since 1970. */
 export type Window = { readonly startMs: number; readonly endMs: number }
 
 const LENGTH_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 
-/** The window that holds this moment. */
+/** The window that contains this moment. */
 export function windowAt(name: WindowName, nowMs: number): Window {
   if (name === 'month') {
     const now = new Date(nowMs)
@@ -19,13 +19,13 @@ export function windowAt(name: WindowName, nowMs: number): Window {
   return { startMs, endMs: startMs + length }
 }
 
-/** So far may the clocks of daemons lie apart, or one be set back, without a window being begun twice. */
+/** How far daemons' clocks may differ, or one clock be set back, without starting a window twice. */
 export const CLOCK_SKEW_MS = 60_000
 
 /**
- * Whether requests of this moment are counted in a window that was begun before. One that begins a little later counts too:
- * a clock that is a little ahead, ours until it was corrected or another daemon's, has begun it, and going back would let
- * its requests through twice. One further ahead comes from a clock that was plainly wrong.
+ * Whether a request at this moment counts in a window that has already begun. A window that starts slightly later also
+ * counts: it was begun by a clock slightly ahead, and starting the earlier window again would admit its requests twice. A
+ * window further ahead came from a wrong clock and is ignored.
  */
 export const isCurrent = ({ startMs, endMs }: Window, nowMs: number): boolean =>
   nowMs < endMs && nowMs >= startMs - CLOCK_SKEW_MS

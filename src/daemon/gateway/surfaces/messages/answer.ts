@@ -12,7 +12,7 @@ import { messagesWording } from './events.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
 import { toThinkingBlocks } from './reasoning.ts'
 
-/** Answers as Anthropic's clients know them. */
+/** Renders answers in Anthropic's Messages format. */
 export const MESSAGES_SURFACE: Surface = {
   path: MESSAGES_PATH,
   operation: 'chat.completion',
@@ -33,7 +33,7 @@ function wholeAnswer(envelope: Envelope): Answer {
         said.add(part)
         if (part.type !== 'end') continue
         native = part.nativeFinishReason
-        // Here, where a fault of the provider can still become an error.
+        // Convert here: an error of the provider can still become the reply.
         content = toContent(said.all, part.outcome === 'complete')
       }
       return true
@@ -57,7 +57,7 @@ function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-/** @throws ProviderError for a call whose arguments are no object, in an answer that is `complete`. */
+/** @throws ProviderError for a call whose arguments are not a JSON object, if the answer is `complete` */
 function toContent(all: readonly Said[], complete: boolean): MessagesResponse['content'] {
   return all.flatMap((said): MessagesResponse['content'] => {
     if (said.type === 'text') return [{ type: 'text', text: said.text }]
@@ -65,7 +65,7 @@ function toContent(all: readonly Said[], complete: boolean): MessagesResponse['c
     const { id, name, arguments: text } = said.call
     const input = parseObject(text.trim() === '' ? '{}' : text)
     if (input) return [{ type: 'tool_use', id, name, input }]
-    // A call that the limit has cut is left out: nobody shall run half of it.
+    // Omit a call that the token limit cut off, so that no client runs it incomplete.
     if (!complete) return []
     throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
   })

@@ -21,9 +21,9 @@ import { wordlessAnswer } from '../../chat/wordless-answer.ts'
 import { toChatInput } from './input.ts'
 
 /**
- * Counts what a message would give its model to read, on the way that the message itself would take: admitted, screened,
- * entitled and on record are both alike, and only what is left of it after the guards is counted. Providers that count are
- * asked, for the others it is estimated as a bill would be. It costs nothing, and says nothing of whether the model is up.
+ * Counts the input tokens of a message. It runs the same pipeline as the message: admission, screening, entitlement and
+ * evidence; the redacted text is counted. Uses the provider's counting API if it has one, otherwise the estimate that
+ * billing uses. It is free and does not affect the breaker.
  * @throws GatewayError as `runChat` does
  */
 export function runCount(
@@ -53,10 +53,10 @@ export function runCount(
   )
 }
 
-/** Where the provider leaves what it counted for the answer. */
+/** Passes the count from the provider to the answer. */
 type Counted = { tokens: number; estimated: boolean }
 
-/** Only the model that is named is asked: another one counts otherwise. */
+/** No failover: another model would count differently. */
 function toCountInput(request: CountTokensRequest): ChatInput {
   const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
   return { ...input, chain: { models: [{ model: request.model as string }] } }
@@ -76,7 +76,7 @@ const countingProvider = (provider: Provider, counted: Counted): Provider => ({
 
 const NO_TOKENS = { outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
-/** Nobody has used these tokens, so they belong into no sum of those that were. */
+/** The tokens were only counted, not used, so no usage record is written. */
 const withoutUsage = (ledger: Ledger): Ledger => ({
   ...ledger,
   commit: ({ usage: _, ...records }) => ledger.commit(records),

@@ -9,19 +9,19 @@ import type { StreamWording } from '../../chat/streamed-answer.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
 import { isRedacted, signatureOf } from './reasoning.ts'
 
-/** What is being said: at most one block is open at a time. */
+/** The open content block; at most one is open at a time. */
 type Open = { type: 'text' } | { type: 'thinking'; step: Reasoning } | { type: 'tool_use'; call: number; json: string }
 
 const NO_USAGE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
-/** Anthropic's events, each block of content from its start to its stop. Takes the parts as they come. */
+/** Renders parts as Anthropic's events; each content block has a start and a stop. */
 export function messagesWording(envelope: Envelope): StreamWording {
   let begun = false
   let native = ''
   let called = false
   let index = -1
   let open: Open | undefined
-  /** Calls that began while another was not whole yet. Their turn comes when it has ended. */
+  /** Tool calls that began while another was still open. They are sent when that one ends. */
   const held = new Map<number, { id: string; name: string; json: string }>()
 
   function begin(): string {
@@ -78,7 +78,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
     return isSealed(step) ? frames + signatureFrame(signatureOf(step)) + stop() : frames
   }
 
-  /** Providers may fill several calls in turn. */
+  /** Providers may interleave the pieces of several calls. */
   function toolCall({ index: call, id, name, arguments: json }: Extract<ChatPart, { type: 'tool_call' }>): string {
     called = true
     const waiting = held.get(call)
@@ -90,7 +90,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
       open.json += json
       return sayJson(json)
     }
-    // The events of a block that has been stopped would be out of order, and of one never started out of place.
+    // A piece for a stopped block, or for one that never started, cannot be rendered in order.
     if (id === undefined || name === undefined) {
       if (json.trim() === '') return ''
       throw new ProviderError('server_error', 'The provider mixed up the pieces of its tool calls.')

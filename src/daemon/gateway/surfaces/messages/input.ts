@@ -11,7 +11,7 @@ import type {
 import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
 import { toReasoning } from './reasoning.ts'
 
-/** What is asked of a message, or about one. */
+/** A request for a message, or for its token count. */
 type Asked = Pick<MessagesRequest, 'messages' | 'max_tokens'> & Partial<MessagesRequest>
 type Turn = MessagesRequest['messages'][number]
 type UserBlock = Exclude<Extract<Turn, { role: 'user' }>['content'], string>[number]
@@ -19,7 +19,7 @@ type ShownBlock = Exclude<UserBlock, { type: 'tool_result' }>
 type AssistantBlock = Exclude<Extract<Turn, { role: 'assistant' }>['content'], string>[number]
 
 /**
- * A body of POST /v1/messages as the pipeline takes it. Sampling is left to the model unless it is asked for.
+ * Converts a body of POST /v1/messages to the pipeline's input. The model's own temperature applies unless one is given.
  * @throws MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: Asked): ChatInput {
@@ -45,7 +45,7 @@ export function toChatInput(request: Asked): ChatInput {
 const toSystem = (system: MessagesRequest['system'] = ''): string =>
   typeof system === 'string' ? system : system.map(({ text }) => text).join('\n\n')
 
-/** Each result of a tool is a message of its own, and so is what the user says between them. */
+/** Splits a user turn: each tool result becomes a message of its own, and so does the text between them. */
 function toUserMessages({ content }: Extract<Turn, { role: 'user' }>): Message[] {
   if (typeof content === 'string') return [{ role: 'user', content }]
   const messages: Message[] = []
@@ -81,8 +81,8 @@ function toContent(blocks: readonly ShownBlock[]): Content {
 }
 
 /**
- * A turn of the model. Within one message of ours reasoning comes before text, so where a turn went on thinking after it had
- * said something, another message begins: a provider that signs its reasoning wants it back in its place.
+ * Converts a turn of the model. Internally, reasoning precedes text within a message. Reasoning after text begins another
+ * message, because a provider that signs its reasoning needs it back in the original order.
  */
 function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[] {
   if (typeof content === 'string') return [{ role: 'assistant', content }]
@@ -90,7 +90,7 @@ function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[]
   let current: AssistantBlock[] | undefined
   for (const block of content) {
     const isThinking = block.type === 'thinking' || block.type === 'redacted_thinking'
-    // Not after a call: its result has to be the next message.
+    // Not after a tool call: its result must be the next message.
     const goesOn = !isThinking || current?.some(({ type }) => type === 'tool_use') || current?.at(-1)?.type !== 'text'
     if (current && goesOn) current.push(block)
     else {
@@ -134,7 +134,7 @@ function toOptions(request: Asked): GenerationOptions | undefined {
     })),
     toolChoice: choice && toToolChoice(choice),
     parallelToolCalls: choice?.disable_parallel_tool_use ? false : undefined,
-    // The API has no name for a schema, and others want one.
+    // Anthropic's API has no schema name, but other providers require one.
     responseFormat: schema && { type: 'json_schema', name: 'answer', schema, strict: true },
     stop: request.stop_sequences,
     topP: request.top_p,
@@ -150,10 +150,10 @@ function toToolChoice(choice: NonNullable<MessagesRequest['tool_choice']>): Tool
   return choice.type === 'any' ? 'required' : choice.type
 }
 
-/** Anthropic's own, where the model may think as it sees fit. */
+/** Anthropic's default effort for adaptive thinking. */
 const ADAPTIVE_EFFORT = 'high'
 
-/** Thinking is asked for as a share of the answer, or as an effort; we know efforts alone. */
+/** Converts thinking, given as a token budget or an effort, to a reasoning effort. */
 function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: Asked): string | undefined {
   if (thinking?.type === 'disabled') return undefined
   if (output?.effort !== undefined) return output.effort

@@ -2,7 +2,7 @@ import type { MessagesStopReason, MessagesUsage } from '../../../../shared/wire/
 import type { TokenUsage } from '../../../models/provider.ts'
 import type { Envelope, Finish } from '../../chat/answer-contract.ts'
 
-/** What a message is before its first word. */
+/** The members of a message that are known before its first token. */
 export const toMessage = ({ id, model }: Envelope) => ({
   id: `msg_${id.replace(/^req-/, '')}`,
   type: 'message' as const,
@@ -18,7 +18,7 @@ export function toStopReason(finish: Finish, native: string, called: boolean): M
   return native === 'stop_sequence' ? native : 'end_turn'
 }
 
-/** What is cached is counted beside the rest here, in our usage within it. */
+/** Anthropic's `input_tokens` exclude cached tokens; the gateway's usage includes them. */
 export const toUsage = ({
   inputTokens,
   outputTokens,

@@ -4,23 +4,23 @@ import type { Reasoning } from '../../../models/conversation.ts'
 
 const ANTHROPIC = 'anthropic'
 
-/** What no signature of Anthropic begins with: they are base64. */
+/** Marks the gateway's own signatures. Anthropic's are base64, so they contain no dot. */
 const MARK = 'aigw.'
 const Foreign = z.object({ origin: z.string(), signature: z.string().optional(), data: z.string().optional() })
 
 /**
- * The signature that a thinking block gets. Anthropic's own is passed on. The block has no other place for whose reasoning it
- * is and what they have sealed, so that of others carries both, marked as ours.
+ * The signature of a thinking block. Anthropic's own is forwarded. A block has no other field for the origin and sealed
+ * data of other providers' reasoning, so their signature encodes both, with MARK in front.
  */
 export function signatureOf({ origin, signature, data }: Reasoning): string {
   if (origin === ANTHROPIC || origin === '') return signature ?? ''
   return MARK + Buffer.from(JSON.stringify({ origin, signature, data })).toString('base64url')
 }
 
-/** Anthropic has a kind of block for what it has encrypted. */
+/** True for reasoning that Anthropic encrypted; it has a block type of its own. */
 export const isRedacted = ({ origin, data }: Reasoning): boolean => origin === ANTHROPIC && data !== undefined
 
-/** What is encrypted is a block of its own, after what was thought aloud. */
+/** The blocks of a reasoning step. Encrypted data becomes a separate block after the readable text. */
 export function toThinkingBlocks(step: Reasoning): MessagesBlock[] {
   if (!isRedacted(step)) return [{ type: 'thinking', thinking: step.text, signature: signatureOf(step) }]
   const { text, data = '' } = step
@@ -28,7 +28,7 @@ export function toThinkingBlocks(step: Reasoning): MessagesBlock[] {
   return [...aloud, { type: 'redacted_thinking', data }]
 }
 
-/** A block that comes back, as it was; undefined for one that nobody would take: without a signature, or with a broken one. */
+/** Restores a reasoning step from a block in a request. Undefined if its signature is missing or broken. */
 export function toReasoning(
   block: Extract<MessagesBlock, { type: 'thinking' | 'redacted_thinking' }>,
 ): Reasoning | undefined {

@@ -18,7 +18,8 @@ import { runCount } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
 
 /**
- * A continued thread sends its new turn alone, and no conversation is kept here: the model would answer without the turns before.
+ * Rejects continued threads. They send only the new turn, and the gateway stores no conversations, so the model would answer
+ * without the earlier turns.
  * @throws THREAD_NOT_FOUND
  */
 function refuseContinuedThread({ thread }: MessagesRequest): void {
@@ -43,7 +44,7 @@ const FAILURES: Record<number, ResponseDoc> = {
   503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
 }
 
-/** What Anthropic's clients call, also under `/v1` alone. */
+/** The routes of Anthropic's clients, also directly under `/v1`. */
 export function messagesRoutes(deps: ChatDeps): Route[] {
   const { limits } = deps
   const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }

@@ -18,7 +18,7 @@ import { createSaid, isSealed, type Said, withPart } from '../../chat/said.ts'
 import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
 
-/** Answers as OpenAI's clients know them. @param includeUsage whether a stream ends with a chunk that says its usage. */
+/** Renders answers in OpenAI's format. @param includeUsage whether a stream ends with a usage chunk */
 export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
   path: OPENAI_CHAT_PATH,
   operation: 'chat.completion',
@@ -87,7 +87,7 @@ function toMessage(all: readonly Said[]): OpenAiChatResponse['choices'][number][
   }
 }
 
-/** The pieces carry lists of tokens under the same names (`content`, `refusal`): put end to end they are those of the whole. */
+/** Joins the logprobs of the pieces: each has lists of tokens by name (`content`, `refusal`), which are concatenated. */
 function toLogprobs(all: readonly Said[]): Record<string, unknown> | null {
   const pieces = all.flatMap((said) => (said.type === 'text' ? said.logprobs : []))
   if (pieces.length === 0) return null
@@ -101,10 +101,10 @@ function toLogprobs(all: readonly Said[]): Record<string, unknown> | null {
   return merged
 }
 
-/** Chunks, each with one delta; `gateway` on the first one alone. Takes the parts as they come. */
+/** Renders parts as chunks with one delta each; only the first has `gateway`. */
 function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording {
   const { id, created, model } = envelope
-  // Everything of a chunk but its choice is the same each time, so it is rendered once.
+  // A chunk is constant apart from its choice, so that part is rendered once.
   const before =
     `data: {"id":"${toCompletionId(id)}","object":"chat.completion.chunk","created":${created},` +
     `"model":${JSON.stringify(model)},"choices":`

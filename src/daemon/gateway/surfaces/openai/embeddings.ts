@@ -15,8 +15,8 @@ import { runChat } from '../../chat/pipeline.ts'
 import { wordlessAnswer } from '../../chat/wordless-answer.ts'
 
 /**
- * Turns texts into vectors, on the way that every chat takes: admitted, billed, kept and recorded are both alike. To the
- * pipeline it is an answer without a word, of a provider that embeds when it is asked to chat.
+ * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. To the pipeline it is an answer
+ * without text, from a provider whose `chat` embeds.
  * @throws GatewayError as `runChat` does
  */
 export function runEmbeddings(
@@ -37,7 +37,7 @@ export function runEmbeddings(
   )
 }
 
-/** Where the provider leaves what it made for the answer. */
+/** Passes the vectors from the provider to the answer. */
 type Made = { embeddings: Embeddings | undefined }
 
 function toChatInput(request: EmbeddingsRequest): ChatInput {
@@ -45,7 +45,7 @@ function toChatInput(request: EmbeddingsRequest): ChatInput {
   const messages = request.input.map((text) => ({ role: 'user' as const, content: text }))
   return {
     conversation: { system: '', messages },
-    // A chain, so that the key's fallbacks are left out: vectors of another model could not be compared.
+    // An explicit chain disables the key's failover defaults: vectors of another model are not comparable.
     chain: { models: [{ model: request.model as string }] },
     index: ZERO_KNOWLEDGE,
     useRag: false,
@@ -65,7 +65,7 @@ function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest
     ...provider,
     async *chat({ model, messages, options, noTraining, entitle, onHead, timeouts: { attemptMs } }, signal) {
       if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
-      // Not what the request said, but what the guards have left of it.
+      // Embed the screened texts, not the original request.
       const input = messages.map(({ content }) => textOf(content))
       made.embeddings = await provider.embed(
         { model, input, dimensions, user: options?.user, noTraining, entitle, onHead, attemptMs },

@@ -15,8 +15,8 @@ type Said = OpenAiChatRequest['messages'][number]
 type SaidBy<Role extends Said['role']> = Extract<Said, { role: Role }>
 
 /**
- * A body of POST /v1/chat/completions as the pipeline takes it. Sampling is left to the model unless it is asked for: some
- * models refuse to be told any.
+ * Converts a body of POST /v1/chat/completions to the pipeline's input. No default temperature is set, because some models
+ * reject any.
  * @throws MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: OpenAiChatRequest): ChatInput {
@@ -38,7 +38,7 @@ export function toChatInput(request: OpenAiChatRequest): ChatInput {
   }
 }
 
-/** Instructions may stand anywhere here; a model gets them all at the beginning, in their order. */
+/** Instructions may appear anywhere in the messages. They are moved to the beginning, in order. */
 function toConversation(request: OpenAiChatRequest): ChatInput['conversation'] {
   const system: string[] = []
   const messages: Message[] = []
@@ -54,7 +54,7 @@ function toConversation(request: OpenAiChatRequest): ChatInput['conversation'] {
 type Instruction = Exclude<Said, { role: 'user' | 'assistant' | 'tool' }>
 const isInstruction = (said: Said): said is Instruction => said.role === 'system' || said.role === 'developer'
 
-/** Whoever is asked first: unsigned reasoning that comes back without a word on its origin is taken for theirs. */
+/** The provider of the first model. Unsigned reasoning without an origin is attributed to it. */
 function makerOf({ model, models }: OpenAiChatRequest): string {
   const first = models?.[0]?.model ?? model ?? ''
   return first.slice(0, first.indexOf('/'))

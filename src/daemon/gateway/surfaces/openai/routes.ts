@@ -55,7 +55,7 @@ const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
 
 const SHOWN_MODEL_CHARS = 200
 
-/** What OpenAI's clients call (named-endpoints §5), also under `/v1` alone. */
+/** The routes of OpenAI's clients, also directly under `/v1`. */
 export function openAiRoutes(deps: ChatDeps): Route[] {
   const startedSeconds = Math.floor(deps.clock.now() / 1000)
   const toModel = (id: string): OpenAiModel => ({
