@@ -11,34 +11,34 @@ import type { BudgetsDeps, Drawing, Payment } from './payment.ts'
 import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
 import { limitsOf, type Payer } from './wish.ts'
 
-/** A request that is about to be made. */
+/** A request before its first model call. */
 export type Order = {
   requestId: string
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
   payer: Payer
-  /** The models that may answer it, with the tokens that each needs to think as it was asked to. */
+  /** The models of the chain, with the tokens that each needs for the requested reasoning. */
   attempts: readonly OrderedModel[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
   /** The operator's limit on the tokens of an answer. */
   operatorLimit?: number | undefined
-  /** Filled in when it is first needed, because long prompts take a while to measure. */
+  /** Computed on first use, because measuring long prompts is slow. */
   inputTokensAtMost?: number
 }
 
 type OrderedModel = {
   modelId: string
   thinkingTokens?: number
-  /** The most tokens that it can answer, where that is known. */
+  /** The model's output limit; undefined if unknown. */
   outputTokens?: () => number | undefined
 }
 
-/** As many input tokens as any model can count, measured once for an order. */
+/** The upper bound of input tokens over all models, computed once per order. */
 export function inputOf(order: Order): number {
   order.inputTokensAtMost ??= inputTokensAtMost(order.call)
   return order.inputTokensAtMost
 }
 
-/** What an answer costs, as it is stored: in its usage record and in the counters of account and key. */
+/** The cost of an answer as stored: columns of the usage record, and counters of account and key. */
 export type Charge = {
   columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
   spend: readonly SpendCounterRow[]
@@ -47,30 +47,30 @@ export type Charge = {
 
 export type Billing = {
   /**
-   * Reserves the most that the request can cost, or what a budget still covers of it, before any model is asked.
+   * Reserves the request's maximum cost, capped by the remaining budget, before any model is called.
    * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
    */
   reserve(order: Order): Payment | Promise<Payment>
   /**
-   * How many tokens the payer's budget covers of this model's answer. Undefined where no budget limits the request, or where it
-   * set a limit of its own, all of which is reserved.
+   * How many output tokens of this model the payer's budget covers. Undefined if no budget applies, or if the request sets
+   * its own limit, whose full cost is reserved.
    */
   coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
-  /** What the model that served it has cost. An unknown price is reported, and never nothing. */
+  /** The cost of the serving model. Unknown models are never billed as free; an unknown price is logged. */
   charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
-  /** What the dearest of these models costs in points, and how many the account has in a month; null for any number. */
+  /** The points of the most expensive of these models, and the account's points per month; null for no limit. */
   pointsOf(attempts: readonly { modelId: string }[], payer: Payer): { required: number; limit: number | null }
-  /** Ends what goes on beside the requests. Call it when none runs any more. */
+  /** Stops background work. Call it after the last request has ended. */
   close(): void
 }
 
 const ALARMS_REMEMBERED = 1_000
 
-/** The most tokens that are reserved for the answer of a model. */
+/** The output tokens to reserve for a model. */
 const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
   Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
 
-/** The fewest tokens worth asking a model for: after its thinking, if it has to think. */
+/** The fewest output tokens worth a call: a minimum answer plus the requested reasoning. */
 const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>
   Math.min((model.thinkingTokens ?? 0) + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, model))
 

@@ -4,8 +4,8 @@ import type { Budgets, BudgetsDeps } from './payment.ts'
 import { createSharedBudgets } from './shared-budgets.ts'
 
 /**
- * Keeps points and dollars within their limits, exactly, however many requests run at once: on SQLite, which only one
- * daemon can use, in memory; on PostgreSQL in rows that all daemons share.
+ * Enforces the limits of points and dollars exactly, also for concurrent requests. On SQLite there is one daemon, so it
+ * counts in memory. On PostgreSQL all daemons share the counter rows.
  */
 export const createBudgets = (deps: BudgetsDeps): Budgets =>
   engineOf(deps.db).name === 'sqlite' ? createMemoryBudgets(deps) : createSharedBudgets(deps)

@@ -3,24 +3,23 @@ import type { TokenUsage } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
 import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
 
-/** What is known of an answer when it is over, however it ended. */
+/** The output of an answer so far, and the provider's counts of it. */
 export type Heard = {
-  /** The last that the provider has counted, when it did. */
+  /** The provider's latest counts, if it sent any. */
   usage: TokenUsage | undefined
-  /** Those are the counts of the whole answer. */
+  /** True if `usage` covers the whole answer. */
   isFinal: boolean
-  /** Everything that the model has said. */
+  /** All text that the model has generated. */
   generated: string
 }
 
-/** `doubts` names what the provider has counted and is not billed: its counts are at fault, and somebody should know. */
+/** `doubts` are the provider's counts that were too high to bill, for the log. */
 export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsage, number>> | undefined }
 
 /**
- * The tokens that an answer is billed for. Those of the provider, but our own estimate for a side of which it counted nothing
- * although something was said there, or more than can be true; and where its last count is not that of the whole answer,
- * whichever of the two is higher. Whatever comes out can be multiplied and added, and its parts are within its totals.
- * Stops now and then while it estimates, so that others can have a turn.
+ * Computes the tokens to bill. The provider's counts apply. Input or output is estimated instead if its count is zero or
+ * implausibly high. If the counts do not cover the whole answer, the higher of count and estimate applies. The results are
+ * safe for arithmetic, and no part exceeds its total. Yields regularly while it estimates.
  * @param maxTokens the limit that was sent to the model
  */
 export function* counting(
@@ -30,7 +29,7 @@ export function* counting(
 ): Generator<void, Counts> {
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
     likely: () => countingInputTokens(call),
-    // Most counts are below what is plausible in any case, so the texts need not be measured.
+    // Most counts are below the fixed bound, so the texts need not be measured.
     mayBe: (count) => count <= PLAUSIBLE_TOKENS.beyond || count <= plausible(inputTokensAtMost(call)),
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {
@@ -64,7 +63,7 @@ function* countSide(
 
 const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBLE_TOKENS.beyond
 
-/** What was lowered; what was raised is only what the provider had not counted yet. */
+/** The counts that were lowered. A raised count is no doubt: the provider had not finished counting. */
 function doubtsOf(told: TokenUsage, final: TokenUsage): Counts['doubts'] {
   const names = ['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const
   const lowered = names.filter((name) => told[name] > final[name])

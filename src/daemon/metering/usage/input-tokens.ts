@@ -3,22 +3,22 @@ import type { Content } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
 
-/** What a provider is given to read. */
+/** The input of a provider call. */
 export type Input = Pick<ProviderCall, 'system' | 'messages' | 'options'>
 
-/** What comes on top of the texts. */
+/** Tokens in addition to the texts: per message, for tools, per image. */
 type Frames = { message: number; tools: number; image: number }
 
 /**
- * As many input tokens as a model can possibly count in this call. No tokenizer makes more tokens than bytes, and what the
- * frame of each message, tools and images take comes on top. Images of some models are counted as more (docs/billing.md).
+ * An upper bound of the input tokens of this call. No tokenizer makes more tokens than bytes; message frames, tools and
+ * images are added. Some models count more for images (docs/billing.md).
  */
 export function inputTokensAtMost(input: Input): number {
   const { texts, frameTokens } = measure(input, RESERVED_TOKENS)
   return texts.reduce((tokens, text) => tokens + Buffer.byteLength(text), frameTokens)
 }
 
-/** About how many input tokens a model counts in this call; stops now and then, so that others can have a turn. */
+/** Estimates the input tokens of this call; yields regularly. */
 export function* countingInputTokens(input: Input): Generator<void, number> {
   const { texts, frameTokens } = measure(input, ESTIMATED_TOKENS)
   let tokens = frameTokens
@@ -29,7 +29,7 @@ export function* countingInputTokens(input: Input): Generator<void, number> {
   return tokens
 }
 
-/** One walk for both, so that nothing is reserved for that is left out of a bill, or the other way round. */
+/** Shared by bound and estimate, so that reservation and bill cover the same texts. */
 function measure({ system, messages, options }: Input, frames: Frames): { texts: string[]; frameTokens: number } {
   const texts = [system]
   let frameTokens = frames.message
@@ -51,7 +51,7 @@ function measure({ system, messages, options }: Input, frames: Frames): { texts:
   return { texts, frameTokens }
 }
 
-/** Adds the texts of a message; @returns what its images take */
+/** Adds the texts of a message. @returns the tokens of its images */
 function addContent(texts: string[], content: Content, { image }: Frames): number {
   if (typeof content === 'string') {
     texts.push(content)

@@ -5,13 +5,13 @@ import type { Budgets, BudgetsDeps, Drawing, Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
 import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
 
-/** Above so many accounts and keys, those without a running request are forgotten; the store still knows them. */
+/** Above this number of accounts or keys, those without a running request are evicted; the store still has them. */
 const ACCOUNTS_IN_MEMORY = 20_000
 
 /**
- * For the one daemon that has the store to itself: what is in memory counts, so reserving is synchronous and exact. Every
- * request goes through it, also one that nothing limits, or memory and store would differ. Only the first request of an
- * account or key in a month waits for the store.
+ * For the only daemon of a store. The amounts in memory are authoritative, so reserving is synchronous and exact. Unlimited
+ * requests are counted too, to keep memory and store equal. Only the first request of an account or key in a month waits
+ * for the store.
  */
 export function createMemoryBudgets({
   db,
@@ -44,7 +44,7 @@ export function createMemoryBudgets({
     const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
     const mode = modeFor(wish, standing)
     if (mode === undefined) throw refusalOf(wish, standing, period, clock.now())
-    // Also where nothing limits it: a limit may be set while it runs.
+    // Reserve even without a limit: one may be set while the request runs.
     const nanos = mode === 'usage-by-model' ? nanosFor(wish, standing) : 0
     return new MemoryPayment(wish, { mode, nanos }, user, key)
   }
@@ -56,22 +56,22 @@ export function createMemoryBudgets({
     const key = known('key', keyId, period)
     if (user && key) return reserveFrom(wish, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
-    // Once more from the start: while one was loaded, the other may have been forgotten.
+    // Start over: while one was loaded, the other may have been evicted.
     return Promise.all(loads).then(() => reserve(wish))
   }
 
   return { reserve, close: () => {} }
 }
 
-// With its month: a look-up that ends after midnight must not take the place of the new month's account.
+// Includes the month: a look-up that ends after midnight must not overwrite the new month's account.
 const accountName = (id: string, { name }: Period) => `${id} ${name}`
 
-/** Safe: what they know is in the store, and nobody who runs holds on to them. */
+/** Safe: the store has their amounts, and no running request refers to them. */
 function forgetIdle(accounts: Map<string, Account>): void {
   for (const [id, account] of accounts) if (account.running === 0) accounts.delete(id)
 }
 
-/** What one account, or one key, has drawn on in one month. */
+/** What one account or key has spent and reserved in one month. */
 class Account {
   readonly period: string
   readonly points = { spent: 0, reserved: 0 }

@@ -5,32 +5,32 @@ import type { ReservedRequest } from '../../platform/db/spend-counters.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Wish } from './wish.ts'
 
-/** What a request that was let in will be billed, and as what. */
+/** The billing mode and reservation of an accepted request. */
 export type Payment = {
   readonly mode: BillingMode
   readonly fallback: BillingFallback | undefined
-  /** The month it counts in. */
+  /** The month that it is billed in. */
   readonly period: string
-  /** Dollars reserved within a budget, in nano-dollars: the answer may cost no more. Undefined where no budget limits it. */
+  /** The maximum cost of the answer, reserved in the budget, in nano-dollars. Undefined if no budget applies. */
   readonly coveredNanos: number | undefined
-  /** What the commit of the bill has to end. */
+  /** The reservation that the commit of the bill must delete. */
   readonly reserved: ReservedRequest | undefined
-  /** To be called once the bill is durable. */
+  /** Call it once the bill is durable. */
   settled(charge: { drawn: Drawing }): void
-  /** Gives back what was not settled. To be called at the end, whatever happened; never throws. */
+  /** Releases the reservation. Always call it when the request has ended. Never throws. */
   release(): Promise<void> | undefined
 }
 
-/** What one request draws on: one of the two is nothing. */
+/** The cost of one request, in dollars or in points; the other is 0. */
 export type Drawing = { nanos: number; points: number }
 
 export type Budgets = {
   /**
-   * Reserves the most that the request can cost, or what a budget still covers of it; nothing where nothing limits it.
+   * Reserves the request's maximum cost, capped by the remaining budget.
    * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
    */
   reserve(wish: Wish): Payment | Promise<Payment>
-  /** Ends what goes on beside the requests. Call it when none runs any more. */
+  /** Stops background work. Call it after the last request has ended. */
   close(): void
 }
 
@@ -38,6 +38,6 @@ export type BudgetsDeps = {
   db: Db
   clock: Clock
   log: Pick<Log, 'error'>
-  /** Above so many accounts and keys, idle ones are forgotten, where they are kept in memory. */
+  /** For budgets in memory: above this number of accounts or keys, idle ones are evicted. */
   accountsInMemory?: number
 }

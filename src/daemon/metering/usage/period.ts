@@ -1,11 +1,11 @@
 import { windowAt } from '../rate-limits/windows.ts'
 
-/** One month of the calendar in UTC: `2026-11`. Points and budgets are those of a month. */
+/** A calendar month in UTC: `2026-11`. Points and budgets are per month. */
 export type Period = { readonly name: string; readonly startMs: number; readonly endMs: number }
 
 let last: Period = { name: '', startMs: 0, endMs: 0 }
 
-/** The month that holds this moment. */
+/** The month that contains this moment. */
 export function periodAt(nowMs: number): Period {
   if (nowMs >= last.startMs && nowMs < last.endMs) return last
   const { startMs, endMs } = windowAt('month', nowMs)

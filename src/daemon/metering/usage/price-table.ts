@@ -1,32 +1,32 @@
 /**
- * What well-known models cost: data, not rules. Dollars for a million tokens as the providers' public price lists give them
- * for direct calls without batching, and for prompts below their long-context tiers. Nothing is fetched: a list that has
- * changed since is corrected by `prices` in the configuration, or here.
+ * List prices of well-known models, in dollars per million tokens. They are the providers' public prices for direct calls
+ * without batching, and for prompts below the long-context tiers. Nothing is fetched: correct a changed price in `prices`
+ * of the configuration, or here.
  */
 
-/** When the lists were last gone through. */
+/** When the prices were last checked. */
 export const PRICES_AS_OF = '2026-11-21'
 
-/** Input and output, then what is read from and written to a prompt cache; undefined costs what input does. */
+/** Prices of input, output, cache reads and cache writes; an undefined cache price equals the input price. */
 export type ListPrice = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number]
 
-/** What an answer costs in points (named-endpoints §4 tells the two apart). */
+/** The price of an answer in points. */
 export const POINTS = { free: 0, standard: 1, premium: 2 } as const
 export type Bucket = keyof typeof POINTS
 
 export type ProviderPrices = {
-  /** By bucket, then by the provider's own name of the model without its date or version. `*` is any. */
+  /** By bucket, then by the provider's model name without date or version. `*` is any model. */
   models: { readonly [In in Bucket]?: Readonly<Record<string, ListPrice>> }
-  /** Editions, told by a date or number, that cost what their model does. Of others this is assumed, and reported. */
+  /** Dated or numbered editions known to cost the same as their model. For others that is assumed and logged. */
   editions?: readonly string[]
-  /** A model that is not listed, where the dearest one in common use costs more than UNKNOWN_PRICE. */
+  /** The price of an unlisted model, if the provider's most expensive common model costs more than UNKNOWN_PRICE. */
   unlisted?: ListPrice
 }
 
-/** A model that is not listed. Premium. */
+/** The price of an unlisted model, in the premium bucket. */
 export const UNKNOWN_PRICE: ListPrice = [15, 75, 15, 18.75]
 
-/** For providers that are asked at an address of the operator's own, and at no other. */
+/** For local providers; applies only at private addresses. */
 const FREE: ProviderPrices = { models: { free: { '*': [0, 0] } } }
 
 const CLAUDE_EDITIONS = [
@@ -281,10 +281,10 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
   },
 }
 
-/** Under whose name the makers of models go at a provider that sells those of others at their list prices. */
+/** Resellers at list prices: their prefix of each maker → that maker's provider in this table. */
 export const RESOLD: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openrouter: { openai: 'openai', anthropic: 'anthropic', google: 'google', mistralai: 'mistral', 'x-ai': 'xai' },
 }
 
-/** Providers whose models are those of another one. */
+/** Providers that serve the models of another provider. */
 export const SAME_MODELS: Readonly<Record<string, string>> = { azure: 'openai' }

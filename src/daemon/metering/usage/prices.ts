@@ -14,34 +14,34 @@ import {
 } from './price-table.ts'
 import { isPrivateHost } from './private-host.ts'
 
-/** What a model costs: whole pico-dollars for each token, so that every list price is exact; points for each answer. */
+/** The price of a model: whole pico-dollars per token, so that every list price is exact; points per answer. */
 export type Price = {
   readonly input: number
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly points: number
-  /** False when nobody told the price and one was assumed, if only that an edition costs what its model does. */
+  /** False if the price is assumed, even if only by taking an edition's price from its model. */
   readonly isKnown: boolean
 }
 
 export type PriceList = {
-  /** Of `<provider>/<model>`; never free because it is not known. */
+  /** The price of `<provider>/<model>`. Unknown models are never free. */
   priceOf(modelId: string): Price
 }
 
 const PICOS_PER_NANO = 1_000
-/** Dollars for a million tokens → pico-dollars for one. */
+/** Converts dollars per million tokens to pico-dollars per token. */
 const PICOS_PER_TOKEN = 1_000_000
 const PRICES_REMEMBERED = 10_000
 
 /**
- * Prices of the configuration first, for the model and then for `*`; then those of the table; then an assumed one:
- * UNKNOWN_PRICE, or what the dearest model of the provider costs where that is more.
+ * Precedence: the configuration's price for the model, then for `*`; then the price table; then an assumed price, which is
+ * UNKNOWN_PRICE or the price of the provider's most expensive model, if higher.
  */
 export function createPriceList(configs: readonly ProviderConfig[]): PriceList {
   const providers = new Map(configs.map((config) => [config.name, config]))
-  // Callers choose the names of models, so not all can be kept.
+  // Callers choose model names, so the cache must be bounded.
   const known = new LRUCache<string, Price>({ max: PRICES_REMEMBERED })
   return {
     priceOf(modelId) {
@@ -68,7 +68,7 @@ function findPrice(provider: string, model: string, config: ProviderConfig | und
 const ownEntry = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined
 
-/** A provider is known by the host it asks, else by its name, else by its kind where that is one company's. */
+/** Identifies a provider by its host, otherwise by its name, otherwise by its kind if that belongs to one company. */
 function tableOf(
   provider: string,
   config: ProviderConfig | undefined,
@@ -78,7 +78,7 @@ function tableOf(
     if (candidate === undefined) continue
     const name = ownEntry(SAME_MODELS, candidate) ?? candidate
     const prices = ownEntry(PRICE_TABLE, name)
-    // Somebody else's server is not free for being called as one of ours would be.
+    // A local provider's name does not make a public server free.
     if (prices?.models.free && config?.baseUrl !== undefined && !isPrivateHost(config.baseUrl)) continue
     if (prices) return { name, prices }
     if (ownEntry(RESOLD, name)) return { name }
@@ -117,16 +117,16 @@ function findListed(provider: string, model: string): Listed | undefined {
   return undefined
 }
 
-/** Bedrock puts a region and a maker before the name; resellers write the versions of Claude with a dot, some dates with @. */
+/** Removes Bedrock's prefix of region and maker, and the dots and @ with which resellers write Claude's versions. */
 function plainName(provider: string, model: string): string {
   if (provider === 'bedrock') return model.replace(/^(?:[a-z]+\.)?(?:anthropic|amazon|cohere)\./, '')
   return provider === 'anthropic' ? model.replaceAll('.', '-').replace('@', '-') : model
 }
 
-/** What tells editions of one model apart: `latest`, `preview`, Bedrock's `-v1:0`; and dates, with which prices may change. */
+/** The suffix of an edition: `latest`, `preview`, Bedrock's `-v1:0`, or a date. Prices may change with dates. */
 const EDITION = /-(?:latest|preview|exp|v\d+:\d+|(\d{2}-\d{2}|\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}))$/
 
-/** The name, and the shorter ones it is an edition of; `isDated` is whether a date was left out. */
+/** The name, and its shorter forms without edition suffixes; `isDated`: a date was removed. */
 function namesOf(model: string): { name: string; isDated: boolean }[] {
   const names = [{ name: model, isDated: false }]
   let [name, isDated] = [model, false]
@@ -153,8 +153,8 @@ const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig,
   ofList([input, output, cacheRead, cacheWrite] as ListPrice, points ?? POINTS[bucket], true)
 
 /**
- * What these tokens cost, in nano-dollars. Exact but for one rounding, half up, of the whole request. Reasoning tokens are
- * among the output tokens; input tokens that are neither read from a cache nor written to one are fresh.
+ * The cost of these tokens in nano-dollars, rounded once per request, half up. Output tokens include reasoning tokens; input
+ * tokens include cache reads and cache writes.
  */
 export function costOf(
   price: Price,
@@ -169,7 +169,7 @@ export function costOf(
   return Math.min(Number.MAX_SAFE_INTEGER, Math.round(picos / PICOS_PER_NANO))
 }
 
-/** How many output tokens so many nano-dollars cover after this input; undefined where output is free. */
+/** How many output tokens these nano-dollars cover after the input's cost; undefined if output is free. */
 export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
   if (price.output === 0) return undefined
   const picosLeft = nanos * PICOS_PER_NANO - inputTokens * dearestInput(price)
@@ -178,7 +178,7 @@ export function coveredOutput(price: Price, inputTokens: number, nanos: number):
 
 const dearestInput = (price: Price): number => Math.max(price.input, price.cacheRead, price.cacheWrite)
 
-/** The most that so many tokens can cost, however they are counted: nano-dollars. */
+/** The maximum cost of these tokens in nano-dollars, whichever of them are cached. */
 export const highestCost = (price: Price, inputTokens: number, outputTokens: number): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,

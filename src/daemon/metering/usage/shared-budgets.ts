@@ -19,17 +19,17 @@ import type { Budgets, BudgetsDeps, Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
 import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
 
-/** A larger crowd is decided in several transactions, so that nobody waits for the last of it. */
+/** More requests are decided in several transactions, so that the first ones need not wait for the last. */
 const REQUESTS_PER_TRANSACTION = 500
 
 type Drawing = { period: string; mode: BillingMode; coveredNanos: number | undefined }
 type Decision = Drawing | { refusal: GatewayError }
 
 /**
- * For any number of daemons on one PostgreSQL: the rows count, and are locked while requests are decided, so that all daemons
- * together are exact. What comes while one transaction runs is decided in the next, all of it at once. A request that
- * nothing limits asks nobody. Reservations are renewed while their requests run, and end by themselves soon after their
- * daemon was killed.
+ * For any number of daemons on one PostgreSQL. The rows are authoritative and locked while requests are decided, so the
+ * limits are exact across daemons. Requests that arrive during a transaction are decided together in the next. Unlimited
+ * requests skip the database. Reservations are leases: they are renewed while their request runs, and expire soon after
+ * their daemon was killed.
  */
 export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   const decided = createBatches({
@@ -38,7 +38,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
     groupOf: ({ tenantId, payerId }) => `${tenantId} ${payerId}`,
     run: decideIn,
   })
-  /** By request, those of ours that run, and those whose end could not be stored yet. */
+  /** This daemon's reservations by request: `running`, and `leftOver`, which could not be deleted yet. */
   const running = new Map<string, ReservedRequest>()
   const leftOver = new Map<string, ReservedRequest>()
   const renewal = createRepeater(clock, RESERVATION_RENEW_MS, {
@@ -52,7 +52,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
       )
       for (const [id] of ended) leftOver.delete(id)
     },
-    // The lease outlasts some of these.
+    // The lease outlasts several failed renewals.
     failed: (error) => log.error({ error, requests: running.size }, 'reservations could not be renewed'),
   })
 

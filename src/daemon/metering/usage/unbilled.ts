@@ -3,7 +3,7 @@ import type { Billing } from './billing.ts'
 import type { Payment } from './payment.ts'
 import { periodAt } from './period.ts'
 
-/** Billing for what costs nothing, and so is let in whatever the account has left. */
+/** Billing for free requests, which are accepted regardless of the account's budget. */
 export const unbilled = (billing: Billing, clock: Clock): Billing => ({
   ...billing,
   reserve: ({ caller }): Payment => ({

@@ -11,32 +11,32 @@ import type { Period } from './period.ts'
 /** The account that a request is billed to. */
 export type Payer = { id: string; license: License; usageByModel: UsageByModel }
 
-/** What one request wants to draw on, and the limits that hold for it. Null is no limit. */
+/** What one request may spend, and the limits that apply to it. Null is no limit. */
 export type Wish = {
   requestId: string
   tenantId: string
   payerId: string
   keyId: string
-  /** What the key draws on. */
+  /** The billing mode of the key. */
   mode: BillingMode
-  /** The account has agreed to be billed in dollars. */
+  /** The account has usage-by-model enabled, so it may be billed in dollars. */
   mayPayDollars: boolean
   license: License
-  /** The most points that its answer can cost, whichever model of its chain gives it. */
+  /** The maximum cost in points, over all models of the chain. */
   points: number
   pointsLimit: number | null
   userLimitNanos: number | null
   keyLimitNanos: number | null
-  /** The most that its answer can cost in nano-dollars. */
+  /** The maximum cost of the answer in nano-dollars. */
   nanosAtMost(): number
   /**
-   * What the shortest answer worth asking for can cost; less than the most only where its length may be limited. It is more
-   * while other requests hold reservations (`isShared`).
+   * The maximum cost of the shortest useful answer, in nano-dollars. Less than `nanosAtMost` only if the gateway may limit
+   * the answer's length. Higher while other requests have reservations (`isShared`).
    */
   nanosAtLeast(isShared: boolean): number
 }
 
-/** What was drawn on in this month, and what running requests may still draw. */
+/** What was spent this month, and what running requests have reserved. */
 export type Standing = {
   points: Drawn
   userNanos: Drawn
@@ -44,7 +44,7 @@ export type Standing = {
 }
 export type Drawn = { readonly spent: number; readonly reserved: number }
 
-/** The limits that hold for a request of this key that this account pays. */
+/** The limits for a request of this key that is billed to this account. */
 export function limitsOf(
   { license, usageByModel }: Payer,
   key: Pick<KeySettings, 'billingMode' | 'usageByModel'>,
@@ -60,27 +60,27 @@ export function limitsOf(
   }
 }
 
-/** Whether anything that the request can draw on is limited, so that others have to be asked about. */
+/** Whether a limit applies to the request, so that it needs a reservation. */
 export const isLimited = (wish: Wish): boolean =>
   wish.mode === 'user-completions'
     ? wish.pointsLimit !== null && wish.points > 0
     : hasBudget(wish) && wish.nanosAtMost() > 0
 
 /**
- * What the request draws on: what its key says, or dollars when that is points and they are used up. A request is let in
- * only when the least it can cost fits into what is left, and what costs nothing always does (named-endpoints §9).
- * @returns undefined when nothing is left for it
+ * The billing mode of the request: the key's mode, or dollars if the key's points are used up. A request that exceeds the
+ * remaining unreserved budget is rejected; a free request never is.
+ * @returns undefined when the request must be rejected
  */
 export function modeFor(wish: Wish, standing: Standing): BillingMode | undefined {
   if (wish.mode === 'user-completions' && fits(wish.points, wish.pointsLimit, standing.points)) return wish.mode
   return wish.mayPayDollars && canPayDollars(wish, standing) ? 'usage-by-model' : undefined
 }
 
-/** Whether a budget of dollars limits the request. */
+/** Whether a dollar budget limits the request. */
 export const hasBudget = ({ userLimitNanos, keyLimitNanos }: Wish): boolean =>
   userLimitNanos !== null || keyLimitNanos !== null
 
-/** What a request that pays in dollars reserves: the most it can cost, or what is left. Call it after `modeFor`. */
+/** The reservation of a request billed in dollars: its maximum cost or the remaining budget. Call it after `modeFor`. */
 export function nanosFor(wish: Wish, { userNanos, keyNanos }: Standing): number {
   const left = ({ spent, reserved }: Drawn, limit: number | null) =>
     limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - spent - reserved)
@@ -99,18 +99,18 @@ const fitsDollars = (wish: Wish, limit: number | null, drawn: Drawn): boolean =>
 const fits = (amount: number, limit: number | null, { spent, reserved }: Drawn): boolean =>
   amount === 0 || limit === null || spent + reserved + amount <= limit
 
-/** Named-endpoints §9: shown when a request could not be paid as its key says. */
+/** The fallback to report when the request is not billed in the key's mode. */
 export const fallbackOf = (wished: BillingMode, mode: BillingMode): BillingFallback | undefined =>
   wished === mode ? undefined : { original_mode: wished, fallback_mode: mode, reason: 'quota_exhausted' }
 
-/** COMPLETION_LIMIT_EXCEEDED or USAGE_BY_MODEL_BUDGET_EXCEEDED, for a request that `modeFor` has nothing for. */
+/** The error for a request that `modeFor` rejects: COMPLETION_LIMIT_EXCEEDED or USAGE_BY_MODEL_BUDGET_EXCEEDED. */
 export function refusalOf(wish: Wish, standing: Standing, period: Period, nowMs: number): GatewayError {
   const withoutOthers = {
     points: { ...standing.points, reserved: 0 },
     userNanos: { ...standing.userNanos, reserved: 0 },
     keyNanos: { ...standing.keyNanos, reserved: 0 },
   }
-  // Most of what is reserved comes back as soon as the requests that run are done.
+  // Most reserved amounts are released when the running requests end.
   const mayFitSoon = modeFor(wish, withoutOthers) !== undefined
   const resetTime = isoTime(period.endMs)
   const when = mayFitSoon
@@ -131,7 +131,7 @@ function outOfPoints({ points, pointsLimit, license, mayPayDollars }: Wish, { po
   return `Of the ${pointsLimit} points a month of the licence "${license}", ${spent} are used up; this request may cost ${points}${ofBudget}.`
 }
 
-/** Names the budget that is the first to say no, in cents: more is for GET /usage. */
+/** Names the budget that rejects the request, in cents; GET /usage has the details. */
 function outOfDollars(wish: Wish, { userNanos, keyNanos }: Standing): string {
   const ofUser = !fitsDollars(wish, wish.userLimitNanos, userNanos)
   const [whose, limit, drawn] = ofUser
