@@ -32,7 +32,7 @@ const FRONTS = {
     'config',
     'licenses/pool',
     'rate-limits/rate-limiter',
-    'usage/(billing|counts|input-tokens|money|payment|period|unbilled|wish)',
+    'usage/(billing|counts|input-tokens|money|payment|period|unbilled|spend-request)',
   ],
   records: [
     'audit/change',

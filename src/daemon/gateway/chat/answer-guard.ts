@@ -55,22 +55,24 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
       ? createOutputGuard({ armed: acting, pseudonyms, clock, textFormat, effort: pacer })
       : undefined
   const shield = shieldAnswer(screened, guards)
-  const heard =
-    watching.length > 0 ? new Hearing({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts) : undefined
+  const counter =
+    watching.length > 0
+      ? new OutputCounter({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts)
+      : undefined
 
   const quiet = guard && createQuietWatch(guard, clock, pacer)
 
   function pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]> {
     const catchUp = quiet?.running
     if (catchUp) return catchUp.then(() => pass(parts))
-    heard?.hear(parts)
-    shield?.hear(parts)
-    if (!heard?.isDue && !shield?.isDue) {
+    counter?.add(parts)
+    shield?.add(parts)
+    if (!counter?.isDue && !shield?.isDue) {
       if (!guard || !quiet) return parts
       if (quiet.keep(parts)) return NO_PARTS
     }
     pacer.resume()
-    const work = passing(parts, { guard, heard, shield })
+    const work = passing(parts, { guard, counter, shield })
     return paced(quiet ? quiet.around(work) : work, pacer)
   }
 
@@ -79,7 +81,7 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
     whenQuiet: (send, end) => quiet?.start(send, end) ?? NOTHING_WAITS,
     end: () => quiet?.running?.then(() => guard?.end() ?? []) ?? guard?.end() ?? [],
     incidents() {
-      const hits = [...(guard?.hits ?? []), ...(heard?.end() ?? [])]
+      const hits = [...(guard?.hits ?? []), ...(counter?.end() ?? [])]
       const incidents: GuardIncident[] = rules.output.incidentsOf(hits, 'output')
       if (canary) incidents.push(...canary.incidentsOf(hits))
       const leak = shield?.end()
@@ -95,12 +97,12 @@ function* passing(
   parts: readonly ChatPart[],
   {
     guard,
-    heard,
+    counter,
     shield,
-  }: { guard: OutputGuard | undefined; heard: Hearing | undefined; shield: AnswerShield | undefined },
+  }: { guard: OutputGuard | undefined; counter: OutputCounter | undefined; shield: AnswerShield | undefined },
 ): Generator<void, readonly ChatPart[]> {
   if (shield?.isDue) yield* shield.looking()
-  if (heard) yield* heard.counting()
+  if (counter) yield* counter.counting()
   return guard ? yield* guard.passing(parts) : parts
 }
 
@@ -196,12 +198,12 @@ const COUNTED_CHARS = 8_192
  * Counts findings in each text of an answer: the content, the reasoning, the arguments of each tool call. It scans while
  * the answer streams, so little work remains at the end.
  */
-class Hearing {
+class OutputCounter {
   readonly #rules: Omit<ChannelRules, 'pseudonyms' | 'hits'>
   readonly #textFormat: TextFormat
   readonly #cleanTexts: CleanTexts
   readonly #hits: GuardHit[] = []
-  readonly #texts = new Map<string | number, HeardText>()
+  readonly #texts = new Map<string | number, WatchedText>()
   #isDue = false
   #isOver = false
   #isCounted = false
@@ -212,11 +214,11 @@ class Hearing {
     this.#cleanTexts = cleanTexts
   }
 
-  hear(parts: readonly ChatPart[]): void {
+  add(parts: readonly ChatPart[]): void {
     for (const part of parts) {
-      if (part.type === 'text') this.#hear('text', this.#textFormat, part.text)
-      else if (part.type === 'reasoning') this.#hear('reasoning', 'text', part.text)
-      else if (part.type === 'tool_call') this.#hear(part.index, 'json', part.arguments)
+      if (part.type === 'text') this.#add('text', this.#textFormat, part.text)
+      else if (part.type === 'reasoning') this.#add('reasoning', 'text', part.text)
+      else if (part.type === 'tool_call') this.#add(part.index, 'json', part.arguments)
       else if (part.type === 'end') this.#isDue = this.#isOver = true
     }
   }
@@ -228,19 +230,19 @@ class Hearing {
 
   /** Scans the text that is due; yields regularly. */
   *counting(): Generator<void> {
-    for (const heard of this.#texts.values()) {
-      for (let at = 0; heard.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {
-        heard.channel ??= new Channel({ ...this.#rules, pseudonyms: undefined, hits: this.#hits }, heard.format)
-        heard.channel.add(heard.waiting.slice(at, at + COUNTED_CHARS))
-        yield* heard.channel.settling()
-        heard.channel.take(heard.channel.ready)
+    for (const watched of this.#texts.values()) {
+      for (let at = 0; watched.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {
+        watched.channel ??= new Channel({ ...this.#rules, pseudonyms: undefined, hits: this.#hits }, watched.format)
+        watched.channel.add(watched.waiting.slice(at, at + COUNTED_CHARS))
+        yield* watched.channel.settling()
+        watched.channel.take(watched.channel.ready)
       }
-      heard.waiting = heard.waiting.slice(heard.waiting.length - (heard.waiting.length % COUNTED_CHARS))
+      watched.waiting = watched.waiting.slice(watched.waiting.length - (watched.waiting.length % COUNTED_CHARS))
     }
     this.#isDue = false
     if (!this.#isOver || this.#isCounted) return
     this.#isCounted = true
-    for (const heard of this.#texts.values()) yield* this.#countingRest(heard)
+    for (const watched of this.#texts.values()) yield* this.#countingRest(watched)
   }
 
   /** The findings in all texts. */
@@ -250,17 +252,17 @@ class Hearing {
     return this.#hits
   }
 
-  #hear(name: string | number, format: TextFormat, text: string): void {
-    let heard = this.#texts.get(name)
-    if (!heard) {
-      heard = { format, waiting: '', channel: undefined }
-      this.#texts.set(name, heard)
+  #add(name: string | number, format: TextFormat, text: string): void {
+    let watched = this.#texts.get(name)
+    if (!watched) {
+      watched = { format, waiting: '', channel: undefined }
+      this.#texts.set(name, watched)
     }
-    heard.waiting += text
-    this.#isDue ||= heard.waiting.length >= COUNTED_CHARS
+    watched.waiting += text
+    this.#isDue ||= watched.waiting.length >= COUNTED_CHARS
   }
 
-  *#countingRest({ channel, waiting, format }: HeardText): Generator<void> {
+  *#countingRest({ channel, waiting, format }: WatchedText): Generator<void> {
     if (!channel) {
       const { armed, effort } = this.#rules
       this.#hits.push(...(yield* this.#cleanTexts.screening(waiting, format, armed, effort)).hits)
@@ -271,7 +273,7 @@ class Hearing {
   }
 }
 
-type HeardText = { format: TextFormat; waiting: string; channel: Channel | undefined }
+type WatchedText = { format: TextFormat; waiting: string; channel: Channel | undefined }
 
 function armCanaries({ canary, mode }: PolicyDocument, canaries: readonly Canary[]) {
   const action = canary.action === 'redact' ? 'remove' : canary.action

@@ -11,7 +11,7 @@ import type { Screened } from './screen.ts'
 /** The prompt shield of one answer: scans the content, the reasoning and the arguments of each tool call. */
 export type AnswerShield = {
   /** Buffers the texts of these parts. A scan is due every few KB, and at the end. */
-  hear(parts: readonly ChatPart[]): void
+  add(parts: readonly ChatPart[]): void
   readonly isDue: boolean
   /** Scans the buffered text; yields regularly. @throws OutputBlocked when the answer must not continue */
   looking(): Generator<void>
@@ -19,7 +19,7 @@ export type AnswerShield = {
   end(): ShieldIncident | undefined
 }
 
-type Heard = { watch: OutputWatch; waiting: string }
+type WatchedText = { watch: OutputWatch; waiting: string }
 
 /** Undefined when no shield scans answers. */
 export function shieldAnswer(
@@ -29,40 +29,43 @@ export function shieldAnswer(
   if (!shield?.document.scanOutput) return undefined
   const { document } = shield
   const snippets = instructions === '' ? [] : [instructions]
-  const texts = new Map<string | number, Heard>()
+  const texts = new Map<string | number, WatchedText>()
   let worst: OutputScan | undefined
   let isDue = false
   let isOver = false
 
-  function hearText(name: string | number, text: string): void {
-    const heard = texts.get(name) ?? { watch: scanner.watchOutput(snippets, document, scanTerms.tenantId), waiting: '' }
-    texts.set(name, heard)
-    heard.waiting += text
-    isDue ||= heard.waiting.length >= OUTPUT_PIECE_CHARS
+  function addText(name: string | number, text: string): void {
+    const watched = texts.get(name) ?? {
+      watch: scanner.watchOutput(snippets, document, scanTerms.tenantId),
+      waiting: '',
+    }
+    texts.set(name, watched)
+    watched.waiting += text
+    isDue ||= watched.waiting.length >= OUTPUT_PIECE_CHARS
   }
 
-  function* lookingAt(heard: Heard): Generator<void> {
-    const { waiting } = heard
-    heard.waiting = ''
+  function* lookingAt(watched: WatchedText): Generator<void> {
+    const { waiting } = watched
+    watched.waiting = ''
     for (const piece of piecesOf(waiting)) {
-      const scan = heard.watch.add(piece)
+      const scan = watched.watch.add(piece)
       if (!worst || isWorse(scan, worst)) worst = scan
       yield
     }
   }
 
   function* lookingAtAll(leastChars: number): Generator<void> {
-    for (const heard of texts.values()) if (heard.waiting.length >= leastChars) yield* lookingAt(heard)
+    for (const watched of texts.values()) if (watched.waiting.length >= leastChars) yield* lookingAt(watched)
   }
 
   const incident = () => worst && shieldIncident(toScan(worst), shield, 'output')
 
   return {
-    hear(parts) {
+    add(parts) {
       for (const part of parts) {
-        if (part.type === 'text') hearText('text', part.text)
-        else if (part.type === 'reasoning') hearText('reasoning', part.text)
-        else if (part.type === 'tool_call') hearText(part.index, part.arguments)
+        if (part.type === 'text') addText('text', part.text)
+        else if (part.type === 'reasoning') addText('reasoning', part.text)
+        else if (part.type === 'tool_call') addText(part.index, part.arguments)
         else if (part.type === 'end') isDue = isOver = true
       }
     },

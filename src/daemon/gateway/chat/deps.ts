@@ -10,7 +10,7 @@ import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
 import type { RequestLimits } from '../config.ts'
-import type { Failover } from './complete.ts'
+import type { Failover } from './failover.ts'
 import type { Idempotency } from './idempotency.ts'
 
 export type ChatDeps = {

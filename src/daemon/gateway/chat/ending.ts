@@ -1,19 +1,19 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
-import type { Heard } from '../../metering/usage/counts.ts'
+import type { AnswerSoFar } from '../../metering/usage/counts.ts'
 import { type ChatPart, type Outcome, ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
 import { type AnswerGuard, CANARY, CANARY_LEAK } from './answer-guard.ts'
-import type { OpenAnswer } from './complete.ts'
+import type { OpenAnswer } from './failover.ts'
 
 /** How an answer ended, and its output until then. Billing, receipts and finish_reason depend on `outcome` only. */
 export type Ending = {
   outcome: Outcome
   nativeFinishReason: string | null
   /** The generated text and the provider's counts, for the bill. */
-  heard: Heard
+  output: AnswerSoFar
   /** Why the answer is incomplete; undefined when it is complete. */
   failure: unknown
 }
@@ -25,7 +25,7 @@ export async function readAnswer(
   answer: Answer,
   signal: AbortSignal,
 ): Promise<Ending> {
-  const heard: Heard = { usage: undefined, isFinal: false, generated: '' }
+  const output: AnswerSoFar = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
   // No backpressure here: a guard buffers little, so a slow client's backlog stays bounded.
   let refused: { error: unknown } | undefined
@@ -40,11 +40,11 @@ export async function readAnswer(
   try {
     let batch = opened.firstBatch
     for (;;) {
-      for (const part of batch) hear(part, heard)
+      for (const part of batch) addPart(part, output)
       const passed = guard.pass(batch)
       if (!answer.add(passed instanceof Promise ? await passed : passed)) await answer.drained(signal)
       const last = batch.at(-1)
-      if (last?.type === 'end') return toEnding(last, heard)
+      if (last?.type === 'end') return toEnding(last, output)
       const step = await opened.rest.next()
       if (step.done) throw new ProviderError('connection_error', 'The stream just ended.', { outcome: 'truncated' })
       batch = step.value
@@ -52,7 +52,7 @@ export async function readAnswer(
   } catch (error) {
     failure = signal.aborted ? signal.reason : refused ? refused.error : error
     if (failure instanceof ProviderError) failure = (await addRest(guard, answer)) ?? failure
-    return { outcome: brokenOutcome(failure), nativeFinishReason: null, heard, failure }
+    return { outcome: brokenOutcome(failure), nativeFinishReason: null, output, failure }
   } finally {
     quiet.cancel()
     opened.close(failure)
@@ -69,20 +69,20 @@ async function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise
   }
 }
 
-function hear(part: ChatPart, heard: Heard): void {
-  if (part.type === 'usage') heard.usage = part.usage
-  else if (part.type === 'tool_call') heard.generated += (part.name ?? '') + part.arguments
-  else if (part.type !== 'end') heard.generated += part.text
+function addPart(part: ChatPart, output: AnswerSoFar): void {
+  if (part.type === 'usage') output.usage = part.usage
+  else if (part.type === 'tool_call') output.generated += (part.name ?? '') + part.arguments
+  else if (part.type !== 'end') output.generated += part.text
   else if (part.usage) {
-    heard.usage = part.usage
-    heard.isFinal = true
+    output.usage = part.usage
+    output.isFinal = true
   }
 }
 
-const toEnding = ({ outcome, nativeFinishReason }: ChatPart & { type: 'end' }, heard: Heard): Ending => ({
+const toEnding = ({ outcome, nativeFinishReason }: ChatPart & { type: 'end' }, output: AnswerSoFar): Ending => ({
   outcome,
   nativeFinishReason,
-  heard,
+  output,
   failure: undefined,
 })
 

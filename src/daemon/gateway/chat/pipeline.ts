@@ -14,12 +14,12 @@ import { type Admitted, admit } from './admit.ts'
 import type { Envelope } from './answer-contract.ts'
 import { guardAnswer } from './answer-guard.ts'
 import type { Attempt } from './chain.ts'
-import { type OpenAnswer, openAnswer } from './complete.ts'
 import type { ChatDeps } from './deps.ts'
 import { readAnswer } from './ending.ts'
 import { beginEvidence, type Evidence, recordRefusal } from './evidence.ts'
+import { type OpenAnswer, openAnswer } from './failover.ts'
+import { addFailoverEvents } from './failover-events.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
-import { addHops } from './hops.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { ChatInput } from './input.ts'
 import { type Screened, screen } from './screen.ts'
@@ -156,7 +156,7 @@ async function openRecorded(
   try {
     return await openAnswer({ chain, call, caller, requestId, attempts, heads, boundsOf, entitle, signal }, deps)
   } catch (error) {
-    evidence.withRefusal = addHops(evidence.withRefusal, attempts, context, deps.clock.now())
+    evidence.withRefusal = addFailoverEvents(evidence.withRefusal, attempts, context, deps.clock.now())
     throw error
   }
 }

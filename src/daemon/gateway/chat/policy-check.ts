@@ -14,7 +14,7 @@ import { indexOf, payerOf, requireMayChat } from './admit.ts'
 import { planChain } from './chain.ts'
 import type { ChatDeps } from './deps.ts'
 import { toChatInput } from './input.ts'
-import { contentBlocked, promptBlocked, pseudonymsFor, redact, scanSaid } from './screen.ts'
+import { contentBlocked, promptBlocked, pseudonymsFor, redact, scanPromptText } from './screen.ts'
 
 type Checks = PolicyCheckResponse['checks']
 
@@ -102,10 +102,10 @@ async function checkAll(
     )
   }
   if (input && policy) {
-    const said = { ...input.conversation, options: input.options }
+    const promptText = { ...input.conversation, options: input.options }
     const content = await check('content', async () => {
       const rules = await guards.rulesFor(tenantId, policy)
-      const redacted = await redact(said, rules, pseudonymsFor(said, rules, tenantId, guards))
+      const redacted = await redact(promptText, rules, pseudonymsFor(promptText, rules, tenantId, guards))
       return { ...redacted, incidents: rules.input.incidentsOf(redacted.hits, 'input') }
     })
     if (content) {
@@ -128,7 +128,9 @@ async function checkAll(
     const scan =
       applied &&
       content &&
-      (await check('prompt_shield_scan', async () => ({ found: await scanSaid(content.said, applied, guards, terms) })))
+      (await check('prompt_shield_scan', async () => ({
+        found: await scanPromptText(content.promptText, applied, guards, terms),
+      })))
     if (applied && scan) {
       const { riskScore = 0, verdict = 'ALLOW', attackCategory = null, details = [] } = scan.found?.spoken ?? {}
       const wouldBlock = verdict === 'BLOCK' && applied.document.mode === 'blocking'

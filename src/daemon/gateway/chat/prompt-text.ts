@@ -1,4 +1,4 @@
 import type { Message } from '../../models/conversation.ts'
 import type { Admitted } from './admit.ts'
 
-export type Said = { system: string; messages: Message[]; options: Admitted['options'] }
+export type PromptText = { system: string; messages: Message[]; options: Admitted['options'] }

@@ -2,7 +2,7 @@ import { type Pacer, paced } from '../../platform/pacing.ts'
 import type { ArmedRules } from '../../safety/guards/plan.ts'
 import { type GuardHit, screening } from '../../safety/guards/redaction.ts'
 import { mapNames, type Name } from '../../safety/guards/text-slots.ts'
-import type { Said } from './prompt-text.ts'
+import type { PromptText } from './prompt-text.ts'
 
 /**
  * Applies the rules to ids and names, which would otherwise carry values past the guards. A name cannot be changed, so a
@@ -10,13 +10,13 @@ import type { Said } from './prompt-text.ts'
  * always removed when any rule acts.
  */
 export async function screenNames(
-  said: Said,
+  promptText: PromptText,
   { acting, watching }: Pick<ArmedRules, 'acting' | 'watching'>,
   pacer: Pacer,
-): Promise<{ said: Said; hits: GuardHit[]; isBlocked: boolean }> {
+): Promise<{ promptText: PromptText; hits: GuardHit[]; isBlocked: boolean }> {
   const armed = [...acting, ...watching]
   const names = new Map<string, Name>()
-  mapNames(said, (name) => {
+  mapNames(promptText, (name) => {
     names.set(keyOf(name), name)
     return name.text
   })
@@ -35,8 +35,9 @@ export async function screenNames(
     if (of === 'call') changed.set(key, `call_${changed.size + 1}_renamed`)
     else isBlocked = true
   }
-  const renamed = changed.size === 0 ? said : mapNames(said, (name) => changed.get(keyOf(name)) ?? name.text)
-  return { said: renamed, hits, isBlocked }
+  const renamed =
+    changed.size === 0 ? promptText : mapNames(promptText, (name) => changed.get(keyOf(name)) ?? name.text)
+  return { promptText: renamed, hits, isBlocked }
 }
 
 const keyOf = ({ of, text }: Name): string => `${of} ${text}`

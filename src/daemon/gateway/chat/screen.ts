@@ -24,9 +24,9 @@ import type { AppliedShield } from '../../safety/prompt-shield/resolve.ts'
 import { type ScanTerms, shieldIncident, worstScan } from '../../safety/prompt-shield/scanner.ts'
 import type { Admitted } from './admit.ts'
 import type { Evidence } from './evidence.ts'
-import type { Said } from './prompt-text.ts'
+import type { PromptText } from './prompt-text.ts'
+import { screenAdjacentTexts } from './screen-adjacent-texts.ts'
 import { screenNames } from './screen-names.ts'
-import { screenNeighbours } from './screen-neighbours.ts'
 import type { Surface } from './surface.ts'
 import { judgeToolResults, type ToolResult } from './tool-results.ts'
 
@@ -77,15 +77,15 @@ export async function screen(
   const origin = { caller, requestId, endpoint: surface.path, traceId, policy: canonical, conversationId, model: null }
   const inForce = guards.rulesFor(caller.tenantId, policy)
   const rules = inForce instanceof Promise ? await inForce : inForce
-  const said = { system: conversation.system, messages: conversation.messages, options }
-  const pseudonyms = pseudonymsFor(said, rules, caller.tenantId, guards)
+  const promptText = { system: conversation.system, messages: conversation.messages, options }
+  const pseudonyms = pseudonymsFor(promptText, rules, caller.tenantId, guards)
 
   const pacer = createPacer()
-  const { said: redacted, hits, isBlocked } = await redact(said, rules, pseudonyms, pacer)
+  const { promptText: redacted, hits, isBlocked } = await redact(promptText, rules, pseudonyms, pacer)
   const incidents = rules.input.incidentsOf(hits, 'input')
   // The shield scans the redacted text, because it may send it to a judge model.
   const scanTerms = { tenantId: caller.tenantId, mayAsk: mayAskUnder(policy), signal, pacer }
-  const scan = isBlocked || !shield ? undefined : await scanSaid(redacted, shield, guards, scanTerms)
+  const scan = isBlocked || !shield ? undefined : await scanPromptText(redacted, shield, guards, scanTerms)
   const attack = shield && shieldIncident(scan?.spoken, shield, 'input')
   const results = shield && scan && judgeToolResults(scan.toolResults, shield, caller.keyId, guards.reportedResults)
   const found = [...incidents, ...(attack ? [attack] : []), ...(results?.unreported ?? [])]
@@ -158,12 +158,12 @@ export const turnsOf = (messages: readonly Message[]): string[] =>
 
 /** The pseudonyms for a request; undefined when no rule tokenizes. */
 export const pseudonymsFor = (
-  said: Said,
+  promptText: PromptText,
   rules: RulesInForce,
   tenantId: string,
   { pseudonymKey: key }: Pick<Guards, 'pseudonymKey'>,
 ): Pseudonyms | undefined =>
-  isAnyTokenized(rules) ? createPseudonyms({ key, tenantId, texts: slotsOf(said).map(textOfSlot) }) : undefined
+  isAnyTokenized(rules) ? createPseudonyms({ key, tenantId, texts: slotsOf(promptText).map(textOfSlot) }) : undefined
 
 const isAnyTokenized = ({ input, output }: RulesInForce): boolean =>
   input.acting.some(tokenizes) || output.acting.some(tokenizes)
@@ -172,21 +172,21 @@ const tokenizes = ({ actionOf }: ArmedDetector): boolean => actionOf('') === 'to
 
 /** Applies the input rules to all texts and names of a request. @param pacer of the request */
 export async function redact(
-  said: Said,
+  promptText: PromptText,
   rules: RulesInForce,
   pseudonyms: Pseudonyms | undefined,
   pacer: Pacer = createPacer(),
-): Promise<{ said: Said; hits: GuardHit[]; isBlocked: boolean }> {
+): Promise<{ promptText: PromptText; hits: GuardHit[]; isBlocked: boolean }> {
   const { acting, watching } = rules.input
   const armed = acting.length > 0 ? [...acting, ...watching] : watching
   const hits: GuardHit[] = []
-  if (armed.length === 0) return { said, hits, isBlocked: false }
-  const names = await screenNames(said, rules.input, pacer)
+  if (armed.length === 0) return { promptText, hits, isBlocked: false }
+  const names = await screenNames(promptText, rules.input, pacer)
   hits.push(...names.hits)
   let { isBlocked } = names
   const texts: string[] = []
   let isChanged = false
-  for (const { text, format } of slotsOf(names.said)) {
+  for (const { text, format } of slotsOf(names.promptText)) {
     const seen = rules.cleanTexts.screenPaced(text, format, armed, pseudonyms, pacer)
     const screened = seen instanceof Promise ? await seen : seen
     hits.push(...screened.hits)
@@ -195,14 +195,14 @@ export async function redact(
     texts.push(screened.text)
   }
   let at = 0
-  const each = isChanged ? mapTexts(names.said, () => texts[at++] as string) : names.said
-  const together = await screenNeighbours(each, armed, pseudonyms, pacer)
+  const each = isChanged ? mapTexts(names.promptText, () => texts[at++] as string) : names.promptText
+  const together = await screenAdjacentTexts(each, armed, pseudonyms, pacer)
   hits.push(...together.hits)
-  return { said: together.said, hits, isBlocked: isBlocked || together.isBlocked }
+  return { promptText: together.promptText, hits, isBlocked: isBlocked || together.isBlocked }
 }
 
 /** The shield's findings in a request. */
-export type SaidScan = {
+export type PromptTextScan = {
   /** The worst scan of user and assistant texts; undefined without such texts. */
   spoken: ShieldScan | undefined
   /** The worst scan of each tool result with text. */
@@ -210,18 +210,18 @@ export type SaidScan = {
 }
 
 /** Scans the texts of a request. Undefined without a shield. */
-export async function scanSaid(
-  said: Said,
+export async function scanPromptText(
+  promptText: PromptText,
   shield: AppliedShield | undefined,
   { scanner }: Pick<Guards, 'scanner'>,
   terms: ScanTerms,
-): Promise<SaidScan | undefined> {
+): Promise<PromptTextScan | undefined> {
   if (!shield) return undefined
   const { scanInput, scanRetrieved } = shield.document
   // System prompt and tool descriptions come from the application's operator; other texts may come from an attacker.
-  const people = scanInput ? slotsOf(said).filter(({ from }) => from === 'user' || from === 'assistant') : []
+  const people = scanInput ? slotsOf(promptText).filter(({ from }) => from === 'user' || from === 'assistant') : []
   const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
-  const tools = scanRetrieved ? said.messages.filter(isToolResult).flatMap(textsOfResult) : []
+  const tools = scanRetrieved ? promptText.messages.filter(isToolResult).flatMap(textsOfResult) : []
   const texts = [
     ...spoken.map((text) => ({ text, source: 'user' as const })),
     ...tools.map(({ text }) => ({ text, source: 'tool' as const })),

@@ -13,11 +13,11 @@ import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import { addIncidents, type GuardIncident } from '../../safety/incidents/incident.ts'
 import type { Answer } from './answer-contract.ts'
 import type { AnswerGuard } from './answer-guard.ts'
-import type { OpenAnswer } from './complete.ts'
 import type { ChatDeps } from './deps.ts'
 import { attemptsWith, type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
 import { addEntry, CLIENT_LEFT_STATUS, commitEntry, errorWord, isOfClient, toldOf } from './evidence.ts'
-import { addHops } from './hops.ts'
+import type { OpenAnswer } from './failover.ts'
+import { addFailoverEvents } from './failover-events.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { Screened } from './screen.ts'
 import type { Surface } from './surface.ts'
@@ -46,7 +46,7 @@ type Served = {
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, limit, answer, ending, replay } = served
   const { traceId } = admitted.origin
-  const counted = paced(counting(order.call, limit.tokens, ending.heard), createPacer())
+  const counted = paced(counting(order.call, limit.tokens, ending.output), createPacer())
   const { usage, doubts } = counted instanceof Promise ? await counted : counted
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
@@ -62,7 +62,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const found = incidentsOf(served, deps)
   const origin = { ...admitted.origin, model: opened.attempt.modelId }
   const now = deps.clock.now()
-  const bill = addIncidents(addHops(records, opened.attempts, served.context, now), found, origin, now)
+  const bill = addIncidents(addFailoverEvents(records, opened.attempts, served.context, now), found, origin, now)
   const { evidence } = admitted
   evidence.attempts = opened.attempts
   evidence.incidents.push(...found)

@@ -29,7 +29,7 @@ export type JudgedResults = {
 /**
  * Withholds tool results that contain attacks. A client resends the whole history with every turn, so rejecting the request
  * would reject every later turn too. For the same reason a result is reported once, not with each turn.
- * @param scans of `scanSaid`
+ * @param scans of `scanPromptText`
  */
 export function judgeToolResults(
   scans: ReadonlyMap<ToolResult, ShieldScan>,

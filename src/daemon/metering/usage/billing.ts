@@ -7,9 +7,9 @@ import type { Caller } from '../../platform/http/caller.ts'
 import type { PointAllowances } from '../config.ts'
 import { createBudgets } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
-import type { BudgetsDeps, Drawing, Payment } from './payment.ts'
+import type { BudgetsDeps, Payment, SpendAmount } from './payment.ts'
 import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
-import { limitsOf, type Payer } from './wish.ts'
+import { limitsOf, type Payer } from './spend-request.ts'
 
 /** A request before its first model call. */
 export type Order = {
@@ -42,7 +42,7 @@ export function inputOf(order: Order): number {
 export type Charge = {
   columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
   spend: readonly SpendCounterRow[]
-  drawn: Drawing
+  amount: SpendAmount
 }
 
 export type Billing = {
@@ -133,19 +133,19 @@ export function createBilling(
       if (!price.isKnown) reportUnknown(modelId, requestId)
       const nanos = costOf(price, usage)
       const inDollars = mode === 'usage-by-model'
-      const drawn = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
-      const ofUser = { tenant_id: caller.tenantId, holder: 'user', holder_id: payer.id, period, ...drawn } as const
+      const amount = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
+      const ofUser = { tenant_id: caller.tenantId, holder: 'user', holder_id: payer.id, period, ...amount } as const
       const ofKey = { ...ofUser, holder: 'key', holder_id: caller.keyId } as const
       return {
-        drawn,
+        amount,
         columns: {
           billing_mode: mode,
           billing_period: period,
           cost_nanos: nanos,
-          points: drawn.points,
+          points: amount.points,
           price_missing: price.isKnown ? 0 : 1,
         },
-        spend: inDollars ? (nanos > 0 ? [ofUser, ofKey] : []) : drawn.points > 0 ? [ofUser] : [],
+        spend: inDollars ? (nanos > 0 ? [ofUser, ofKey] : []) : amount.points > 0 ? [ofUser] : [],
       }
     },
   }

@@ -4,7 +4,7 @@ import { countingTokens } from '../../platform/text/tokens.ts'
 import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
 
 /** The output of an answer so far, and the provider's counts of it. */
-export type Heard = {
+export type AnswerSoFar = {
   /** The provider's latest counts, if it sent any. */
   usage: TokenUsage | undefined
   /** True if `usage` covers the whole answer. */
@@ -25,7 +25,7 @@ export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsag
 export function* counting(
   call: Input,
   maxTokens: number | undefined,
-  { usage, isFinal, generated }: Heard,
+  { usage, isFinal, generated }: AnswerSoFar,
 ): Generator<void, Counts> {
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
     likely: () => countingInputTokens(call),

@@ -1,9 +1,9 @@
 import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
 import { findSpend } from '../../platform/db/spend-counters.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
-import type { Budgets, BudgetsDeps, Drawing, Payment } from './payment.ts'
+import type { Budgets, BudgetsDeps, Payment, SpendAmount } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
-import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
+import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type SpendRequest } from './spend-request.ts'
 
 /** Above this number of accounts or keys, those without a running request are evicted; the store still has them. */
 const ACCOUNTS_IN_MEMORY = 20_000
@@ -40,24 +40,24 @@ export function createMemoryBudgets({
     return loaded
   }
 
-  function reserveFrom(wish: Wish, user: Account, key: Account, period: Period): Payment {
+  function reserveFrom(request: SpendRequest, user: Account, key: Account, period: Period): Payment {
     const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
-    const mode = modeFor(wish, standing)
-    if (mode === undefined) throw refusalOf(wish, standing, period, clock.now())
+    const mode = modeFor(request, standing)
+    if (mode === undefined) throw refusalOf(request, standing, period, clock.now())
     // Reserve even without a limit: one may be set while the request runs.
-    const nanos = mode === 'usage-by-model' ? nanosFor(wish, standing) : 0
-    return new MemoryPayment(wish, { mode, nanos }, user, key)
+    const nanos = mode === 'usage-by-model' ? nanosFor(request, standing) : 0
+    return new MemoryPayment(request, { mode, nanos }, user, key)
   }
 
-  function reserve(wish: Wish): Payment | Promise<Payment> {
-    const { tenantId, payerId, keyId } = wish
+  function reserve(request: SpendRequest): Payment | Promise<Payment> {
+    const { tenantId, payerId, keyId } = request
     const period = periodAt(clock.now())
     const user = known('user', payerId, period)
     const key = known('key', keyId, period)
-    if (user && key) return reserveFrom(wish, user, key, period)
+    if (user && key) return reserveFrom(request, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
     // Start over: while one was loaded, the other may have been evicted.
-    return Promise.all(loads).then(() => reserve(wish))
+    return Promise.all(loads).then(() => reserve(request))
   }
 
   return { reserve, close: () => {} }
@@ -98,19 +98,24 @@ class MemoryPayment implements Payment {
   readonly #nanos: number
   #isOpen = true
 
-  constructor(wish: Wish, { mode, nanos }: { mode: BillingMode; nanos: number }, user: Account, key: Account) {
+  constructor(
+    request: SpendRequest,
+    { mode, nanos }: { mode: BillingMode; nanos: number },
+    user: Account,
+    key: Account,
+  ) {
     this.mode = mode
-    this.fallback = fallbackOf(wish.mode, mode)
+    this.fallback = fallbackOf(request.mode, mode)
     this.period = user.period
     this.#user = user
     this.#key = key
-    this.coveredNanos = mode === 'usage-by-model' && hasBudget(wish) ? nanos : undefined
-    this.#points = mode === 'user-completions' ? wish.points : 0
+    this.coveredNanos = mode === 'usage-by-model' && hasBudget(request) ? nanos : undefined
+    this.#points = mode === 'user-completions' ? request.points : 0
     this.#nanos = nanos
     this.#add(1)
   }
 
-  settled({ drawn: { nanos, points } }: { drawn: Drawing }): void {
+  settled({ amount: { nanos, points } }: { amount: SpendAmount }): void {
     this.#user.points.spent += points
     this.#user.nanos.spent += nanos
     this.#key.nanos.spent += nanos

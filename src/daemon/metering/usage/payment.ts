@@ -3,7 +3,7 @@ import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.
 import type { Db } from '../../platform/db/db.ts'
 import type { ReservedRequest } from '../../platform/db/spend-counters.ts'
 import type { Log } from '../../platform/log.ts'
-import type { Wish } from './wish.ts'
+import type { SpendRequest } from './spend-request.ts'
 
 /** The billing mode and reservation of an accepted request. */
 export type Payment = {
@@ -16,20 +16,20 @@ export type Payment = {
   /** The reservation that the commit of the bill must delete. */
   readonly reserved: ReservedRequest | undefined
   /** Call it once the bill is durable. */
-  settled(charge: { drawn: Drawing }): void
+  settled(charge: { amount: SpendAmount }): void
   /** Releases the reservation. Always call it when the request has ended. Never throws. */
   release(): Promise<void> | undefined
 }
 
 /** The cost of one request, in dollars or in points; the other is 0. */
-export type Drawing = { nanos: number; points: number }
+export type SpendAmount = { nanos: number; points: number }
 
 export type Budgets = {
   /**
    * Reserves the request's maximum cost, capped by the remaining budget.
    * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
    */
-  reserve(wish: Wish): Payment | Promise<Payment>
+  reserve(request: SpendRequest): Payment | Promise<Payment>
   /** Stops background work. Call it after the last request has ended. */
   close(): void
 }

@@ -17,13 +17,13 @@ import {
 import { createRepeater } from '../../platform/jobs/repeater.ts'
 import type { Budgets, BudgetsDeps, Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
-import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type Wish } from './wish.ts'
+import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type SpendRequest } from './spend-request.ts'
 
 /** More requests are decided in several transactions, so that the first ones need not wait for the last. */
 const REQUESTS_PER_TRANSACTION = 500
 
-type Drawing = { period: string; mode: BillingMode; coveredNanos: number | undefined }
-type Decision = Drawing | { refusal: GatewayError }
+type SpendDecision = { period: string; mode: BillingMode; coveredNanos: number | undefined }
+type Decision = SpendDecision | { refusal: GatewayError }
 
 /**
  * For any number of daemons on one PostgreSQL. The rows are authoritative and locked while requests are decided, so the
@@ -56,32 +56,32 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
     failed: (error) => log.error({ error, requests: running.size }, 'reservations could not be renewed'),
   })
 
-  async function decideIn(tx: Db, wishes: readonly Wish[]): Promise<Decision[]> {
+  async function decideIn(tx: Db, requests: readonly SpendRequest[]): Promise<Decision[]> {
     const period = periodAt(clock.now())
     const keys = new Map<string, SpendCounterKey>()
-    for (const wish of wishes) {
-      for (const key of [userKey(wish, period), keyKey(wish, period)]) keys.set(spendCounterName(key), key)
+    for (const request of requests) {
+      for (const key of [userKey(request, period), keyKey(request, period)]) keys.set(spendCounterName(key), key)
     }
-    const drawn = new Map(
+    const counters = new Map(
       (await lockSpend(tx, [...keys.values()], SPEND_LOCK_WAIT_MS)).map((row) => [
         spendCounterName(row),
-        new Drawn(row),
+        new CounterState(row),
       ]),
     )
     for (const row of await sumReservations(tx, [...keys.values()])) {
-      drawn.get(spendCounterName(row))?.reserve(row)
+      counters.get(spendCounterName(row))?.reserve(row)
     }
     const reservations: Reservation[] = []
-    const decisions = wishes.map((wish): Decision => {
-      const user = drawn.get(spendCounterName(userKey(wish, period))) as Drawn
-      const key = drawn.get(spendCounterName(keyKey(wish, period))) as Drawn
+    const decisions = requests.map((request): Decision => {
+      const user = counters.get(spendCounterName(userKey(request, period))) as CounterState
+      const key = counters.get(spendCounterName(keyKey(request, period))) as CounterState
       const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
-      const mode = modeFor(wish, standing)
-      if (mode === undefined) return { refusal: refusalOf(wish, standing, period, clock.now()) }
-      const coveredNanos = mode === 'usage-by-model' && hasBudget(wish) ? nanosFor(wish, standing) : undefined
-      for (const row of reservationsOf(wish, { mode, coveredNanos }, period)) {
+      const mode = modeFor(request, standing)
+      if (mode === undefined) return { refusal: refusalOf(request, standing, period, clock.now()) }
+      const coveredNanos = mode === 'usage-by-model' && hasBudget(request) ? nanosFor(request, standing) : undefined
+      for (const row of reservationsOf(request, { mode, coveredNanos }, period)) {
         reservations.push(row)
-        drawn.get(spendCounterName(row))?.reserve(row)
+        counters.get(spendCounterName(row))?.reserve(row)
       }
       return { period: period.name, mode, coveredNanos }
     })
@@ -89,29 +89,33 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
     return decisions
   }
 
-  function toPayment(wish: Wish, { mode, period, coveredNanos }: Drawing, isReserved: boolean): Payment {
-    const reserved = isReserved ? { tenant_id: wish.tenantId, request_id: wish.requestId } : undefined
+  function toPayment(
+    request: SpendRequest,
+    { mode, period, coveredNanos }: SpendDecision,
+    isReserved: boolean,
+  ): Payment {
+    const reserved = isReserved ? { tenant_id: request.tenantId, request_id: request.requestId } : undefined
     if (reserved) {
-      running.set(wish.requestId, reserved)
+      running.set(request.requestId, reserved)
       renewal.check()
     }
     function ended(): void {
-      running.delete(wish.requestId)
+      running.delete(request.requestId)
       renewal.check()
     }
     return {
       mode,
-      fallback: fallbackOf(wish.mode, mode),
+      fallback: fallbackOf(request.mode, mode),
       period,
       coveredNanos,
       reserved,
       settled: ended,
       release() {
-        if (!reserved || !running.has(wish.requestId)) return undefined
+        if (!reserved || !running.has(request.requestId)) return undefined
         ended()
         return deleteReservations(db, [reserved]).catch((error: unknown) => {
-          log.error({ error, request_id: wish.requestId }, 'a reservation could not be ended yet')
-          leftOver.set(wish.requestId, reserved)
+          log.error({ error, request_id: request.requestId }, 'a reservation could not be ended yet')
+          leftOver.set(request.requestId, reserved)
           renewal.check()
         })
       },
@@ -119,14 +123,14 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   }
 
   return {
-    reserve(wish) {
-      if (!isLimited(wish)) {
+    reserve(request) {
+      if (!isLimited(request)) {
         const period = periodAt(clock.now()).name
-        return toPayment(wish, { mode: wish.mode, period, coveredNanos: undefined }, false)
+        return toPayment(request, { mode: request.mode, period, coveredNanos: undefined }, false)
       }
-      return decided(wish).then((decision) => {
+      return decided(request).then((decision) => {
         if ('refusal' in decision) throw decision.refusal
-        return toPayment(wish, decision, true)
+        return toPayment(request, decision, true)
       })
     },
     close() {
@@ -137,7 +141,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   }
 }
 
-class Drawn {
+class CounterState {
   readonly points: { spent: number; reserved: number }
   readonly nanos: { spent: number; reserved: number }
 
@@ -152,14 +156,14 @@ class Drawn {
   }
 }
 
-const userKey = ({ tenantId, payerId }: Wish, { name }: Period): SpendCounterKey => ({
+const userKey = ({ tenantId, payerId }: SpendRequest, { name }: Period): SpendCounterKey => ({
   tenant_id: tenantId,
   holder: 'user',
   holder_id: payerId,
   period: name,
 })
 
-const keyKey = ({ tenantId, keyId }: Wish, { name }: Period): SpendCounterKey => ({
+const keyKey = ({ tenantId, keyId }: SpendRequest, { name }: Period): SpendCounterKey => ({
   tenant_id: tenantId,
   holder: 'key',
   holder_id: keyId,
@@ -167,11 +171,12 @@ const keyKey = ({ tenantId, keyId }: Wish, { name }: Period): SpendCounterKey =>
 })
 
 function reservationsOf(
-  wish: Wish,
-  { mode, coveredNanos: nanos = 0 }: Omit<Drawing, 'period'>,
+  request: SpendRequest,
+  { mode, coveredNanos: nanos = 0 }: Omit<SpendDecision, 'period'>,
   period: Period,
 ): Reservation[] {
-  const { requestId: request_id } = wish
-  if (mode === 'user-completions') return [{ ...userKey(wish, period), request_id, nanos: 0, points: wish.points }]
-  return [userKey(wish, period), keyKey(wish, period)].map((key) => ({ ...key, request_id, nanos, points: 0 }))
+  const { requestId: request_id } = request
+  if (mode === 'user-completions')
+    return [{ ...userKey(request, period), request_id, nanos: 0, points: request.points }]
+  return [userKey(request, period), keyKey(request, period)].map((key) => ({ ...key, request_id, nanos, points: 0 }))
 }

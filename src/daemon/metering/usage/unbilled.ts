@@ -16,7 +16,7 @@ export const unbilled = (billing: Billing, clock: Clock): Billing => ({
     release: () => undefined,
   }),
   charge: (_order, { mode, period }) => ({
-    drawn: { nanos: 0, points: 0 },
+    amount: { nanos: 0, points: 0 },
     columns: { billing_mode: mode, billing_period: period, cost_nanos: 0, points: 0, price_missing: 0 },
     spend: [],
   }),

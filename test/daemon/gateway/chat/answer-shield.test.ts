@@ -27,8 +27,8 @@ function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions =
   const answer = shieldAnswer({ shield, instructions, scanTerms }, { scanner })
   if (!answer) return undefined
   return {
-    hear(parts: readonly ChatPart[]): void {
-      answer.hear(parts)
+    add(parts: readonly ChatPart[]): void {
+      answer.add(parts)
       if (answer.isDue) atOnce(answer.looking())
     },
     end: () => answer.end(),
@@ -51,21 +51,21 @@ describe.each(Object.entries(SAYS))('a quotation of the system prompt in %s', (_
   ])('passes, with an incident: %s', (_, pieces) => {
     for (const document of [{}, { sensitivity: 'strict' }, { categories: { prompt_leaking: 'BLOCK' } }] as const) {
       const shield = openShield(document)
-      shield?.hear([...pieces.map(says), END])
+      shield?.add([...pieces.map(says), END])
       expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag', direction: 'output' })
     }
   })
 
   test('is known of when the answer never ends', () => {
     const shield = openShield()
-    shield?.hear([says(INSTRUCTIONS)])
+    shield?.add([says(INSTRUCTIONS)])
     expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
   })
 
   test('is found across the places where a long answer is looked at', () => {
     for (const before of [0, 3_990, 4_050, 8_100]) {
       const shield = openShield()
-      shield?.hear([
+      shield?.add([
         ...inWords(`${FILLER.repeat(200).slice(0, before)}${INSTRUCTIONS}${FILLER.repeat(400)}`).map(says),
         END,
       ])
@@ -81,8 +81,8 @@ describe.each(Object.entries(SAYS))('a role that the model should not have taken
   test('keeps the end of the answer back, where thresholds say so', () => {
     for (const pieces of [[DRIFT], inWords(DRIFT)]) {
       const shield = openShield(blocking)
-      shield?.hear(pieces.map(says))
-      expect(() => shield?.hear([END])).toThrow(OutputBlocked)
+      shield?.add(pieces.map(says))
+      expect(() => shield?.add([END])).toThrow(OutputBlocked)
       expect(shield?.end()).toMatchObject({ category: 'role_hijack', action: 'block', direction: 'output' })
     }
   })
@@ -95,7 +95,7 @@ describe.each(Object.entries(SAYS))('a role that the model should not have taken
       expect(() => {
         for (const piece of inWords(text)) {
           heard += piece.length
-          shield?.hear([says(piece)])
+          shield?.add([says(piece)])
         }
       }).toThrow(OutputBlocked)
       expect(heard).toBeLessThan(before + DRIFT.length + 5_000)
@@ -104,14 +104,14 @@ describe.each(Object.entries(SAYS))('a role that the model should not have taken
 
   test('is only told of by a shield that watches', () => {
     const shield = openShield({ ...blocking, mode: 'monitor' })
-    shield?.hear([says(DRIFT), END])
+    shield?.add([says(DRIFT), END])
     expect(shield?.end()).toMatchObject({ action: 'block', enforced: false })
   })
 })
 
 test('an answer that gives nothing away passes, and a shield that does not look at answers is none', () => {
   const shield = openShield()
-  shield?.hear([{ type: 'text', text: FILLER.repeat(300) }, END])
+  shield?.add([{ type: 'text', text: FILLER.repeat(300) }, END])
   expect(shield?.end()).toBeUndefined()
   expect(openShield({ scanOutput: false })).toBeUndefined()
 })
@@ -119,7 +119,7 @@ test('an answer that gives nothing away passes, and a shield that does not look 
 test('a piece of a very long system prompt is found too', () => {
   const long = Array.from({ length: 6_000 }, (_, at) => `Rule ${at * 7919} is about clause ${at * 104_729}.`).join(' ')
   const shield = openShield({}, long)
-  shield?.hear([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
+  shield?.add([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
   expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
 })
 
@@ -133,6 +133,6 @@ test('a long answer that comes at once is looked at in short steps', () => {
   const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse({}) }
   const answer = shieldAnswer({ shield, instructions: INSTRUCTIONS, scanTerms }, { scanner })
   const text = FILLER.repeat(1_000)
-  answer?.hear([{ type: 'text', text }, END])
+  answer?.add([{ type: 'text', text }, END])
   expect([...(answer?.looking() ?? [])].length).toBeGreaterThanOrEqual(text.length / OUTPUT_PIECE_CHARS)
 })

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createBudgets } from '../../../../src/daemon/metering/usage/budgets.ts'
 import type { Budgets, Payment } from '../../../../src/daemon/metering/usage/payment.ts'
-import type { Wish } from '../../../../src/daemon/metering/usage/wish.ts'
+import type { SpendRequest } from '../../../../src/daemon/metering/usage/spend-request.ts'
 import { deleteExpiredReservations, findSpend } from '../../../../src/daemon/platform/db/spend-counters.ts'
 import { createLedger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { GatewayError } from '../../../../src/shared/errors.ts'
@@ -12,7 +12,7 @@ import { deferred } from '../../../deferred.ts'
 import { describeEachEngine, postgresEngine, sqliteEngine, type TestStore } from '../../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
 import { usageRecord } from '../../records/ledger/usage-record.ts'
-import { wishOf } from './wishes.ts'
+import { spendRequestOf } from './spend-requests.ts'
 
 const log = { error: () => {} }
 const START = Date.parse('2026-11-20T12:00:00.000Z')
@@ -20,12 +20,12 @@ const [tenantId, payerId, keyId] = [newId(), newId(), newId()]
 const account = { tenantId, payerId, keyId }
 
 /** One that pays dollars, of which 100 may be drawn in a month. */
-const dollars = (nanos: number, given: Partial<Wish> = {}) =>
-  wishOf({ ...account, mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 100, nanos, ...given })
+const dollars = (nanos: number, given: Partial<SpendRequest> = {}) =>
+  spendRequestOf({ ...account, mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 100, nanos, ...given })
 
-const outcome = async (budgets: Budgets, wish: Wish): Promise<Payment | string> => {
+const outcome = async (budgets: Budgets, request: SpendRequest): Promise<Payment | string> => {
   try {
-    return await budgets.reserve(wish)
+    return await budgets.reserve(request)
   } catch (error) {
     if (error instanceof GatewayError) return error.code
     throw error
@@ -40,18 +40,25 @@ const endLeases = (store: TestStore) =>
   store.db.updateTable('spend_reservations').set({ expires_at: '2000-01-01T00:00:00.000Z' }).execute()
 
 /** Bills what a request has drawn, as the pipeline does. */
-async function bill(store: TestStore, clock: FakeClock, payment: Payment, wish: Wish, nanos: number, points = 0) {
+async function bill(
+  store: TestStore,
+  clock: FakeClock,
+  payment: Payment,
+  request: SpendRequest,
+  nanos: number,
+  points = 0,
+) {
   const ledger = createLedger({ db: store.db, clock, log })
-  const row = { tenant_id: wish.tenantId, period: payment.period, nanos, points }
+  const row = { tenant_id: request.tenantId, period: payment.period, nanos, points }
   await ledger.commit({
-    usage: usageRecord(wish.requestId),
+    usage: usageRecord(request.requestId),
     spend: [
-      { ...row, holder: 'user', holder_id: wish.payerId },
-      { ...row, holder: 'key', holder_id: wish.keyId },
+      { ...row, holder: 'user', holder_id: request.payerId },
+      { ...row, holder: 'key', holder_id: request.keyId },
     ],
     ...(payment.reserved && { reserved: payment.reserved }),
   })
-  payment.settled({ drawn: { nanos, points } })
+  payment.settled({ amount: { nanos, points } })
   await payment.release()
   await ledger.close()
 }
@@ -74,10 +81,10 @@ describeEachEngine('budgets', (engine) => {
   })
 
   test('what was reserved and not spent can be reserved again', async () => {
-    const wish = dollars(60)
-    const first = (await outcome(budgets, wish)) as Payment
+    const request = dollars(60)
+    const first = (await outcome(budgets, request)) as Payment
     expect(await outcome(budgets, dollars(60))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
-    await bill(store, clock, first, wish, 40)
+    await bill(store, clock, first, request, 40)
     expect(await outcome(budgets, dollars(61))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
     expect(await outcome(budgets, dollars(60))).not.toBeTypeOf('string')
   })
@@ -102,7 +109,8 @@ describeEachEngine('budgets', (engine) => {
   })
 
   test('points are kept likewise, and dollars take over when they are used up', async () => {
-    const points = (given: Partial<Wish>) => wishOf({ ...account, points: 2, pointsLimit: 5, nanos: 10, ...given })
+    const points = (given: Partial<SpendRequest>) =>
+      spendRequestOf({ ...account, points: 2, pointsLimit: 5, nanos: 10, ...given })
     const results = await Promise.all(Array.from({ length: 4 }, () => outcome(budgets, points({}))))
     expect(results.filter(isPayment)).toHaveLength(2)
     expect(results.filter((result) => !isPayment(result))).toEqual(Array(2).fill('COMPLETION_LIMIT_EXCEEDED'))
@@ -113,8 +121,8 @@ describeEachEngine('budgets', (engine) => {
   })
 
   test('what was spent before is known after a restart, and what only was reserved does not stick for ever', async () => {
-    const wish = dollars(50)
-    await bill(store, clock, (await outcome(budgets, wish)) as Payment, wish, 50)
+    const request = dollars(50)
+    await bill(store, clock, (await outcome(budgets, request)) as Payment, request, 50)
     // Killed while this one ran.
     await outcome(budgets, dollars(50))
     const restarted = createBudgets({ db: store.db, clock, log })
@@ -124,12 +132,12 @@ describeEachEngine('budgets', (engine) => {
   })
 
   test('a month has its own budget; a request counts in that in which it began', async () => {
-    const wish = dollars(100)
-    const november = (await outcome(budgets, wish)) as Payment
+    const request = dollars(100)
+    const november = (await outcome(budgets, request)) as Payment
     clock.advance(Date.parse('2026-12-01T00:00:00.000Z') - START)
     const december = (await outcome(budgets, dollars(100))) as Payment
     expect([november.period, december.period]).toEqual(['2026-11', '2026-12'])
-    await bill(store, clock, november, wish, 90)
+    await bill(store, clock, november, request, 90)
     const key = { tenant_id: tenantId, holder: 'user', holder_id: payerId } as const
     expect(await findSpend(store.db, { ...key, period: '2026-11' })).toMatchObject({ nanos: 90 })
     expect(await findSpend(store.db, { ...key, period: '2026-12' })).toMatchObject({ nanos: 0 })
@@ -137,10 +145,10 @@ describeEachEngine('budgets', (engine) => {
   })
 
   test('a request that is stored twice is added once', async () => {
-    const wish = dollars(10)
-    const payment = (await outcome(budgets, wish)) as Payment
-    await bill(store, clock, payment, wish, 10)
-    await expect(bill(store, clock, payment, wish, 10)).rejects.toThrow()
+    const request = dollars(10)
+    const payment = (await outcome(budgets, request)) as Payment
+    await bill(store, clock, payment, request, 10)
+    await expect(bill(store, clock, payment, request, 10)).rejects.toThrow()
     const key = { tenant_id: tenantId, holder: 'user', holder_id: payerId, period: '2026-11' } as const
     expect(await findSpend(store.db, key)).toMatchObject({ nanos: 10 })
   })
@@ -175,8 +183,10 @@ describe('one daemon on SQLite', () => {
     const budgets = createBudgets({ db: store.db, clock: createFakeClock(START), log })
     await outcome(budgets, dollars(60, { userLimitNanos: null }))
     expect(await outcome(budgets, dollars(60))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
-    await outcome(budgets, wishOf({ ...account, points: 4 }))
-    expect(await outcome(budgets, wishOf({ ...account, points: 2, pointsLimit: 5 }))).toBe('COMPLETION_LIMIT_EXCEEDED')
+    await outcome(budgets, spendRequestOf({ ...account, points: 4 }))
+    expect(await outcome(budgets, spendRequestOf({ ...account, points: 2, pointsLimit: 5 }))).toBe(
+      'COMPLETION_LIMIT_EXCEEDED',
+    )
     await store.close()
   })
 
@@ -238,7 +248,7 @@ describe('several daemons on one PostgreSQL', () => {
 
   test('what nothing limits leaves no reservation', async () => {
     const budgets = createBudgets({ db: store.db, clock: createFakeClock(START), log })
-    await outcome(budgets, wishOf(account))
+    await outcome(budgets, spendRequestOf(account))
     await outcome(budgets, dollars(0))
     expect(await reservations(store)).toEqual([])
   })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { counting, type Heard } from '../../../../src/daemon/metering/usage/counts.ts'
+import { type AnswerSoFar, counting } from '../../../../src/daemon/metering/usage/counts.ts'
 import {
   countingInputTokens,
   type Input,
@@ -24,8 +24,8 @@ const likelyInput = (input: Input) => atOnce(countingInputTokens(input))
 const words = 'some words to be read '.repeat(50)
 const call = { system: '', messages: [{ role: 'user', content: words } as const], options: undefined }
 const ours = { inputTokens: likelyInput(call), outputTokens: countTokens(words) }
-const counts = (usage: TokenUsage | undefined, heard: Partial<Heard> = {}) =>
-  atOnce(counting(call, 1_000, { usage, isFinal: true, generated: words, ...heard }))
+const counts = (usage: TokenUsage | undefined, output: Partial<AnswerSoFar> = {}) =>
+  atOnce(counting(call, 1_000, { usage, isFinal: true, generated: words, ...output }))
 
 describe('what is billed for an answer that came to its end', () => {
   test('is what the provider has counted', () => {

@@ -4,8 +4,8 @@ import { ProviderError } from '../../../models/provider.ts'
 import { reply } from '../../../platform/http/route.ts'
 import { renderedJson } from '../../chat/answer.ts'
 import type { Answer, Envelope } from '../../chat/answer-contract.ts'
+import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'
 import { toExtension } from '../../chat/extension.ts'
-import { createSaid, type Said } from '../../chat/said.ts'
 import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
 import { messagesWording } from './events.ts'
@@ -23,18 +23,18 @@ export const MESSAGES_SURFACE: Surface = {
 }
 
 function wholeAnswer(envelope: Envelope): Answer {
-  const said = createSaid()
+  const items = createAnswerItems()
   let content: MessagesResponse['content'] = []
   let native = ''
   let body = ''
   return {
     add(parts) {
       for (const part of parts) {
-        said.add(part)
+        items.add(part)
         if (part.type !== 'end') continue
         native = part.nativeFinishReason
         // Convert here: an error of the provider can still become the reply.
-        content = toContent(said.all, part.outcome === 'complete')
+        content = toContent(items.all, part.outcome === 'complete')
       }
       return true
     },
@@ -58,11 +58,11 @@ function wholeAnswer(envelope: Envelope): Answer {
 }
 
 /** @throws ProviderError for a call whose arguments are not a JSON object, if the answer is `complete` */
-function toContent(all: readonly Said[], complete: boolean): MessagesResponse['content'] {
-  return all.flatMap((said): MessagesResponse['content'] => {
-    if (said.type === 'text') return [{ type: 'text', text: said.text }]
-    if (said.type === 'reasoning') return toThinkingBlocks(said.step)
-    const { id, name, arguments: text } = said.call
+function toContent(all: readonly AnswerItem[], complete: boolean): MessagesResponse['content'] {
+  return all.flatMap((items): MessagesResponse['content'] => {
+    if (items.type === 'text') return [{ type: 'text', text: items.text }]
+    if (items.type === 'reasoning') return toThinkingBlocks(items.step)
+    const { id, name, arguments: text } = items.call
     const input = parseObject(text.trim() === '' ? '{}' : text)
     if (input) return [{ type: 'tool_use', id, name, input }]
     // Omit a call that the token limit cut off, so that no client runs it incomplete.

@@ -3,8 +3,8 @@ import type { Reasoning } from '../../../models/conversation.ts'
 import { parseObject } from '../../../models/json.ts'
 import { type ChatPart, ProviderError } from '../../../models/provider.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
+import { isSealed, withPart } from '../../chat/answer-items.ts'
 import { toExtension } from '../../chat/extension.ts'
-import { isSealed, withPart } from '../../chat/said.ts'
 import type { StreamWording } from '../../chat/streamed-answer.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
 import { isRedacted, signatureOf } from './reasoning.ts'
@@ -57,9 +57,9 @@ export function messagesWording(envelope: Envelope): StreamWording {
   const signatureFrame = (signature: string) =>
     eventFrame({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } })
 
-  function text(said: string): string {
+  function text(piece: string): string {
     const frames = open?.type === 'text' ? '' : start({ type: 'text', text: '' }, { type: 'text' })
-    return frames + eventFrame({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: said } })
+    return frames + eventFrame({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: piece } })
   }
 
   function reasoning(part: Extract<ChatPart, { type: 'reasoning' }>): string {

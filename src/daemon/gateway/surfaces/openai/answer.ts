@@ -13,8 +13,8 @@ import { SSE_DONE, sseFrame } from '../../../platform/http/sse.ts'
 import { toJsonString } from '../../../platform/text/json-string.ts'
 import { renderedJson } from '../../chat/answer.ts'
 import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
+import { type AnswerItem, createAnswerItems, isSealed, withPart } from '../../chat/answer-items.ts'
 import { toExtension } from '../../chat/extension.ts'
-import { createSaid, isSealed, type Said, withPart } from '../../chat/said.ts'
 import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
 
@@ -30,16 +30,16 @@ export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surf
 
 function wholeAnswer(envelope: Envelope): Answer {
   const { id, created, model } = envelope
-  const said = createSaid()
+  const items = createAnswerItems()
   let body = ''
   return {
     add(parts) {
-      for (const part of parts) said.add(part)
+      for (const part of parts) items.add(part)
       return true
     },
     drained: () => Promise.resolve(),
     close(finish, usage) {
-      const message = toMessage(said.all)
+      const message = toMessage(items.all)
       body = JSON.stringify({
         id: toCompletionId(id),
         object: 'chat.completion',
@@ -49,7 +49,7 @@ function wholeAnswer(envelope: Envelope): Answer {
           {
             index: 0,
             message,
-            logprobs: toLogprobs(said.all),
+            logprobs: toLogprobs(items.all),
             finish_reason: toFinishReason(finish, message.tool_calls !== undefined),
           },
         ],
@@ -65,10 +65,10 @@ function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-function toMessage(all: readonly Said[]): OpenAiChatResponse['choices'][number]['message'] {
-  const texts = all.flatMap((said) => (said.type === 'text' ? said.text : []))
-  const steps = all.flatMap((said) => (said.type === 'reasoning' ? said.step : []))
-  const calls = all.flatMap((said) => (said.type === 'tool_call' ? said.call : []))
+function toMessage(all: readonly AnswerItem[]): OpenAiChatResponse['choices'][number]['message'] {
+  const texts = all.flatMap((items) => (items.type === 'text' ? items.text : []))
+  const steps = all.flatMap((items) => (items.type === 'reasoning' ? items.step : []))
+  const calls = all.flatMap((items) => (items.type === 'tool_call' ? items.call : []))
   const reasoning = steps.map(({ text }) => text).join('')
   const sealed = steps.filter(isSealed)
   return {
@@ -88,8 +88,8 @@ function toMessage(all: readonly Said[]): OpenAiChatResponse['choices'][number][
 }
 
 /** Joins the logprobs of the pieces: each has lists of tokens by name (`content`, `refusal`), which are concatenated. */
-function toLogprobs(all: readonly Said[]): Record<string, unknown> | null {
-  const pieces = all.flatMap((said) => (said.type === 'text' ? said.logprobs : []))
+function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null {
+  const pieces = all.flatMap((items) => (items.type === 'text' ? items.logprobs : []))
   if (pieces.length === 0) return null
   const merged: Record<string, unknown> = {}
   for (const piece of pieces) {

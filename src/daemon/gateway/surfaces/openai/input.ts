@@ -11,8 +11,8 @@ import type {
 } from '../../../models/conversation.ts'
 import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
 
-type Said = OpenAiChatRequest['messages'][number]
-type SaidBy<Role extends Said['role']> = Extract<Said, { role: Role }>
+type InputMessage = OpenAiChatRequest['messages'][number]
+type MessageFrom<Role extends InputMessage['role']> = Extract<InputMessage, { role: Role }>
 
 /**
  * Converts a body of POST /v1/chat/completions to the pipeline's input. No default temperature is set, because some models
@@ -43,16 +43,17 @@ function toConversation(request: OpenAiChatRequest): ChatInput['conversation'] {
   const system: string[] = []
   const messages: Message[] = []
   const maker = makerOf(request)
-  for (const said of request.messages) {
-    if (isInstruction(said)) system.push(toText(said.content))
-    else messages.push(toMessage(said, maker))
+  for (const message of request.messages) {
+    if (isInstruction(message)) system.push(toText(message.content))
+    else messages.push(toMessage(message, maker))
   }
   if (messages.length === 0) throw invalidField('messages', 'There must be a message beside the instructions.')
   return { system: system.join('\n\n'), messages }
 }
 
-type Instruction = Exclude<Said, { role: 'user' | 'assistant' | 'tool' }>
-const isInstruction = (said: Said): said is Instruction => said.role === 'system' || said.role === 'developer'
+type Instruction = Exclude<InputMessage, { role: 'user' | 'assistant' | 'tool' }>
+const isInstruction = (message: InputMessage): message is Instruction =>
+  message.role === 'system' || message.role === 'developer'
 
 /** The provider of the first model. Unsigned reasoning without an origin is attributed to it. */
 function makerOf({ model, models }: OpenAiChatRequest): string {
@@ -60,20 +61,20 @@ function makerOf({ model, models }: OpenAiChatRequest): string {
   return first.slice(0, first.indexOf('/'))
 }
 
-function toMessage(said: SaidBy<'user' | 'assistant' | 'tool'>, maker: string): Message {
-  switch (said.role) {
+function toMessage(message: MessageFrom<'user' | 'assistant' | 'tool'>, maker: string): Message {
+  switch (message.role) {
     case 'user':
-      return { role: 'user', content: toContent(said.content) }
+      return { role: 'user', content: toContent(message.content) }
     case 'tool':
-      return { role: 'tool', toolCallId: said.tool_call_id, content: toText(said.content) }
+      return { role: 'tool', toolCallId: message.tool_call_id, content: toText(message.content) }
     case 'assistant': {
-      const reasoning = toReasoning(said, maker)
+      const reasoning = toReasoning(message, maker)
       return {
         role: 'assistant',
-        content: toText(said.content ?? ''),
-        ...(said.tool_calls &&
-          said.tool_calls.length > 0 && {
-            toolCalls: said.tool_calls.map(({ id, function: { name, arguments: text } }) => ({
+        content: toText(message.content ?? ''),
+        ...(message.tool_calls &&
+          message.tool_calls.length > 0 && {
+            toolCalls: message.tool_calls.map(({ id, function: { name, arguments: text } }) => ({
               id,
               name,
               arguments: text,
@@ -92,7 +93,7 @@ const toText = (content: TextParts): string =>
     ? content
     : content.map((part) => (part.type === 'text' ? part.text : part.refusal)).join('')
 
-function toContent(content: SaidBy<'user'>['content']): Content {
+function toContent(content: MessageFrom<'user'>['content']): Content {
   if (typeof content === 'string') return content
   return content.map((part) => (part.type === 'text' ? part : toImage(part.image_url.url)))
 }
@@ -109,7 +110,7 @@ function toImage(url: string): ContentPart {
 }
 
 function toReasoning(
-  { reasoning_content: text, reasoning_details: details = [] }: SaidBy<'assistant'>,
+  { reasoning_content: text, reasoning_details: details = [] }: MessageFrom<'assistant'>,
   maker: string,
 ): Reasoning[] {
   if (details.length > 0) return details.map((detail) => ({ ...detail, text: detail.text ?? '' }))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { screenNeighbours } from '../../../../src/daemon/gateway/chat/screen-neighbours.ts'
+import { screenAdjacentTexts } from '../../../../src/daemon/gateway/chat/screen-adjacent-texts.ts'
 import { textOf } from '../../../../src/daemon/models/conversation.ts'
 import { createPacer } from '../../../../src/daemon/platform/pacing.ts'
 import { createPiiDetector } from '../../../../src/daemon/safety/guards/pii/detector.ts'
@@ -16,9 +16,9 @@ const masking: ArmedDetector = {
 
 async function screened(texts: readonly string[]) {
   const content = texts.map((text) => ({ type: 'text' as const, text }))
-  const said = { system: '', messages: [{ role: 'user' as const, content }], options: undefined }
-  const result = await screenNeighbours(said, [masking], undefined, createPacer())
-  return { ...result, isSame: result.said === said, content: result.said.messages[0]?.content ?? '' }
+  const promptText = { system: '', messages: [{ role: 'user' as const, content }], options: undefined }
+  const result = await screenAdjacentTexts(promptText, [masking], undefined, createPacer())
+  return { ...result, isSame: result.promptText === promptText, content: result.promptText.messages[0]?.content ?? '' }
 }
 
 function split(text: string, cuts: readonly number[]): string[] {

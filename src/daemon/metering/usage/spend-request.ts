@@ -12,7 +12,7 @@ import type { Period } from './period.ts'
 export type Payer = { id: string; license: License; usageByModel: UsageByModel }
 
 /** What one request may spend, and the limits that apply to it. Null is no limit. */
-export type Wish = {
+export type SpendRequest = {
   requestId: string
   tenantId: string
   payerId: string
@@ -38,18 +38,18 @@ export type Wish = {
 
 /** What was spent this month, and what running requests have reserved. */
 export type Standing = {
-  points: Drawn
-  userNanos: Drawn
-  keyNanos: Drawn
+  points: SpendState
+  userNanos: SpendState
+  keyNanos: SpendState
 }
-export type Drawn = { readonly spent: number; readonly reserved: number }
+export type SpendState = { readonly spent: number; readonly reserved: number }
 
 /** The limits for a request of this key that is billed to this account. */
 export function limitsOf(
   { license, usageByModel }: Payer,
   key: Pick<KeySettings, 'billingMode' | 'usageByModel'>,
   allowances: PointAllowances,
-): Pick<Wish, 'mode' | 'mayPayDollars' | 'license' | 'pointsLimit' | 'userLimitNanos' | 'keyLimitNanos'> {
+): Pick<SpendRequest, 'mode' | 'mayPayDollars' | 'license' | 'pointsLimit' | 'userLimitNanos' | 'keyLimitNanos'> {
   return {
     mode: key.billingMode,
     mayPayDollars: usageByModel.enabled,
@@ -61,64 +61,65 @@ export function limitsOf(
 }
 
 /** Whether a limit applies to the request, so that it needs a reservation. */
-export const isLimited = (wish: Wish): boolean =>
-  wish.mode === 'user-completions'
-    ? wish.pointsLimit !== null && wish.points > 0
-    : hasBudget(wish) && wish.nanosAtMost() > 0
+export const isLimited = (request: SpendRequest): boolean =>
+  request.mode === 'user-completions'
+    ? request.pointsLimit !== null && request.points > 0
+    : hasBudget(request) && request.nanosAtMost() > 0
 
 /**
  * The billing mode of the request: the key's mode, or dollars if the key's points are used up. A request that exceeds the
  * remaining unreserved budget is rejected; a free request never is.
  * @returns undefined when the request must be rejected
  */
-export function modeFor(wish: Wish, standing: Standing): BillingMode | undefined {
-  if (wish.mode === 'user-completions' && fits(wish.points, wish.pointsLimit, standing.points)) return wish.mode
-  return wish.mayPayDollars && canPayDollars(wish, standing) ? 'usage-by-model' : undefined
+export function modeFor(request: SpendRequest, standing: Standing): BillingMode | undefined {
+  if (request.mode === 'user-completions' && fits(request.points, request.pointsLimit, standing.points))
+    return request.mode
+  return request.mayPayDollars && canPayDollars(request, standing) ? 'usage-by-model' : undefined
 }
 
 /** Whether a dollar budget limits the request. */
-export const hasBudget = ({ userLimitNanos, keyLimitNanos }: Wish): boolean =>
+export const hasBudget = ({ userLimitNanos, keyLimitNanos }: SpendRequest): boolean =>
   userLimitNanos !== null || keyLimitNanos !== null
 
 /** The reservation of a request billed in dollars: its maximum cost or the remaining budget. Call it after `modeFor`. */
-export function nanosFor(wish: Wish, { userNanos, keyNanos }: Standing): number {
-  const left = ({ spent, reserved }: Drawn, limit: number | null) =>
+export function nanosFor(request: SpendRequest, { userNanos, keyNanos }: Standing): number {
+  const left = ({ spent, reserved }: SpendState, limit: number | null) =>
     limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - spent - reserved)
-  return Math.min(wish.nanosAtMost(), left(userNanos, wish.userLimitNanos), left(keyNanos, wish.keyLimitNanos))
+  return Math.min(request.nanosAtMost(), left(userNanos, request.userLimitNanos), left(keyNanos, request.keyLimitNanos))
 }
 
-function canPayDollars(wish: Wish, { userNanos, keyNanos }: Standing): boolean {
-  const { userLimitNanos, keyLimitNanos } = wish
-  if (!hasBudget(wish)) return true
-  return fitsDollars(wish, userLimitNanos, userNanos) && fitsDollars(wish, keyLimitNanos, keyNanos)
+function canPayDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): boolean {
+  const { userLimitNanos, keyLimitNanos } = request
+  if (!hasBudget(request)) return true
+  return fitsDollars(request, userLimitNanos, userNanos) && fitsDollars(request, keyLimitNanos, keyNanos)
 }
 
-const fitsDollars = (wish: Wish, limit: number | null, drawn: Drawn): boolean =>
-  fits(wish.nanosAtLeast(drawn.reserved > 0), limit, drawn)
+const fitsDollars = (request: SpendRequest, limit: number | null, state: SpendState): boolean =>
+  fits(request.nanosAtLeast(state.reserved > 0), limit, state)
 
-const fits = (amount: number, limit: number | null, { spent, reserved }: Drawn): boolean =>
+const fits = (amount: number, limit: number | null, { spent, reserved }: SpendState): boolean =>
   amount === 0 || limit === null || spent + reserved + amount <= limit
 
 /** The fallback to report when the request is not billed in the key's mode. */
-export const fallbackOf = (wished: BillingMode, mode: BillingMode): BillingFallback | undefined =>
-  wished === mode ? undefined : { original_mode: wished, fallback_mode: mode, reason: 'quota_exhausted' }
+export const fallbackOf = (keyMode: BillingMode, mode: BillingMode): BillingFallback | undefined =>
+  keyMode === mode ? undefined : { original_mode: keyMode, fallback_mode: mode, reason: 'quota_exhausted' }
 
 /** The error for a request that `modeFor` rejects: COMPLETION_LIMIT_EXCEEDED or USAGE_BY_MODEL_BUDGET_EXCEEDED. */
-export function refusalOf(wish: Wish, standing: Standing, period: Period, nowMs: number): GatewayError {
+export function refusalOf(request: SpendRequest, standing: Standing, period: Period, nowMs: number): GatewayError {
   const withoutOthers = {
     points: { ...standing.points, reserved: 0 },
     userNanos: { ...standing.userNanos, reserved: 0 },
     keyNanos: { ...standing.keyNanos, reserved: 0 },
   }
   // Most reserved amounts are released when the running requests end.
-  const mayFitSoon = modeFor(wish, withoutOthers) !== undefined
+  const mayFitSoon = modeFor(request, withoutOthers) !== undefined
   const resetTime = isoTime(period.endMs)
   const when = mayFitSoon
     ? 'Running requests hold the rest; try again in a moment.'
     : `They are renewed at ${resetTime}.`
   return new GatewayError(
-    wish.mode === 'user-completions' ? 'COMPLETION_LIMIT_EXCEEDED' : 'USAGE_BY_MODEL_BUDGET_EXCEEDED',
-    `${wish.mode === 'user-completions' ? outOfPoints(wish, standing) : outOfDollars(wish, mayFitSoon ? standing : withoutOthers)} ${when}`,
+    request.mode === 'user-completions' ? 'COMPLETION_LIMIT_EXCEEDED' : 'USAGE_BY_MODEL_BUDGET_EXCEEDED',
+    `${request.mode === 'user-completions' ? outOfPoints(request, standing) : outOfDollars(request, mayFitSoon ? standing : withoutOthers)} ${when}`,
     {
       retryAfterSeconds: mayFitSoon ? RESERVED_RETRY_AFTER_SECONDS : Math.ceil((period.endMs - nowMs) / 1000),
       extra: { reset_time: resetTime },
@@ -126,20 +127,23 @@ export function refusalOf(wish: Wish, standing: Standing, period: Period, nowMs:
   )
 }
 
-function outOfPoints({ points, pointsLimit, license, mayPayDollars }: Wish, { points: { spent } }: Standing): string {
+function outOfPoints(
+  { points, pointsLimit, license, mayPayDollars }: SpendRequest,
+  { points: { spent } }: Standing,
+): string {
   const ofBudget = mayPayDollars ? ', and so is the budget of dollars' : ''
   return `Of the ${pointsLimit} points a month of the licence "${license}", ${spent} are used up; this request may cost ${points}${ofBudget}.`
 }
 
 /** Names the budget that rejects the request, in cents; GET /usage has the details. */
-function outOfDollars(wish: Wish, { userNanos, keyNanos }: Standing): string {
-  const ofUser = !fitsDollars(wish, wish.userLimitNanos, userNanos)
-  const [whose, limit, drawn] = ofUser
-    ? ['account', wish.userLimitNanos, userNanos]
-    : (['API key', wish.keyLimitNanos, keyNanos] as const)
-  const nanos = wish.nanosAtLeast(drawn.reserved > 0)
-  const needs = nanos < wish.nanosAtMost() ? 'needs at least' : 'may cost'
-  return `Of the dollars of this ${whose}, ${cents(limit as number)} a month, ${cents(drawn.spent)} are spent; this request ${needs} ${cents(nanos)}.`
+function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): string {
+  const ofUser = !fitsDollars(request, request.userLimitNanos, userNanos)
+  const [whose, limit, state] = ofUser
+    ? ['account', request.userLimitNanos, userNanos]
+    : (['API key', request.keyLimitNanos, keyNanos] as const)
+  const nanos = request.nanosAtLeast(state.reserved > 0)
+  const needs = nanos < request.nanosAtMost() ? 'needs at least' : 'may cost'
+  return `Of the dollars of this ${whose}, ${cents(limit as number)} a month, ${cents(state.spent)} are spent; this request ${needs} ${cents(nanos)}.`
 }
 
 const cents = (nanos: number): string => `$${(nanos / 1e9).toFixed(nanos < 1e7 && nanos > 0 ? 6 : 2)}`

@@ -13,7 +13,7 @@ import {
 } from '../../safety/guards/redaction.ts'
 import type { Edit } from '../../safety/guards/stream/text-view.ts'
 import { mapNeighbours } from '../../safety/guards/text-slots.ts'
-import type { Said } from './prompt-text.ts'
+import type { PromptText } from './prompt-text.ts'
 
 /** Boundaries near each other are scanned together, up to this many characters at once. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
@@ -22,14 +22,14 @@ const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
  * Applies the rules to values that are split across adjacent texts of one message. Each text was already scanned alone, so
  * only findings that cross a boundary count here.
  */
-export async function screenNeighbours(
-  said: Said,
+export async function screenAdjacentTexts(
+  promptText: PromptText,
   armed: readonly ArmedDetector[],
   pseudonyms: Pseudonyms | undefined,
   pacer: Pacer,
-): Promise<{ said: Said; hits: GuardHit[]; isBlocked: boolean }> {
+): Promise<{ promptText: PromptText; hits: GuardHit[]; isBlocked: boolean }> {
   const runs: (readonly string[])[] = []
-  mapNeighbours(said, (texts) => {
+  mapNeighbours(promptText, (texts) => {
     runs.push(texts)
     return texts
   })
@@ -47,7 +47,7 @@ export async function screenNeighbours(
   }
   let at = 0
   const changes = rewritten.some((texts, run) => texts !== runs[run])
-  return { said: changes ? mapNeighbours(said, () => rewritten[at++] ?? []) : said, hits, isBlocked }
+  return { promptText: changes ? mapNeighbours(promptText, () => rewritten[at++] ?? []) : promptText, hits, isBlocked }
 }
 
 /** The offset of each text but the first. */

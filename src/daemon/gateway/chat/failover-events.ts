@@ -7,7 +7,7 @@ import type { EntryDraft } from '../../records/evidence/entry-draft.ts'
 import type { LedgerRecords } from '../../records/ledger/ledger.ts'
 
 /** Each failover from a failed model to the next, oldest first. Retries of the same model do not count. */
-function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
+function failoversOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
   return attempts.flatMap((failed, at) => {
     const next = attempts[at + 1]?.model
     return next === undefined || next === failed.model ? [] : [{ failed, next }]
@@ -15,7 +15,7 @@ function hopsOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt
 }
 
 /** Adds an event and an audit entry for each failover. */
-export function addHops(
+export function addFailoverEvents(
   records: LedgerRecords,
   attempts: readonly FailoverAttempt[],
   actor: Omit<Actor, 'access'>,
@@ -25,7 +25,7 @@ export function addHops(
   const { caller, requestId } = actor
   const events: OutboxEventRow[] = []
   const evidence: EntryDraft[] = []
-  for (const [step, { failed, next }] of hopsOf(attempts).entries()) {
+  for (const [step, { failed, next }] of failoversOf(attempts).entries()) {
     const facts = {
       failedModel: failed.model,
       reason: failed.reason ?? '',

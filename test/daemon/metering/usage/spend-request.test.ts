@@ -2,16 +2,16 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { periodAt } from '../../../../src/daemon/metering/usage/period.ts'
 import {
-  type Drawn,
   fallbackOf,
   limitsOf,
   modeFor,
   refusalOf,
+  type SpendState,
   type Standing,
-} from '../../../../src/daemon/metering/usage/wish.ts'
-import { wishOf } from './wishes.ts'
+} from '../../../../src/daemon/metering/usage/spend-request.ts'
+import { spendRequestOf } from './spend-requests.ts'
 
-const NONE: Drawn = { spent: 0, reserved: 0 }
+const NONE: SpendState = { spent: 0, reserved: 0 }
 const standing = (given: Partial<Standing> = {}): Standing => ({
   points: NONE,
   userNanos: NONE,
@@ -88,15 +88,15 @@ describe('what a request draws on', () => {
       {},
       undefined,
     ],
-  ] as const)('%s', (_what, wish, drawn, mode) => {
-    expect(modeFor(wishOf(wish), standing(drawn))).toBe(mode)
+  ] as const)('%s', (_what, request, drawn, mode) => {
+    expect(modeFor(spendRequestOf(request), standing(drawn))).toBe(mode)
   })
 
   test('is never more than a limit, whatever was drawn and reserved before', () => {
     const amount = fc.nat(20)
     const limit = fc.option(fc.nat(20))
     const drawn = fc.record({ spent: amount, reserved: amount })
-    const wish = fc.record({
+    const request = fc.record({
       mode: fc.constantFrom('user-completions' as const, 'usage-by-model' as const),
       mayPayDollars: fc.boolean(),
       points: amount,
@@ -106,9 +106,9 @@ describe('what a request draws on', () => {
       keyLimitNanos: limit,
     })
     fc.assert(
-      fc.property(wish, fc.record({ points: drawn, userNanos: drawn, keyNanos: drawn }), (given, before) => {
-        const mode = modeFor(wishOf(given), before)
-        const isWithin = ({ spent, reserved }: Drawn, cost: number, max: number | null) =>
+      fc.property(request, fc.record({ points: drawn, userNanos: drawn, keyNanos: drawn }), (given, before) => {
+        const mode = modeFor(spendRequestOf(given), before)
+        const isWithin = ({ spent, reserved }: SpendState, cost: number, max: number | null) =>
           cost === 0 || max === null || spent + reserved + cost <= max
         const pointsFit = isWithin(before.points, given.points, given.pointsLimit)
         const dollarsFit =
@@ -154,8 +154,8 @@ test('the limits are those of the account, its licence and, when it has its own 
 describe('a refusal', () => {
   const nowMs = Date.parse('2026-11-29T23:59:59.500Z')
   const period = periodAt(nowMs)
-  const refused = (wish: Parameters<typeof wishOf>[0], drawn: Partial<Standing>) =>
-    refusalOf(wishOf(wish), standing(drawn), period, nowMs)
+  const refused = (request: Parameters<typeof spendRequestOf>[0], drawn: Partial<Standing>) =>
+    refusalOf(spendRequestOf(request), standing(drawn), period, nowMs)
 
   test('for want of points names the licence, its points and when there are more', () => {
     const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 9, reserved: 0 } })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Chain, planChain } from '../../../../src/daemon/gateway/chat/chain.ts'
-import { type CompleteDeps, openAnswer } from '../../../../src/daemon/gateway/chat/complete.ts'
+import { type FailoverDeps, openAnswer } from '../../../../src/daemon/gateway/chat/failover.ts'
 import { DEFAULT_LIMITS } from '../../../../src/daemon/gateway/config.ts'
 import { createBreaker } from '../../../../src/daemon/models/breaker.ts'
 import { type ChatPart, type Provider, ProviderError } from '../../../../src/daemon/models/provider.ts'
@@ -40,12 +40,12 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     limits: DEFAULT_LIMITS,
   })
   const providerGates = createGates({ slots: 1, waitingPerQueue: 0, waitMs: 1 }, clock, 'it may be asked once')
-  const deps: CompleteDeps = {
+  const deps: FailoverDeps = {
     clock,
     log: SILENT,
     failover: { breaker: createBreaker({ clock }), providerGates, sameModelRetries: 0 },
   }
-  const walk = () => {
+  const run = () => {
     const attempts: FailoverAttempt[] = []
     const caller = { tenantId: 't', keyId: 'k' }
     const entitle = () => () => () => undefined
@@ -60,7 +60,7 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
       signal,
     }
   }
-  return { deps, providerGates, ask: (by = walk()) => openAnswer(by, deps), walk }
+  return { deps, providerGates, ask: (by = run()) => openAnswer(by, deps), run }
 }
 
 const good: Provider['chat'] = async function* () {
@@ -97,7 +97,7 @@ test('a whole answer that comes in pieces and breaks fails over; the good one is
 })
 
 test('a bug is no failure of a model: it is thrown, and the place at the provider is free again', async () => {
-  const { ask, walk, providerGates } = open(
+  const { ask, run, providerGates } = open(
     {
       a: () => {
         throw new TypeError('a bug')
@@ -106,7 +106,7 @@ test('a bug is no failure of a model: it is thrown, and the place at the provide
     },
     { stream: true },
   )
-  const by = walk()
+  const by = run()
   await expect(ask(by)).rejects.toThrow('a bug')
   expect(by.attempts).toMatchObject([{ model: 'p/a', status: 'failed', reason: 'internal_error' }])
   expect(providerGates.busy).toBe(0)

@@ -41,12 +41,12 @@ export type Failover = {
   sameModelRetries: number
 }
 
-export type CompleteDeps = { clock: Clock; log: Log; failover: Failover }
+export type FailoverDeps = { clock: Clock; log: Log; failover: Failover }
 
 type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
 
 /** What all attempts of one request share. `attempts` grows with each attempt, so it is complete after a failure too. */
-type Walk = {
+type FailoverRun = {
   chain: Chain
   call: Asked
   caller: Pick<Caller, 'tenantId' | 'keyId'>
@@ -70,8 +70,8 @@ type Walk = {
  * @throws GatewayError when no model of the chain answered, the request itself is invalid, or the last provider is
  * overloaded; the signal's reason when it was aborted.
  */
-export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAnswer> {
-  const { chain, caller, attempts } = walk
+export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<OpenAnswer> {
+  const { chain, caller, attempts } = run
   const failures: ProviderError[] = []
   const last = chain.attempts.at(-1)
   for (const attempt of chain.attempts) {
@@ -80,14 +80,14 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
     // The last model is tried even when its breaker is open: the alternative is an error.
     const downFor = attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)
     if (downFor) {
-      addAttempt(walk, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
+      addAttempt(run, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
       continue
     }
     let result: OpenAnswer | ProviderError
     try {
       result = await (deps.failover.sameModelRetries === 0
-        ? tryModel(attempt, attempt.timeouts, walk, deps)
-        : askPatiently(attempt, walk, deps))
+        ? tryModel(attempt, attempt.timeouts, run, deps)
+        : tryWithRetries(attempt, run, deps))
     } catch (error) {
       // The next model's provider may have capacity.
       if (attempt !== last && isOverloaded(error)) continue
@@ -110,19 +110,23 @@ export async function openAnswer(walk: Walk, deps: CompleteDeps): Promise<OpenAn
 }
 
 /** Tries one model, and retries while that may help and its timeout leaves room for the pause. Returns the last failure. */
-async function askPatiently(attempt: Attempt, walk: Walk, deps: CompleteDeps): Promise<OpenAnswer | ProviderError> {
+async function tryWithRetries(
+  attempt: Attempt,
+  run: FailoverRun,
+  deps: FailoverDeps,
+): Promise<OpenAnswer | ProviderError> {
   const { clock, failover } = deps
   let { timeouts } = attempt
   // Without a total timeout, the retries of a stream share the first-token timeout.
   const limit = Number.isFinite(timeouts.attemptMs) ? 'attemptMs' : 'firstTokenMs'
   const endMs = clock.monotonic() + timeouts[limit]
   for (let retriesLeft = failover.sameModelRetries; ; retriesLeft--) {
-    const result = await tryModel(attempt, timeouts, walk, deps)
-    if (!(result instanceof ProviderError) || retriesLeft === 0 || !mayHelp(result, walk.chain)) return result
+    const result = await tryModel(attempt, timeouts, run, deps)
+    if (!(result instanceof ProviderError) || retriesLeft === 0 || !mayHelp(result, run.chain)) return result
     const pauseMs = Math.max(RETRY_PAUSE_MS, 1000 * (result.retryAfterSeconds ?? 0))
     const leftMs = endMs - clock.monotonic() - pauseMs
     if (leftMs <= 0) return result
-    await pause(pauseMs, clock, walk.signal)
+    await pause(pauseMs, clock, run.signal)
     timeouts = { ...timeouts, [limit]: leftMs }
   }
 }
@@ -133,10 +137,10 @@ const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) => !alar
 async function tryModel(
   attempt: Attempt,
   timeouts: ProviderCall['timeouts'],
-  walk: Walk,
-  { clock, log, failover: { breaker, providerGates } }: CompleteDeps,
+  run: FailoverRun,
+  { clock, log, failover: { breaker, providerGates } }: FailoverDeps,
 ): Promise<OpenAnswer | ProviderError> {
-  const { chain, call, caller, attempts, heads, boundsOf, entitle, signal } = walk
+  const { chain, call, caller, attempts, heads, boundsOf, entitle, signal } = run
   const { tenantId, keyId } = caller
   const { modelId, provider } = attempt
   const askedMs = clock.monotonic()
@@ -146,7 +150,7 @@ async function tryModel(
   } catch (error) {
     if (isOverloaded(error)) {
       const latencyMs = Math.round(clock.monotonic() - askedMs)
-      addAttempt(walk, attempt, { reason: 'overloaded', latencyMs }, log)
+      addAttempt(run, attempt, { reason: 'overloaded', latencyMs }, log)
     }
     throw error
   }
@@ -173,7 +177,7 @@ async function tryModel(
       firstBatch = held
       await readAhead(held, batches, limitBytes)
     }
-    addAttempt(walk, attempt, { latencyMs: firstTokenMs }, log)
+    addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
     const rest = batches
     return {
       attempt,
@@ -194,18 +198,18 @@ async function tryModel(
     providerGates.leave(provider.name)
     if (firstBatch && signal.reason instanceof RequestAborted && signal.reason.by === 'client') {
       // The client has left, but the model generated the buffered text, so it is billed like every answer.
-      addAttempt(walk, attempt, { latencyMs: firstTokenMs }, log)
+      addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
       return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
     }
     const latencyMs = Math.round(clock.monotonic() - startedMs)
     const failure = signal.aborted ? signal.reason : error
     const reason = signal.aborted ? 'aborted' : reasonOf(error)
     if (!(failure instanceof ProviderError)) {
-      addAttempt(walk, attempt, { reason, latencyMs }, log)
+      addAttempt(run, attempt, { reason, latencyMs }, log)
       throw failure
     }
     breaker.failed(tenantId, modelId, failure.reason)
-    addAttempt(walk, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
+    addAttempt(run, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
     return failure
   }
 }
@@ -275,7 +279,7 @@ type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
 
 /** Lists and logs an attempt; it served if there is no `reason`. Served attempts are logged at `debug`: there are many. */
 function addAttempt(
-  { requestId, attempts, heads }: Walk,
+  { requestId, attempts, heads }: FailoverRun,
   { modelId: model, provider }: Attempt,
   { reason, latencyMs: latency_ms, alarm }: EndedAttempt,
   log: Log,

@@ -2,7 +2,7 @@ import type { Reasoning, ToolCall } from '../../models/conversation.ts'
 import type { ChatPart } from '../../models/provider.ts'
 
 /** One item of a model's output. `logprobs` are those of its pieces, in order of arrival. */
-export type Said =
+export type AnswerItem =
   | { type: 'text'; text: string; logprobs: unknown[] }
   | { type: 'reasoning'; step: Reasoning }
   | { type: 'tool_call'; call: ToolCall }
@@ -10,8 +10,8 @@ export type Said =
 type ReasoningPart = Extract<ChatPart, { type: 'reasoning' }>
 
 /** Assembles the parts of an answer into items, ordered by the first part of each. */
-export function createSaid(): { readonly all: readonly Said[]; add(part: ChatPart): void } {
-  const all: Said[] = []
+export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(part: ChatPart): void } {
+  const all: AnswerItem[] = []
   const calls = new Map<number, ToolCall>()
   return {
     all,

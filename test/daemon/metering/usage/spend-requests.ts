@@ -1,8 +1,11 @@
-import type { Wish } from '../../../../src/daemon/metering/usage/wish.ts'
+import type { SpendRequest } from '../../../../src/daemon/metering/usage/spend-request.ts'
 import { newId, newRequestId } from '../../../../src/shared/ids.ts'
 
 /** A request that nothing limits, but for what a test says. */
-export const wishOf = ({ nanos = 0, ...given }: Partial<Wish> & { nanos?: number } = {}): Wish => ({
+export const spendRequestOf = ({
+  nanos = 0,
+  ...given
+}: Partial<SpendRequest> & { nanos?: number } = {}): SpendRequest => ({
   requestId: newRequestId(),
   tenantId: newId(),
   payerId: newId(),
