@@ -100,22 +100,22 @@ export async function recordRefusal(
   { ledger, providers, clock, log }: { ledger: Ledger; providers: ProviderRegistry; clock: Clock; log: Log },
 ): Promise<unknown> {
   if (evidence.isWritten || error instanceof ClaimLostError) return error
-  if (isTurnedAway(error, evidence)) {
+  if (isOverloadOnly(error, evidence)) {
     context.bundleId = undefined
     return error
   }
   context.bundleId = evidence.bundleId
   if (evidence.entitlements.length === 0) evidence.requestedModel = knownName(evidence, context.caller, providers)
   const isDenied = isDenial(error)
-  const told = isOfClient(error) ? undefined : toldOf(error, evidence, context)
+  const errorBody = isOfClient(error) ? undefined : toErrorBody(error, evidence, context)
   const records = evidence.withRefusal
   addEntry(records, evidence, {
     atMs: clock.now(),
     latencyMs: Math.round(clock.monotonic() - evidence.startedMonotonicMs),
     result: isDenied ? 'denied' : 'failure',
-    status: told?.status ?? CLIENT_LEFT_STATUS,
+    status: errorBody?.status ?? CLIENT_LEFT_STATUS,
     error: errorWord(error),
-    responseSha256: told?.sha256 ?? null,
+    responseSha256: errorBody?.sha256 ?? null,
     answered: undefined,
   })
   try {
@@ -133,7 +133,7 @@ export async function recordRefusal(
  * An overloaded gateway must not add a commit for each rejected request. An entry is written if a model was called or a
  * guard found something before.
  */
-const isTurnedAway = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
+const isOverloadOnly = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
   error instanceof GatewayError && error.code === 'OVERLOADED' && entitlements.length === 0 && incidents.length === 0
 
 /**
@@ -155,7 +155,7 @@ function knownName(
 }
 
 /** The error reply as the HTTP layer will render it. */
-export function toldOf(
+export function toErrorBody(
   error: unknown,
   { surface }: Pick<Evidence, 'surface'>,
   ids: RequestIds,

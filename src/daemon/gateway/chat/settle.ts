@@ -15,7 +15,7 @@ import type { Answer } from './answer-contract.ts'
 import type { AnswerGuard } from './answer-guard.ts'
 import type { ChatDeps } from './deps.ts'
 import { attemptsWith, type Ending, finishOf, toErrorFrame, toRefusal } from './ending.ts'
-import { addEntry, CLIENT_LEFT_STATUS, commitEntry, errorWord, isOfClient, toldOf } from './evidence.ts'
+import { addEntry, CLIENT_LEFT_STATUS, commitEntry, errorWord, isOfClient, toErrorBody } from './evidence.ts'
 import type { OpenAnswer } from './failover.ts'
 import { addFailoverEvents } from './failover-events.ts'
 import type { ReplaySlot } from './idempotency.ts'
@@ -139,7 +139,7 @@ function toBroken(
     return { status: sha256 === null ? CLIENT_LEFT_STATUS : 200, contentType, body: '', sha256 }
   }
   const broken = answer.fail(toErrorFrame(ending.failure, admitted.origin.traceId))
-  return broken ? { status: 200, ...broken } : { contentType, ...toldOf(refusal, admitted.evidence, context) }
+  return broken ? { status: 200, ...broken } : { contentType, ...toErrorBody(refusal, admitted.evidence, context) }
 }
 
 /** A guard that fails while it summarises its findings must not prevent the bill. */

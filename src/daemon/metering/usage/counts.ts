@@ -64,8 +64,8 @@ function* countSide(
 const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBLE_TOKENS.beyond
 
 /** The counts that were lowered. A raised count is no doubt: the provider had not finished counting. */
-function doubtsOf(told: TokenUsage, final: TokenUsage): Counts['doubts'] {
+function doubtsOf(counted: TokenUsage, final: TokenUsage): Counts['doubts'] {
   const names = ['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const
-  const lowered = names.filter((name) => told[name] > final[name])
-  return lowered.length === 0 ? undefined : Object.fromEntries(lowered.map((name) => [name, told[name]]))
+  const lowered = names.filter((name) => counted[name] > final[name])
+  return lowered.length === 0 ? undefined : Object.fromEntries(lowered.map((name) => [name, counted[name]]))
 }
