@@ -168,7 +168,7 @@ test('a client that does not read holds up nobody: its answer is brought to its 
   expect(received).toContain('HTTP/1.1 200 OK')
   expect(received.length).toBeLessThan(pieces * 64 * 1024)
   expect(received).not.toContain('[DONE]')
-  // Waits until the request has ended.
+  // Wait until the request has ended.
   await gateway.restart()
   expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'complete' })])
   expect((await gateway.call('POST', CHAT_PATH, STREAMED_CHAT, k1)).status).toBe(409)
@@ -177,7 +177,7 @@ test('a client that does not read holds up nobody: its answer is brought to its 
 
 const STREAMED_CHAT = JSON.stringify({ prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', stream: true })
 
-/** A client that asks for a stream with the key `k-1`, and does not read until told to. */
+/** A client that requests a stream with the key `k-1`, and reads it only on demand. */
 async function lazyClient(gateway: Gateway): Promise<Socket> {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   await once(socket, 'connect')

@@ -41,7 +41,7 @@ function restrictedGateway(...args: Parameters<typeof sharedGateway>) {
   return { gateway, world }
 }
 
-/** What the key has, what is asked, and the status, `error` and message that must come back. */
+/** The key's settings, the request, and the expected status, `error` and message. */
 const REFUSALS: [
   rule: string,
   settings: Partial<KeySettings>,

@@ -27,7 +27,7 @@ test('what came before a pause of the model does not wait for what comes after i
   let text = ''
   for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     text += piece
-    // The upstream goes on only when this has left; kept back until then, it never would.
+    // The upstream continues only after this text was sent, so buffering it would block forever.
     if (text.includes('three')) seen.resolve()
   }
   expect(textOf(toFrames(text).frames)).toBe('and so it goes, two ***@a*********.org and three of them. ')
@@ -40,7 +40,7 @@ test('what is found during a pause of the model ends a stream that must not go o
   const texts = ['and so it goes, ', 'with 4111 1111 1111 1111 and three of them. ']
   const begin = chatStream(texts, { finishReason: null, done: false })
   const pieces = splitAt(begin, [begin.lastIndexOf('data:')])
-  // The upstream goes on only when the client has its answer.
+  // The upstream continues only after the client has received its answer.
   shared.current.upstream.script(replySteps([...pieces, isOver.promise, chatStream([])]))
   const watches = clock.waits(120)
   const answer = await fetch(`${shared.current.url}/api/external/chat/completions`, {

@@ -127,7 +127,7 @@ describeEachEngine('the receipt of a request', (engine) => {
   ])('has the hash of the very bytes that left, whole and streamed: %s', async (_, path, sent) => {
     upstream(replyJson(chatJson('Unter dem Steg – “da”.', { usage })))
     const whole = await left(shared.current, { path, sent })
-    // Enough for several pieces of hashing.
+    // Long enough to be hashed in several pieces.
     upstream(
       replyRaw(
         chatStream(
@@ -325,7 +325,7 @@ describeEachEngine('the receipt of a request', (engine) => {
 })
 
 describe('a client that leaves', () => {
-  /** The only entry after everything has come to its end. */
+  /** The only entry, after all requests have ended. */
   async function ended(gateway: Gateway) {
     await gateway.restart()
     const { id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()

@@ -7,7 +7,7 @@ const user = (content: unknown) => ({ role: 'user', content })
 const messages = (count: number) => Array.from({ length: count }, () => user('hi'))
 const half = 'x'.repeat(MESSAGE_CONTENT_BYTES / 2)
 
-/** Every rule of the chat table: what is sent, and the status and `error` that must come back. */
+/** Every validation rule: the request, and the expected status and `error`. */
 const REFUSALS: [rule: string, body: unknown, status: number, error: string][] = [
   ['index is required', { prompt: 'hi', index: undefined }, 400, 'Index required'],
   ['index: null is a missing index', { prompt: 'hi', index: null }, 400, 'Index required'],

@@ -4,7 +4,7 @@ import { type RateClass, type Route, reply, route } from '../../../../src/daemon
 import { newId } from '../../../../src/shared/ids.ts'
 import { DEFAULT_KEY_SETTINGS } from '../../../../src/shared/wire/keys.ts'
 
-/** Limits of a key; what is not named does not limit. */
+/** Limits of a key; undefined ones do not apply. */
 export type KeyLimits = { minute?: number | null; hour?: number | null; day?: number | null; month?: number | null }
 
 /** A caller with a key of its own. */

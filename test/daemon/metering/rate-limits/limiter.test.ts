@@ -18,7 +18,7 @@ import { callerWith, type KeyLimits, routeOf } from './counted-key.ts'
 const START = '2026-02-28T23:58:30.000Z'
 const general = routeOf('general')
 
-/** A daemon as far as limits go. `hold` keeps its commits back until it is resolved. */
+/** The limiter of one daemon. Its commits wait until `hold` is resolved. */
 type Daemon = {
   limiter: RateLimiter
   ledger: Ledger
@@ -55,7 +55,7 @@ async function startDaemon(store: TestStore, clock: FakeClock, given: Partial<Li
   return daemon
 }
 
-/** One request from its admission to the moment before its answer leaves. */
+/** Runs one request from admission until just before its answer is sent. */
 async function request({ limiter }: Daemon, caller: Caller, route: Route = general): Promise<Admission> {
   const admission = await limiter.admit(caller, route)
   if (!admission.refusal) await admission.finish('answered')
@@ -75,7 +75,7 @@ async function storedCounts(db: Db, { keyId }: Caller): Promise<Record<string, n
 
 const events = (db: Db) => db.selectFrom('outbox_events').selectAll().orderBy('created_at').orderBy('id').execute()
 
-/** A store of its own, and what closes it with its daemons. */
+/** A separate store, and a function that closes it and its daemons. */
 function setup(engine: TestEngine) {
   const running: Daemon[] = []
   const context = {
@@ -435,7 +435,7 @@ describe('counts in memory', () => {
     for (const caller of callers) await request(daemon, caller)
     given.clock.advance(60_000)
     await request(daemon, callerWith({}))
-    // In the store only, where a key that is still in memory would not look for it.
+    // Changed in the store only: a key that is still in memory would not read it.
     await daemon.db.updateTable('rate_counters').set({ used: 2 }).where('counter', '=', 'month').execute()
     for (const caller of callers) {
       expect(await daemon.limiter.usageOf(caller)).toEqual({ minute: 0, hour: 1, day: 1, month: 2 })

@@ -27,7 +27,7 @@ describeEachEngine('counters whose window is long over', (engine) => {
     const deleted = newId()
     await add(deleted, 'minute', OLD)
     await add(deleted, 'day', RECENT)
-    // More than are deleted at a time.
+    // More than one batch.
     for (let at = 0; at < 600; at++) await add(newId(), 'day', OLD)
 
     await purgeCounters({ db, clock: createFakeClock(NOW) })

@@ -196,7 +196,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect((await change(2)).status).toBe(200)
     expect((await call('GET', MODELS)).status).toBe(200)
     expect((await call('GET', MODELS)).status).toBe(429)
-    // The key has nothing left to raise its limit with.
+    // The key has no requests left to raise its own limit.
     expect((await change(100)).status).toBe(429)
   })
 })
@@ -224,7 +224,7 @@ describeEachEngine('counts', (engine) => {
     const received = await gateway.upstream.nextRequest()
     leave.abort()
     await received.aborted
-    // Closing waits for what still runs.
+    // Closing waits for running requests.
     await gateway.restart()
     expect((await gateway.usage()).map(({ outcome }) => outcome)).toEqual(['aborted'])
     expect(await counts()).toEqual({ minute: 1, hour: 1, day: 1, month: 1 })
@@ -253,7 +253,7 @@ test('a chat and its counts are one commit: both are there, or the request faile
   )
   expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(500)
   expect([await counts(), await gateway.usage()]).toEqual([expect.objectContaining({ month: 1 }), [expect.anything()]])
-  // An administrative answer is given all the same: what it did is done.
+  // The administrative request is still answered, because it has taken effect.
   expect((await gateway.call('GET', MODELS, undefined, { key })).status).toBe(200)
   await sql`drop trigger no_counters`.execute(gateway.app.db)
   await gateway.chat({ prompt: 'hi' }, { key })

@@ -17,7 +17,7 @@ import { chatJson, chatStream, replyCut, replyJson, replyRaw, replySteps } from 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z')
 const OPENAI_CHAT = '/api/external/v1/chat/completions'
 
-/** What the upstream counts unless a test says otherwise: 11 tokens in and 5 out, at 1 and 2 millionths of a dollar. */
+/** The upstream's default counts: 11 tokens in and 5 out, at 1 and 2 millionths of a dollar. */
 const ANSWER_NANOS = 11 * 1_000 + 5 * 2_000
 
 /** One that pays dollars, and how many. */
@@ -143,7 +143,7 @@ describeEachEngine('dollars', (engine) => {
       [ofKey, 'API key'],
     ] as const) {
       for (let at = 0; at < 2; at++) expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(200)
-      // A third may cost more than is left, though it would not.
+      // The maximum cost of a third request exceeds the rest, although its actual cost would not.
       const refused = await gateway.chat({ prompt: 'hi' }, { key })
       expect([refused.status, refused.body]).toEqual([
         429,
@@ -166,7 +166,7 @@ describeEachEngine('dollars', (engine) => {
       .insertInto('spend_counters')
       .values({ ...spent, holder: 'user', holder_id: userId, period: '2026-11', nanos: before, points: 0 })
       .execute()
-    // The most that the request is reserved for: two messages' frames and two bytes in, 1000 tokens out.
+    // The reservation: two message frames and two bytes in, 1000 tokens out.
     gateway.upstream.fallback(replyJson(chatJson('long', { usage: { prompt_tokens: 66, completion_tokens: 1000 } })))
     const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.chat({ prompt: 'hi' }, { key })))
     const statuses = answers.map(({ status }) => status)
@@ -184,7 +184,7 @@ describeEachEngine('dollars', (engine) => {
     const { key } = await account(inDollars(0.01), byModel)
     const isHeld = deferred()
     const excess = 500
-    // A provider that does not keep to max_tokens.
+    // This provider ignores max_tokens.
     const body = JSON.stringify(chatJson('long', { usage: { prompt_tokens: 66, completion_tokens: 1000 + excess } }))
     gateway.upstream.fallback(replySteps([isHeld.promise, body], { contentType: 'application/json' }))
     const running = Array.from({ length: 10 }, () => gateway.chat({ prompt: 'hi' }, { key }))
@@ -297,7 +297,7 @@ describe('what is billed', () => {
     return [row.outcome, row.tokens_estimated, row.points, input_tokens, output_tokens]
   }
   const usage = { prompt_tokens: 12, completion_tokens: 7 }
-  /** What we count for the prompt `hi`, and for these words of an answer. */
+  /** The gateway's estimates for the prompt `hi` and for this answer. */
   const ours = atOnce(
     countingInputTokens({ system: '', messages: [{ role: 'user', content: 'hi' }], options: undefined }),
   )
@@ -462,7 +462,7 @@ describe('what is billed', () => {
 
   test('the model that served, not those that failed before it', async () => {
     const prices = { dear: { input: 100, output: 100, points: 9 } }
-    // Nobody listens there.
+    // No server listens on this port.
     const house = { ...upstreamProvider('house', 'http://127.0.0.1:1/v1'), prices }
     const { gateway } = await startBilled({ providers: [house] })
     gateway.upstream.script(replyJson(chatJson('ok', { usage })))

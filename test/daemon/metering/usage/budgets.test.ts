@@ -19,7 +19,7 @@ const START = Date.parse('2026-11-20T12:00:00.000Z')
 const [tenantId, payerId, keyId] = [newId(), newId(), newId()]
 const account = { tenantId, payerId, keyId }
 
-/** One that pays dollars, of which 100 may be drawn in a month. */
+/** A request billed in dollars, with a budget of 100 nano-dollars a month. */
 const dollars = (nanos: number, given: Partial<SpendRequest> = {}) =>
   spendRequestOf({ ...account, mode: 'usage-by-model', mayPayDollars: true, userLimitNanos: 100, nanos, ...given })
 
@@ -35,11 +35,11 @@ const isPayment = (result: Payment | string): result is Payment => typeof result
 
 const reservations = (store: TestStore) => store.db.selectFrom('spend_reservations').selectAll().execute()
 
-/** As if time had passed in the store, whose clock nobody can advance. */
+/** Simulates elapsed time in the store, whose clock cannot be advanced. */
 const endLeases = (store: TestStore) =>
   store.db.updateTable('spend_reservations').set({ expires_at: '2000-01-01T00:00:00.000Z' }).execute()
 
-/** Bills what a request has drawn, as the pipeline does. */
+/** Bills a request as the pipeline does. */
 async function bill(
   store: TestStore,
   clock: FakeClock,
@@ -123,7 +123,7 @@ describeEachEngine('budgets', (engine) => {
   test('what was spent before is known after a restart, and what only was reserved does not stick for ever', async () => {
     const request = dollars(50)
     await bill(store, clock, (await outcome(budgets, request)) as Payment, request, 50)
-    // Killed while this one ran.
+    // The daemon is killed while this request runs.
     await outcome(budgets, dollars(50))
     const restarted = createBudgets({ db: store.db, clock, log })
     await endLeases(store)

@@ -27,7 +27,7 @@ const tokens = (inputTokens: number, outputTokens: number, more: Partial<TokenUs
   ...more,
 })
 
-/** Input and output, in dollars for a million tokens. */
+/** Input and output, in dollars per million tokens. */
 const listed = (modelId: string, configs: readonly ProviderConfig[] = []) => {
   const { input, output, points, isKnown } = createPriceList(configs).priceOf(modelId)
   return [input / 1e6, output / 1e6, points, isKnown]
@@ -121,7 +121,7 @@ describe('a price', () => {
             Math.round(price[0] * 1e6),
             Math.round(price[1] * 1e6),
           ])
-          // So that a model is not cheaper for being unknown. The one that is dearer is not in common use.
+          // An unknown model must not be cheaper. The one exception, which is dearer, is not in common use.
           if (model !== 'o1-pro') expect(unlisted[1], `${provider}/${model}`).toBeGreaterThanOrEqual(price[1])
         }
       }

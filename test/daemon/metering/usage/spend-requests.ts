@@ -1,7 +1,7 @@
 import type { SpendRequest } from '../../../../src/daemon/metering/usage/spend-request.ts'
 import { newId, newRequestId } from '../../../../src/shared/ids.ts'
 
-/** A request that nothing limits, but for what a test says. */
+/** An unlimited request; a test may override its members. */
 export const spendRequestOf = ({
   nanos = 0,
   ...given
