@@ -59,8 +59,8 @@ const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
 }
 
 /**
- * The rights of a user. A custom role adds its sections to those of the system role if it opens the admin panel. If there
- * is a custom role, it alone decides whether the user may call models.
+ * The rights of a user. A custom role adds its sections to those of the system role if it opens the admin panel. If
+ * there is a custom role, it alone decides whether the user may call models.
  */
 export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rights {
   const base = SYSTEM_LEVELS[role]

@@ -57,15 +57,15 @@ export function openMasterKey(db: Db, { configured, dataDir, clock, log }: Maste
       await tx.insertInto('master_key_check').values({ id: CHECK.row, sealed, created_at }).execute()
       return masterKey
     }
-    const keyFile = masterKeyFile(dataDir)
+    const path = masterKeyFile(dataDir)
     if (found === undefined) {
       throw new MasterKeyError(
-        `The store holds secrets, and their master key is not here: ${keyFile} does not exist and AIGW_MASTER_KEY_FILE is ` +
+        `The store holds secrets, and their master key is not here: ${path} does not exist and AIGW_MASTER_KEY_FILE is ` +
           'not set. Give every daemon of one database the same file.',
       )
     }
     const masterKey = createMasterKey(found)
-    requireOpens(masterKey, check.sealed, configured === undefined ? keyFile : 'the file of AIGW_MASTER_KEY_FILE')
+    requireOpens(masterKey, check.sealed, configured === undefined ? path : 'the file of AIGW_MASTER_KEY_FILE')
     return masterKey
   })
 }
