@@ -13,7 +13,7 @@ export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
 
 /**
  * The HTTP/1.1 connections to the server of `url`, for the provider's life. Each one carries one call at a time, because a stream
- * may take minutes; their number is unlimited, because `load/gates.ts` limits the calls. A call is sent once and never retried here.
+ * may take minutes; their number is unlimited, because `platform/concurrency/gates.ts` limits the calls. A call is sent once and never retried here.
  */
 export function openPool(url: string | URL): Pool {
   return new Pool(new URL(url).origin, {
