@@ -1,13 +1,11 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { LONG, OWN_PROCESS, patternsOf } from './test/run-lists.ts'
 
 // CI counts the tests of several runs from their reports.
 const report = process.env.AIGW_TEST_REPORT
 
 const HANG_MS = 600_000
-
-/** Files that take long. If they began last, one worker would be busy after all others had ended. */
-const LONG = ['/e2e/', '/access/', '/faults/', '/receivers/', '/hostile-text.', '/cli/process.', '/verification.']
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -34,30 +32,18 @@ const common = {
   hookTimeout: HANG_MS,
 }
 
-/** Files that need a process of their own: they measure memory, change built-in prototypes, mock modules or kill processes. */
-const OWN_PROCESS = [
-  'test/e2e/**/*.test.ts',
-  'test/faults/**/*.test.ts',
-  'test/cli/**/*.test.ts',
-  'test/receivers/**/*.test.ts',
-  'test/daemon/main.test.ts',
-  'test/daemon/platform/db/**/*.test.ts',
-  'test/daemon/gateway/chat/failing-guards.test.ts',
-  'test/daemon/models/**/*.test.ts',
-]
-
 export default defineConfig({
   test: {
     ...run,
     projects: [
-      { test: { ...common, name: 'own process', include: OWN_PROCESS } },
+      { test: { ...common, name: 'own process', include: patternsOf(OWN_PROCESS) } },
       // Loading the daemon takes longer than most files, so these files share the processes of the run.
       {
         test: {
           ...common,
           name: 'shared process',
           include: ['test/**/*.test.ts'],
-          exclude: OWN_PROCESS,
+          exclude: patternsOf(OWN_PROCESS),
           isolate: false,
         },
       },
@@ -65,5 +51,6 @@ export default defineConfig({
   },
 })
 
-/** All of these tests, each file in a process of its own. */
-export const isolated = (include: string[]) => defineConfig({ test: { ...run, ...common, include } })
+/** These files and directories of tests, each file in a process of its own. */
+export const isolated = (paths: readonly string[]) =>
+  defineConfig({ test: { ...run, ...common, include: patternsOf(paths) } })
