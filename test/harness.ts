@@ -16,6 +16,7 @@ import { DEFAULT_EVIDENCE } from '../src/daemon/records/config.ts'
 import { newApiKey } from '../src/shared/ids.ts'
 import { type Clock, systemClock } from '../src/shared/time.ts'
 import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
+import { clockCron, noCron } from './clock-cron.ts'
 import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
 import { closeAfterTest, wasClosed } from './leftovers.ts'
 import { secretWatch } from './secret-watch.ts'
@@ -135,6 +136,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   watchSecretsOf(config)
   const deps = {
     clock,
+    cron: options.clock ? clockCron(clock) : noCron,
     log: collectingLog(log, written),
     // Workers of the tests take every core, so a process of the lowest priority would hardly run.
     extraction: { program: extractionProgram(), lowPriority: false },

@@ -14,7 +14,7 @@ import { BodyMemory, defaultBodyMemory } from './platform/http/body-memory.ts'
 import type { Route } from './platform/http/route.ts'
 import { type ConnectionLimits, createHttp } from './platform/http/server.ts'
 import { systemRoutes } from './platform/http/system-routes.ts'
-import { startSchedule } from './platform/jobs/schedule.ts'
+import { type Cron, startSchedule } from './platform/jobs/schedule.ts'
 import type { Log } from './platform/log.ts'
 import { createMetrics } from './platform/metrics/registry.ts'
 import { metricsRoutes } from './platform/metrics/routes.ts'
@@ -42,6 +42,8 @@ export type AppDeps = {
   log: Log
   limits?: Partial<ConnectionLimits>
   extraction?: Extraction
+  /** When jobs run; by default by the system's clock. */
+  cron?: Cron
 }
 
 /**
@@ -49,7 +51,10 @@ export type AppDeps = {
  * @throws when the data directory is in use, the store cannot be opened or is newer than this binary, or the address is
  * taken; what was opened until then is closed again.
  */
-export async function startApp(config: Config, { clock, log, limits = {}, extraction = {} }: AppDeps): Promise<App> {
+export async function startApp(
+  config: Config,
+  { clock, log, cron, limits = {}, extraction = {} }: AppDeps,
+): Promise<App> {
   const opened: (() => Promise<void>)[] = []
   const open = <T extends { close(): Promise<void> }>(room: T): T => {
     opened.push(() => room.close())
@@ -122,7 +127,7 @@ export async function startApp(config: Config, { clock, log, limits = {}, extrac
     const server = open(await http.listen({ routes, authenticate, limiter, clock, log, listen, limits, bodies }))
     await lock?.describe({ url: server.url })
     const jobs = [models, records, metering, safety, webhooks, knowledge, gateway].flatMap((room) => room.jobs)
-    const schedule = startSchedule(jobs, { clock, log })
+    const schedule = startSchedule(jobs, { log, ...(cron && { cron }) })
     opened.push(() => schedule.stop())
 
     async function drain(timeoutMs: number): Promise<void> {

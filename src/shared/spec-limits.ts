@@ -42,8 +42,7 @@ export const IDEMPOTENCY_HOURS = 24
 export const IDEMPOTENCY_RESULT_BYTES = 4_194_304
 /** Maximum backlog of a client whose response is stored, so that a replay does not wait for a slow client. Ours. */
 export const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
-/** How often expired responses are deleted, and how many at a time. */
-export const IDEMPOTENCY_PURGE_MS = 600_000
+/** How many expired responses are deleted at a time. */
 export const IDEMPOTENCY_PURGE_ROWS = 500
 /**
  * With several daemons: the lease of the daemon that runs a request, how often it renews the lease, and how often the
@@ -108,8 +107,7 @@ export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
 export const PROVIDER_IDLE_CONNECTION_MS = 4_000
 
 // Model servers on this machine
-/** How often to discover them, and how long one may take to respond. */
-export const LOCAL_LOOK_MS = 60_000
+/** How long one may take to respond. */
 export const LOCAL_PROBE_MS = 300
 export const LOCAL_MODELS_BYTES = 1_048_576
 
@@ -144,8 +142,6 @@ export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: stri
 }
 /** Maximum number of indexes assigned to one user, by licence; only the first is from the contract. */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
-/** How often the documents of deleted indexes are purged. Ours. */
-export const INDEX_PURGE_MS = 60_000
 /** Maximum length of a search query; the rest is ignored. Ours. */
 export const QUERY_CHARS = 4_000
 /** Cache of index terms for searches on PostgreSQL. Ours. */
@@ -210,9 +206,8 @@ export const READ_RATE = { minute: 100, day: 10_000, month: 300_000 } as const
 export const KEY_RATE = { minute: 60, hour: 1_000, day: 100, month: 10_000 } as const
 export const KEY_RATE_MAX = { minute: 1_000, hour: 10_000 } as const
 
-/** How long counters are kept after their window, how often older ones are deleted, and how many at a time. Ours. */
+/** How long counters are kept after their window, and how many older ones are deleted at a time. Ours. */
 export const COUNTERS_KEPT_DAYS = 62
-export const COUNTERS_PURGE_MS = 86_400_000
 export const COUNTERS_PURGE_ROWS = 500
 
 // Keys
@@ -296,7 +291,6 @@ export const RESERVATION_LEASE_MS = 60_000
 export const RESERVATION_RENEW_MS = 15_000
 /** How long a request waits for locked counters before it is decided separately. */
 export const SPEND_LOCK_WAIT_MS = 1_000
-export const RESERVATIONS_PURGE_MS = 600_000
 /** `Retry-After` when the remaining budget is reserved, but not spent. */
 export const RESERVED_RETRY_AFTER_SECONDS = 2
 /** How often a model without a price is reported. */
@@ -363,19 +357,11 @@ export const WEBHOOK_SWEEP_MS = 5_000
 export const WEBHOOK_DRAIN_MS = 1_000
 /** Maximum number of events, and deliveries, in one transaction. */
 export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } as const
-/**
- * How long sent and dropped deliveries can be viewed and resent, how often older ones are deleted, and how many at a
- * time.
- */
+/** How long sent and dropped deliveries can be viewed and resent, and how many older ones are deleted at a time. */
 export const WEBHOOK_KEPT_DAYS = 30
-export const WEBHOOK_PURGE_MS = 3_600_000
 export const WEBHOOK_PURGE_ROWS = 500
-/**
- * Maximum number of held deliveries of one disabled endpoint; the oldest above it are dropped. And how often that is
- * checked.
- */
+/** Maximum number of held deliveries of one disabled endpoint; the oldest above it are dropped. */
 export const WEBHOOK_HELD = 10_000
-export const WEBHOOK_HELD_TRIM_MS = 60_000
 /** Maximum count of held deliveries shown for an endpoint. */
 export const WEBHOOK_HELD_COUNTED = 1_000
 
@@ -391,7 +377,6 @@ export const SIGNATURE_TOLERANCE_SECONDS = 300
 
 /** Retention of incidents. */
 export const INCIDENTS_KEPT_DAYS = 365
-export const INCIDENTS_PURGE_MS = 3_600_000
 export const INCIDENTS_PURGE_ROWS = 500
 
 // Policies. All ours.
@@ -505,7 +490,5 @@ export const EVIDENCE_EXPORT_MS = 3_600_000
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const
 /** Timeout of a request to a collector of checkpoints. */
 export const EVIDENCE_POST_MS = 5_000
-/** How often to check chains that grow slowly, how often to expunge old payloads, and how many at a time. */
-export const EVIDENCE_CHECKPOINT_LOOK_MS = 60_000
-export const EVIDENCE_EXPUNGE_MS = 3_600_000
+/** How many old payloads are expunged at a time. */
 export const EVIDENCE_EXPUNGE_ROWS = 500

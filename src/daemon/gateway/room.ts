@@ -1,5 +1,5 @@
 // The gateway room: requests to models on every surface, and the routes that describe models and usage.
-import { IDEMPOTENCY_PURGE_MS, SAME_MODEL_RETRIES, TURN_WAIT_MS } from '../../shared/spec-limits.ts'
+import { SAME_MODEL_RETRIES, TURN_WAIT_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
 import type { RateLimiter } from '../metering/rate-limits/rate-limiter.ts'
@@ -44,7 +44,7 @@ export function openGateway(
       ...openAiRoutes(chat),
       ...messagesRoutes(chat),
     ],
-    jobs: [{ name: 'purge-idempotency', everyMs: IDEMPOTENCY_PURGE_MS, run: () => purgeExpired({ db, clock }) }],
+    jobs: [{ name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) }],
     close: async () => idempotency.close(),
   }
 }

@@ -1,7 +1,6 @@
 // The knowledge room: indexes, document ingestion, and the search that grounds chats.
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
-import { INDEX_PURGE_MS } from '../../shared/spec-limits.ts'
 import type { ProviderRegistry } from '../models/registry.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
@@ -61,7 +60,7 @@ export async function openKnowledge(
   return {
     search,
     routes: knowledgeRoutes(documents),
-    jobs: [{ name: 'purge-knowledge', everyMs: INDEX_PURGE_MS, run: purge }],
+    jobs: [{ name: 'purge-knowledge', cron: '* * * * *', run: purge }],
     async close() {
       await merger.close()
       await extractor.close()

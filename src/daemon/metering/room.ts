@@ -1,5 +1,4 @@
 // The metering room: rate limits, budgets and licences. They decide before a call and count after it.
-import { COUNTERS_PURGE_MS, RESERVATIONS_PURGE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { ProviderConfig } from '../models/config.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -35,11 +34,11 @@ export function openMetering(
 ): MeteringRoom {
   const { db, clock, log } = deps
   const billing = createBilling(config, { db, clock, log })
-  const jobs = [{ name: 'purge-counters', everyMs: COUNTERS_PURGE_MS, run: () => purgeCounters({ db, clock }) }]
+  const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
   // On a shared store, daemons that were killed leave reservations behind.
   const purgeReservations = () => deleteExpiredReservations(db)
   if (engineOf(db).name === 'postgres')
-    jobs.push({ name: 'purge-reservations', everyMs: RESERVATIONS_PURGE_MS, run: purgeReservations })
+    jobs.push({ name: 'purge-reservations', cron: '*/10 * * * *', run: purgeReservations })
   return {
     limiter: createRateLimiter(deps),
     billing,

@@ -1,5 +1,4 @@
 // The models room: configured providers, those found on this machine, and the built-in one.
-import { LOCAL_LOOK_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
@@ -28,7 +27,7 @@ export function openModels(
   const providers = createProviderRegistry(config.providers, { ...deps, builtIn, found: localServers.found })
   return {
     providers,
-    jobs: config.discoverLocal ? [{ name: 'find-local-servers', everyMs: LOCAL_LOOK_MS, run: localServers.look }] : [],
+    jobs: config.discoverLocal ? [{ name: 'find-local-servers', cron: '* * * * *', run: localServers.look }] : [],
     async close() {
       await providers.close()
       await localServers.close()

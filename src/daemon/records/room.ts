@@ -1,5 +1,5 @@
 // The records room: the ledger, and the signed evidence that it stores with each commit.
-import { EVIDENCE_CHECKPOINT_LOOK_MS, EVIDENCE_EXPUNGE_MS, EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
+import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../platform/db/db.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
@@ -79,8 +79,8 @@ export async function openRecords(
       ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
     ],
     jobs: [
-      { name: 'make-checkpoints', everyMs: EVIDENCE_CHECKPOINT_LOOK_MS, run: checkpoints.run },
-      { name: 'expunge-evidence', everyMs: EVIDENCE_EXPUNGE_MS, run: retention.run },
+      { name: 'make-checkpoints', cron: '* * * * *', run: checkpoints.run },
+      { name: 'expunge-evidence', cron: '20 * * * *', run: retention.run },
     ],
     async close() {
       await ledger.close()

@@ -1,6 +1,6 @@
 // The safety room: guards, SMLTP policies (named sets of security rules), the prompt shield, and the incidents that
 // they find.
-import { INCIDENTS_PURGE_MS, POLICY_CACHE_MS, SHIELD_POLICY_CACHE_MS } from '../../shared/spec-limits.ts'
+import { POLICY_CACHE_MS, SHIELD_POLICY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { ProviderRegistry } from '../models/registry.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -52,6 +52,6 @@ export function openSafety(deps: {
       ...incidentRoutes({ db }),
       ...policyRoutes({ ...access, policies }),
     ],
-    jobs: [{ name: 'purge-incidents', everyMs: INCIDENTS_PURGE_MS, run: () => purgeIncidents({ db, clock }) }],
+    jobs: [{ name: 'purge-incidents', cron: '30 * * * *', run: () => purgeIncidents({ db, clock }) }],
   }
 }

@@ -1,6 +1,5 @@
 // The webhooks room: endpoints, and the dispatcher that delivers events to them.
 import type { Registry } from 'prom-client'
-import { WEBHOOK_HELD_TRIM_MS, WEBHOOK_PURGE_MS } from '../../shared/spec-limits.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Http } from '../platform/http/server.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
@@ -52,8 +51,8 @@ export async function openWebhooks(
     wake: dispatcher.wake,
     routes: [...webhookRoutes(webhooks), ...listenRoutes({ ...webhooks, isDraining: http.isDraining })],
     jobs: [
-      { name: 'purge-webhooks', everyMs: WEBHOOK_PURGE_MS, run: () => purgeWebhooks({ db, clock }) },
-      { name: 'drop-held-webhooks', everyMs: WEBHOOK_HELD_TRIM_MS, run: () => dropHeld({ db }) },
+      { name: 'purge-webhooks', cron: '40 * * * *', run: () => purgeWebhooks({ db, clock }) },
+      { name: 'drop-held-webhooks', cron: '* * * * *', run: () => dropHeld({ db }) },
     ],
     async close() {
       await dispatcher.close()

@@ -1,43 +1,54 @@
-import type { Clock, Timer } from '../../../shared/time.ts'
+import { schedule } from 'node-cron'
 import type { Log } from '../log.ts'
 
-/** A periodic task. */
-export type Job = { name: string; everyMs: number; run(): Promise<void> }
+/** A periodic task. `cron` is an expression of five fields, in UTC. */
+export type Job = { name: string; cron: string; run(): Promise<void> }
 
 export type Schedule = {
-  /** Starts no further run and waits for the current one. */
+  /** Starts no further run and waits for the current ones. */
   stop(): Promise<void>
 }
 
-/**
- * Runs each job at once and then `everyMs` after its last run ended. A failed run is logged; the next one is the retry.
- */
-export function startSchedule(jobs: readonly Job[], { clock, log }: { clock: Clock; log: Log }): Schedule {
-  const timers = new Map<Job, Timer>()
-  const running = new Set<Promise<void>>()
-  let stopped = false
+/** Calls `run` at the times of `expression` until it is destroyed. */
+export type Cron = (expression: string, run: () => Promise<void>) => { destroy(): void | Promise<void> }
 
-  function start(job: Job): void {
-    const run = job
-      .run()
-      .catch((error) => log.error({ error, job: job.name }, 'a job failed'))
-      .then(() => {
-        running.delete(run)
-        if (!stopped)
-          timers.set(
-            job,
-            clock.after(job.everyMs, () => start(job)),
-          )
-      })
-    running.add(run)
+const systemCron: Cron = (expression, run) =>
+  schedule(expression, run, {
+    timezone: 'UTC',
+    unref: true,
+    // A run that is late, for instance after the machine slept, is made up for once instead of skipped.
+    missedExecutionTolerance: Number.POSITIVE_INFINITY,
+    suppressMissedWarning: true,
+    // Several daemons on one store do not all start at the same moment.
+    maxRandomDelay: 10_000,
+  })
+
+/**
+ * Runs each job at once and then at the times of its expression, never twice at the same time. A failed run is logged;
+ * the next one is the retry. Tests pass a `cron` that follows their clock.
+ */
+export function startSchedule(jobs: readonly Job[], { log, cron = systemCron }: { log: Log; cron?: Cron }): Schedule {
+  const running = new Map<Job, Promise<void>>()
+
+  function run(job: Job): Promise<void> {
+    const current =
+      running.get(job) ??
+      job
+        .run()
+        .catch((error) => log.error({ error, job: job.name }, 'a job failed'))
+        .finally(() => running.delete(job))
+    running.set(job, current)
+    return current
   }
 
-  for (const job of jobs) start(job)
+  const tasks = jobs.map((job) => {
+    run(job)
+    return cron(job.cron, () => run(job))
+  })
   return {
     async stop() {
-      stopped = true
-      for (const timer of timers.values()) timer.cancel()
-      await Promise.all(running)
+      for (const task of tasks) task.destroy()
+      await Promise.all(running.values())
     },
   }
 }
