@@ -1,10 +1,11 @@
 import { Command, CommanderError, type Option } from 'commander'
 import { COMMAND_GROUPS, type Entry, entriesOnWay, findCommand, findEntry } from './commands/command-table.ts'
-import { type CliContext, createContext, type Io } from './context.ts'
+import type { CliContext } from './context.ts'
+import { createContext } from './create-context.ts'
 import { type CliError, usageError } from './errors.ts'
 import { addGlobalOptions, findOperands, globalFlagsOf } from './input/global-flags.ts'
+import { type Io, writeTo } from './io.ts'
 import { packageVersion } from './package.ts'
-import { writeTo } from './stdio.ts'
 
 const HELP_FLAGS = new Set(['-h', '--help'])
 
@@ -86,7 +87,10 @@ function isKnown(words: string[]): boolean {
 export async function runProgram(words: string[], io: Io): Promise<number> {
   const argv = normalise(words, findOperands(words))
   const operands = findOperands(argv)
-  const context = createContext(io, { managesProfiles: findCommand(operands[0])?.managesProfiles === true })
+  const context = createContext(io, {
+    managesProfiles: findCommand(operands[0])?.managesProfiles === true,
+    commandTree: (context) => buildProgram(context, 'all'),
+  })
   try {
     let printed = ''
     const program = await buildProgram(context, operands)

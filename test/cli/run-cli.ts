@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { clearLine, cursorTo, type Direction, moveCursor } from 'node:readline'
 import { PassThrough, Writable } from 'node:stream'
-import type { Io } from '../../src/cli/context.ts'
+import type { Io } from '../../src/cli/io.ts'
 import { runProgram } from '../../src/cli/program.ts'
 import { systemClock } from '../../src/shared/time.ts'
 import { secretWatch } from '../secret-watch.ts'

@@ -2,8 +2,8 @@ import http from 'node:http'
 import https from 'node:https'
 import { Readable } from 'node:stream'
 import { urlToHttpOptions } from 'node:url'
-import type { CliContext, Io } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
+import type { Io, Note } from '../io.ts'
 import { getKey } from '../profile/key-source.ts'
 import type { Settings } from '../profile/profile.ts'
 import { brokenAnswer, notAGateway, redirected, timedOut, toHttpError, unfinished, unreachable } from './http-errors.ts'
@@ -77,7 +77,7 @@ export class DryRun extends Error {
   }
 }
 
-type ApiDeps = { settings: Settings; io: Io; note: CliContext['note'] }
+type ApiDeps = { settings: Settings; io: Io; note: Note }
 
 /** Calls to the one gateway of this run, over a kept-alive connection. Redirects are never followed. */
 export function createApi({ settings, io, note }: ApiDeps): Api {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Io } from '../context.ts'
+import type { Io } from '../io.ts'
 import { forTerminal } from '../output/terminal-text.ts'
 import type { Settings } from '../profile/profile.ts'
 

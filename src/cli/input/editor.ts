@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Io } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
+import type { Io } from '../io.ts'
 
 /**
  * Lets the user change a text in `$VISUAL` or `$EDITOR`, in a file that only they may read and whose name tells the

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
-import { readStdin } from '../stdio.ts'
+import { readStdin } from '../io.ts'
 
 /** No body of these resources is larger; the gateway says so itself below this. */
 const FILE_BYTES = 4_194_304

@@ -1,5 +1,6 @@
-import type { CliContext, Io } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { Interrupted, usageError } from '../errors.ts'
+import type { Io } from '../io.ts'
 import { forTerminalLine } from '../output/terminal-text.ts'
 import type { Settings } from '../profile/profile.ts'
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { MESSAGE_CONTENT_BYTES } from '../../shared/spec-limits.ts'
 import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
-import { readStdin } from '../stdio.ts'
+import { readStdin } from '../io.ts'
 
 /** The one text that a command looks at. */
 export const addTextArgument = (command: Command): Command =>

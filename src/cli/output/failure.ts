@@ -11,7 +11,7 @@ import {
   isFailedWrite,
   unwritable,
 } from '../errors.ts'
-import { writeTo } from '../stdio.ts'
+import { writeTo } from '../io.ts'
 import { createPainter, mayColour } from './colour.ts'
 import { forTerminal, forTerminalLine } from './terminal-text.ts'
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import type { Io } from '../context.ts'
 import { usageError } from '../errors.ts'
 import type { Format } from '../input/global-flags.ts'
+import type { Io } from '../io.ts'
+import { writeTo } from '../io.ts'
 import type { Settings } from '../profile/profile.ts'
-import { writeTo } from '../stdio.ts'
 import { createPainter, mayColour } from './colour.ts'
 import {
   assertMembers,

@@ -1,6 +1,6 @@
 import type { Ora } from 'ora'
 import type { Timer } from '../../shared/time.ts'
-import type { Io } from '../context.ts'
+import type { Io } from '../io.ts'
 import type { Settings } from '../profile/profile.ts'
 
 const PATIENCE_MS = 300

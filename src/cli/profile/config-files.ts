@@ -1,8 +1,9 @@
 import { mkdir, open, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Io } from '../context.ts'
 import { isErrno, unreadable, unwritable, usageError } from '../errors.ts'
-import type { ChatDefaults } from './profile.ts'
+import type { Io } from '../io.ts'
+
+export type ChatDefaults = { model?: string; index?: string; policy?: string }
 
 export type ProfileEntry = {
   base_url?: string

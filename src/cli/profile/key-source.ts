@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import type { CliContext, Io } from '../context.ts'
 import { CliError, EXIT, unreadable, usageError } from '../errors.ts'
-import { readStdin } from '../stdio.ts'
+import type { Io, Note } from '../io.ts'
+import { readStdin } from '../io.ts'
 import { areCredentialsExposed, credentialsPath } from './config-files.ts'
 import type { Settings } from './profile.ts'
 
@@ -19,7 +19,7 @@ export function toKey(text: string, from: string): string {
 }
 
 /** The key for this run, or undefined when there is none. */
-export async function findKey(settings: Settings, io: Io, note: CliContext['note']): Promise<string | undefined> {
+export async function findKey(settings: Settings, io: Io, note: Note): Promise<string | undefined> {
   const { key } = settings
   switch (key.kind) {
     case 'none':
@@ -38,7 +38,7 @@ export async function findKey(settings: Settings, io: Io, note: CliContext['note
 }
 
 /** Like `findKey`; without a key throws exit 4 and says how to get one. */
-export async function getKey(settings: Settings, io: Io, note: CliContext['note']): Promise<string> {
+export async function getKey(settings: Settings, io: Io, note: Note): Promise<string> {
   const key = await findKey(settings, io, note)
   if (key !== undefined) return key
   const why = settings.key.kind === 'none' && settings.key.why !== undefined ? [settings.key.why] : []

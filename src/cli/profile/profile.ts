@@ -1,8 +1,15 @@
-import type { Io } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { getDuration } from '../input/duration.ts'
 import { FORMATS, type Format, type GlobalFlags } from '../input/global-flags.ts'
-import { type ConfigFile, type Credentials, entryOf, loadConfigFiles, type ProfileEntry } from './config-files.ts'
+import type { Io } from '../io.ts'
+import {
+  type ChatDefaults,
+  type ConfigFile,
+  type Credentials,
+  entryOf,
+  loadConfigFiles,
+  type ProfileEntry,
+} from './config-files.ts'
 
 export const DEFAULT_BASE_URL = 'http://127.0.0.1:8787'
 const DEFAULT_PROFILE = 'default'
@@ -16,8 +23,6 @@ type KeySource =
   | { kind: 'command'; command: string | string[] }
   /** `why` says what stands in the way when a key exists but belongs to another gateway. */
   | { kind: 'none'; why?: string }
-
-export type ChatDefaults = { model?: string; index?: string; policy?: string }
 
 /** Everything flags, environment and configuration decide, once, for the whole run. */
 export type Settings = {

@@ -1,6 +1,6 @@
 import { mkdir, open, readFile, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Io } from '../context.ts'
+import type { Io } from '../io.ts'
 
 /**
  * Where the client keeps what it remembers between runs: `$XDG_STATE_HOME/aigw`, else `~/.local/state/aigw` (XDG Base

@@ -5,8 +5,8 @@ import { redirected, toHttpError } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { unreadable, usageError } from '../../errors.ts'
 import { repeatable } from '../../input/repeatable.ts'
+import { readStdin } from '../../io.ts'
 import { findAtPath } from '../../output/formats.ts'
-import { readStdin } from '../../stdio.ts'
 
 const BODY_BYTES = 67_108_864
 

@@ -3,7 +3,7 @@ import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import { usageError } from '../../errors.ts'
 import { getDuration } from '../../input/duration.ts'
-import type { ChatDefaults } from '../../profile/profile.ts'
+import type { ChatDefaults } from '../../profile/config-files.ts'
 import { getIndexName } from '../indexes/name.ts'
 import type { Message } from './conversation.ts'
 

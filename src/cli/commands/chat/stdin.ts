@@ -1,8 +1,8 @@
 import { fstatSync } from 'node:fs'
 import { MESSAGE_CONTENT_BYTES } from '../../../shared/spec-limits.ts'
-import type { CliContext, Io } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toUtf8 } from '../../input/text-input.ts'
+import type { Io, Note } from '../../io.ts'
 
 /** How long a pipe that stays silent is waited for when there is a prompt already. */
 const PATIENCE_MS = 3_000
@@ -23,11 +23,7 @@ export function isStdinPiped({ isTTY, fd }: { isTTY?: boolean; fd?: number }): b
  * The text that was piped in, read to its end. With a prompt at hand a silent pipe is given up after 3 s with a note,
  * since programs like cron and ssh leave one open; without a prompt there is nothing to do but wait.
  */
-export async function readPiped(
-  io: Io,
-  note: CliContext['note'],
-  { hasPrompt }: { hasPrompt: boolean },
-): Promise<string> {
+export async function readPiped(io: Io, note: Note, { hasPrompt }: { hasPrompt: boolean }): Promise<string> {
   const { stdin, clock, signal } = io
   const chunks: Buffer[] = []
   let size = 0

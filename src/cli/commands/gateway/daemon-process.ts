@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
-import type { Io } from '../../context.ts'
+import type { Io } from '../../io.ts'
 import { packagePath } from '../../package.ts'
 
 /** Absolute path of the daemon's program. */

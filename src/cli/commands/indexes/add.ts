@@ -5,9 +5,9 @@ import type { TrainResponse } from '../../../shared/wire/indexes.ts'
 import { parseBody } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
+import { readStdin } from '../../io.ts'
 import { findAtPath } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
-import { readStdin } from '../../stdio.ts'
 import {
   collectDocuments,
   type Document,

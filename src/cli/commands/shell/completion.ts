@@ -19,9 +19,7 @@ export function toCommand(context: CliContext, run = printCompletion): Command {
 }
 
 export async function printCompletion(context: CliContext, shell: Shell): Promise<void> {
-  const { buildProgram } = await import('../../program.ts')
-  const program = await buildProgram(context, 'all')
-  await printText(context.io, toScript(shell, toNodes(program, [])))
+  await printText(context.io, toScript(shell, toNodes(await context.commandTree(), [])))
 }
 
 /** The tree as a flat list of places, by every name that leads there, each with the words that may follow. */

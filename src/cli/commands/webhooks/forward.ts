@@ -4,8 +4,8 @@ import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import { WEBHOOK_ATTEMPT_MS, WEBHOOK_RESPONSE_BYTES } from '../../../shared/spec-limits.ts'
 import { sign } from '../../../shared/webhook-signature.ts'
-import type { Io } from '../../context.ts'
 import { isErrno } from '../../errors.ts'
+import type { Io } from '../../io.ts'
 import type { ReceivedEvent } from './event-stream.ts'
 
 export type Forwarded = {

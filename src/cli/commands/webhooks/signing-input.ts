@@ -4,7 +4,7 @@ import type { CliContext } from '../../context.ts'
 import { unreadable, usageError } from '../../errors.ts'
 import { findDuration } from '../../input/duration.ts'
 import { askSecret, mayPrompt } from '../../input/prompt.ts'
-import { readStdin } from '../../stdio.ts'
+import { readStdin } from '../../io.ts'
 
 /** Bodies of ours are a few hundred bytes; this is room for those of others that are signed in the same way. */
 const BODY_BYTES = 67_108_864

@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { isStdinPiped, readPiped } from '../../../../src/cli/commands/chat/stdin.ts'
-import type { Io } from '../../../../src/cli/context.ts'
+import type { Io } from '../../../../src/cli/io.ts'
 import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
 import { captured } from '../../run-cli.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Io } from '../../../context.ts'
+import type { Io } from '../../../io.ts'
 import { appendState, findStateDir, readState, writeState } from '../../../profile/state-files.ts'
 
 const ENTRIES = 1_000

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import type { Io } from '../../../context.ts'
+import type { Io } from '../../../io.ts'
 import { forTerminal } from '../../../output/terminal-text.ts'
 import { createFolding } from './folding.ts'
 import type { History } from './history.ts'

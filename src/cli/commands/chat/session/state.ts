@@ -1,4 +1,4 @@
-import type { ChatDefaults } from '../../../profile/profile.ts'
+import type { ChatDefaults } from '../../../profile/config-files.ts'
 import type { Answer } from '../answer.ts'
 import { type Conversation, fitMessages, type Message } from '../conversation.ts'
 import { type ChatInput, type PromptParts, toChatRequest } from '../input.ts'

@@ -1,0 +1,57 @@
+import type { Command } from 'commander'
+import type { Api } from './api/client.ts'
+import type { CliContext } from './context.ts'
+import type { Io } from './io.ts'
+import type { Output } from './output/output.ts'
+import type { Settings } from './profile/profile.ts'
+
+type ContextOptions = {
+  /** The command works on saved profiles, so the chosen profile may not exist. */
+  managesProfiles: boolean
+  commandTree(context: CliContext): Promise<Command>
+}
+
+/** A context whose parts load on first use and are then shared. */
+export function createContext(io: Io, { managesProfiles, commandTree }: ContextOptions): CliContext {
+  let settings: Promise<Settings> | undefined
+  let api: Promise<Api> | undefined
+  let output: Promise<Output> | undefined
+  const context: CliContext = {
+    io,
+    globals: {},
+    exitCode: 0,
+    commandTree: () => commandTree(context),
+    settings: () => {
+      settings ??= import('./profile/profile.ts').then(({ loadSettings }) =>
+        loadSettings(context.globals, io, { mayBeNew: managesProfiles }),
+      )
+      return settings
+    },
+    api: () => {
+      api ??= Promise.all([import('./api/client.ts'), context.settings()]).then(([{ createApi }, known]) =>
+        createApi({ settings: known, io, note: context.note }),
+      )
+      return api
+    },
+    output: () => {
+      output ??= Promise.all([import('./output/output.ts'), context.settings()]).then(([{ createOutput }, known]) =>
+        createOutput(io, known),
+      )
+      return output
+    },
+    async note(text, { lines } = { lines: false }) {
+      if ((await context.settings()).quiet) return
+      const { forTerminal, forTerminalLine } = await import('./output/terminal-text.ts')
+      io.stderr.write(`${lines ? forTerminal(text) : forTerminalLine(text)}\n`)
+    },
+    async close() {
+      const opened = await api?.catch(() => undefined)
+      opened?.close()
+    },
+    async confirm(question) {
+      const { assertConfirmed } = await import('./input/prompt.ts')
+      await assertConfirmed(question, await context.settings(), io)
+    },
+  }
+  return context
+}

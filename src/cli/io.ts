@@ -1,0 +1,47 @@
+import type { Clock } from '../shared/time.ts'
+
+/** The process as a command sees it. Tests pass their own. */
+export type Io = {
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean; fd?: number; setRawMode?(on: boolean): unknown }
+  stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number }
+  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+  env: Record<string, string | undefined>
+  clock: Clock
+  /** Signals sent to this process, for a command that forwards them. */
+  signals: Signals
+  /** Aborted by SIGINT, SIGTERM or a closed stdout. Its reason names which. */
+  signal: AbortSignal
+}
+
+type Signals = {
+  on(name: NodeJS.Signals, listener: (name: NodeJS.Signals) => void): unknown
+  off(name: NodeJS.Signals, listener: (name: NodeJS.Signals) => void): unknown
+}
+
+/** Writes a note to stderr: one line, or several with `lines`. Writes nothing with `-q`. */
+export type Note = (text: string, options?: { lines: boolean }) => Promise<void>
+
+/** Waits until `stream` has accepted `data`; rejects with EPIPE when its reader has closed it. */
+export function writeTo(stream: NodeJS.WritableStream, data: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(data, (error) => (error ? reject(error) : resolve()))
+  })
+}
+
+/** Reads stdin to its end, at most `limit` bytes. Throws a usage error when it is longer. */
+export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number, what: string): Promise<Buffer> {
+  const [{ addAbortSignal, Readable }, { usageError }] = await Promise.all([
+    import('node:stream'),
+    import('./errors.ts'),
+  ])
+  const stdin = io.stdin instanceof Readable ? addAbortSignal(io.signal, io.stdin) : io.stdin
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of stdin) {
+    const bytes = Buffer.from(chunk)
+    size += bytes.length
+    if (size > limit) throw usageError(`${what} on stdin is longer than ${limit} bytes`)
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks)
+}
