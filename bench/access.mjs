@@ -1,4 +1,5 @@
-// How long an administrator waits among 100,000 users and 10,000 groups: real daemon, real HTTP, one call after another.
+// Measures admin API latency with 100,000 users and 10,000 groups: real daemon, real HTTP, sequential calls.
+// Run: npm run bench -- access
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,7 +14,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const FULL = { users: 100_000, groups: 10_000, members: 10, largeGroups: 20, largeMembers: 5_000, samples: 40 }
 const QUICK = { users: 20_000, groups: 2_000, members: 10, largeGroups: 20, largeMembers: 2_000, samples: 15 }
-/** The class limits count per key and route, so the calls take turns with many keys. */
+/** Rate limits count per key and route, so the calls rotate through this many keys. */
 const KEYS = 40
 const ROWS_PER_INSERT = 2_000
 const CREATED = Date.parse('2026-01-01T00:00:00Z')
@@ -27,7 +28,7 @@ const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href
 const idOf = (kind, number) => kind + number.toString(16).padStart(23, '0')
 const sha256 = (text) => createHash('sha256').update(text).digest('hex')
 
-/** Fills the tenant of the operator with users, groups, members and the keys of one administrator. */
+/** Fills the operator's tenant with users, groups and members, and adds the keys of one administrator. */
 async function fill(db, insertRows, toSearchText, plan, keys) {
   const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
   const at = (number) => new Date(CREATED + number * 1000).toISOString()
@@ -94,7 +95,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
       status: 'Active',
       user_count: plan.largeMembers,
       search_text: toSearchText(name),
-      // In the middle, so that only the list by size shows them.
+      // Dated in the middle, so that only the list sorted by size shows them.
       created_at: at(plan.groups / 2),
       updated_at: at(plan.groups / 2),
     }
@@ -127,7 +128,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
   )
 }
 
-/** What an administrator does; `number` differs from call to call. */
+/** The measured calls of an administrator. `number` differs in each call. */
 const calls = ({ users, groups }) => {
   const user = (number) => idOf('a', (number * 7919) % users)
   const group = (number) => idOf('b', (number * 7919) % groups)
@@ -145,7 +146,7 @@ const calls = ({ users, groups }) => {
     },
     'users: search a common name': list('external/users', 'search=lovelace'),
     'users: search, sorted by name': list('external/users', 'search=lovelace&sortBy=name'),
-    'users: search what is not there': list('external/users', 'search=nobody-has-this'),
+    'users: search without a match': list('external/users', 'search=nobody-has-this'),
     'users: show one': { method: 'GET', path: (number) => `/api/external/users/${user(number)}`, expect: 200 },
     'users: create': {
       method: 'POST',
@@ -169,7 +170,7 @@ const calls = ({ users, groups }) => {
       path: () => '/api/external/groups',
       body: (number) => ({
         name: `New group ${number}`,
-        description: 'Made by the bench',
+        description: 'Created by the bench',
         users: Array.from({ length: 10 }, (_, at) => user(number * 10 + at)),
       }),
       expect: 201,
@@ -213,7 +214,7 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { insertRows } = await built('daemon/platform/db/insert-rows.js')
   const { toSearchText } = await built('daemon/platform/db/list-page.js')
-  // The first start makes schema, tenant and operator; the store is filled while nobody holds it.
+  // The first start creates schema, tenant and operator. The store is filled while the daemon is stopped.
   const first = spawnDaemon(session, { dir, databaseUrl })
   await first.child.listening
   await first.child.stop()
@@ -249,7 +250,7 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   return times
 }
 
-/** What autovacuum does within a minute of such an import. */
+/** Runs what autovacuum would run within a minute of such an import. */
 async function analyse(db) {
   const { CompiledQuery } = await import('kysely')
   for (const name of ['users', 'groups', 'group_members', 'roles', 'api_keys']) {
@@ -257,7 +258,7 @@ async function analyse(db) {
   }
 }
 
-/** The PostgreSQL of the tests; gone when its standard input ends. */
+/** Starts the tests' PostgreSQL, which exits when its standard input closes. */
 async function withPostgres(run) {
   const server = spawn(process.execPath, [path.join(root, 'test', 'postgres-process.mjs')], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -276,7 +277,7 @@ async function withPostgres(run) {
 }
 
 /**
- * `npm run bench -- access`: prints the table and returns everything that was measured.
+ * `npm run bench -- access`: prints the table and returns all figures.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean}} options
  */
 export async function benchAccess({ quick, rounds, dataDir, noBuild }) {

@@ -1,7 +1,6 @@
-// The least an AI gateway on Node can do, and so the measure of what ours adds: look the bearer key up in a Map, parse
-// the JSON body, send it on with undici's dispatch, pass the answer back. It bills nobody, keeps nothing, guards
-// nothing.
-//   node bare-proxy.mjs <origin of the upstream>
+// The baseline of the bench: the minimum that an AI gateway on Node must do. Looks the bearer key up in a Map, parses
+// the JSON body, forwards it with undici's dispatch and passes the response back. No billing, storage or guards.
+// Run: node bench/bare-proxy.mjs <origin of the upstream>
 import http from 'node:http'
 import { Pool } from 'undici'
 
@@ -25,7 +24,7 @@ function fail(response, status, message) {
     .end(body)
 }
 
-/** Passes one upstream answer to one client; either side may go away first. */
+/** Forwards one upstream response to one client. Either side may disconnect first. */
 class PassThrough {
   constructor(response) {
     this.response = response

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** A bench that cannot give a figure; the message is for the person who ran it. */
+/** The bench cannot produce a figure. The message is printed to the user. */
 export class BenchError extends Error {
   name = 'BenchError'
 }
 
-/** Compiles the load generator when it is missing or older than its source; returns its path. */
+/** Compiles the load generator if it is missing or older than its source. Returns its path. */
 export function buildLoadGenerator() {
   if (process.platform !== 'linux') throw new BenchError('this bench needs Linux: it uses epoll and /proc')
   const source = path.join(root, 'bench', 'load.c')
@@ -23,15 +23,15 @@ export function buildLoadGenerator() {
     execFileSync(compiler, ['-O2', '-o', binary, source, '-lm'], { stdio: ['ignore', 'inherit', 'inherit'] })
   } catch (cause) {
     throw new BenchError(
-      `bench/load.c was not compiled with "${compiler}". Install a C compiler (Debian: apt install build-essential) or name one in CC.`,
+      `bench/load.c was not compiled with "${compiler}". Install a C compiler (Debian: apt install build-essential) or set CC to one.`,
       { cause },
     )
   }
   return binary
 }
 
-/** Brings dist/ up to date with src/. */
+/** Rebuilds dist/ from src/. */
 export function buildProject() {
   const { status } = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 2, 2] })
-  if (status !== 0) throw new BenchError('npm run build failed; the messages are above')
+  if (status !== 0) throw new BenchError('npm run build failed; see the messages above')
 }

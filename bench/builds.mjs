@@ -1,4 +1,5 @@
-// CPU of this build and of others, in turns in one run, so that a change is judged by itself and not by the day's machine.
+// Measures the CPU of this build and of other builds, alternating within one run. So changes in the machine's speed
+// affect all builds alike. Run: npm run bench -- builds --against DIR
 import path from 'node:path'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
@@ -11,18 +12,18 @@ const CASES = [
   { name: 'json-50', connections: 50 },
   { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
 ]
-/** Streams come faster while the compiler is still at work, so that it gets done soon. */
+/** Streams send chunks faster during the warm-up, so that V8 finishes compiling sooner. */
 const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
 const FULL = { rounds: 12, seconds: 2, warmUpSeconds: 15 }
 const QUICK = { rounds: 5, seconds: 2, warmUpSeconds: 8 }
 
 /**
- * `npm run bench -- builds --against DIR`: this build, the one in each DIR (a checkout of its own, already built) and the
- * bare proxy, in turns.
+ * `npm run bench -- builds --against DIR`: alternates this build, the build in each DIR (an already built checkout) and
+ * the bare proxy.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, against: string[]}} options
  */
 export async function benchBuilds({ quick, rounds, dataDir, noBuild, against = [] }) {
-  if (against.length === 0) throw new BenchError('name at least one other build with --against DIR')
+  if (against.length === 0) throw new BenchError('--against DIR is required: name at least one other build')
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
   const loadBinary = buildLoadGenerator()
   if (!noBuild) buildProject()
@@ -44,7 +45,8 @@ async function takeTurns({ loadBinary, mock }, candidates, plan) {
     if (kase.stream) await mock.shape(kase.stream)
     const result = await runLoad(loadBinary, candidate, kase, seconds)
     const units = kase.stream ? result.chunks : result.completed
-    if (units === 0 || countBroken(result) > 0) throw new BenchError(`${candidate.name} broke answers in ${kase.name}`)
+    if (units === 0 || countBroken(result) > 0)
+      throw new BenchError(`${candidate.name} returned broken responses in ${kase.name}`)
     return result.watched_cpu_us / units
   }
   for (const candidate of candidates) {
@@ -53,7 +55,7 @@ async function takeTurns({ loadBinary, mock }, candidates, plan) {
   }
   const runs = []
   for (let round = 0; round < plan.rounds; round++) {
-    // Who goes first changes with the round, so that nobody always follows the same neighbour.
+    // The order alternates by round, so that no candidate always runs after the same one.
     const order = round % 2 ? candidates.toReversed() : candidates
     for (const kase of CASES) {
       for (const candidate of order) {
@@ -68,7 +70,7 @@ async function takeTurns({ loadBinary, mock }, candidates, plan) {
   return runs
 }
 
-/** Ratios are of neighbours in time, round by round, because the machine's speed changes over minutes. */
+/** Compares runs of the same round only, because the machine's speed changes over minutes. */
 function render(runs) {
   const rows = CASES.flatMap((kase) => {
     const of = (name) =>

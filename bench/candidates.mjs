@@ -10,7 +10,7 @@ import { CPU } from './machine.mjs'
 
 const file = (name) => path.join(root, 'bench', name)
 
-/** The mock upstream, and `shape()` to say what its streams look like from now on. */
+/** Starts the mock upstream. `shape()` sets the number of chunks and the interval of its streams. */
 export async function startMock(session) {
   const child = session.start({
     name: 'mock upstream',
@@ -36,7 +36,7 @@ const question = {
   max_tokens: 256,
 }
 
-/** Writes the request bodies where the load generator finds them. */
+/** Writes the request bodies as files for the load generator. */
 function writeBodies(session, name, body) {
   const bodyFile = {
     json: path.join(session.dir, `${name}.json`),
@@ -47,7 +47,7 @@ function writeBodies(session, name, body) {
   return bodyFile
 }
 
-/** What every candidate is to the load generator. */
+/** Describes a candidate to the load generator. */
 const candidate = (child, { name, url, key, headers = {}, bodyFile }) => ({
   name,
   pid: child.pid,
@@ -57,7 +57,7 @@ const candidate = (child, { name, url, key, headers = {}, bodyFile }) => ({
   child,
 })
 
-/** The bare pass-through (bare-proxy.mjs). */
+/** Starts the bare proxy (bare-proxy.mjs). */
 export async function startBare(session, mock) {
   const child = session.start({
     name: 'bare',
@@ -70,8 +70,8 @@ export async function startBare(session, mock) {
 }
 
 /**
- * Starts the real daemon on an empty store, without waiting for it: key check, SQLite with a durable commit for each
- * request, everything as it is by default.
+ * Starts the real daemon on an empty store and does not wait until it listens. Default settings: key check, SQLite, one
+ * durable commit per request.
  * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number, databaseUrl?: string,
  *   env?: Record<string, string>}} options
  */
@@ -80,7 +80,7 @@ export function spawnDaemon(session, options) {
   mkdirSync(dir, { recursive: true })
   const config = path.join(dir, 'aigw.yaml')
   const providers = mockUrl && { mock: { kind: 'openai', base_url: `${mockUrl}/v1`, api_key: 'sk-upstream' } }
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(config, JSON.stringify(providers ? { providers } : {}))
   const program = [path.join(home, 'bin', 'aigwd.js'), '--config', config]
   const child = session.start({
@@ -100,10 +100,10 @@ export function spawnDaemon(session, options) {
   return { child, key }
 }
 
-/** Of the operator. A store that was made with one is opened with the same. */
+/** A new operator key. A store must be reopened with the key that it was created with. */
 const newKey = () => `sk-${randomBytes(32).toString('hex')}`
 
-/** The gateway, ready to be loaded; with `home`, as it was built there. */
+/** Starts the gateway and waits until it listens. `home` selects another build of it. */
 export async function startGateway(session, mock, { name = 'gateway', home, nodeOptions = [] } = {}) {
   const dir = path.join(session.dir, name)
   const { child, key } = spawnDaemon(session, { dir, home, nodeOptions, mockUrl: mock.url, cpu: CPU.measured })
@@ -115,14 +115,14 @@ export async function startGateway(session, mock, { name = 'gateway', home, node
 
 const PORTKEY = {
   dependencies: { '@portkey-ai/gateway': '1.15.2' },
-  // With any later one, its answers to streamed requests are 500s.
+  // Later versions make Portkey respond with 500 to streamed requests.
   overrides: { '@hono/node-server': '1.8.2' },
 }
 const PORTKEY_INSTALL_MS = 180_000
 
 /**
- * The best-known gateway on npm that is written in TypeScript, installed into the scratch directory of this run.
- * Undefined, with a line that says why, when npm cannot get it.
+ * Installs Portkey, the most widely used TypeScript gateway on npm, into the run's temporary directory and starts it.
+ * Returns undefined and prints the reason if npm cannot install it.
  */
 export async function startPortkey(session, mock) {
   const dir = path.join(session.dir, 'portkey')
@@ -131,7 +131,7 @@ export async function startPortkey(session, mock) {
   const install = ['install', '--prefix', dir, '--no-audit', '--no-fund', '--ignore-scripts']
   const { status, error } = spawnSync('npm', install, { cwd: dir, stdio: 'ignore', timeout: PORTKEY_INSTALL_MS })
   if (status !== 0) {
-    console.error(`portkey is left out: npm install ${error ? `failed: ${error.message}` : `ended with ${status}`}`)
+    console.error(`Portkey is skipped: npm install ${error ? `failed: ${error.message}` : `exited with ${status}`}`)
     return undefined
   }
   const port = await freePort()
@@ -156,7 +156,7 @@ async function freePort() {
   return port
 }
 
-/** For a program that does not say in a way we read that it listens. */
+/** Polls a program that prints no listening message until it responds. */
 async function untilAnswers(child, url) {
   for (let tries = 0; tries < 150; tries++) {
     const answered = await fetch(url).then(
@@ -166,19 +166,20 @@ async function untilAnswers(child, url) {
     if (answered) return
     await sleep(100)
   }
-  throw new BenchError(`${child.name} does not answer. It said:\n${child.output()}`)
+  throw new BenchError(`${child.name} does not respond. Its output:\n${child.output()}`)
 }
 
-/** Asks once and compares with what the mock says, so that no figure is taken of a wrong answer. */
+/** Sends one request and compares the answer with the mock's, so that no wrong answer is measured. */
 export async function checkAnswer(mock, { name, url, headers: own, bodyFile }) {
   const headers = { ...own, 'content-type': 'application/json' }
   const ask = async (target, body) => {
     const response = await fetch(target, { method: 'POST', headers, body })
     const text = await response.text()
-    if (response.status !== 200) throw new BenchError(`${name} answers ${response.status}: ${text.slice(0, 500)}`)
+    if (response.status !== 200)
+      throw new BenchError(`${name} responded with ${response.status}: ${text.slice(0, 500)}`)
     return JSON.parse(text).choices?.[0]?.message?.content
   }
   const expected = await ask(`${mock.url}/v1/chat/completions`, '{}')
   const actual = await ask(url, readFileSync(bodyFile.json))
-  if (actual !== expected) throw new BenchError(`${name} changes the answer: ${JSON.stringify(actual)}`)
+  if (actual !== expected) throw new BenchError(`${name} changed the answer: ${JSON.stringify(actual)}`)
 }

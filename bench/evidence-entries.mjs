@@ -1,4 +1,4 @@
-// Bills and receipts as the chat pipeline makes them, for benches that write them without a request.
+// Builds bills and receipts as the chat pipeline does, for benches that write them without sending requests.
 import { hash } from 'node:crypto'
 
 const TENANT = '5f43a1c2d4e5f60718293a4b'
@@ -37,7 +37,7 @@ const QUESTION = JSON.stringify({ model: 'mock-model', messages: [{ role: 'user'
 const ANSWER = JSON.stringify({ choices: [{ message: { role: 'assistant', content: 'word '.repeat(200) } }] })
 const KEY = '5f43a1c2d4e5f60718293a4c'
 
-/** The receipt of a request as the chat pipeline makes it. */
+/** Returns a function that creates the receipt of a request as the chat pipeline does. */
 export function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, policy }) {
   const { id, name, document } = policy
   const applied = { canonical: id, name, document, hash: policy.hash, source: 'system_default' }

@@ -1,4 +1,5 @@
-// What evidence costs a request in the whole gateway, and what it takes to check a long log.
+// Measures the CPU that evidence adds to a request, and the time to export and verify a long log.
+// Run: npm run bench -- evidence
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -14,12 +15,12 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const KASE = { name: 'json-50', connections: 50 }
 const FULL = { rounds: 8, seconds: 4, warmUpSeconds: 12, entries: 1_000_000 }
 const QUICK = { rounds: 4, seconds: 2, warmUpSeconds: 6, entries: 100_000 }
-/** What a crowd of this size writes at once shares a signature. */
+/** Concurrent commits, because entries of one group commit share a signature. */
 const IN_FLIGHT = 50
 
 /**
- * Where a request pays for evidence, as built files have it: [file, piece, what stands there in a gateway that leaves none].
- * Its hashes of question, call and answer, its receipt, and with that its place in the chain, the row, tree and signature.
+ * The code that creates evidence, in the built files: [file, code, replacement that disables it]. Covers the hashes of
+ * question, call and answer, and the receipt with its row, chain entry, tree and signature.
  */
 const CUTS = [
   ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
@@ -29,8 +30,8 @@ const CUTS = [
 ]
 
 /**
- * `npm run bench -- evidence`: CPU of a request with evidence and without, in turns, then 1,000,000 entries written,
- * exported and checked.
+ * `npm run bench -- evidence`: alternates requests with and without evidence, then writes, exports and verifies
+ * 1,000,000 entries.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, part: string | undefined}} options
  */
 export async function benchEvidence({ quick, rounds, dataDir, noBuild, part }) {
@@ -58,13 +59,14 @@ async function benchRequests(plan, dataDir) {
     for (let round = 0; round < plan.rounds; round++) {
       for (const name of round % 2 ? ['with', 'without'] : ['without', 'with']) {
         const run = await runLoad(loadBinary, candidates[name], KASE, plan.seconds)
-        if (countBroken(run) > 0 || run.completed === 0) throw new BenchError(`a run of "${name}" is broken`)
+        if (countBroken(run) > 0 || run.completed === 0)
+          throw new BenchError(`a run "${name}" evidence had broken responses`)
         taken[name].push(run.watched_cpu_us / run.completed)
       }
     }
     return taken
   })
-  // Of neighbours in time, because the machine's speed changes over minutes.
+  // Compares adjacent runs, because the machine's speed changes over minutes.
   const addsUs = median(taken.with.map((us, round) => us - taken.without[round]))
   const row = (name, cpuUs) => [
     name,
@@ -82,7 +84,7 @@ async function benchRequests(plan, dataDir) {
   return { ...taken, addsUs }
 }
 
-/** A copy of what was built that leaves no evidence; returns the folder that stands for the project's. */
+/** Copies the build, disables evidence in the copy and returns its folder. */
 function withoutEvidence(dir) {
   const home = path.join(dir, 'without')
   mkdirSync(home)
@@ -96,20 +98,20 @@ function withoutEvidence(dir) {
     const target = path.join(home, 'dist', file)
     const code = readFileSync(target, 'utf8')
     if (!code.includes(piece))
-      throw new BenchError(`${file} has no "${piece}" any more; mend CUTS in bench/evidence.mjs`)
+      throw new BenchError(`${file} no longer contains "${piece}"; update CUTS in bench/evidence.mjs`)
     writeFileSync(target, code.replace(piece, instead))
   }
   const { status } = spawnSync(process.execPath, [path.join(home, 'scripts', 'bundle.mjs')], {
     stdio: ['ignore', 2, 2],
   })
-  if (status !== 0) throw new BenchError('the gateway without evidence cannot be built; the messages are above')
+  if (status !== 0) throw new BenchError('the gateway without evidence cannot be built; see the messages above')
   return home
 }
 
 async function benchChecks(plan, dataDir) {
   const steps = await withSession({ dataDir }, async (session) => {
     const dir = path.join(session.dir, 'gateway')
-    // The first start makes schema, tenant and keys; the store is filled while nobody holds it.
+    // The first start creates schema, tenant and keys. The store is filled while the daemon is stopped.
     const first = spawnDaemon(session, { dir })
     await first.child.listening
     await first.child.stop()
@@ -126,10 +128,10 @@ async function benchChecks(plan, dataDir) {
     await child.stop()
     return steps
   })
-  console.log(`${figure(plan.entries)} entries, ${IN_FLIGHT} requests at once:\n`)
+  console.log(`${figure(plan.entries)} entries, ${IN_FLIGHT} concurrent requests:\n`)
   console.log(
     table(
-      ['', 'seconds', 'CPU s', 'MiB at most'],
+      ['', 'seconds', 'CPU s', 'peak MiB'],
       steps.map(({ name, seconds, cpuSeconds, mib }) => [name, figure(seconds, 1), figure(cpuSeconds, 1), figure(mib)]),
     ),
   )
@@ -138,7 +140,7 @@ async function benchChecks(plan, dataDir) {
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
-/** Requests of the store's own tenant, billed and sealed by the daemon's ledger. */
+/** Writes requests of the store's tenant, billed and sealed by the daemon's ledger. */
 async function fill(dataDir, entries) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { openDaemonId } = await built('daemon/records/evidence/daemon-id.js')
@@ -185,21 +187,25 @@ async function fill(dataDir, entries) {
   return { name: 'written', seconds: (performance.now() - startedAt) / 1000, cpuSeconds: (user + system) / 1e6 }
 }
 
-/** Runs a program to its end. @throws BenchError when it fails */
+/** Runs a program until it exits. Throws BenchError if it fails. */
 async function timed(name, argv, env) {
   const startedAt = performance.now()
-  // Its own last words tell what it took: nobody else is asked.
-  const told = `process.on('exit', () => console.error('\\n' + JSON.stringify(process.resourceUsage())))`
-  const child = spawn(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(told)}`, ...argv], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  // The program prints its own resource usage on exit, so no other process has to measure it.
+  const printUsage = `process.on('exit', () => console.error('\\n' + JSON.stringify(process.resourceUsage())))`
+  const child = spawn(
+    process.execPath,
+    ['--import', `data:text/javascript,${encodeURIComponent(printUsage)}`, ...argv],
+    {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
   let output = ''
   child.stderr.on('data', (data) => {
     output = (output + data).slice(-4_000)
   })
   const status = await new Promise((resolve) => child.on('close', resolve))
-  if (status !== 0) throw new BenchError(`${name} ended with ${status}:\n${output}`)
+  if (status !== 0) throw new BenchError(`${name} exited with ${status}:\n${output}`)
   const { userCPUTime, systemCPUTime, maxRSS } = JSON.parse(output.trim().split('\n').at(-1))
   const cpuSeconds = (userCPUTime + systemCPUTime) / 1e6
   return { name, seconds: (performance.now() - startedAt) / 1000, cpuSeconds, mib: maxRSS / 1024 }

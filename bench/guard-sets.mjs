@@ -1,11 +1,14 @@
-// The guards that a policy with everything on its default puts on an answer: secrets, personal data, canaries.
+// Builds the output guards of a policy with default settings for secrets, personal data and canaries.
 import { createCanaryDetector } from '../dist/daemon/safety/guards/canary/detector.js'
 import { liveCanaries } from '../dist/daemon/safety/guards/canary/marker.js'
 import { DLP_DETECTORS } from '../dist/daemon/safety/guards/dlp/detector.js'
 import { createPiiDetector } from '../dist/daemon/safety/guards/pii/detector.js'
 import { createOutputGuard } from '../dist/daemon/safety/guards/stream/output-guard.js'
 
-/** @returns {() => import('../dist/daemon/safety/guards/stream/output-guard.js').OutputGuard} one guard for each answer */
+/**
+ * Returns a function that creates the guard of one answer.
+ * @returns {() => import('../dist/daemon/safety/guards/stream/output-guard.js').OutputGuard}
+ */
 export function createGuards(clock) {
   const canaries = liveCanaries(Buffer.alloc(32), 'bench', new Date(0))
   const armed = [

@@ -1,5 +1,5 @@
-// How long guards hold up the event loop with the worst texts they can be given: the longest turn of the daemon, in
-// processor time of its main thread, while one text goes in by each surface or comes out of a model.
+// Measures how long guards block the event loop: the longest turn, in CPU time of the daemon's main thread. The worst
+// known texts enter by each surface or are sent by a model. Run: npm run bench -- guards
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -10,16 +10,16 @@ import { spawnDaemon } from './candidates.mjs'
 import { CPU } from './machine.mjs'
 import { figure, table } from './tables.mjs'
 
-/** As long as messages may be (256 KB), and as long as a body may be (1 MB). */
+/** The largest text of messages (256 KB) and the largest body (1 MB). */
 const TEXT_BYTES = 262_000
 const BODY_BYTES = 1_040_000
 const SHOWN = 5
 const PLAIN = 'The quick brown fox jumps over the lazy dog and keeps running through the field. '
 
-/** Everything that can look at text does. */
+/** A policy with every guard that inspects text. */
 const EVERYTHING = {
   name: 'Everything',
-  description: 'Every guard looks at every text.',
+  description: 'Every guard inspects every text.',
   policy: {
     pii: { enabled: true, entities: 'all', action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
@@ -28,7 +28,7 @@ const EVERYTHING = {
   },
 }
 
-/** So much of a text, over and over, that it is this long in JSON. */
+/** Repeats `unit` so that its JSON has at most `bytes` bytes. */
 function filled(unit, bytes) {
   const unitBytes = Math.max(Buffer.byteLength(unit), Buffer.byteLength(JSON.stringify(unit)) - 2)
   return unit.repeat(Math.floor(bytes / unitBytes))
@@ -43,7 +43,7 @@ const toTool = (description, at) => {
   return { type: 'function', function: { name: `tool_${at}`, description, parameters } }
 }
 
-/** Where a text goes in, and what the request is. */
+/** The surfaces by which a text enters or leaves, with the request for each. */
 const SURFACES = [
   { name: '/chat/completions', path: '/chat/completions', bodyOf: ([text]) => chat(text), bytes: TEXT_BYTES },
   {
@@ -82,7 +82,7 @@ const SURFACES = [
 
 const USAGE = { prompt_tokens: 60_000, completion_tokens: 60_000, total_tokens: 120_000 }
 
-/** Says what it is told to, at once. */
+/** An upstream that responds immediately with `shape.answer`. */
 function startUpstream() {
   const shape = { answer: 'ok' }
   const server = http.createServer(async (request, response) => {
@@ -135,37 +135,38 @@ async function startGateway(session, upstream) {
     ['/smltp-policies/everything/activate', {}],
   ]) {
     const { status, text } = await post(target, body)
-    if (status >= 300) throw new BenchError(`the policy was not made active: ${text}`)
+    if (status >= 300) throw new BenchError(`the policy was not activated: ${text}`)
   }
   return { child, turnsFile, post }
 }
 
-/** The longest turn since this was asked last. */
+/** Returns the longest turn since the previous call. */
 async function longestTurn({ child, turnsFile }) {
-  const read = () => (existsSync(turnsFile) ? JSON.parse(readFileSync(turnsFile, 'utf8')) : { asked: 0, maxMs: 0 })
-  const { asked } = read()
+  const read = () => (existsSync(turnsFile) ? JSON.parse(readFileSync(turnsFile, 'utf8')) : { readings: 0, maxMs: 0 })
+  const { readings } = read()
   process.kill(child.pid, 'SIGUSR2')
-  while (read().asked === asked) await sleep(2)
+  while (read().readings === readings) await sleep(2)
   return read().maxMs
 }
 
-/** Texts that were found clean are known when they come again, so that each begins in a way of its own. */
+/** Number of texts sent. Clean texts are cached, so each text starts with this number. */
 let measured = 0
 
 async function measure(gateway, upstream, surface, unit) {
   const textOf = (bytes) => `${(measured++).toString(36)} ${filled(unit, bytes - 8)}`
-  // All messages of a request together may not be longer than one; the rest of a largest body describes tools.
+  // All messages together may not exceed the size of one text. Tool descriptions fill the rest of a 1 MB body.
   const texts = surface.bytes === TEXT_BYTES ? [textOf(TEXT_BYTES)] : [1, 2, 3, 4].map(() => textOf(BODY_BYTES / 4))
   upstream.shape.answer = surface.isAnswer ? texts[0] : 'ok'
   await longestTurn(gateway)
-  const { status, text: said } = await gateway.post(surface.path, surface.bodyOf(texts))
+  const { status, text: answer } = await gateway.post(surface.path, surface.bodyOf(texts))
   if (status >= 500 || status === 400 || status === 413) {
-    throw new BenchError(`${surface.name} answered ${status} to ${JSON.stringify(unit)}: ${said.slice(0, 300)}`)
+    throw new BenchError(`${surface.name} responded with ${status} to ${JSON.stringify(unit)}: ${answer.slice(0, 300)}`)
   }
   return longestTurn(gateway)
 }
 
 /**
+ * Measures every surface with every text, and returns the longest turn of each pair.
  * @param {{ quick: boolean }} plan
  * @returns {Promise<{ surface: string, unit: string, ms: number }[]>}
  */
@@ -175,7 +176,7 @@ export async function benchTurns(session, { quick }) {
   const runs = []
   try {
     const gateway = await startGateway(session, upstream)
-    // Until then the functions that look at text are not compiled.
+    // Warm-up: V8 compiles the functions that inspect text.
     for (const surface of SURFACES) await measure(gateway, upstream, surface, PII_WORST[2])
     for (const surface of SURFACES) {
       for (const unit of [PLAIN, ...units]) {
@@ -196,5 +197,5 @@ export function printTurns(runs) {
     const worst = own.slice(0, SHOWN).map(({ unit, ms }) => `${JSON.stringify(unit)} ${figure(ms)}`)
     return [name, figure(plain?.ms ?? 0), worst.join(', ')]
   })
-  console.log(`${table(['the longest turn, ms', 'prose', 'the worst texts'], rows)}\n`)
+  console.log(`${table(['longest turn, ms', 'prose', 'worst texts'], rows)}\n`)
 }

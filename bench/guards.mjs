@@ -1,5 +1,5 @@
-// What output guards cost a stream: CPU of the same streams with guards and without, taken in turns, what the first token
-// waits for, and in how many pieces prose arrives under each policy.
+// Measures output guards: CPU of the same streams with and without guards, alternating; the delay of the first token;
+// and the number of pieces in which prose arrives under each policy. Run: npm run bench -- guards
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -24,23 +24,23 @@ const FULL_ROUNDS = 3
 const QUICK_ROUNDS = 2
 const WARM_UP_ROUNDS = 2
 const FIRST_TOKENS = 2_000
-/** Policies under which prose is streamed; the first one looks at nothing. GDPR asks for a provider in Europe. */
+/** Policies under which prose is streamed. `public` inspects nothing. `gdpr` needs a provider in Europe. */
 const LIVE_POLICIES = ['public', 'internal-strict', 'confidential', 'hipaa', 'pci-dss', 'with-source-code']
-/** As fast as many models: 50 tokens a second. */
+/** 50 tokens per second, the speed of many models. */
 const LIVE_INTERVAL_MS = 20
 const LIVE_CHARS = 1_000
-/** One line without an end and without values. */
+/** One line without a line break and without personal data or secrets. */
 const PROSE =
   'the tide went out slowly and left the boats lying on their sides while we sat on the wall and talked about what to do ' +
   'with the rest of the day, since nobody wanted to go back before it was dark and there was still bread and cheese to eat, '
 
-// Prose, tables, addresses and code: what this project says of itself.
+// Prose, tables, addresses and code from this project's documentation.
 const DOCUMENTS = ['webhooks', 'operations', 'knowledge', 'cli', 'configuration', 'benchmarks', 'billing', 'access']
 const corpus = DOCUMENTS.map((name) => readFileSync(path.join(root, 'docs', `${name}.md`), 'utf8'))
   .join('\n')
   .replace(/[ -]{2,}/g, ' ')
 
-/** The text from somewhere on, at the beginning of a word, in pieces of words as those of models, or in longer pieces. */
+/** Cuts `chars` characters of the corpus into chunks by `pattern`. `at` selects the start, always before a word. */
 function chunksOf(at, chars, pattern) {
   const begin = corpus.indexOf(' ', (at * 7_919) % (corpus.length - chars - 100)) + 1
   return corpus.slice(begin, begin + chars).match(pattern)
@@ -48,13 +48,13 @@ function chunksOf(at, chars, pattern) {
 
 function startUpstream() {
   const shape = { chunks: () => [], intervalMs: 1 }
-  let asked = 0
+  let requestCount = 0
   const event = (delta, finish) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
   const server = http.createServer((request, response) => {
     request.resume()
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    const chunks = shape.chunks(asked++)
+    const chunks = shape.chunks(requestCount++)
     let sent = 0
     const timer = setInterval(() => {
       const content = chunks[sent++]
@@ -71,7 +71,7 @@ function startUpstream() {
   })
 }
 
-/** Asks for one answer; tells when its first text came, in how many pieces, and the longest time between two of them. */
+/** Sends one request. Resolves to the delay of its first text, the number of pieces and the longest gap between two. */
 function watch({ url, headers, body }) {
   return new Promise((resolve, reject) => {
     const beganAt = performance.now()
@@ -94,7 +94,7 @@ function watch({ url, headers, body }) {
   })
 }
 
-/** Asks for one answer and reads it to its end; undefined when it has none. */
+/** Sends one request and reads the whole stream. Resolves to undefined if the stream is truncated. */
 function ask({ url, headers, body }) {
   return new Promise((resolve, reject) => {
     const request = http.request(url, { method: 'POST', agent: false, headers }, (response) => {
@@ -110,7 +110,7 @@ function ask({ url, headers, body }) {
   })
 }
 
-/** Rules that mask personal data and secrets, and canaries that may not leave. */
+/** A policy that masks personal data and secrets, and blocks canaries. */
 const MASKING = {
   name: 'Masking',
   description: 'Masks personal data and secrets.',
@@ -121,14 +121,14 @@ const MASKING = {
   },
 }
 
-/** Masks source code too. */
+/** A policy that masks secrets and source code. */
 const WITH_SOURCE_CODE = {
   name: 'With source code',
   description: 'Masks secrets and source code.',
   policy: { dlp: { enabled: true, rules: 'all', action: 'mask' } },
 }
 
-/** The real daemon, and how it is asked for an answer under either policy. */
+/** Starts the real daemon, and builds its requests under either policy. */
 async function startGateway(session, upstream) {
   const dir = path.join(session.dir, 'gateway')
   const { child, key } = spawnDaemon(session, { dir, mockUrl: upstream.url, cpu: CPU.measured })
@@ -141,7 +141,7 @@ async function startGateway(session, upstream) {
       headers,
       body: JSON.stringify(body),
     })
-    if (!response.ok) throw new BenchError(`the policy was not made active: ${await response.text()}`)
+    if (!response.ok) throw new BenchError(`the policy was not activated: ${await response.text()}`)
   }
   await post('', MASKING)
   await post('', WITH_SOURCE_CODE)
@@ -153,17 +153,22 @@ async function startGateway(session, upstream) {
     stream: true,
     max_tokens: 4000,
   }
-  const wayOf = (policy) => ({
+  const requestUnder = (policy) => ({
     url: `${api}/chat/completions`,
     headers,
     body: JSON.stringify({ ...question, ...policy }),
   })
-  // The key is a default one: it may choose "public", where nothing is looked at, or have what is active.
-  return { child, post, wayOf, ways: { plain: wayOf({ smltp_policy: 'public' }), guarded: wayOf({}) } }
+  // The key has default rights: it may select `public`, which inspects nothing, or use the active policy.
+  return {
+    child,
+    post,
+    requestUnder,
+    requests: { plain: requestUnder({ smltp_policy: 'public' }), guarded: requestUnder({}) },
+  }
 }
 
-/** Streams the same prose under one policy after the other; the first time is for the JIT. */
-async function liveness({ post, wayOf }, upstream) {
+/** Streams the same prose under each policy. The first run warms up the JIT and is dropped. */
+async function measureLive({ post, requestUnder }, upstream) {
   const chunks = PROSE.repeat(Math.ceil(LIVE_CHARS / PROSE.length))
     .slice(0, LIVE_CHARS)
     .match(TOKENS)
@@ -171,27 +176,28 @@ async function liveness({ post, wayOf }, upstream) {
   upstream.shape.chunks = () => chunks
   const seen = []
   for (const policy of [LIVE_POLICIES[1], ...LIVE_POLICIES]) {
-    // The key may use what is active, and no other policy that looks at anything.
+    // The key may use only the active policy, apart from `public`.
     await post(`/${policy}/activate`)
-    const live = await watch(wayOf({}))
-    if (live.pieces === 0) throw new BenchError(`no text came under ${policy}`)
+    const live = await watch(requestUnder({}))
+    if (live.pieces === 0) throw new BenchError(`no text arrived under ${policy}`)
     seen.push({ policy, tokens: chunks.length, ...live })
   }
   return seen.slice(1)
 }
 
-/** @returns CPU µs of the gateway for one answer of 100,000 characters */
-async function measure({ child, ways }, upstream, kase, way) {
+/** @returns CPU µs of the gateway per answer of 100,000 characters */
+async function measure({ child, requests }, upstream, kase, way) {
   upstream.shape.intervalMs = kase.intervalMs
   upstream.shape.chunks = (at) => chunksOf(at, ANSWER_CHARS, kase.pattern)
   const before = processCpuUs(child.pid)
-  const answers = await Promise.all(Array.from({ length: STREAMS }, () => ask(ways[way])))
+  const answers = await Promise.all(Array.from({ length: STREAMS }, () => ask(requests[way])))
   const cpuUs = processCpuUs(child.pid) - before
-  if (answers.includes(undefined)) throw new BenchError(`an answer of ${way} broke off. It said:\n${child.output()}`)
+  if (answers.includes(undefined))
+    throw new BenchError(`a ${way} stream was truncated. Output of the gateway:\n${child.output()}`)
   return cpuUs / STREAMS
 }
 
-/** What the first token of an answer waits for: work of the guards, and tokens that had to come first. */
+/** Measures the delay of the first token: CPU work of the guards, and the tokens that must arrive first. */
 async function firstTokens() {
   const { createGuards } = await import('./guard-sets.mjs')
   const newGuard = createGuards({ monotonic: () => performance.now() })
@@ -207,7 +213,7 @@ async function firstTokens() {
       left = guard.pass([{ type: 'text', text: chunks[waited + 1] }])
       workMs += performance.now() - beganAt
     }
-    // The first ones are those of the JIT.
+    // The first half warms up the JIT.
     if (at < FIRST_TOKENS) continue
     works.push(workMs)
     tokens.push(waited)
@@ -231,7 +237,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     const upstream = await startUpstream()
     try {
       const gateway = await startGateway(session, upstream)
-      // The JIT compiles for several seconds, on other threads, and that counts as CPU time.
+      // V8 compiles on other threads for several seconds, and this counts as CPU time.
       for (let round = 0; round < WARM_UP_ROUNDS; round++) {
         for (const kase of CASES) for (const way of ['plain', 'guarded']) await measure(gateway, upstream, kase, way)
       }
@@ -244,7 +250,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
           }
         }
       }
-      live = await liveness(gateway, upstream)
+      live = await measureLive(gateway, upstream)
     } finally {
       upstream.server.close()
     }
@@ -259,10 +265,10 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
   console.log(`${machineLine(machine)}\n`)
   console.log(`${table(['answer of 100 KB', 'CPU µs, no guards', 'masking', 'ratio'], rows)}\n`)
   console.log(
-    `The first token: ${figure(first.workMsP50, 3)} ms of work at p50, ${figure(first.workMsP99, 3)} ms at p99; ` +
-      `it waits for ${first.tokensP50} further tokens at p50, ${first.tokensP99} at p99.`,
+    `Delay of the first token: ${figure(first.workMsP50, 3)} ms of work at p50, ${figure(first.workMsP99, 3)} ms at p99; ` +
+      `further tokens that must arrive first: ${first.tokensP50} at p50, ${first.tokensP99} at p99.`,
   )
-  console.log(`\nProse of ${LIVE_CHARS} characters, a token every ${LIVE_INTERVAL_MS} ms:\n`)
+  console.log(`\nStream of prose, ${LIVE_CHARS} characters, a token every ${LIVE_INTERVAL_MS} ms:\n`)
   const liveRows = live.map(({ policy, tokens, firstMs, pieces, longestGapMs }) => {
     return [policy, `${tokens}`, figure(firstMs), `${pieces}`, figure(longestGapMs)]
   })

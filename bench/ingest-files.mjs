@@ -1,7 +1,7 @@
-// Files for the ingest bench: large ones, and those that somebody sends to do harm. Made, not kept: the same at every run.
+// Generates the files of the ingest bench: large files and hostile files. Every run generates the same bytes.
 import { deflateRawSync } from 'node:zlib'
 
-/** Numbers from 0 to 1 that are the same at every run. */
+/** A random generator of numbers from 0 to 1, with the same sequence for the same seed. */
 function seeded(seed) {
   let state = seed
   return () => {
@@ -13,23 +13,23 @@ function seeded(seed) {
 const LETTERS = 'etaoinshrdlucmfwypvbgkjqxz'
 const VOCABULARY = 40_000
 
-/** Words as a language has them: few that come often, many that hardly ever do. */
-function speaker(seed) {
+/** Generates words with the frequencies of a natural language: few are common, many are rare. */
+function textGenerator(seed) {
   const random = seeded(seed)
   const words = Array.from({ length: VOCABULARY }, () =>
     Array.from({ length: 2 + Math.floor(random() * 8) }, () => LETTERS[Math.floor(random() ** 1.7 * 26)]).join(''),
   )
   const word = () => words[Math.floor(random() ** 3 * VOCABULARY)]
   const sentence = () => {
-    const said = Array.from({ length: 6 + Math.floor(random() * 14) }, word).join(' ')
-    return `${said[0].toUpperCase()}${said.slice(1)}. `
+    const text = Array.from({ length: 6 + Math.floor(random() * 14) }, word).join(' ')
+    return `${text[0].toUpperCase()}${text.slice(1)}. `
   }
   return { word, sentence, random }
 }
 
-/** Prose of so many bytes, in paragraphs. */
+/** Prose of `bytes` bytes, in paragraphs. */
 export function textFile(bytes, seed = 1) {
-  const { sentence, random } = speaker(seed)
+  const { sentence, random } = textGenerator(seed)
   const parts = []
   for (let length = 0; length < bytes; ) {
     const part = random() < 0.15 ? `${sentence()}\n\n` : sentence()
@@ -39,9 +39,9 @@ export function textFile(bytes, seed = 1) {
   return Buffer.from(parts.join('').slice(0, bytes))
 }
 
-/** A table of so many bytes. */
+/** A CSV table of `bytes` bytes. */
 export function csvFile(bytes, seed = 2) {
-  const { word, random } = speaker(seed)
+  const { word, random } = textGenerator(seed)
   const rows = ['id,name,city,amount,remark\n']
   for (let length = rows[0].length, id = 1; length < bytes; id++) {
     const row = `${id},${word()} ${word()},${word()},${Math.floor(random() * 1e6) / 100},${word()} ${word()} ${word()}\n`
@@ -51,9 +51,9 @@ export function csvFile(bytes, seed = 2) {
   return Buffer.from(rows.join(''))
 }
 
-/** A PDF with so many pages of text. */
+/** A PDF with `pages` pages of text. */
 export function pdfFile(pages, seed = 3) {
-  const { sentence } = speaker(seed)
+  const { sentence } = textGenerator(seed)
   const objects = ['<</Type/Catalog/Pages 2 0 R>>', '', '<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>']
   const kids = []
   for (let page = 0; page < pages; page++) {
@@ -83,7 +83,7 @@ export function pdfFile(pages, seed = 3) {
   )
 }
 
-/** A DOCX of some megabytes that unpacks to so many bytes, and says so nowhere but in its sizes. */
+/** A small DOCX that unpacks to `bytes` bytes. Only its size fields show that. */
 export function zipBomb(bytes) {
   const name = Buffer.from('word/document.xml')
   const packed = deflateRawSync(Buffer.alloc(bytes, ' '))

@@ -1,5 +1,6 @@
-// A client of its own that trains one file again and again until it is told to stop: URL, key, index, file. Each time the file
-// ends in other bytes, or the gateway would find it unchanged. Says how many trainings came to an end, and their passages.
+// Trains one file repeatedly until SIGTERM, in a process of its own. Each upload ends in different bytes, because the
+// gateway skips unchanged files. Prints the completed trainings and their passages as JSON.
+// Run: node bench/ingest-upload.mjs URL KEY INDEX FILE UPLOADS
 import { openAsBlob } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,5 @@
-// How fast documents are indexed, what a chat beside it notices, and what memory it takes.
+// Measures the speed and memory of indexing, and the latency of chats that run at the same time.
+// Run: npm run bench -- ingest
 import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
@@ -42,7 +43,7 @@ function call(gateway, method, target, body) {
   })
 }
 
-/** Asks at a steady pace, whether or not the ones before are answered, and returns how long each took; milliseconds. */
+/** Sends chats at a fixed rate without waiting for earlier ones. Returns the latency of each, in milliseconds. */
 async function chatFor(gateway, { windowSeconds, chatsPerSecond }) {
   const times = []
   const running = []
@@ -52,7 +53,7 @@ async function chatFor(gateway, { windowSeconds, chatsPerSecond }) {
       index: 'Zero-Knowledge',
       prompt: 'What can you do?',
     })
-    if (status !== 200) throw new BenchError(`a chat was answered with ${status}: ${text}`)
+    if (status !== 200) throw new BenchError(`a chat failed with ${status}: ${text}`)
     times.push(performance.now() - dueAt)
   }
   const count = windowSeconds * chatsPerSecond
@@ -69,7 +70,7 @@ async function chatFor(gateway, { windowSeconds, chatsPerSecond }) {
 
 const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.ceil(values.length * share) - 1]
 
-/** The event loop of the daemon since it was last asked. */
+/** Returns the event loop delay of the daemon since the previous call. */
 async function loopDelay(gateway) {
   const changedAt = () => statSync(gateway.loopFile, { throwIfNoEntry: false })?.mtimeMs ?? 0
   const before = changedAt()
@@ -78,14 +79,14 @@ async function loopDelay(gateway) {
   return JSON.parse(readFileSync(gateway.loopFile, 'utf8'))
 }
 
-/** As what the gateway starts to read files. */
+/** The command that sets the lowest priority, as the gateway does for its reader processes. */
 const LOWEST_PRIORITY = spawnSync('chrt', ['--version']).status === 0 ? ['chrt', '--idle', '0'] : ['nice', '-n', '19']
 function atLowestPriority(argv) {
   const [command, ...options] = LOWEST_PRIORITY
   return spawn(command, [...options, process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
-/** A program that has nothing to do with the gateway, and is as busy as one that reads files. */
+/** Starts an unrelated process that is as busy as one that reads files. */
 function startBusyNeighbour() {
   const child = atLowestPriority(['-e', 'for (;;);'])
   const ended = new Promise((resolve) => child.once('close', () => resolve({ trainings: 0 })))
@@ -99,7 +100,7 @@ function startBusyNeighbour() {
 
 function startUploads(gateway, file, uploads = Number.MAX_SAFE_INTEGER) {
   const script = path.join(root, 'bench', 'ingest-upload.mjs')
-  // Its client is on another machine in life, and takes no time of this one's.
+  // In production the client runs on another machine, so here it must not compete for CPU time.
   const child = atLowestPriority([script, gateway.url, gateway.key, 'bench', file, String(uploads)])
   let output = ''
   child.stdout.on('data', (data) => {
@@ -117,11 +118,11 @@ function startUploads(gateway, file, uploads = Number.MAX_SAFE_INTEGER) {
 
 async function measureChat(gateway, plan, files) {
   const loads = {
-    'a busy program of the lowest priority': startBusyNeighbour,
+    'a busy process of the lowest priority': startBusyNeighbour,
     ...Object.fromEntries(Object.entries(files).map(([name, file]) => [name, () => startUploads(gateway, file)])),
   }
   const quiet = []
-  const beside = Object.fromEntries(Object.keys(loads).map((name) => [name, { times: [], loops: [], done: [] }]))
+  const loaded = Object.fromEntries(Object.keys(loads).map((name) => [name, { times: [], loops: [], done: [] }]))
   const quietLoops = []
   for (let round = 0; round < plan.rounds; round++) {
     for (const [name, start] of Object.entries(loads)) {
@@ -131,23 +132,23 @@ async function measureChat(gateway, plan, files) {
       const load = start()
       await sleep(WARM_UP_MS)
       await loopDelay(gateway)
-      beside[name].times.push(...(await chatFor(gateway, plan)))
-      beside[name].loops.push(await loopDelay(gateway))
-      beside[name].done.push(await load.stop())
+      loaded[name].times.push(...(await chatFor(gateway, plan)))
+      loaded[name].loops.push(await loopDelay(gateway))
+      loaded[name].done.push(await load.stop())
     }
   }
-  return { quiet: { times: quiet, loops: quietLoops }, beside }
+  return { quiet: { times: quiet, loops: quietLoops }, loaded }
 }
 
-/** Documents of one passage each, a hundred to a training. */
+/** Measures documents of one passage each, 100 per training. */
 async function measureSmall(gateway, plan) {
   const speeds = []
-  const said = textFile(plan.small * 100 * 600).toString()
+  const prose = textFile(plan.small * 100 * 600).toString()
   for (let round = 0; round < plan.small; round++) {
     const form = new FormData()
     const texts = Array.from({ length: 100 }, (_, at) => ({
       name: `small-${round}-${at}`,
-      content: said.slice((round * 100 + at) * 600, (round * 100 + at + 1) * 600),
+      content: prose.slice((round * 100 + at) * 600, (round * 100 + at + 1) * 600),
     }))
     form.append('text_inputs', JSON.stringify(texts))
     const startedAt = performance.now()
@@ -162,13 +163,13 @@ async function measureSmall(gateway, plan) {
   return speeds
 }
 
-/** The processes that read files for the gateway; none where there has been nothing to read for a while. */
+/** The process ids of the gateway's file readers. Empty if no file was read for a while. */
 function readersOf(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
   return children === '' ? [] : children.split(' ').map(Number)
 }
 
-/** Of a process that may have ended meanwhile: 0 then. */
+/** Memory of a process, or 0 if it has exited. */
 function memoryOf(pid) {
   try {
     return processMemoryMib(pid)
@@ -206,7 +207,7 @@ function renderChat(chat, plan) {
     figure(times.length),
     figure(percentile(times, 0.5), 1),
     figure(percentile(times, 0.99), 1),
-    name === 'nothing' ? '-' : figure((percentile(times, 0.99) / base - 1) * 100),
+    name === 'none' ? '-' : figure((percentile(times, 0.99) / base - 1) * 100),
     figure(Math.max(...times), 1),
     figure(Math.max(...loops.map(({ max }) => max)), 1),
     figure(
@@ -215,26 +216,26 @@ function renderChat(chat, plan) {
     ),
   ]
   return [
-    `Chats beside ingest, ${plan.chatsPerSecond} a second, ${plan.rounds} x ${plan.windowSeconds} s each, in turns`,
+    `Chats while files are indexed: ${plan.chatsPerSecond} per second, ${plan.rounds} x ${plan.windowSeconds} s each, alternating`,
     '',
     table(
-      ['beside them', 'chats', 'p50 ms', 'p99 ms', 'p99 +%', 'slowest ms', 'event loop max ms', 'trainings'],
-      [row('nothing', chat.quiet), ...Object.entries(chat.beside).map(([name, figures]) => row(name, figures))],
+      ['concurrent load', 'chats', 'p50 ms', 'p99 ms', 'p99 +%', 'max ms', 'event loop max ms', 'trainings'],
+      [row('none', chat.quiet), ...Object.entries(chat.loaded).map(([name, figures]) => row(name, figures))],
     ),
   ]
 }
 
 const renderSmall = (small) => [
-  `Documents of one passage, 100 to a training: ${figure(median(small))} passages/s (${figure(Math.min(...small))} to ${figure(Math.max(...small))})`,
+  `Documents of one passage, 100 per training: ${figure(median(small))} passages/s (${figure(Math.min(...small))} to ${figure(Math.max(...small))})`,
 ]
 
 function renderLarge(large) {
   const quarter = (at) =>
     median(large.memory.slice((at * large.memory.length) / 4, ((at + 1) * large.memory.length) / 4))
   return [
-    `${figure(large.bytes / MB)} MB of text, 50 MB to a training: ${figure(large.passages)} passages, ${figure(large.passages / large.seconds)}/s; ` +
+    `${figure(large.bytes / MB)} MB of text, 50 MB per training: ${figure(large.passages)} passages, ${figure(large.passages / large.seconds)}/s; ` +
       `memory by quarters ${[0, 1, 2, 3].map((at) => figure(quarter(at))).join(', ')} MiB, peak ${figure(large.peak)} MiB, ` +
-      `of the process that reads ${figure(large.readerPeak)} MiB`,
+      `of a reader process ${figure(large.readerPeak)} MiB`,
   ]
 }
 
@@ -248,13 +249,13 @@ const PARTS = {
 }
 
 /**
- * `npm run bench -- ingest`: prints the tables and returns everything that was measured.
+ * `npm run bench -- ingest`: prints the tables and returns all figures.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, postgres: string | undefined,
  *   part: string | undefined}} options
  */
 export async function benchIngest({ quick, rounds, dataDir, noBuild, postgres, part }) {
   if (part !== undefined && !Object.hasOwn(PARTS, part)) {
-    throw new BenchError(`--part is one of ${Object.keys(PARTS).join(', ')}`)
+    throw new BenchError(`--part must be one of ${Object.keys(PARTS).join(', ')}`)
   }
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
   if (!noBuild) buildProject()
@@ -279,7 +280,7 @@ export async function benchIngest({ quick, rounds, dataDir, noBuild, postgres, p
     const { url } = await child.listening
     const gateway = { child, key, url, loopFile, agent: new http.Agent({ keepAlive: true }) }
     const created = await call(gateway, 'POST', '/api/external/indexes', { name: 'bench' })
-    if (created.status !== 201) throw new BenchError(`the index was not made: ${created.text}`)
+    if (created.status !== 201) throw new BenchError(`the index was not created: ${created.text}`)
     const measured = {}
     for (const [name, { measure }] of Object.entries(PARTS)) {
       if (part === undefined || part === name) measured[name] = await measure(gateway, plan, files)

@@ -1,5 +1,5 @@
-// What one durable commit costs, alone and shared: the daemon's own ledger on a real SQLite file. Each is taken in turns
-// without evidence and with all of it: hashes of question and answer, entitlement, receipt, chain, signature.
+// Measures durable commits of the daemon's ledger on a SQLite file, alone and concurrent. Alternates runs without
+// evidence and with it (hashes, entitlement, receipt, chain, signature). Run: npm run bench -- ledger
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { buildProject, root } from './build.mjs'
@@ -14,7 +14,7 @@ const QUICK = { rounds: 2, seconds: 1 }
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
-/** `inFlight` requests that do nothing but commit, one after another, for so many seconds. */
+/** Runs `inFlight` loops for `seconds` seconds. Each loop commits one row after another. */
 async function measure(ledger, newRequestId, { inFlight, seconds, toEntry }) {
   const startedAt = performance.now()
   const cpu = process.cpuUsage()
@@ -35,7 +35,7 @@ async function measure(ledger, newRequestId, { inFlight, seconds, toEntry }) {
 }
 
 /**
- * `npm run bench -- ledger`: prints the table and returns everything that was measured.
+ * `npm run bench -- ledger`: prints the table and returns all figures.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean}} options
  */
 export async function benchLedger({ quick, rounds, dataDir, noBuild }) {
@@ -91,10 +91,10 @@ export async function benchLedger({ quick, rounds, dataDir, noBuild }) {
   })
   const pair = ({ plain, proved }, field, digits) => [figure(plain[field], digits), figure(proved[field], digits)]
   console.log(`${machineLine({ ...machine, pinned: false })}\n`)
-  console.log('Each pair of columns: without evidence, with it\n')
+  console.log('In each pair of columns, the second is with evidence\n')
   console.log(
     table(
-      ['in flight', 'rows/s', 'proved', 'CPU µs/row', 'proved', 'evidence adds µs', 'wait p50 µs', 'proved'],
+      ['in flight', 'rows/s', 'with', 'CPU µs/row', 'with', 'evidence adds µs', 'wait p50 µs', 'with'],
       summary.map((entry) => [
         String(entry.inFlight),
         ...pair(entry, 'rowsPerSecond'),

@@ -1,18 +1,19 @@
 /*
- * load: a single-threaded, closed-loop HTTP/1.1 load generator for POST endpoints that answer JSON or server-sent
- * events. Linux only (epoll). It talks to loopback addresses and nothing else.
+ * load: a single-threaded, closed-loop HTTP/1.1 load generator for POST endpoints that respond with JSON or server-sent
+ * events. Linux only (epoll). Connects only to loopback addresses.
  *
  *   load --url http://127.0.0.1:8787/path --body FILE --conns 50 --seconds 2 [-H 'name: value']...
  *        [--ramp-ms 1000] [--watch PID] [--chunks 50] [--once 1]
  *
- * Each connection sends its next request when the previous answer is complete; --ramp-ms spreads the first ones.
- * --chunks says that answers are streams: each must carry that many stamps "@@<CLOCK_MONOTONIC ns>@@", with a for 0
- * to j for 9 (the mock upstream writes one into every content chunk) and end with "data: [DONE]", or it counts as truncated.
- * A stamp that is older than the one before it in its stream makes the answer count as reordered.
- * --once sends one request on each connection and ends when all of them are answered, or after --seconds.
- * --watch reads the CPU clock of another process (all its threads, to the nanosecond) around the run.
+ * Each connection sends its next request when the previous response is complete.
+ * --ramp-ms   spreads the first requests over this time.
+ * --chunks N  expects streams. Each stream must contain N stamps "@@<CLOCK_MONOTONIC ns>@@", in letters from a for 0 to
+ *             j for 9, and end with "data: [DONE]". Otherwise it counts as truncated. The mock upstream writes one
+ *             stamp into each content chunk. A stamp older than the previous one marks the stream as reordered.
+ * --once      sends one request per connection, and exits when all responses are complete or after --seconds.
+ * --watch     measures the CPU time of another process (all threads, in nanoseconds) during the run.
  *
- * Prints one JSON object; times are microseconds. Only answers inside the window are counted.
+ * Prints one JSON object. Times are in microseconds. Only responses that complete within the run are counted.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,7 +35,7 @@
 #include <unistd.h>
 
 #define HEAD_BYTES 16384
-#define SUB_BUCKETS 128 /* per power of two: values are off by less than 1 % */
+#define SUB_BUCKETS 128 /* per power of two: the error is less than 1 % */
 #define BUCKETS (64 * SUB_BUCKETS)
 #define CONNECT_FAILURES 1000
 
@@ -50,14 +51,14 @@ typedef struct {
   state state;
   framing framing;
   size_t written;
-  uint64_t remaining, chunk_size; /* bytes of the body or chunk still to come */
+  uint64_t remaining, chunk_size; /* remaining bytes of the body or chunk */
   int chunk_size_done, trailer_bytes;
   uint64_t started_at;
-  unsigned chunks; /* stamps seen in this answer */
+  unsigned chunks; /* stamps received in this response */
   uint64_t last_stamp;
   int disordered;
-  int done;        /* [DONE] seen */
-  char *buffer;    /* the head, later an unfinished line of the stream */
+  int done;        /* [DONE] received */
+  char *buffer;    /* the head; after it, an incomplete line of the stream */
   size_t buffered;
 } connection;
 
@@ -68,7 +69,7 @@ static size_t request_bytes;
 static int poller, ramp_ms, open_failures;
 static unsigned expected_chunks;
 static int streaming, once;
-static unsigned open_now, open_max, ended; /* answers under way, the most there were; connections that are done */
+static unsigned open_now, open_max, ended; /* open responses and their maximum; finished connections */
 static uint64_t end_at;
 static uint64_t completed, chunks_seen, errors, non2xx, truncated, reordered;
 
@@ -180,7 +181,7 @@ static void read_line(connection *c, const char *line, size_t bytes, uint64_t at
     return;
   }
   const char *end = line + bytes, *p = line;
-  /* A gateway may put several upstream chunks into one event, so every stamp of the line counts. */
+  /* A gateway may merge several upstream chunks into one event, so all stamps of the line count. */
   while ((p = memmem(p, (size_t)(end - p), "@@", 2))) {
     uint64_t stamp = 0;
     for (p += 2; p < end && *p >= 'a' && *p <= 'j'; p++) stamp = stamp * 10 + (uint64_t)(*p - 'a');
@@ -212,7 +213,7 @@ static void read_payload(connection *c, const char *p, size_t n, uint64_t at) {
     p = newline + 1;
   }
 }
-/* Returns how many bytes of the buffer the head takes, 0 while it is incomplete, -1 when it cannot be used. */
+/* Returns the length of the head, 0 if it is incomplete, or -1 if it is invalid. */
 static long parse_head(connection *c) {
   char *end = memmem(c->buffer, c->buffered, "\r\n\r\n", 4);
   if (!end) return c->buffered == HEAD_BYTES ? -1 : 0;
@@ -238,7 +239,7 @@ static int hex_digit(char ch) {
   if (ch >= 'a' && ch <= 'f') return ch - 'a' + 10;
   return ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1;
 }
-/* Returns 1 when the answer is complete. */
+/* Returns 1 if the response is complete. */
 static int read_body(connection *c, const char *p, size_t n, uint64_t at) {
   if (c->framing == BY_LENGTH && c->remaining == 0) return 1;
   while (n) {
@@ -290,7 +291,7 @@ static void read_answer(connection *c) {
   ssize_t got = read(c->fd, chunk, sizeof chunk);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   uint64_t at = now();
-  if (got <= 0 || c->state < HEAD) { /* closed, or bytes nobody asked for */
+  if (got <= 0 || c->state < HEAD) { /* closed, or unexpected bytes */
     if (c->state == BODY) {
       truncated++;
       open_now--;
@@ -363,7 +364,7 @@ static const char *parse_url(const char *url, char *authority, size_t room) {
   address.sin_family = AF_INET;
   address.sin_port = htons((uint16_t)port);
   if (inet_pton(AF_INET, host, &address.sin_addr) != 1 || ntohl(address.sin_addr.s_addr) >> 24 != 127) {
-    fprintf(stderr, "load: only loopback addresses may be loaded\n");
+    fprintf(stderr, "load: --url must be a loopback address\n");
     exit(2);
   }
   snprintf(authority, room, "%s:%d", host, port);

@@ -6,16 +6,16 @@ const RAMP_MS = 1000
 
 /**
  * @typedef {{name: string, connections: number, stream?: {chunks: number, intervalMs: number}}} Case
- *   Closed loop on so many connections; `stream` is the shape of streamed answers.
+ *   A closed loop on `connections` connections. `stream` is set for streamed answers.
  * @typedef {{n: number, p50: number, p99: number, max: number}} Percentiles microseconds
  * @typedef {{seconds: number, completed: number, chunks: number, errors: number, non2xx: number, truncated: number,
  *   reordered: number, open_max: number, own_cpu_us: number, watched_cpu_us: number, latency: Percentiles, first_chunk: Percentiles, delay: Percentiles}} LoadResult
  */
 
 /**
- * Loads one candidate with one case (load.c) and reads the candidate's CPU clock around it.
- * @param {{once?: boolean, rampMs?: number}} [options] `once`: one request on each connection, within so many seconds;
- *   `rampMs`: over which time the first streams begin.
+ * Loads one candidate with one case (load.c) and measures the candidate's CPU time during the run.
+ * @param {{once?: boolean, rampMs?: number}} [options] `once`: one request per connection, within `seconds`;
+ *   `rampMs`: the time over which the first streams start.
  * @returns {Promise<LoadResult>}
  */
 export function runLoad(binary, candidate, { connections, stream }, seconds, { once, rampMs = RAMP_MS } = {}) {
@@ -27,7 +27,7 @@ export function runLoad(binary, candidate, { connections, stream }, seconds, { o
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
     ...['--watch', String(candidate.pid)],
-    // Streams that start together also pause together; spread out they look like real clients.
+    // Streams that start together also pause together. Spread out, they behave like real clients.
     ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(rampMs)] : []),
     ...(once ? ['--once', '1'] : []),
   ])
@@ -42,11 +42,13 @@ export function runLoad(binary, candidate, { connections, stream }, seconds, { o
       if (code === 0) resolve(JSON.parse(output))
       else
         reject(
-          new BenchError(`the load generator ended with ${code}. ${candidate.name} said:\n${candidate.child.output()}`),
+          new BenchError(
+            `the load generator exited with ${code}. Output of ${candidate.name}:\n${candidate.child.output()}`,
+          ),
         )
     })
   })
 }
 
-/** Answers that were not what a client must get. */
+/** Counts the responses that are failed, truncated or reordered. */
 export const countBroken = (result) => result.errors + result.non2xx + result.truncated + result.reordered

@@ -1,11 +1,11 @@
-// Loaded into a daemon with --import: on SIGUSR2 it writes what the longest turn of its event loop since the last one has
-// taken, processor time of the main thread in milliseconds, as JSON to the file that BENCH_LOOP_TURNS names.
+// Loaded into a daemon with --import. On SIGUSR2 it writes the longest event loop turn since the previous signal to the
+// file in BENCH_LOOP_TURNS: CPU time of the main thread as JSON, in milliseconds.
 import { closeSync, openSync, readSync, renameSync, writeFileSync } from 'node:fs'
 
 const file = process.env.BENCH_LOOP_TURNS
-if (file === undefined) throw new Error('BENCH_LOOP_TURNS names no file')
+if (file === undefined) throw new Error('BENCH_LOOP_TURNS must be set to a file')
 
-// The kernel brings it up to date at every tick, of 1 to 10 ms; waiting for other processes is not in it.
+// The kernel updates it at every tick of 1 to 10 ms. It excludes time spent waiting for a CPU.
 const schedstat = openSync('/proc/thread-self/schedstat')
 const bytes = Buffer.alloc(64)
 const cpuMs = () => Number(bytes.latin1Slice(0, readSync(schedstat, bytes, 0, bytes.length, 0)).split(' ')[0]) / 1e6
@@ -13,7 +13,7 @@ process.on('exit', () => closeSync(schedstat))
 
 let lastMs = cpuMs()
 let maxMs = 0
-let asked = 0
+let readings = 0
 function turn() {
   const nowMs = cpuMs()
   maxMs = Math.max(maxMs, nowMs - lastMs)
@@ -23,9 +23,9 @@ function turn() {
 turn()
 
 process.on('SIGUSR2', () => {
-  asked++
-  writeFileSync(`${file}.part`, JSON.stringify({ asked, maxMs }))
+  readings++
+  writeFileSync(`${file}.part`, JSON.stringify({ readings, maxMs }))
   maxMs = 0
-  // Renamed, so that whoever reads it never sees half of it.
+  // The rename is atomic, so a reader never gets half a file.
   renameSync(`${file}.part`, file)
 })

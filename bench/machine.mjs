@@ -5,13 +5,13 @@ import path from 'node:path'
 
 const canPin = os.cpus().length > 1 && spawnSync('taskset', ['--version']).status === 0
 
-/** CPUs of a run: what is measured has one for itself, everything that drives it shares another. */
+/** The CPUs of a run. The measured process has one to itself; load and mock share the other. */
 export const CPU = canPin ? { measured: 0, driver: 1 } : { measured: undefined, driver: undefined }
 
-/** `argv`, bound to one CPU where the machine allows it. taskset execs, so the pid is the program's own. */
+/** Pins `argv` to one CPU if the machine allows it. taskset calls exec, so the pid is that of the program. */
 export const pinned = (cpu, argv) => (cpu === undefined ? argv : ['taskset', '-c', String(cpu), ...argv])
 
-/** Type of the file system a path is on, from the longest mount point above it. */
+/** File system type of a path, taken from its longest mount point. */
 export function fileSystemOf(target) {
   const absolute = path.resolve(target)
   const holds = (mount) => mount === '/' || absolute === mount || absolute.startsWith(`${mount}/`)
@@ -23,7 +23,7 @@ export function fileSystemOf(target) {
   return best.type
 }
 
-/** What a figure depends on besides the code; goes above every table and into every file. */
+/** Describes the machine. Printed above every table and written into every file of figures. */
 export function describeMachine(dataDir = os.tmpdir()) {
   const fileSystem = fileSystemOf(dataDir)
   return {
@@ -33,15 +33,15 @@ export function describeMachine(dataDir = os.tmpdir()) {
     cpus: os.cpus().length,
     pinned: canPin,
     fileSystem,
-    // On memory an fsync costs nothing, so a durable commit would look free.
+    // On a memory file system an fsync is free, so durable commits would look free.
     durable: !['tmpfs', 'ramfs'].includes(fileSystem),
   }
 }
 
-// The kernel reports CPU time to programs in ticks of 10 ms, whatever its own clock.
+// The kernel reports CPU time in ticks of 10 ms, whatever its internal resolution.
 const TICK_US = 10_000
 
-/** CPU time of all processes since boot, with what the hypervisor took away; microseconds. */
+/** CPU time of all processes since boot, including time stolen by the hypervisor; microseconds. */
 export function busyCpuUs() {
   const [, user, nice, system, , , , , steal] = readFileSync('/proc/stat', 'latin1').split('\n')[0].split(/\s+/)
   return (Number(user) + Number(nice) + Number(system) + Number(steal)) * TICK_US
@@ -50,12 +50,12 @@ export function busyCpuUs() {
 /** CPU time of one process since its start; microseconds. */
 export function processCpuUs(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  // The name of the program comes second and may hold spaces; it ends at the last parenthesis.
+  // The program name is the second field and may contain spaces. It ends at the last parenthesis.
   const [, , , , , , , , , , , user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(user) + Number(system)) * TICK_US
 }
 
-/** Memory of a process in MiB: what it holds now, and the most it ever held. */
+/** Resident memory of a process in MiB, now and at its peak. */
 export function processMemoryMib(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1')
   const mib = (field) => Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024

@@ -1,9 +1,9 @@
-// The upstream of the benchmark: OpenAI chat completions in a process of its own. It speaks just enough HTTP/1.1 on
-// node:net to stay several times cheaper than any gateway in front of it.
+// The mock upstream of the benchmarks: OpenAI chat completions in its own process. It implements only the needed part
+// of HTTP/1.1 on node:net, so that it needs several times less CPU than any gateway in front of it.
 //
-// POST …/chat/completions answers a fixed JSON document of about 1 KB or, with "stream":true, a stream of content
-// chunks that each carry "@@<CLOCK_MONOTONIC ns, in letters>@@", so that the load generator can tell that none is missing
-// and how long it was on its way. POST /shape {"chunks": 50, "intervalMs": 20} sets what streams look like from then on.
+// POST …/chat/completions responds with a fixed JSON document of about 1 KB or, with "stream":true, with a stream of
+// content chunks. Each chunk contains "@@<CLOCK_MONOTONIC ns, in letters>@@", so that the load generator can detect
+// lost chunks and measure their delay. POST /shape {"chunks": 50, "intervalMs": 20} sets the shape of later streams.
 import net from 'node:net'
 
 const shape = { chunks: 50, intervalMs: 20 }
@@ -46,7 +46,7 @@ const eventStart =
 const choice = (delta, finishReason) =>
   `${eventStart}"choices":[{"index":0,"delta":${delta},"finish_reason":${finishReason}}]}\n\n`
 const roleEvent = choice('{"role":"assistant","content":""}', 'null')
-/** The time in letters, a for 0 to j for 9: guards read answers, and a long number in every chunk is not what models say. */
+/** The time in letters, from a for 0 to j for 9. Guards inspect answers, and models do not write such long numbers. */
 function stamp() {
   let letters = ''
   for (const digit of String(process.hrtime.bigint())) letters += 'abcdefghij'[digit]
@@ -57,7 +57,7 @@ const streamEnd = `${httpChunk(
   `${choice('{}', '"stop"')}${eventStart}"choices":[],"usage":{"prompt_tokens":321,"completion_tokens":123,"total_tokens":444}}\n\ndata: [DONE]\n\n`,
 )}0\r\n\r\n`
 
-/** Sends one stream at the pace of `shape`; stops when the client goes away. */
+/** Sends one stream at the pace of `shape`. Stops if the client disconnects. */
 function stream(socket) {
   const { chunks, intervalMs } = shape
   let sent = 0
@@ -85,7 +85,7 @@ function respond(socket, head, body) {
   else socket.write(jsonAnswer)
 }
 
-/** Body of a chunked request that starts at `at`, or undefined while it is incomplete. */
+/** Returns the chunked request body that starts at `at`. Undefined if it is incomplete. */
 function readChunked(buffer, at) {
   const parts = []
   for (let from = at; ; ) {
@@ -100,7 +100,7 @@ function readChunked(buffer, at) {
   }
 }
 
-/** The first request in the buffer, or undefined while it is incomplete. */
+/** Returns the first request in the buffer. Undefined if it is incomplete. */
 function readRequest(buffer) {
   const headEnd = buffer.indexOf('\r\n\r\n')
   if (headEnd < 0) return undefined

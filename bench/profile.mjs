@@ -1,4 +1,5 @@
-// Where the gateway spends its CPU under load: V8's sampling profiler over one run of each kind.
+// Profiles the gateway under load with V8's sampling profiler, one run per kind of request.
+// Run: npm run bench -- profile
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { BenchError, buildLoadGenerator, buildProject, root } from './build.mjs'
@@ -16,14 +17,14 @@ const SHOWN_FUNCTIONS = 30
 const SAMPLE_INTERVAL_US = 500
 const WARM_UP_SECONDS = 2
 
-/** Short for people: the file below the project, or the package it comes from. */
-function placeOf({ url, lineNumber }) {
+/** A short location: the path within the project, or within its package. */
+function locationOf({ url, lineNumber }) {
   if (!url) return ''
   const file = url.replace(/^file:\/\//, '').replace(`${root}/`, '')
   return `${file.replace(/^.*node_modules\//, '')}:${lineNumber + 1}`
 }
 
-/** The part of the program a place belongs to: a folder of dist/daemon, a package, node itself, or the engine. */
+/** Groups call frames: by folder of dist/daemon, by package, Node itself, or the engine. */
 function partOf({ url, functionName }) {
   if (!url) return functionName
   if (url.startsWith('node:')) return 'node'
@@ -33,9 +34,9 @@ function partOf({ url, functionName }) {
 }
 
 /**
- * Time spent in each function itself, without what it calls and without waiting.
- * @param {{profile: object, fromUs: number, untilUs: number, units: number}} measured a .cpuprofile, the part of it that
- *   counts, and what the time is divided by
+ * Self time of each function, without its callees and without idle time.
+ * @param {{profile: object, fromUs: number, untilUs: number, units: number}} measured a .cpuprofile, the measured time
+ *   range, and the number of requests or chunks in it
  * @param {(callFrame: object) => string} keyOf
  * @returns {{key: string, usPerUnit: number}[]} largest first
  */
@@ -62,21 +63,21 @@ async function profileKind({ loadBinary, dataDir }, kind, seconds) {
     await checkAnswer(mock, gateway)
     if (kind.stream) await mock.shape(kind.stream)
     await runLoad(loadBinary, gateway, kind, WARM_UP_SECONDS)
-    // V8 stamps its samples with the clock that hrtime reads, so start-up and shutdown can be left out.
+    // V8's samples and hrtime use the same clock, so start-up and shutdown can be excluded.
     const fromUs = Number(process.hrtime.bigint() / 1000n)
     const result = await runLoad(loadBinary, gateway, kind, seconds)
     const untilUs = Number(process.hrtime.bigint() / 1000n)
-    if (countBroken(result) > 0) throw new BenchError(`${kind.name}: answers failed.\n${gateway.child.output()}`)
+    if (countBroken(result) > 0) throw new BenchError(`${kind.name}: responses failed.\n${gateway.child.output()}`)
     const code = await gateway.child.stop()
     const [file] = code === 0 ? readdirSync(profileDir) : []
-    if (!file) throw new BenchError(`the gateway ended with ${code} and left no profile.\n${gateway.child.output()}`)
+    if (!file) throw new BenchError(`the gateway exited with ${code} and wrote no profile.\n${gateway.child.output()}`)
     const profile = JSON.parse(readFileSync(path.join(profileDir, file), 'utf8'))
     const units = kind.stream ? result.chunks : result.completed
     const measured = { profile, fromUs, untilUs, units }
     return {
       name: kind.name,
       units,
-      functions: selfTimes(measured, (frame) => `${frame.functionName || '(anonymous)'} ${placeOf(frame)}`),
+      functions: selfTimes(measured, (frame) => `${frame.functionName || '(anonymous)'} ${locationOf(frame)}`),
       parts: selfTimes(measured, partOf),
     }
   })
@@ -87,7 +88,7 @@ function render({ name, units, functions, parts }) {
   const rows = (list) =>
     list.map(({ key, usPerUnit }) => [key, figure(usPerUnit, 2), `${figure((usPerUnit / total) * 100, 1)} %`])
   return [
-    `${name}: ${figure(units)} answers or chunks, ${figure(total, 1)} µs each on the main thread, the profiler's own work included`,
+    `${name}: ${figure(units)} requests or chunks, ${figure(total, 1)} µs each on the main thread, including the profiler`,
     '',
     table(['part', 'µs', 'share'], rows(parts.slice(0, SHOWN_FUNCTIONS))),
     '',
@@ -97,7 +98,7 @@ function render({ name, units, functions, parts }) {
 }
 
 /**
- * `npm run bench -- profile`: prints where the time goes and returns everything that was measured.
+ * `npm run bench -- profile`: prints the profile and returns all figures.
  * @param {{quick: boolean, dataDir: string | undefined, noBuild: boolean}} options
  */
 export async function profileGateway({ quick, dataDir, noBuild }) {

@@ -1,5 +1,5 @@
-// CPU time per request and per streamed chunk of the gateway, of the bare proxy and, when asked for, of Portkey's gateway,
-// taken in turns on one machine, so that whatever else the machine does hits all alike.
+// Measures CPU time per request and per streamed chunk of the gateway, the bare proxy and, with --portkey, Portkey's
+// gateway. Runs alternate, so that other load on the machine affects all alike. Run: npm run bench
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock, startPortkey } from './candidates.mjs'
@@ -8,7 +8,7 @@ import { busyCpuUs, describeMachine, processCpuUs, processMemoryMib } from './ma
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
 
-// Chunks of one stream come 2 ms apart, not 20: with 50 a second the timers of an idle process would be measured.
+// Chunks of the single stream are 2 ms apart. At 20 ms, timers of an idle process would dominate.
 const CASES = [
   { name: 'json-1', connections: 1 },
   { name: 'json-50', connections: 50 },
@@ -18,10 +18,10 @@ const CASES = [
   { name: 'sse-200', connections: 200, stream: { chunks: 50, intervalMs: 20 } },
 ]
 
-/** What the slow one is measured in; a round of all cases would take the others' time. */
+/** The cases for Portkey. All cases would take too much of the time budget. */
 const PORTKEY_CASES = ['json-50', 'sse-50']
-// The JIT compiles for several seconds after the first request, on other threads, and all of that counts as CPU time.
-// These are the paths of the cases at a rate that gets it done soon.
+// V8 compiles on other threads for several seconds after the first request, and this counts as CPU time. The warm-up
+// uses the same code paths as the cases, at a higher rate.
 const WARM_UP = [
   { name: 'json-50', connections: 50 },
   { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } },
@@ -29,20 +29,20 @@ const WARM_UP = [
 
 const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpSeconds: 6, budgetSeconds: 240 }
 const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 4, budgetSeconds: 70 }
-/** So many requests or chunks are a warm-up, wherever that takes no more than WARM_UP_TIMES its time. */
+/** The warm-up lasts until this many requests or chunks, or at most WARM_UP_TIMES as long as planned. */
 const WARM_UP_UNITS = 30_000
 const WARM_UP_TIMES = 4
 const REPEATS = 2
-/** Above this much work of other processes, in percent of one CPU, a run is taken again while time allows. */
+/** If other processes use more CPU than this, in percent of one CPU, the run is repeated while time allows. */
 const DISTURBED_PCT = 20
-/** Lets the streams that a run cut off come to their end before the next run starts. */
+/** Lets aborted streams of the previous run end before the next run starts. */
 const PAUSE_MS = 150
 
 /**
  * @typedef {{case: string, candidate: string, round: number, cpuUs: number, perSecond: number, p50Us: number,
  *   p99Us: number, delayP50Us: number, delayP99Us: number, broken: number, foreignPct: number}} Run
- *   cpuUs and perSecond count requests, or chunks of a stream. p50Us and p99Us are of the whole answer, or of a stream's
- *   first chunk. The delay is that of a chunk from the upstream to the client.
+ *   cpuUs and perSecond count requests, or chunks of a stream. p50Us and p99Us measure the whole answer, or the first
+ *   chunk of a stream. The delay of a chunk is measured from the upstream to the client.
  */
 
 /** @returns {Promise<Run>} */
@@ -67,13 +67,13 @@ async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
     p99Us: shown.p99,
     delayP50Us: result.delay.p50,
     delayP99Us: result.delay.p99,
-    // A run without a single answer is as broken as one with a wrong answer.
+    // A run without any response counts as broken.
     broken: countBroken(result) + (units === 0 ? 1 : 0),
     foreignPct: foreignUs / (result.seconds * 1e4),
   }
 }
 
-/** The least disturbed of up to three tries; `mayRepeat` says whether there is time for another. */
+/** The least disturbed of up to three runs. `mayRepeat` returns whether there is time for another run. */
 async function measureUndisturbed(mayRepeat, take) {
   let best = await take()
   for (let repeat = 0; repeat < REPEATS && best.foreignPct > DISTURBED_PCT && mayRepeat(); repeat++) {
@@ -84,7 +84,7 @@ async function measureUndisturbed(mayRepeat, take) {
   return best
 }
 
-/** The JIT settles, and a candidate that cannot do it at all is found out. */
+/** Lets the JIT settle, and fails early if a candidate returns broken responses. */
 async function warmUp(bench, candidates, seconds) {
   for (const candidate of candidates) {
     await checkAnswer(bench.mock, candidate)
@@ -100,7 +100,7 @@ async function warmUp(bench, candidates, seconds) {
 }
 
 const brokenMessage = (run, candidate) =>
-  `${run.candidate} failed ${run.broken} of its answers in ${run.case} (not 2xx, cut off, or connection lost). It said:\n${candidate.child.output()}`
+  `${run.candidate} had ${run.broken} broken responses in ${run.case} (not 2xx, truncated, or connection lost). Its output:\n${candidate.child.output()}`
 
 async function takeRounds(bench, candidates, plan, deadlineMs) {
   const secondsOf = (kase) => (kase.stream ? plan.streamSeconds : plan.jsonSeconds)
@@ -112,14 +112,14 @@ async function takeRounds(bench, candidates, plan, deadlineMs) {
     let leftMs = roundMs * (1 + roundsLeft)
     for (const kase of CASES) {
       const seconds = secondsOf(kase)
-      // Who goes first changes with the round, so that neither always follows the other.
+      // The order alternates by round, so that no candidate always runs after the same one.
       const order = round % 2 ? takesPart(kase).reverse() : takesPart(kase)
       for (const candidate of order) {
         leftMs -= seconds * 1000 + PAUSE_MS
         const mayRepeat = () => performance.now() + leftMs + seconds * 1000 < deadlineMs
         const run = await measureUndisturbed(mayRepeat, () => measure(bench, candidate, kase, seconds, round))
         console.error(
-          `${round + 1}/${plan.rounds} ${run.case.padEnd(8)} ${run.candidate.padEnd(7)} ${figure(run.cpuUs, 1)} µs CPU, ${figure(run.perSecond)}/s, others ${figure(run.foreignPct)} %`,
+          `${round + 1}/${plan.rounds} ${run.case.padEnd(8)} ${run.candidate.padEnd(7)} ${figure(run.cpuUs, 1)} µs CPU, ${figure(run.perSecond)}/s, other processes ${figure(run.foreignPct)} %`,
         )
         runs.push(run)
         if (run.broken) throw new BenchError(brokenMessage(run, candidate))
@@ -130,7 +130,7 @@ async function takeRounds(bench, candidates, plan, deadlineMs) {
   return runs
 }
 
-/** Medians over the undisturbed runs of a case, or over all where every run was disturbed. */
+/** Medians of the undisturbed runs of a case. If all runs were disturbed, medians of all. */
 function summarise(runs) {
   const undisturbed = (run) => run.foreignPct <= DISTURBED_PCT
   return CASES.map((kase) => {
@@ -172,12 +172,12 @@ function render(summary, machine, memory) {
   const cpu = (entry) => [...pair(entry, 'cpuUs', 1), figure(entry.ratio, 2)]
   const json = summary.filter((entry) => !entry.streamed)
   const streams = summary.filter((entry) => entry.streamed)
-  const beside = summary.filter((entry) => entry.portkey)
+  const withPortkey = summary.filter((entry) => entry.portkey)
   const pairs = (...names) => names.flatMap((name) => [name, 'gateway'])
   return [
     machineLine(machine),
     '',
-    'Non-streamed answers, closed loop; each pair of columns: bare, gateway',
+    'JSON answers, closed loop. Each pair of columns: bare, gateway',
     '',
     table(
       ['case', 'CPU µs/request', 'gateway', 'ratio', ...pairs('requests/s', 'p50 µs', 'p99 µs'), 'clean runs'],
@@ -191,7 +191,7 @@ function render(summary, machine, memory) {
       ]),
     ),
     '',
-    'Streamed answers of 50 chunks; each pair of columns: bare, gateway',
+    'Streamed answers of 50 chunks. Each pair of columns: bare, gateway',
     '',
     table(
       ['case', 'CPU µs/chunk', 'gateway', 'ratio', ...pairs('delay p50 µs', 'delay p99 µs'), 'clean runs'],
@@ -204,14 +204,14 @@ function render(summary, machine, memory) {
       ]),
     ),
     '',
-    'Their first chunk; each pair of columns: bare, gateway',
+    'First chunk of the streams. Each pair of columns: bare, gateway',
     '',
     table(
       ['case', ...pairs('p50 µs', 'p99 µs'), 'added at p99 µs'],
       streams.map((entry) => [entry.case, ...pair(entry, 'p50Us'), ...pair(entry, 'p99Us'), figure(entry.addedP99Us)]),
     ),
     '',
-    ...(beside.length === 0 ? [] : [renderPortkey(beside), '']),
+    ...(withPortkey.length === 0 ? [] : [renderPortkey(withPortkey), '']),
     `Peak memory: ${Object.entries(memory)
       .map(([name, mib]) => `${name} ${figure(mib)} MiB`)
       .join(', ')}`,
@@ -220,7 +220,7 @@ function render(summary, machine, memory) {
 
 const renderPortkey = (entries) =>
   [
-    'Beside Portkey: CPU µs per request or chunk, and first chunk or whole answer',
+    'Compared with Portkey: CPU µs per request or chunk, and first chunk or whole answer',
     '',
     table(
       ['case', 'gateway µs', 'portkey µs', 'portkey / gateway', 'gateway p50 µs', 'portkey p50 µs'],
@@ -236,7 +236,7 @@ const renderPortkey = (entries) =>
   ].join('\n')
 
 /**
- * `npm run bench`: prints the tables and returns everything that was measured.
+ * `npm run bench`: prints the tables and returns all figures.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, portkey: boolean}}
  *   options
  */
@@ -251,7 +251,7 @@ export async function benchRequests({ quick, rounds, dataDir, noBuild, portkey }
     const candidates = [await startBare(session, mock), await startGateway(session, mock)]
     const other = portkey ? await startPortkey(session, mock) : undefined
     if (other) candidates.push(other)
-    // What was asked for is done even when it takes longer; only repeats depend on the time that is left.
+    // All planned rounds run even if they take longer. Only repeats depend on the remaining time.
     const deadlineMs = performance.now() + plan.budgetSeconds * 1000
     await warmUp(bench, candidates, plan.warmUpSeconds)
     const runs = await takeRounds(bench, candidates, plan, deadlineMs)

@@ -1,4 +1,4 @@
-// npm run bench [-- MODE] [options]: the one way into every bench. `--help` lists them.
+// Runs one bench: npm run bench [-- MODE] [options]. `--help` lists the modes and options.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { BenchError } from './build.mjs'
@@ -6,30 +6,30 @@ import { BenchError } from './build.mjs'
 const HELP = `usage: npm run bench [-- MODE] [options]
 
 modes
-  requests          gateway beside a bare proxy: CPU per request and chunk (default)
-  streams           memory of 5,000 open streams, none lost or out of order
-  start             time to ready, start of the CLI, idle memory
-  ledger            durable commits: rows/s and CPU per row, without evidence and with it
-  evidence          CPU that evidence adds to a request; 1,000,000 entries written, exported and checked
-  access            lists, searches and creates among 100,000 users and 10,000 groups, on both engines
-  webhooks          deliveries beside a bare loop of POSTs, and what bad endpoints cost the others
-  ingest            what a chat notices of large and hostile files being indexed, speed and memory of ingest
-  vectors           100,000 vectors searched on SQLite, with sqlite-vec and without
-  guards            CPU of streams with output guards and without, and what the first token waits for
-  builds            this build beside others of it (--against DIR): CPU per request and chunk, in turns
-  profile           where the gateway spends its CPU at 50 connections
+    requests          CPU per request and chunk, compared with a bare proxy (default)
+    streams           memory of 5,000 open streams, lost or reordered chunks
+    start             time to ready, start of the CLI, idle memory
+    ledger            durable commits: rows/s and CPU per row, with and without evidence
+    evidence          CPU that evidence adds to a request; write, export and verify 1,000,000 entries
+    access            lists, searches and changes with 100,000 users and 10,000 groups, on both engines
+    webhooks          deliveries compared with a bare loop of POSTs, and the effect of bad endpoints on others
+    ingest            chat latency while large and hostile files are indexed; speed and memory of indexing
+    vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
+    guards            CPU of streams with and without output guards, delay of the first token
+    builds            this build compared with other builds (--against DIR): CPU per request and chunk
+    profile           CPU of the gateway by module and function, at 50 connections
 
 options
   --quick           fewer and shorter runs: requests takes 1 minute, not 4
-  --portkey         requests: beside Portkey's gateway too, which npm installs into a temporary directory
-  --rounds N        interleaved rounds or repetitions
-  --data-dir DIR    where stores are made; a real disk, or durable commits look free
-                    (default: the system's temporary directory)
-  --postgres URL    ingest: an empty database to use (default: SQLite)
-  --part NAME       ingest: only small (documents of one passage), chat (beside files) or large (1 GB, memory);
-                    evidence: only requests or checks
-  --against DIR     builds: a checkout that is built; may be given several times
-  --out FILE        write every figure as JSON
+    --portkey         requests: also compare with Portkey's gateway, which npm installs into a temporary directory
+    --rounds N        number of alternating rounds or repetitions
+    --data-dir DIR    directory of the stores; use a real disk, or durable commits look free
+                      (default: the system's temporary directory)
+    --postgres URL    ingest: an empty database to use (default: SQLite)
+    --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
+                      evidence: only requests or checks
+    --against DIR     builds: a built checkout; may be repeated
+    --out FILE        write all figures as JSON
   --no-build        use dist/ as it is
 `
 
@@ -67,7 +67,8 @@ function readArguments() {
     const [mode = 'requests', ...rest] = positionals
     const rounds = values.rounds === undefined ? undefined : Number(values.rounds)
     if (!Object.hasOwn(MODES, mode) || rest.length > 0) throw new Error(`unknown mode ${positionals.join(' ')}`)
-    if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) throw new Error('--rounds takes 1, 2, 3 …')
+    if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
+      throw new Error('--rounds must be a positive integer')
     return { ...values, mode, rounds, dataDir: values['data-dir'], noBuild: values['no-build'] }
   } catch (error) {
     console.error(`${error.message}\n\n${HELP}`)
@@ -86,6 +87,6 @@ try {
   if (options.out) writeFileSync(options.out, `${JSON.stringify({ mode: options.mode, ...figures }, null, 1)}\n`)
 } catch (error) {
   console.error(error instanceof BenchError ? `bench: ${error.message}` : error)
-  // Not just the exit code: an interrupted bench may still have a run under way.
+  // Setting only the exit code is not enough: an interrupted bench may still have a run in progress.
   process.exit(1)
 }

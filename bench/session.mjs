@@ -10,7 +10,7 @@ const CHILD_STOP_TIMEOUT_MS = 10_000
 const KEPT_OUTPUT_CHARS = 4000
 
 /**
- * A child that says where it listens with one JSON line {"msg":"listening","url":…} on stdout.
+ * Starts a child process that prints {"msg":"listening","url":…} as a JSON line on stdout when it listens.
  * @param {{name: string, argv: string[], cpu?: number, env?: Record<string, string>}} options
  */
 function startChild({ name, argv, cpu, env = {} }) {
@@ -18,7 +18,7 @@ function startChild({ name, argv, cpu, env = {} }) {
   const startedAt = performance.now()
   const child = spawn(command, args, {
     cwd: root,
-    // Nothing else is handed on: a provider key or a setting of the shell would change what is measured.
+    // No other variables are passed: a provider key or a setting of the shell would change the measurement.
     env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -44,9 +44,9 @@ function startChild({ name, argv, cpu, env = {} }) {
       settle(resolve, { url: JSON.parse(line).url, afterMs: performance.now() - startedAt })
     })
     child.once('error', (error) => settle(reject, new BenchError(`${name} cannot be started: ${error.message}`)))
-    child.once('close', (code) => settle(reject, new BenchError(`${name} ended with ${code}:\n${output}`)))
+    child.once('close', (code) => settle(reject, new BenchError(`${name} exited with ${code}:\n${output}`)))
   })
-  // Whoever awaits it gets the failure; a child that is stopped early must not end the bench.
+  // Awaiting `listening` still rejects. Stopping a child early must not crash the bench.
   listening.catch(() => {})
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (data) => {
@@ -60,7 +60,7 @@ function startChild({ name, argv, cpu, env = {} }) {
     startedAt,
     listening,
     output: () => output,
-    /** SIGTERM, and SIGKILL for what does not leave. Resolves to the exit code, null after a signal. */
+    /** Sends SIGTERM, and SIGKILL after a timeout. Resolves to the exit code, or null after a signal. */
     async stop() {
       if (!running()) return child.exitCode
       child.kill('SIGTERM')
@@ -73,8 +73,8 @@ function startChild({ name, argv, cpu, env = {} }) {
 }
 
 /**
- * Runs a bench with a scratch directory and children that are gone when it ends, also after Ctrl-C.
- * @param {{dataDir: string | undefined}} options where the scratch directory is made; default os.tmpdir()
+ * Runs a bench with a temporary directory and child processes. Both are removed when it ends, also after Ctrl-C.
+ * @param {{dataDir: string | undefined}} options parent of the temporary directory; default os.tmpdir()
  * @param {(session: {dir: string, start: typeof startChild}) => Promise<T>} run
  * @template T
  */

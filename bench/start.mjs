@@ -1,4 +1,5 @@
-// How long it takes until the daemon is ready and until the CLI has answered, and what an idle daemon holds.
+// Measures the time until the daemon is ready, the run time of CLI commands, and the memory of an idle daemon.
+// Run: npm run bench -- start
 import { spawnSync } from 'node:child_process'
 import http from 'node:http'
 import path from 'node:path'
@@ -12,7 +13,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const FULL = { daemonStarts: 9, commandRuns: 25, idleSeconds: 12 }
 const QUICK = { daemonStarts: 3, commandRuns: 9, idleSeconds: 12 }
 
-/** How often /readyz is asked while it says no. */
+/** Interval of requests to /readyz until it returns 200. */
 const POLL_MS = 2
 
 const cli = path.join(root, 'bin', 'aigw.js')
@@ -28,7 +29,7 @@ function timeCommand(name, args) {
   const startedAt = performance.now()
   const { status, stderr } = spawnSync(command, rest, { stdio: ['ignore', 'ignore', 'pipe'] })
   const tookMs = performance.now() - startedAt
-  if (status !== 0) throw new BenchError(`${name} ended with ${status}: ${stderr}`)
+  if (status !== 0) throw new BenchError(`${name} exited with ${status}: ${stderr}`)
   return tookMs
 }
 
@@ -90,12 +91,12 @@ function render({ machine, plan, daemon, commands }) {
     '',
     table(
       ['start', 'median ms', 'fastest', 'slowest'],
-      [daemonRow('on an empty store', daemon.first), daemonRow('on that store again', daemon.again)],
+      [daemonRow('with an empty store', daemon.first), daemonRow('second start with that store', daemon.again)],
     ),
     '',
     `Idle memory ${plan.idleSeconds} s after the start: ${figure(daemon.idle.now, 1)} MiB (peak ${figure(daemon.idle.peak, 1)} MiB)`,
     '',
-    `Commands, ${plan.commandRuns} runs each, taken in turns`,
+    `Commands, ${plan.commandRuns} runs each, alternating`,
     '',
     table(
       ['command', 'median ms', 'fastest', 'over bare node ms'],
@@ -110,7 +111,7 @@ function render({ machine, plan, daemon, commands }) {
 }
 
 /**
- * `npm run bench -- start`: prints the tables and returns everything that was measured.
+ * `npm run bench -- start`: prints the tables and returns all figures.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean}} options
  */
 export async function benchStart({ quick, rounds, dataDir, noBuild }) {

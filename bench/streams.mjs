@@ -1,4 +1,5 @@
-// What an open stream costs in memory, and whether thousands of them at once lose or swap a single chunk.
+// Measures the memory of an open stream, and whether thousands of concurrent streams lose or reorder chunks.
+// Run: npm run bench -- streams
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
@@ -9,7 +10,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const FULL = { streams: 5000, chunks: 20, intervalMs: 1000, rampMs: 5000 }
 const QUICK = { streams: 1000, chunks: 8, intervalMs: 1000, rampMs: 1500 }
-/** The code and the heap of the first requests must not count as memory of streams. */
+/** Warm-up, so that compiled code and the heap of the first requests do not count as memory of streams. */
 const WARM_UP = [
   { connections: 50, seconds: 3 },
   { connections: 200, seconds: 4, stream: { chunks: 50, intervalMs: 5 } },
@@ -41,7 +42,7 @@ async function measure({ loadBinary, mock }, candidate, plan) {
   while (!isOver) {
     await Promise.race([sleep(SAMPLE_MS), over.catch(() => {})])
     const sinceMs = performance.now() - startedAt
-    // From when all are open until the first ones end.
+    // While all streams are open.
     if (sinceMs > plan.rampMs + 500 && sinceMs < durationMs - plan.rampMs) {
       samples.push(processMemoryMib(candidate.pid).now)
     }
@@ -60,12 +61,12 @@ const render = (machine, plan, runs) =>
   [
     machineLine(machine),
     '',
-    `${figure(plan.streams)} streams of ${plan.chunks} chunks, ${plan.intervalMs} ms apart, all open at once`,
+    `${figure(plan.streams)} streams of ${plan.chunks} chunks, ${plan.intervalMs} ms apart, all concurrent`,
     '',
     table(
       [
         'candidate',
-        'open at once',
+        'open',
         'lost',
         'reordered',
         'MiB before',
@@ -91,7 +92,7 @@ const render = (machine, plan, runs) =>
   ].join('\n')
 
 /**
- * `npm run bench -- streams`: prints the table and returns everything that was measured.
+ * `npm run bench -- streams`: prints the table and returns all figures.
  * @param {{quick: boolean, dataDir: string | undefined, noBuild: boolean}} options
  */
 export async function benchStreams({ quick, dataDir, noBuild }) {
@@ -100,7 +101,7 @@ export async function benchStreams({ quick, dataDir, noBuild }) {
   if (!noBuild) buildProject()
   const machine = describeMachine(dataDir)
   const runs = []
-  // One after the other, each with the mock to itself: thousands of open connections are nobody's background.
+  // Candidates run one after the other, because thousands of idle connections would disturb the other candidate.
   for (const start of [startBare, startGateway]) {
     const run = await withSession({ dataDir }, async (session) => {
       const mock = await startMock(session)
@@ -110,6 +111,6 @@ export async function benchStreams({ quick, dataDir, noBuild }) {
   }
   console.log(render(machine, plan, runs))
   const broken = runs.find(({ lost, reordered, openMax }) => lost + reordered > 0 || openMax < plan.streams)
-  if (broken) throw new BenchError(`${broken.candidate} lost or reordered streams, or did not hold all of them open`)
+  if (broken) throw new BenchError(`${broken.candidate} lost or reordered streams, or did not keep all of them open`)
   return { machine, plan, runs }
 }

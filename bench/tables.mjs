@@ -1,17 +1,17 @@
-/** Middle of the values, between the two middle ones of an even number; undefined of none. */
+/** Median of the values. Undefined if there are none. */
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1
   return sorted.length % 2 ? sorted[middle] : sorted.length ? (sorted[middle - 1] + sorted[middle]) / 2 : undefined
 }
 
-/** A figure for a table: `digits` after the point, thousands apart, a dash for what was not measured. */
+/** Formats a figure: `digits` decimals and thousands separators. A dash if it was not measured. */
 export const figure = (value, digits = 0) =>
   value === undefined || !Number.isFinite(value)
     ? '-'
     : value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 
-/** A Markdown table that is aligned for the eye as well: the first column left, figures right. */
+/** A Markdown table padded for reading as plain text: first column left-aligned, figures right-aligned. */
 export function table(headings, rows) {
   const widths = headings.map((heading, at) => Math.max(heading.length, 3, ...rows.map((row) => row[at].length)))
   const line = (cells) =>
@@ -20,7 +20,7 @@ export function table(headings, rows) {
   return [line(headings), rule, ...rows.map(line)].join('\n')
 }
 
-/** The line above every table that says what its figures depend on. */
+/** Describes the machine in the line above every table. */
 export function machineLine(machine) {
   const cpus = machine.pinned ? 'gateway on CPU 0, load and mock on CPU 1' : 'not pinned'
   const store = machine.durable ? machine.fileSystem : `${machine.fileSystem}: NOT durable, use --data-dir`

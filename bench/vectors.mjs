@@ -1,4 +1,5 @@
-// What a search by meaning costs in the store: 100,000 vectors on SQLite, with sqlite-vec and without it.
+// Measures vector search among 100,000 vectors on SQLite, with and without sqlite-vec.
+// Run: npm run bench -- vectors
 import path from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pathToFileURL } from 'node:url'
@@ -16,7 +17,7 @@ const NOW = '2026-01-01T00:00:00.000Z'
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
-/** Numbers that look random, 0 to 1, and are the same for the same seed. */
+/** A random generator of numbers from 0 to 1, with the same sequence for the same seed. */
 function createRandom(seed) {
   let state = seed
   return () => {
@@ -27,7 +28,7 @@ function createRandom(seed) {
   }
 }
 
-/** Texts have topics: vectors lie around 500 centres. `at` tells which; the same one is the same vector every time. */
+/** A vector near one of 500 centres, which stand for topics. The same `at` always gives the same vector. */
 function vectorAt(at, dimensions) {
   const topic = createRandom(1_000_000 + (at % 500))
   const own = createRandom(at)
@@ -50,14 +51,14 @@ export async function benchVectors({ quick = false, dataDir, noBuild }) {
     'p50',
     'p95',
     'CPU each',
-    'longest hold of the event loop',
-    'of the 10 nearest found',
+    'max event loop delay',
+    'recall of the 10 nearest',
     'resident MiB',
     'store MiB',
   ]
   console.log(
     table(
-      ['searched by, numbers of a vector', ...columns],
+      ['method, dimensions', ...columns],
       figures.map(({ by, dimensions, p50, p95, cpuMs, holdMs, recall, residentMib, storeMib }) => [
         `${by}, ${figure(dimensions)}`,
         ...[
@@ -89,20 +90,20 @@ async function benchDimensions(dir, dimensions, { passages, queries }) {
       ...{ sql: 'select page_count * page_size as bytes from pragma_page_count, pragma_page_size', parameters: [] },
       ...{ query: { kind: 'SelectQueryNode' }, queryId: { queryId: 'size' } },
     })
-    const asked = Array.from({ length: queries }, (_, at) => {
+    const queryVectors = Array.from({ length: queries }, (_, at) => {
       const near = vectorAt(at * 37, dimensions)
       const random = createRandom(5_000_000 + at)
       return toUnitVector(near.map((number) => number + (random() - 0.5) * 0.7))
     })
-    const wanted = nearestOf(asked, passages, dimensions, toUnitVector)
+    const expected = nearestOf(queryVectors, passages, dimensions, toUnitVector)
     const { by, findNearest } = await openNearest(db, {
       clock: { monotonic: () => performance.now() },
       log: { info() {}, warn() {} },
     })
-    const ways = { [by]: findNearest, plain: (...query) => nearestPlain(db, ...query) }
+    const methods = { [by]: findNearest, plain: (...query) => nearestPlain(db, ...query) }
     const figures = []
-    for (const [name, find] of Object.entries(ways)) {
-      const measured = await measure(asked, wanted, (query) => find({ ...INDEX, modelId }, query, BEST))
+    for (const [name, find] of Object.entries(methods)) {
+      const measured = await measure(queryVectors, expected, (query) => find({ ...INDEX, modelId }, query, BEST))
       figures.push({ by: name, dimensions, ...measured, storeMib: rows[0].bytes / 1_048_576 })
     }
     return figures
@@ -111,7 +112,7 @@ async function benchDimensions(dir, dimensions, { passages, queries }) {
   }
 }
 
-/** Passages of one document, each with its vector. */
+/** Inserts passages of one document, each with its vector. */
 async function fill(db, passages, dimensions) {
   const { chooseModel } = await built('daemon/knowledge/search/vectors/models.js')
   const { insertVectors } = await built('daemon/knowledge/search/vectors/vector-store.js')
@@ -155,14 +156,14 @@ async function fill(db, passages, dimensions) {
   return id
 }
 
-/** The ids of the nearest vectors of each query, found by comparing it with every one. */
-function nearestOf(asked, passages, dimensions, toUnitVector) {
-  const best = asked.map(() => [])
+/** The ids of the nearest vectors of each query, by comparing the query with every vector. */
+function nearestOf(queryVectors, passages, dimensions, toUnitVector) {
+  const best = queryVectors.map(() => [])
   for (let at = 0; at < passages; at++) {
     const vector = toUnitVector(vectorAt(at, dimensions))
-    for (const [query, numbers] of asked.entries()) {
+    for (const [query, numbers] of queryVectors.entries()) {
       let cosine = 0
-      for (let place = 0; place < dimensions; place++) cosine += vector[place] * numbers[place]
+      for (let i = 0; i < dimensions; i++) cosine += vector[i] * numbers[i]
       const found = best[query]
       if (found.length === BEST && cosine <= found.at(-1).cosine) continue
       found.push({ id: at + 1, cosine })
@@ -173,19 +174,19 @@ function nearestOf(asked, passages, dimensions, toUnitVector) {
   return best.map((found) => new Set(found.map(({ id }) => id)))
 }
 
-async function measure(asked, wanted, find) {
-  // The first ones read the file; a daemon that is used has it in memory.
-  for (const query of asked.slice(0, 5)) await find(query)
+async function measure(queryVectors, expected, find) {
+  // Warm-up: the first queries read the file, which a running daemon has in memory.
+  for (const query of queryVectors.slice(0, 5)) await find(query)
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
   const times = []
   let hits = 0
   const before = process.cpuUsage()
-  for (const [at, query] of asked.entries()) {
+  for (const [at, query] of queryVectors.entries()) {
     const startedAt = performance.now()
     const found = await find(query)
     times.push(performance.now() - startedAt)
-    hits += found.filter(({ passageId }) => wanted[at].has(passageId)).length
+    hits += found.filter(({ passageId }) => expected[at].has(passageId)).length
   }
   const { user, system } = process.cpuUsage(before)
   delay.disable()
@@ -193,9 +194,9 @@ async function measure(asked, wanted, find) {
   return {
     p50: times[times.length >> 1],
     p95: times[Math.floor(times.length * 0.95)],
-    cpuMs: (user + system) / 1000 / asked.length,
+    cpuMs: (user + system) / 1000 / queryVectors.length,
     holdMs: delay.max / 1e6,
-    recall: hits / (asked.length * BEST),
+    recall: hits / (queryVectors.length * BEST),
     residentMib: processMemoryMib(process.pid).now,
   }
 }

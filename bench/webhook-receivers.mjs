@@ -1,6 +1,6 @@
-// The receivers of the webhook bench, in a process of their own: one port for each way to behave. Whoever sends puts the
-// time into the event, so that a good receiver can tell how long it was on its way.
-//   GET /report on the good port answers {count, p50Ms, p99Ms, maxMs} of what came since the last report.
+// The receivers of the webhook bench, in their own process, with one port per kind of behaviour. The sender writes the
+// current time into the event, so that a good receiver can measure the delay.
+// GET /report on the good port responds with {count, p50Ms, p99Ms, maxMs} since the previous report.
 import net from 'node:net'
 
 const ok = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
@@ -35,7 +35,7 @@ function report(socket) {
   socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
 }
 
-/** Speaks just enough HTTP: a whole request is head and body in the order they come, one at a time. */
+/** Implements the needed part of HTTP: sequential requests with a content-length. */
 function serve(react) {
   return net.createServer({ noDelay: true }, (socket) => {
     let text = ''

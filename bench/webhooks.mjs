@@ -1,4 +1,5 @@
-// What a delivery costs beside a bare loop of POSTs, and what endpoints that misbehave cost the others and the chat.
+// Measures deliveries compared with a bare loop of POSTs, and the effect of bad endpoints on other endpoints and chats.
+// Run: npm run bench -- webhooks
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -14,7 +15,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const FULL = { rounds: 5, events: 400, endpoints: 50, loadSeconds: 12, chatSeconds: 4, chatRounds: 4 }
 const QUICK = { rounds: 2, events: 200, endpoints: 50, loadSeconds: 8, chatSeconds: 2, chatRounds: 2 }
 
-/** Between two events for every hanging endpoint. */
+/** Interval between two failovers. Each failover creates one event for every hanging endpoint. */
 const EVENT_MS = 200
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
@@ -37,7 +38,7 @@ async function loadModules() {
   return { ...database, ...ledger, ...time, ...ids, ...seal, ...dispatcher, ...secret, ...rows, ...metrics }
 }
 
-/** A store, a ledger and a dispatcher, wired as the daemon does it. */
+/** Opens a store, a ledger and a dispatcher, connected as in the daemon. */
 async function openWorld(modules, dir) {
   const db = await modules.openDatabase({ kind: 'sqlite', dataDir: dir })
   await modules.migrateDatabase(db)
@@ -89,7 +90,7 @@ async function openWorld(modules, dir) {
       data: eventData(),
     }),
     insertEvents: (events) => modules.insertRows(db, 'outbox_events', events),
-    /** How many deliveries were taken so far, and are stored as such. */
+    /** Number of deliveries recorded as delivered so far. */
     async delivered() {
       const { values } = await metrics.getSingleMetric('aigw_webhook_deliveries_total').get()
       return values.find(({ labels }) => labels.state === 'delivered')?.value ?? 0
@@ -121,7 +122,7 @@ async function timed(count, run) {
   return { perSecond: count / seconds, cpuUs: (user + system) / count }
 }
 
-/** The same POSTs, at as many at once, with nothing behind them. */
+/** Sends the same POSTs with the same concurrency, without storage. */
 async function bareLoop(url, count, inFlight) {
   const pool = new Pool(url, { connections: inFlight, pipelining: 1 })
   const secret = `whsec_${randomBytes(32).toString('hex')}`
@@ -182,7 +183,7 @@ async function measureThroughput(modules, session, urls, plan) {
   }
 }
 
-/** Endpoints of these kinds, each tenant with the same mix, and events at this rate; the delays of the good ones. */
+/** Sends events to endpoints of the given kinds, the same mix per tenant. Returns the delays of the good endpoints. */
 async function measureDelays(modules, session, urls, { name, tenants, mix, eventsPerSecond, seconds }) {
   const world = await openWorld(modules, path.join(session.dir, name))
   try {
@@ -200,28 +201,28 @@ async function measureDelays(modules, session, urls, { name, tenants, mix, event
     let peak = before
     const from = performance.now()
     let sent = 0
-    let owed = 0
+    let expected = 0
     for (; performance.now() < from + seconds * 1000; ) {
       const due = Math.floor(((performance.now() - from) / 1000) * eventsPerSecond)
       const events = []
       for (; sent < due; sent++) {
         events.push(world.event(ids[sent % ids.length]))
-        owed += goodOf(sent % ids.length)
+        expected += goodOf(sent % ids.length)
       }
-      // As requests do: at the same time, each waiting for its own.
+      // As in requests, the commits are concurrent.
       for (const event of events) world.ledger.commit({ events: [event] }).catch((error) => console.error(error))
       peak = Math.max(peak, process.memoryUsage().rss)
       await sleep(2)
     }
     await sleep(300)
     const report = await (await fetch(`${urls.good}/report`)).json()
-    return { ...report, owed, memoryMib: (peak - before) / 1_048_576 }
+    return { ...report, expected, memoryMib: (peak - before) / 1_048_576 }
   } finally {
     await world.close()
   }
 }
 
-/** The daemon itself under chats, with so many endpoints that never answer. */
+/** Measures chats of the real daemon with `hanging` endpoints that never respond. */
 async function measureChat(session, mock, urls, hanging, seconds, nth) {
   const dir = path.join(session.dir, `chat-${hanging}-${nth}`)
   const key = `sk-${randomBytes(32).toString('hex')}`
@@ -267,11 +268,11 @@ async function measureChat(session, mock, urls, hanging, seconds, nth) {
     while (performance.now() < until) {
       const from = performance.now()
       await chat()
-      // The first second warms up.
+      // The first second is the warm-up.
       if (from > until - seconds * 1000) tookMs.push(performance.now() - from)
     }
   }
-  /** Chats that fail over, so that all endpoints have something to hang on. They are not measured. */
+  /** Chats that fail over, so that each endpoint has events to hang on. These chats are not measured. */
   const makeEvents = async () => {
     while (performance.now() < until) {
       await chat({ model: 'down/x', fallback_models: ['mock/mock-model'] })
@@ -289,7 +290,7 @@ async function measureChats(session, mock, urls, plan) {
   const counts = [0, 1, 50]
   const runs = counts.map(() => [])
   for (let round = 0; round < plan.chatRounds; round++) {
-    // Who goes first changes with the round.
+    // The order alternates by round.
     for (const at of round % 2 ? [2, 1, 0] : [0, 1, 2])
       runs[at].push(await measureChat(session, mock, urls, counts[at], plan.chatSeconds, round))
   }
@@ -302,10 +303,10 @@ async function measureChats(session, mock, urls, plan) {
 
 const MIXED = ['good', 'silent', 'silent', 'silent', 'drip', 'drip', 'failing', 'failing', 'resetting', 'resetting']
 
-const beside = (kind) => ['good', ...Array(9).fill(kind)]
+const goodWithNine = (kind) => ['good', ...Array(9).fill(kind)]
 
 /**
- * `npm run bench -- webhooks`: prints the tables and returns everything that was measured.
+ * `npm run bench -- webhooks`: prints the tables and returns all figures.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean}} options
  */
 export async function benchWebhooks({ quick, rounds, dataDir, noBuild }) {
@@ -326,8 +327,18 @@ export async function benchWebhooks({ quick, rounds, dataDir, noBuild }) {
       '99 good': { tenants: 99, mix: ['good'], ...load },
       '99 good, 1 silent': { tenants: 100, mix: (nth) => [nth === 0 ? 'silent' : 'good'], ...load },
       '100 good, 900 bad': { tenants: 100, mix: MIXED, eventsPerSecond: 50, seconds: plan.loadSeconds },
-      '100 good, 900 silent': { tenants: 100, mix: beside('silent'), eventsPerSecond: 50, seconds: plan.loadSeconds },
-      '100 good, 900 slow 2xx': { tenants: 100, mix: beside('slow'), eventsPerSecond: 50, seconds: plan.loadSeconds },
+      '100 good, 900 silent': {
+        tenants: 100,
+        mix: goodWithNine('silent'),
+        eventsPerSecond: 50,
+        seconds: plan.loadSeconds,
+      },
+      '100 good, 900 slow 2xx': {
+        tenants: 100,
+        mix: goodWithNine('slow'),
+        eventsPerSecond: 50,
+        seconds: plan.loadSeconds,
+      },
     }
     const isolation = []
     for (const [name, setting] of Object.entries(delays)) {
@@ -355,13 +366,13 @@ export async function benchWebhooks({ quick, rounds, dataDir, noBuild }) {
       ],
     ),
   )
-  console.log(`\nFrom the commit of an event to the good receiver\n`)
+  console.log(`\nDelay from the commit of an event to a good receiver\n`)
   console.log(
     table(
-      ['endpoints', 'owed', 'delivered', 'p50 ms', 'p99 ms', 'slowest', 'memory MiB'],
+      ['endpoints', 'expected', 'delivered', 'p50 ms', 'p99 ms', 'slowest', 'memory MiB'],
       isolation.map((row) => [
         row.name,
-        figure(row.owed),
+        figure(row.expected),
         figure(row.count),
         figure(row.p50Ms),
         figure(row.p99Ms),
@@ -370,7 +381,7 @@ export async function benchWebhooks({ quick, rounds, dataDir, noBuild }) {
       ]),
     ),
   )
-  console.log(`\nChats beside endpoints that never answer, five events a second for each of them\n`)
+  console.log(`\nChats while endpoints never respond, five events per second for each endpoint\n`)
   console.log(
     table(
       ['hanging', 'p50 ms', 'p99 ms'],
