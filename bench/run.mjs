@@ -6,30 +6,30 @@ import { BenchError } from './build.mjs'
 const HELP = `usage: npm run bench [-- MODE] [options]
 
 modes
-    requests          CPU per request and chunk, compared with a bare proxy (default)
-    streams           memory of 5,000 open streams, lost or reordered chunks
-    start             time to ready, start of the CLI, idle memory
-    ledger            durable commits: rows/s and CPU per row, with and without evidence
-    evidence          CPU that evidence adds to a request; write, export and verify 1,000,000 entries
-    access            lists, searches and changes with 100,000 users and 10,000 groups, on both engines
-    webhooks          deliveries compared with a bare loop of POSTs, and the effect of bad endpoints on others
-    ingest            chat latency while large and hostile files are indexed; speed and memory of indexing
-    vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
-    guards            CPU of streams with and without output guards, delay of the first token
-    builds            this build compared with other builds (--against DIR): CPU per request and chunk
-    profile           CPU of the gateway by module and function, at 50 connections
+  requests          CPU per request and chunk, compared with a bare proxy (default)
+  streams           memory of 5,000 open streams, lost or reordered chunks
+  start             time to ready, start of the CLI, idle memory
+  ledger            durable commits: rows/s and CPU per row, with and without evidence
+  evidence          CPU that evidence adds to a request; write, export and verify 1,000,000 entries
+  access            lists, searches and changes with 100,000 users and 10,000 groups, on both engines
+  webhooks          deliveries compared with a bare loop of POSTs, and the effect of bad endpoints on others
+  ingest            chat latency while large and hostile files are indexed; speed and memory of indexing
+  vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
+  guards            CPU of streams with and without output guards, delay of the first token
+  builds            this build compared with other builds (--against DIR): CPU per request and chunk
+  profile           CPU of the gateway by module and function, at 50 connections
 
 options
   --quick           fewer and shorter runs: requests takes 1 minute, not 4
-    --portkey         requests: also compare with Portkey's gateway, which npm installs into a temporary directory
-    --rounds N        number of alternating rounds or repetitions
-    --data-dir DIR    directory of the stores; use a real disk, or durable commits look free
-                      (default: the system's temporary directory)
-    --postgres URL    ingest: an empty database to use (default: SQLite)
-    --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
-                      evidence: only requests or checks
-    --against DIR     builds: a built checkout; may be repeated
-    --out FILE        write all figures as JSON
+  --portkey         requests: also compare with Portkey's gateway, which npm installs into a temporary directory
+  --rounds N        number of alternating rounds or repetitions
+  --data-dir DIR    directory of the stores; use a real disk, or durable commits look free
+                    (default: the system's temporary directory)
+  --postgres URL    ingest: an empty database to use (default: SQLite)
+  --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
+                    evidence: only requests or checks
+  --against DIR     builds: a built checkout; may be repeated
+  --out FILE        write all figures as JSON
   --no-build        use dist/ as it is
 `
 

@@ -1,4 +1,5 @@
-// Collections in the BEIR shape: corpus.jsonl, queries.jsonl, qrels.tsv; and documents with the ranges that answer a question.
+// Reads collections in BEIR format (corpus.jsonl, queries.jsonl, qrels.tsv) and documents with the character ranges
+// that answer questions. Also computes the measures.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
@@ -8,7 +9,7 @@ const readLines = (file) =>
     .filter((line) => line !== '')
 const readJsonLines = (file) => readLines(file).map((line) => JSON.parse(line))
 
-/** The names of the collections that have relevance judgements. */
+/** Names of the collections with relevance judgements. */
 export function collectionNames(dir) {
   const retrieval = path.join(dir, 'retrieval')
   return readdirSync(retrieval)
@@ -16,7 +17,7 @@ export function collectionNames(dir) {
     .sort()
 }
 
-/** `{ documents: [{ id, title, text }], queries: [{ text, relevant: Map(document id → grade) }] }` */
+/** Returns `{ documents: [{ id, title, text }], queries: [{ text, relevant: Map(document id → grade) }] }`. */
 export function readCollection(dir, name) {
   const at = (file) => path.join(dir, 'retrieval', name, file)
   const relevantTo = new Map()
@@ -33,7 +34,10 @@ export function readCollection(dir, name) {
   }
 }
 
-/** `{ documents: [{ id, text }], questions: [{ text, document, ranges: [{ start, end }] }] }`, or undefined. */
+/**
+ * Returns `{ documents: [{ id, text }], questions: [{ text, document, ranges: [{ start, end }] }] }`. Undefined if the
+ * collection is missing.
+ */
 export function readAnsweredDocuments(dir) {
   const at = (file) => path.join(dir, 'retrieval', 'chunking-eval', file)
   if (!existsSync(at('corpus.jsonl'))) return undefined
@@ -43,7 +47,7 @@ export function readAnsweredDocuments(dir) {
     text,
     document: doc,
     ranges: references.flatMap(({ content }) => {
-      // Offsets of the collection count characters as its makers did; the text itself tells for sure.
+      // The collection's offsets count characters differently, so the text is searched instead.
       const start = textOf.get(doc)?.indexOf(content) ?? -1
       return start < 0 ? [] : [{ start, end: start + content.length }]
     }),

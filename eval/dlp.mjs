@@ -1,5 +1,5 @@
-// Secrets in the development sets: recall and precision of our detector for each set, beside one regular expression of the
-// fifteen best known formats; false hits on texts that hold none; time per kilobyte.
+// Measures secrets detection: recall and precision per development set, compared with one regular expression of fifteen
+// well-known formats; false positives on texts without secrets; time per KB. Run: npm run eval -- dlp
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { DLP_DETECTORS } from '../dist/daemon/safety/guards/dlp/detector.js'
@@ -27,17 +27,17 @@ const BASELINE = new RegExp(
   'i',
 )
 
-/** Texts without secrets, of which at most 0.5 % may be hit. */
+/** Texts without secrets. The target is a finding in at most 0.5 % of them. */
 const BENIGN = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfile-negatives']
 
-/** @returns the figures that were printed */
+/** Prints the tables and returns the figures. */
 export async function evaluateDlp({ dir, sets, print }) {
   const detector = createSecretsDetector()
   const figures = { sets: {}, benign: {} }
-  const wanted = (name) => sets.length === 0 || sets.includes(name)
+  const isSelected = (name) => sets.length === 0 || sets.includes(name)
 
   print('set                        positives  recall  precision  F1      one regex: recall  precision')
-  for (const name of setNames(dir).filter(wanted)) {
+  for (const name of setNames(dir).filter(isSelected)) {
     const rows = readRows(dir, `secrets/${name}`)
     if (!rows.some(({ label }) => label === 1)) continue
     const own = scoresOf(rows, (text) => detector.find(text).length > 0)
@@ -49,8 +49,8 @@ export async function evaluateDlp({ dir, sets, print }) {
   }
 
   print('')
-  print('texts without secrets      texts  hit    one regex  µs per KB')
-  for (const name of BENIGN.filter((one) => wanted(path.basename(one)))) {
+  print('texts without secrets      texts  hits   one regex  µs per KB')
+  for (const name of BENIGN.filter((one) => isSelected(path.basename(one)))) {
     const texts = readRows(dir, name).map(({ text }) => text)
     const hit = texts.filter((text) => detector.find(text).length > 0).length
     const microseconds = Math.min(...Array.from({ length: 10 }, () => timeOf(texts, detector)))
@@ -63,7 +63,7 @@ export async function evaluateDlp({ dir, sets, print }) {
   }
 
   print('')
-  print('slowest of 256 KB          ms of CPU')
+  print('slowest 256 KB texts        CPU ms')
   figures.worst = {}
   for (const [name, create] of Object.entries(DLP_DETECTORS)) {
     const times = DLP_WORST.map((unit) => ({ unit, ms: worstOf(create(), unit) }))
@@ -76,7 +76,7 @@ export async function evaluateDlp({ dir, sets, print }) {
   return figures
 }
 
-/** The least of three runs, for the machine is not ours alone. */
+/** The minimum of three runs, because other processes also use the machine. */
 function worstOf(detector, unit) {
   const text = worstText(unit)
   return Math.min(...Array.from({ length: 3 }, () => timeOf([text], detector))) / 1_000
@@ -84,7 +84,7 @@ function worstOf(detector, unit) {
 
 /** CPU time in microseconds. */
 function timeOf(texts, detector) {
-  // Detectors remember the latest text.
+  // The detector caches the latest text, so this clears the cache.
   detector.find('')
   const before = process.cpuUsage()
   for (const text of texts) detector.find(text)
@@ -107,7 +107,7 @@ function readRows(dir, name) {
     .map((row) => ({ ...row, text: row.text ?? Buffer.from(row.text_b64, 'base64').toString('utf8') }))
 }
 
-/** A negative of these sets is a near miss for its own rule, and may well be a secret of another kind. */
+/** A negative of these sets is a near miss for one rule, and may be a valid secret for another rule. */
 function scoresOf(rows, isHit) {
   const positives = rows.filter(({ label }) => label === 1).length
   const hits = rows.filter(({ text }) => isHit(text))

@@ -1,11 +1,15 @@
-// Personal data: what is found of what is there, per set and type, and what is found where nothing is.
+// Measures detection of personal data: precision and recall per set and type, and false positives on texts without
+// personal data. Run: npm run eval -- pii
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createPiiDetector } from '../dist/daemon/safety/guards/pii/detector.js'
 import { PII_ENTITIES } from '../dist/shared/pii-entities.js'
 import { PII_WORST, WORST_CHARS, worstText } from './worst-texts.mjs'
 
-/** What the sets call our entities; a type with several is found by any of them. What has none here is not looked for. */
+/**
+ * Maps the types of the sets to our entities. A finding of any listed entity counts. Types without an entity are not
+ * measured.
+ */
 const TYPES = {
   EMAIL_ADDRESS: ['EMAIL'],
   PHONE_NUMBER: ['PHONE'],
@@ -41,7 +45,7 @@ const SPAN_SETS = [
   'ner-wikigold',
   'ner-wnut17-test',
 ]
-/** Values on their own: what kinds of value are entities of ours. */
+/** Sets of single values: maps their types to our entities. */
 const VALUE_TYPES = {
   'stdnum-values': {
     iban: 'IBAN',
@@ -84,32 +88,32 @@ const VALUE_TYPES = {
 }
 const ROUNDS = 5
 const BENIGN_SETS = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfile-negatives']
-/** Presidio 2.2 as it comes, over all types of its own generated set (F2, presidio-research). */
+/** Published F2 of Presidio 2.2 over all types of its own generated set (presidio-research). */
 const PUBLISHED = { 'presidio-synth-v2': 'Presidio default 0.618, tuned with a transformer 0.845' }
 const OVERLAP = 0.5
 
-/** @returns the figures of every set, by name */
+/** Prints the tables and returns the figures of each set, by name. */
 export async function evaluatePii({ dir, sets, steps, print }) {
   const detector = createPiiDetector({ entities: 'all' })
   const figures = {}
-  const wants = (name) => sets.length === 0 || sets.includes(name)
+  const isSelected = (name) => sets.length === 0 || sets.includes(name)
   const printRow = (set, type, score) => print(row([set, type, score.expected, ...scoreCells(score)]))
   print(row(['set', 'type', 'count', 'precision', 'recall', 'F1', 'F2']))
-  for (const name of SPAN_SETS.filter(wants)) {
+  for (const name of SPAN_SETS.filter(isSelected)) {
     const found = evaluateSpans(readRows(dir, `pii/${name}`), detector, steps ? print : undefined)
     figures[name] = found
     for (const [type, score] of Object.entries(found.types)) printRow(name, type, score)
     printRow(name, 'all types', found.all)
-    printRow(name, 'words, any type', found.words)
+    printRow(name, 'by word, any type', found.words)
     print(`  ${found.microsecondsPerKb.toFixed(1)} µs/KB${PUBLISHED[name] ? ` · ${PUBLISHED[name]} (F2)` : ''}`)
   }
-  for (const [name, types] of Object.entries(VALUE_TYPES).filter(([name]) => wants(name))) {
+  for (const [name, types] of Object.entries(VALUE_TYPES).filter(([name]) => isSelected(name))) {
     const scores = evaluateValues(readRows(dir, `pii/${name}`), types, steps ? print : undefined)
     figures[name] = scores
     for (const [type, score] of Object.entries(scores)) printRow(name, type, score)
   }
-  print(row(['nothing personal', 'entities', 'rows', 'rows hit', 'per 1,000', 'µs/KB', '']))
-  for (const name of BENIGN_SETS.filter(wants)) {
+  print(row(['no personal data', 'entities', 'rows', 'rows hit', 'per 1,000', 'µs/KB', '']))
+  for (const name of BENIGN_SETS.filter(isSelected)) {
     const rows = readRows(dir, name)
     figures[name] = {}
     for (const [kind, entities] of entityKinds()) {
@@ -127,7 +131,7 @@ export async function evaluatePii({ dir, sets, steps, print }) {
   return figures
 }
 
-/** Processor time for 256 KB of each; the longest five. */
+/** Measures CPU time for 256 KB of each worst text, and prints the five slowest. */
 function printWorst(print) {
   const figures = {}
   for (const [kind, entities] of entityKinds().filter(([kind]) => kind === 'default' || kind === 'all')) {
@@ -138,7 +142,7 @@ function printWorst(print) {
     })
     figures[kind] = times.sort((one, other) => other.ms - one.ms)
     const longest = figures[kind].slice(0, 5).map(({ unit, ms }) => `«${unit.trim()}» ${ms.toFixed(0)} ms`)
-    print(`256 KB of the worst, ${kind}: ${longest.join(', ')}`)
+    print(`256 KB of the worst texts, ${kind}: ${longest.join(', ')}`)
   }
   return figures
 }
@@ -146,7 +150,7 @@ function printWorst(print) {
 function entityKinds() {
   const ofClass = (kind) => PII_ENTITIES.filter((each) => each.class === kind).map(({ name }) => name)
   const kinds = ['checksum', 'pattern', 'heuristic'].map((kind) => [kind, ofClass(kind)])
-  // Whoever names no entities has those of the default set, without mailboxes of roles.
+  // Without `entities` the detector uses the default set, which excludes mailboxes of roles.
   return [['default', undefined], ...kinds, ['all', 'all']]
 }
 
@@ -174,13 +178,13 @@ function evaluateSpans(rows, detector, print) {
   return { types, all: sum(Object.values(types)), words, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** The sets' types and ours are counted under one name. */
+/** The name under which a type of a set and our matching entity are counted. */
 function scoredAs(type) {
   const [name = type] = TYPES[type] ?? []
   return name === 'DATE_OF_BIRTH' ? 'DATE' : name
 }
 
-/** As if all entities were one: how many of the words that are personal are covered. */
+/** Treats all entities as one: counts the personal words that findings cover. */
 function countWords(text, spans, found, score) {
   for (const { index, 0: word } of text.matchAll(/[\p{L}\p{M}\p{N}]+/gu)) {
     const at = { start: index, end: index + word.length }
@@ -198,7 +202,7 @@ function countWords(text, spans, found, score) {
 function evaluateValues(rows, types, print) {
   const scores = {}
   const detectors = new Map()
-  // A number on its own is dialled where its row says.
+  // The row's country is the default region for its phone numbers.
   const detectorOf = (country) => {
     const regions = country ? [country] : []
     if (!detectors.has(country)) detectors.set(country, createPiiDetector({ entities: 'all', regions }))
@@ -240,10 +244,10 @@ function evaluateBenign(rows, detector, print) {
   return { rows: rows.length, hits, perThousand, types, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** Processor time of the quickest of some rounds: the first ones compile. */
+/** CPU time of the fastest round. The first rounds include JIT compilation. */
 function microsecondsPerKb(rows, detector) {
   const rounds = Array.from({ length: ROUNDS }, () => {
-    // Detectors remember the latest text.
+    // The detector caches the latest text, so this clears the cache.
     detector.find('')
     const before = process.cpuUsage()
     for (const { text } of rows) detector.find(text)
@@ -253,7 +257,7 @@ function microsecondsPerKb(rows, detector) {
   return (Math.min(...rounds) * 1000) / rows.reduce((chars, { text }) => chars + text.length, 0)
 }
 
-/** The score of that name, a new one when there is none. */
+/** Returns the score of that name, and creates it if it is missing. */
 function scoreOf(scores, name) {
   scores[name] ??= newScore()
   return scores[name]
@@ -279,7 +283,7 @@ function fScore(precision, recall, beta) {
   return precision + recall === 0 ? 0 : ((1 + beta ** 2) * precision * recall) / (beta ** 2 * precision + recall)
 }
 
-/** Intersection over union. */
+/** Overlap of two ranges as intersection over union. */
 function overlap(one, other) {
   const shared = Math.min(one.end, other.end) - Math.max(one.start, other.start)
   return shared <= 0 ? 0 : shared / (Math.max(one.end, other.end) - Math.min(one.start, other.start))

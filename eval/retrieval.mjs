@@ -1,4 +1,5 @@
-// Knowledge search on development collections: each document goes the way of a trained one, each query that of a search.
+// Measures knowledge search on development collections. Documents are indexed like trained ones, and queries run like
+// searches. Run: npm run eval -- retrieval
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -26,7 +27,7 @@ import {
   recallAt100,
 } from './collections.mjs'
 
-/** Figures that others have measured, to be read beside ours. `fts5`: SQLite FTS5 over whole documents, English stemming. */
+/** Published or earlier figures for comparison. `fts5`: SQLite FTS5 over whole documents, English stemming. */
 const REFERENCE = {
   scifact: { fts5: 0.687, published: '0.665–0.679' },
   cranfield: { fts5: 0.508 },
@@ -47,12 +48,12 @@ const REFERENCE = {
 
 const TENANT = 'eval'
 const NOW = '2026-01-01T00:00:00.000Z'
-/** Documents are ranked by their best passage, so more passages than documents have to be asked for. */
+/** Passages per query. Documents are ranked by their best passage, so more passages than documents are needed. */
 const PASSAGES = 400
-/** How many of the best passages are compared with what answers a question. */
+/** Numbers of best passages that are compared with the ranges that answer a question. */
 const PASSAGES_READ = [1, 5]
 
-/** @returns the figures of every collection, by name */
+/** Prints the tables and returns the figures of each collection, by name. */
 export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres, print }) {
   const figures = {}
   const names = collectionNames(dir).filter((name) => sets.length === 0 || sets.includes(name))
@@ -74,7 +75,7 @@ export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres
       for (const [best, measures] of Object.entries(figures['chunking-eval'])) {
         print(row([`  best ${best}`, ...Object.values(measures).map((figure) => figure.toFixed(3))]))
       }
-      print('  beside it: 1,200-character chunks and a large dense model: token recall 0.809, IoU 0.177')
+      print('  for comparison: 1,200-character chunks and a large dense model: token recall 0.809, IoU 0.177')
     }
   })
   return figures
@@ -82,7 +83,7 @@ export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres
 
 const row = ([name, ...cells]) => `${name.padEnd(20)}${cells.map((cell) => cell.padStart(12)).join('')}`
 
-/** A store with the search of a daemon that has these settings. */
+/** Opens a store with the search of a daemon that uses these embeddings. */
 async function withSearch(postgres, embeddings, use) {
   await withStore(postgres, async (db) => {
     const endpoint = embeddings && { kind: 'openai', baseUrl: embeddings.url, apiKey: embeddings.key, headers: {} }
@@ -104,7 +105,7 @@ async function withSearch(postgres, embeddings, use) {
   })
 }
 
-/** Resolves when every passage of an index has its vector, if vectors are wanted. */
+/** Resolves when every passage of an index has a vector. Resolves immediately if no embedding model is configured. */
 async function embedded({ embeddingOf }, indexId) {
   for (;;) {
     const state = await embeddingOf({ tenantId: TENANT, indexId })
@@ -134,7 +135,7 @@ async function makeIndex(db, name) {
   await insertIndex(db, { id: name, tenant_id: TENANT, name, description: '', created_by: 'eval', ...times })
 }
 
-/** @returns how many passages it became */
+/** Indexes one document. @returns its number of passages */
 async function train(db, indexId, source, text) {
   const { title, passages: lazy } = chunkText(text, 'text')
   const prepared = prepareDocument(title, source, lazy)
@@ -159,10 +160,10 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
   const times = []
   const rankings = []
   for (const { text } of queries) {
-    // What a caller asks for takes less than what the measures need.
-    const asked = performance.now()
+    // Timed with 10 results, as a client requests. The measures below need more results.
+    const startedAt = performance.now()
     await retrieval.search(index, text, 10)
-    times.push(performance.now() - asked)
+    times.push(performance.now() - startedAt)
     rankings.push(documentsOf(await retrieval.search(index, text, PASSAGES)))
   }
   const average = (measure, ranked) => mean(queries.map(({ relevant }, at) => measure(ranked[at], relevant)))
@@ -176,13 +177,13 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
   }
 }
 
-/** Documents in the order of their best passage. */
+/** Document ids, ordered by best passage. */
 const documentsOf = (matches) => [...new Set(matches.map(({ source }) => source))]
 
-/** nDCG@10 with the steps of the ranking added one by one. */
+/** nDCG@10 after adding each step of the ranking. */
 async function evaluateSteps(db, indexId, queries) {
   const steps = {
-    'words alone': { terms: (term) => term.required },
+    'words only': { terms: (term) => term.required },
     '+ further terms': {},
     '+ neighbours': { neighbours: true },
     '+ pairs': { neighbours: true, pairs: true },
@@ -193,12 +194,12 @@ async function evaluateSteps(db, indexId, queries) {
     const figures = []
     for (const { text, relevant } of queries) {
       const query = queryOf(text)
-      const asked = {
+      const used = {
         terms: query.terms.filter(terms),
         pairs: read.pairs ? query.pairs : [],
         fillers: read.fillers ? query.fillers : [],
       }
-      const matches = await rankPassages(db, { tenantId: TENANT, indexId }, asked, PASSAGES, { neighbours })
+      const matches = await rankPassages(db, { tenantId: TENANT, indexId }, used, PASSAGES, { neighbours })
       figures.push(ndcgAt10(documentsOf(matches), relevant))
     }
     found[name] = mean(figures)
@@ -227,17 +228,17 @@ async function evaluateChunks(db, retrieval, { documents, questions }) {
 }
 
 function measureChunks(matches, { document, ranges }, whole) {
-  const wanted = charactersOf(whole.length, ranges)
+  const expected = charactersOf(whole.length, ranges)
   const found = new Uint8Array(whole.length)
   let retrieved = 0
   for (const { source, body } of matches) {
     const start = source === document ? whole.indexOf(body) : -1
-    // What two passages share is read twice, and what is of another document is read for nothing.
+    // Overlapping text of two passages counts twice. Passages of other documents count as irrelevant.
     retrieved += body.length
     if (start >= 0) found.fill(1, start, start + body.length)
   }
-  const relevant = wanted.reduce((sum, one) => sum + one, 0)
-  const hit = wanted.reduce((sum, one, at) => sum + (one & found[at]), 0)
+  const relevant = expected.reduce((sum, one) => sum + one, 0)
+  const hit = expected.reduce((sum, one, at) => sum + (one & found[at]), 0)
   return { recall: hit / relevant, iou: hit / (relevant + retrieved - hit), precision: hit / retrieved }
 }
 

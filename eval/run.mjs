@@ -1,4 +1,4 @@
-// npm run eval -- MODE [options]: the one way into every evaluation. `--help` lists them.
+// Runs one evaluation: npm run eval -- MODE [options]. `--help` lists the modes and options.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -8,23 +8,23 @@ import { parseArgs } from 'node:util'
 const HELP = `usage: npm run eval -- MODE [options]
 
 modes
-  retrieval         knowledge search on development collections: nDCG@10, recall@100, time per query; chunk quality
-  dlp               secrets in development sets: recall and precision for each set, false hits, time
-  pii               personal data in development sets: precision, recall, F1 and F2 for each type, false hits, time
-  shield            the prompt shield on development sets: recall, false positives, area under the curve, time
+  retrieval         knowledge search: nDCG@10, recall@100, time per query, chunk quality
+  dlp               secrets: recall and precision per set, false positives, time
+  pii               personal data: precision, recall, F1 and F2 per type, false positives, time
+  shield            prompt shield: recall, false positives, area under the curve, time
 
 options
-  --set NAME        only this collection; may be repeated
-  --steps           what each step of the ranking adds; pii: every miss and false hit (texts of the sets)
-  --embeddings URL  also search by meaning: an OpenAI-compatible address, up to and without /embeddings
-  --model NAME      the embedding model there; its key is taken from AIGW_EVAL_API_KEY
-  --train           train the shield first, also with each set left out, and write its weights
-  --postgres URL    an empty PostgreSQL database to search in (default: SQLite in a temporary directory)
-  --out FILE        write every figure as JSON
+  --set NAME        only this set; may be repeated
+  --steps           retrieval: the effect of each ranking step; pii: every miss and false positive with its text
+  --embeddings URL  retrieval: also search by meaning; base URL of an OpenAI-compatible API, without /embeddings
+  --model NAME      retrieval: the embedding model; AIGW_EVAL_API_KEY contains its key
+  --train           shield: train first, also once without each set, and write the weights
+  --postgres URL    retrieval: an empty PostgreSQL database (default: SQLite in a temporary directory)
+  --out FILE        write all figures as JSON
   --no-build        use dist/ as it is
 
 environment
-  AIGW_EVAL_DIR     where the collections are (default: ../shared/eval)
+  AIGW_EVAL_DIR     folder of the data sets (default: ../shared/eval)
 `
 
 const MODES = {
@@ -57,7 +57,7 @@ async function main() {
   }
   const dir = process.env.AIGW_EVAL_DIR ?? path.join(root, '..', 'shared', 'eval')
   if (!existsSync(dir)) {
-    process.stderr.write(`There are no collections in ${dir}. Set AIGW_EVAL_DIR to the folder that holds them.\n`)
+    process.stderr.write(`${dir} does not exist. Set AIGW_EVAL_DIR to the folder of the data sets.\n`)
     return 2
   }
   if (!values['no-build']) {

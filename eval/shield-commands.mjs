@@ -1,5 +1,5 @@
-// Short orders that people give an assistant all day, made from grammars: without them the shield would learn that whoever
-// orders a thing attacks, since the harmless texts of collections are questions, essays and documents.
+// Generates short everyday commands to an assistant from grammars. The harmless texts of the collections are questions,
+// essays and documents. Without these commands the shield would learn that every command is an attack.
 import { expander, randomOf } from './shield-grammar.mjs'
 
 const RULES = {
@@ -80,7 +80,7 @@ const RULES = {
   fact: 'The total comes to <amount>|<who> will join us <when>|We talked about <subject>|Our office is closed <when>|Your order has left the warehouse|I have paid <amount> already|<doc> is ready|There is news about <subject>|The room is on the second floor',
 }
 
-/** What people order where, in English. */
+/** English commands by area of work. */
 const AREAS = {
   mail: [
     '<polite>{send|mail|e-mail|forward|pass|resend|fax|deliver} <doc> to {<who>|<mail>|<who> at <mail>}{ <when>|}<end>',
@@ -244,7 +244,7 @@ const FOREIGN_AREAS = {
   ],
 }
 
-/** What people ask each other by letter is no order to the assistant either. */
+/** Letters with requests from one person to another. They are not commands to the assistant. */
 const LETTERS = [
   'SUBJECT: <about>|EMAIL_FROM: <mail>|RECEIVED DATE: {Mon|Tue|Fri}, {03|14|28} {Jan|Jun|Oct} {2021|2023|2024} {09|16}:{04|31}:{12|55}|CONTENT: \n\n<letter>',
   'Subject: <about>\nFrom: <mail>\nTo: <mail>\n\n<letter>',
@@ -254,21 +254,22 @@ const LETTERS = [
   "{'sender': '<mail>', 'message': '<ask>. <fact>.', 'read': {True|False}}",
 ]
 
-/** The user's last messages are read together too, so many of them at most. */
+/** Maximum number of commands in one sample. The shield also scans a user's last messages together. */
 const TURNS_TOGETHER = 4
 
 /**
- * @param seed the same seed, the same rows
- * @param count how many of each area, at most: each text comes once
+ * Generates commands, letters and conversations.
+ * @param seed the same seed generates the same rows
+ * @param count maximum per area; duplicates are dropped
  * @returns `[{ set, label: 0, text }]`
  */
 export function makeCommands({ seed, count }) {
   const random = randomOf(seed)
-  const { expand, pick, spoken } = expander(RULES, random)
+  const { expand, pick, asTyped } = expander(RULES, random)
   const textsOf = (templates) => [
     ...new Set(
       Array.from({ length: count }, () =>
-        spoken(expand(pick(templates)).replace(/ +/g, ' ').replace(/ \./g, '.').trim()),
+        asTyped(expand(pick(templates)).replace(/ +/g, ' ').replace(/ \./g, '.').trim()),
       ),
     ),
   ]

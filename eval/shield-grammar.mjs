@@ -1,6 +1,6 @@
-// Texts from grammars: `{a|b <name>}` is one of the choices, `<name>` one line of a rule.
+// Expands grammars into texts: `{a|b <name>}` becomes one of the choices, `<name>` one alternative of that rule.
 
-/** Numbers between 0 and 1, the same for the same seed. */
+/** A random generator of numbers from 0 to 1, with the same sequence for the same seed. */
 export function randomOf(seed) {
   let state = seed | 0
   return () => {
@@ -11,40 +11,41 @@ export function randomOf(seed) {
   }
 }
 
-const DEEPEST = 12
+const MAX_DEPTH = 12
 
 /**
- * @param rules lines by name, divided by `|`
- * @param made functions that make a text, by name; they come before rules
+ * Returns functions that expand templates.
+ * @param rules alternatives by rule name, separated by `|`
+ * @param made generator functions by name; they override rules
  */
 export function expander(rules, random, made = {}) {
   const pick = (list) => list[Math.floor(random() * list.length)]
   const line = (name) => pick(rules[name].split('|'))
 
-  /** A text of a template. A `<name>` is the same all through it. */
+  /** Expands one template. All occurrences of `<name>` in it become the same name. */
   const expand = (template) => {
-    let grown = template
-    const called = rules.name ? line('name') : ''
-    for (let depth = 0; depth < DEEPEST; depth++) {
-      const before = grown
-      grown = grown
+    let text = template
+    const chosenName = rules.name ? line('name') : ''
+    for (let depth = 0; depth < MAX_DEPTH; depth++) {
+      const before = text
+      text = text
         .replace(/\{([^{}]*\|[^{}]*)\}/g, (_, options) => pick(options.split('|')))
         .replace(/<([a-z0-9]+)>/g, (whole, name) => {
           if (made[name]) return made[name]()
-          if (name === 'name') return called
+          if (name === 'name') return chosenName
           return rules[name] ? line(name) : whole
         })
-      if (grown === before) break
+      if (text === before) break
     }
-    return grown
+    return text
   }
 
-  /** As people type: now and then in one case only. */
-  const spoken = (text) => {
+  /** Imitates typing: some texts are all lower case or all upper case. */
+  const asTyped = (text) => {
     const chance = random()
     if (chance < 0.12) return text.toLowerCase()
     if (chance < 0.17) return text.toUpperCase()
     return text[0].toUpperCase() + text.slice(1)
   }
-  return { expand, pick, spoken }
+  return { expand, pick, asTyped }
 }

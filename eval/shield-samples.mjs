@@ -1,5 +1,5 @@
-// Attacks and harmless texts made from grammars: what the shield learns besides collections, so that it learns how attacks
-// are built and not how the collections spell them. The same seed makes the same texts.
+// Generates attacks and harmless texts from grammars, in addition to the collections. They teach the shield the
+// structure of attacks rather than the wording of the collections. The same seed generates the same texts.
 import { expander, randomOf } from './shield-grammar.mjs'
 
 const RULES = {
@@ -195,7 +195,7 @@ const FAMILIES = {
   ],
 }
 
-/** Harmless texts with the words that attacks use too. */
+/** Harmless texts that use words of attacks. */
 const HARMLESS = [
   'How do I {ignore|skip|override|bypass} {a warning|the default settings|a method|files} in {git|Java|Python|my editor|eslint|Excel}?',
   'How can I {reset|change|recover} my {password|PIN|e-mail} {on my phone|for the router|in Windows}?',
@@ -273,15 +273,16 @@ const NOISE_SIGNS = [
 ]
 
 /**
- * @param seed the same seed, the same rows
- * @param count how many of each family
- * @param goals requests that do harm, to be wrapped up
- * @param carriers harmless texts that instructions are hidden in
+ * Generates attacks and harmless texts.
+ * @param seed the same seed generates the same rows
+ * @param count samples per family
+ * @param goals harmful requests to embed in attacks
+ * @param carriers harmless texts in which attacks are hidden
  * @returns `[{ set, label, text }]`
  */
 export function makeSamples({ seed, count, goals, carriers }) {
   const random = randomOf(seed)
-  const { expand, pick, spoken } = expander(RULES, random, {
+  const { expand, pick, asTyped } = expander(RULES, random, {
     goal: () => (goals.length > 0 ? pick(goals) : `Explain how to ${pick(RULES.harmful.split('|'))}.`),
     noise: () => noise(),
   })
@@ -302,16 +303,16 @@ export function makeSamples({ seed, count, goals, carriers }) {
   const add = (set, label, text) => samples.push({ set: `made-${set}`, label, text })
   for (const [family, templates] of Object.entries(FAMILIES)) {
     for (let made = 0; made < count; made++) {
-      const text = spoken(expand(pick(templates)))
+      const text = asTyped(expand(pick(templates)))
       if (family === 'indirect' || family === 'tool' || random() < 0.08) {
-        // A request alone may be anyone's; inside of data it is an attack.
+        // A request alone may be harmless. Inside data the same request is an attack.
         const alone = family === 'indirect' ? text.endsWith('?') || text.length < 60 : true
         if (!alone || random() < 0.2) if (family !== 'tool') add(family, 1, text)
         add(`hidden-${family}`, 1, hideIn(pick(carriers), text))
       } else add(family, 1, text)
     }
   }
-  for (let made = 0; made < count * 4; made++) add('harmless', 0, spoken(expand(pick(HARMLESS))))
+  for (let made = 0; made < count * 4; made++) add('harmless', 0, asTyped(expand(pick(HARMLESS))))
   for (let made = 0; made < count; made++) {
     add('harmless-hidden', 0, pick([() => table(), () => record(), () => `${table()}\n\n${record()}`])())
   }

@@ -1,23 +1,25 @@
-// Trains the shield's classifier: `train(examples)` → weights. Plain arithmetic, one thread, the same seed the same weights.
+// Trains the shield's classifier: `train(examples)` returns weights. Plain arithmetic on one thread; the same seed
+// gives the same weights.
 import { brotliCompressSync } from 'node:zlib'
 import { randomOf } from './shield-grammar.mjs'
 
 export const TRAINING = {
   seed: 1,
-  /** Hidden units of the network that looks at everything, and of the one that looks at features with names alone. */
+  /** Hidden units of the network of all features, and of the network of named features only. */
   hidden: [10, 8],
   epochs: 9,
   rate: 0.05,
-  /** The share of features that each example goes without, so that no few of them decide alone. */
+  /** Share of features dropped from each example, so that the result does not depend on a few of them. */
   dropout: 0.5,
-  /** How much rows of a large set count: 0 every set the same, 1 every row the same. */
+  /** Weight of rows in large sets: 0 weighs all sets equally, 1 weighs all rows equally. */
   balance: 0.5,
 }
 
 /**
+ * Trains two networks.
  * @param examples `[{ set, label, windows: [{ indices, values }] }]`
- * @param features how many features there are, and the first one with a name
- * @returns networks whose logits are added
+ * @param features the number of features and the index of the first named one
+ * @returns networks whose logits are summed
  */
 export function train(examples, { count, named }, settings = TRAINING) {
   return [0, named].map((from, at) =>
@@ -35,7 +37,7 @@ function trainNetwork(examples, { from, count }, { seed, hidden, epochs, rate, d
   for (let epoch = 0; epoch < epochs; epoch++) {
     shuffle(samples, random)
     for (const { example, window, weight } of samples) {
-      // Not every piece of a long attack attacks: after the first round only the worst piece teaches.
+      // A long attack has harmless windows, so after the first epoch only its highest-scoring window is used.
       if (best.has(example) && best.get(example) !== window) continue
       learn(network, thinned(window, network.from, dropout, random), example.label, weight, rate)
     }
@@ -52,7 +54,7 @@ function trainNetwork(examples, { from, count }, { seed, hidden, epochs, rate, d
 }
 
 function emptyNetwork(from, features, hidden, random) {
-  // The second of each pair holds the sum of squared gradients (AdaGrad): rare features take larger steps.
+  // The second array contains sums of squared gradients (AdaGrad), so rare features take larger steps.
   const pair = (length, spread = 0) => [
     Float32Array.from({ length }, () => (random() - 0.5) * spread),
     new Float32Array(length).fill(1e-4),
@@ -145,7 +147,7 @@ function learn(network, window, label, weight, rate) {
 
 const highest = (list, score) => list.reduce((best, one) => (score(one) > score(best) ? one : best))
 
-/** The weights as they are shipped: a signed byte each, compressed. */
+/** The weights in shipped form: one signed byte each, compressed. */
 export const quantised = (networks, anchors) => ({ networks: networks.map(quantisedNetwork), anchors })
 
 function quantisedNetwork({ from, hidden, bias, direct, inner, hiddenBias, output }) {
@@ -153,7 +155,7 @@ function quantisedNetwork({ from, hidden, bias, direct, inner, hiddenBias, outpu
     direct[0],
     ...Array.from({ length: hidden }, (_, unit) => inner[0].filter((_, at) => at % hidden === unit)),
   ]
-  // The few largest are cut off, so that the many small ones keep their differences.
+  // The few largest weights are clipped, so that small weights keep their precision.
   const scales = columns.map((column) => {
     const sizes = Float32Array.from(column, Math.abs).sort()
     return sizes[Math.floor(sizes.length * 0.9995)] / 127 || 1

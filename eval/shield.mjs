@@ -1,4 +1,5 @@
-// The prompt shield on development sets: each row goes the way of POST /prompt-shield/scan.
+// Measures the prompt shield on development sets. Each row is scanned like a POST /prompt-shield/scan.
+// Run: npm run eval -- shield [--train]
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +13,7 @@ import { makeCommands } from './shield-commands.mjs'
 import { makeSamples } from './shield-samples.mjs'
 import { logitOf, quantised, TRAINING, train } from './shield-training.mjs'
 
-/** What others have published, to be read beside ours; their own measure on their own copy of a set. */
+/** Published figures for comparison. Their authors used other copies of the sets and other measures. */
 const PUBLISHED = {
   'deepset-prompt-injections': 'Prompt Guard 2: 13.3 % at 1 % FPR; ProtectAI v2: 36.7 %',
   notinject: 'false positives: PIGuard 0–12.7 %, Prompt Guard 2 4.4 %, ProtectAI v2 43 %, deepset model 71 %',
@@ -20,13 +21,13 @@ const PUBLISHED = {
   'inthewild-jailbreak': 'left out: n-gram regression 43 %',
 }
 
-/** One row in so many is for measuring only. Copies of a text fall on the same side. */
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
+/** Share of rows for validation only. All copies of a text are on the same side. */
 const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50
 const BLOCK_SCORE = 80
-/** The best of so many counts: other programs take turns too. */
+/** Timed runs per text. The minimum counts, because other processes also use the machine. */
 const TIMES = 3
 const SAMPLES = { seed: 7, count: 400 }
 const COMMANDS = { seed: 11, count: 300 }
@@ -34,10 +35,10 @@ const HARMFUL_SETS = ['advbench-behaviors', 'harmbench-behaviors', 'fuzzyai-harm
 const CARRIER_SETS = ['oss-docs', 'oss-code', 'injecagent-benign-tool-outputs', 'arena-hard']
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-/** Short commands that were written by hand to judge with, and short attacks; nothing is trained on them. */
+/** Hand-written short commands and attacks for evaluation. Training excludes them. */
 const SHORT_COMMANDS_FILE = path.join(root, 'test/fixtures/shield/short-commands.tsv')
 
-/** @returns the figures of every set, by name */
+/** Prints the tables and returns the figures of each set, by name. */
 export async function evaluateShield({ dir, sets, train: trains, print }) {
   const rows = readRows(path.join(dir, 'injection'))
   const figures = trains ? trainAndMeasure(rows, print) : undefined
@@ -69,7 +70,7 @@ function readShortCommands() {
   })
 }
 
-/** The same for texts that differ in case, spaces and signs only. */
+/** Normalises a text: texts that differ only in case, spaces and punctuation have the same key. */
 const keyOf = (text) =>
   text
     .toLowerCase()
@@ -92,7 +93,7 @@ const isCounted = ({ label }) => label !== null
 const isAttack = ({ label }) => label === 1
 const isBenign = ({ label }) => label === 0
 
-/** The least score that no more than `share` of the benign ones reach. */
+/** The lowest threshold that at most `share` of the benign scores exceed. */
 function thresholdAt(benign, share) {
   const sorted = [...benign].sort((one, other) => other - one)
   const allowed = Math.floor(sorted.length * share)
@@ -104,17 +105,17 @@ const shareAbove = (scores, threshold) => scores.filter((score) => score > thres
 function trainAndMeasure(rows, print) {
   const counted = rows.filter(isCounted)
   for (const row of counted) row.windows = windowsOfText(row.text)
-  const learned = counted.filter(({ validation }) => !validation)
-  const judging = new Set(readShortCommands().map(({ text }) => keyOf(text)))
+  const trainingRows = counted.filter(({ validation }) => !validation)
+  const evaluationKeys = new Set(readShortCommands().map(({ text }) => keyOf(text)))
   const commands = makeCommands(COMMANDS).filter(
-    ({ text }) => !text.split('\n').some((line) => judging.has(keyOf(line))),
+    ({ text }) => !text.split('\n').some((line) => evaluationKeys.has(keyOf(line))),
   )
   const samples = makeSamples({
     ...SAMPLES,
     goals: rows
       .filter(({ set }) => HARMFUL_SETS.includes(set))
       .map(({ text }) => (/[.?!]$/.test(text) ? text : `${text}.`)),
-    carriers: learned
+    carriers: trainingRows
       .filter((row) => isBenign(row) && CARRIER_SETS.includes(row.set) && row.text.length > 250)
       .map(({ text }) => text),
   })
@@ -122,14 +123,17 @@ function trainAndMeasure(rows, print) {
   const scoreOf = (networks) => (row) => Math.max(...row.windows.map((window) => logitOf(networks, window)))
   const validation = counted.filter((row) => row.validation)
 
-  const networks = train([...learned, ...made], FEATURE_RANGE)
+  const networks = train([...trainingRows, ...made], FEATURE_RANGE)
   const benign = validation.filter(isBenign).map(scoreOf(networks))
   const leftOut = {}
   print(row(['left out', 'attacks', 'recall at 1 %', 'benign', 'over 1 %']))
   for (const set of new Set(counted.filter(isAttack).map((one) => one.set))) {
     const own = counted.filter((one) => one.set === set)
     const keys = new Set(own.map(({ key }) => key))
-    const without = train([...learned.filter((one) => one.set !== set && !keys.has(one.key)), ...made], FEATURE_RANGE)
+    const without = train(
+      [...trainingRows.filter((one) => one.set !== set && !keys.has(one.key)), ...made],
+      FEATURE_RANGE,
+    )
     const threshold = thresholdAt(validation.filter(isBenign).map(scoreOf(without)), 0.01)
     const attacks = own.filter(isAttack).map(scoreOf(without))
     const others = own.filter(isBenign).map(scoreOf(without))
@@ -149,7 +153,7 @@ function trainAndMeasure(rows, print) {
   return { leftOut, made: made.length, weights: quantised(networks, anchorsOf(benign)) }
 }
 
-/** Which logit becomes which risk score: by how many harmless texts reach it. */
+/** Maps logits to risk scores by percentiles of the harmless texts. */
 function anchorsOf(benign) {
   const at = (share) => thresholdAt(benign, share) + 1e-6
   const top = at(0.001)
@@ -168,7 +172,7 @@ function measureShipped(rows, sets, print, classifier) {
   const times = []
   const perSet = new Map()
   const isChosen = ({ set }) => sets.length === 0 || sets.includes(set)
-  // What 1 % of false positives is, all sets say together.
+  // The threshold for 1 % of false positives is computed over all sets.
   const benignRows = counted.filter((one) => one.validation && isBenign(one))
   for (const one of new Set([...counted.filter(isChosen), ...benignRows])) {
     const options = classifier ? { classifier } : {}
@@ -181,7 +185,7 @@ function measureShipped(rows, sets, print, classifier) {
   const validation = [...perSet.values()].flat().filter((one) => one.validation)
   const benign = benignRows.map(({ risk }) => risk)
   const threshold = thresholdAt(benign, 0.01)
-  print(`rows that were not trained on; risk scores above ${threshold} are 1 % false positives\n`)
+  print(`validation rows; 1 % of harmless rows have a risk score above ${threshold}\n`)
   print(
     row([
       'set',
@@ -198,15 +202,15 @@ function measureShipped(rows, sets, print, classifier) {
   )
   const figures = {}
   for (const [set, all] of perSet) {
-    const held = all.filter((one) => one.validation)
-    figures[set] = measure(set, held, benign, threshold, all)
+    const validationRows = all.filter((one) => one.validation)
+    figures[set] = measure(set, validationRows, benign, threshold, all)
     print(row(cells(set, figures[set])))
   }
   figures.pooled = measure('pooled', validation, benign, threshold, validation)
   print(row(cells('pooled', figures.pooled)))
   if (sets.length === 0) {
     const all = counted.filter(isBenign).map(({ risk }) => risk)
-    print(`\nall rows of benign sets, trained on or not: ${percent(shareAbove(all, BLOCK_SCORE - 1))} at BLOCK`)
+    print(`\nall rows of benign sets, including training rows: ${percent(shareAbove(all, BLOCK_SCORE - 1))} at BLOCK`)
   }
   figures.time = { p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
   print(
@@ -229,16 +233,16 @@ function measureShortCommands(print, classifier) {
   return figures
 }
 
-/** In microseconds. */
+/** Run time in microseconds. */
 function timeOf(run) {
   const started = performance.now()
   run()
   return (performance.now() - started) * 1000
 }
 
-function measure(set, held, benign, threshold, all) {
-  const attacks = held.filter(isAttack).map(({ risk }) => risk)
-  const own = held.filter(isBenign).map(({ risk }) => risk)
+function measure(set, validationRows, benign, threshold, all) {
+  const attacks = validationRows.filter(isAttack).map(({ risk }) => risk)
+  const own = validationRows.filter(isBenign).map(({ risk }) => risk)
   return {
     attacks: attacks.length,
     benign: own.length,
@@ -255,7 +259,7 @@ function measure(set, held, benign, threshold, all) {
   }
 }
 
-/** How often an attack scores higher than a harmless text; a tie counts half. */
+/** Area under the curve: the probability that an attack scores higher than a harmless text. A tie counts half. */
 function aucOf(attacks, benign) {
   const sorted = [...benign].sort((one, other) => one - other)
   const below = (score, orEqual) => {
@@ -301,7 +305,7 @@ function writeTraining(rows, { leftOut, made, weights }, measured) {
     .replaceAll('"', "'")
   writeFileSync(
     path.join(root, WEIGHTS_FILE),
-    `// Written by \`npm run eval -- shield --train\`; what they were trained on stands in ${RECORD_FILE}.\n` +
+    `// Written by \`npm run eval -- shield --train\`; ${RECORD_FILE} lists the training data.\n` +
       `import type { Weights } from './network-weights.ts'\n\nexport const WEIGHTS: Weights = ${literal}\n`,
   )
   const counts = {}

@@ -1,6 +1,6 @@
-// What takes detectors longest to look at, for its length: each of these over and over.
+// Texts that are slowest to scan for their length. Each is repeated to the required size.
 
-/** Personal data, or nearly. */
+/** Texts that contain personal data or nearly match it. */
 export const PII_WORST = [
   '1 ',
   '1234567 ',
@@ -19,7 +19,7 @@ export const PII_WORST = [
   'A',
 ]
 
-/** Secrets, marks and programs, or nearly. */
+/** Texts that contain secrets, markers or source code, or nearly match them. */
 export const DLP_WORST = [
   'a',
   '0',

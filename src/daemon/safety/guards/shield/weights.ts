@@ -1,4 +1,4 @@
-// Written by `npm run eval -- shield --train`; what they were trained on stands in eval/shield-record.json.
+// Written by `npm run eval -- shield --train`; eval/shield-record.json lists the training data.
 import type { Weights } from './network-weights.ts'
 
 export const WEIGHTS: Weights = {
