@@ -41,7 +41,8 @@ async function measure(ledger, newRequestId, { inFlight, seconds, toEntry }) {
 export async function benchLedger({ quick, rounds, dataDir, noBuild }) {
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
   if (!noBuild) buildProject()
-  const { openDatabase, migrateDatabase } = await built('daemon/platform/db/database.js')
+  const { openDatabase } = await built('daemon/platform/db/database.js')
+  const { migrateDatabase } = await built('daemon/platform/db/migrate.js')
   const { createLedger } = await built('daemon/records/ledger/ledger.js')
   const { systemClock } = await built('shared/time.js')
   const { newRequestId, newBundleId } = await built('shared/ids.js')

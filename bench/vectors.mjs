@@ -77,7 +77,8 @@ export async function benchVectors({ quick = false, dataDir, noBuild }) {
 }
 
 async function benchDimensions(dir, dimensions, { passages, queries }) {
-  const { openDatabase, migrateDatabase } = await built('daemon/platform/db/database.js')
+  const { openDatabase } = await built('daemon/platform/db/database.js')
+  const { migrateDatabase } = await built('daemon/platform/db/migrate.js')
   const { openNearest } = await built('daemon/knowledge/search/vectors/nearest.js')
   const { nearestPlain } = await built('daemon/knowledge/search/vectors/nearest-plain.js')
   const { toUnitVector } = await built('daemon/knowledge/search/vectors/stored-vector.js')

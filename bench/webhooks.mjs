@@ -22,9 +22,10 @@ const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href
 const silentLog = { debug() {}, info() {}, warn() {}, error: (facts, message) => console.error(message, facts.error) }
 
 async function loadModules() {
-  const [database, ledger, time, ids, seal, dispatcher, secret, rows, metrics] = await Promise.all(
+  const [database, migrate, ledger, time, ids, seal, dispatcher, secret, rows, metrics] = await Promise.all(
     [
       'daemon/platform/db/database.js',
+      'daemon/platform/db/migrate.js',
       'daemon/records/ledger/ledger.js',
       'shared/time.js',
       'shared/ids.js',
@@ -35,7 +36,7 @@ async function loadModules() {
       'daemon/platform/metrics/registry.js',
     ].map(built),
   )
-  return { ...database, ...ledger, ...time, ...ids, ...seal, ...dispatcher, ...secret, ...rows, ...metrics }
+  return { ...database, ...migrate, ...ledger, ...time, ...ids, ...seal, ...dispatcher, ...secret, ...rows, ...metrics }
 }
 
 /** Opens a store, a ledger and a dispatcher, connected as in the daemon. */
