@@ -1,7 +1,7 @@
-// The boundaries of the source, checked by `npm run boundaries`. A room imports only from the floors below its own, and enters
-// another room only through the files of its front; `app.ts` opens each room by its `room.ts`.
+// The module boundaries of the source, checked by `npm run boundaries`. A room (top-level module) imports only from
+// lower floors, and other rooms only through the files of their front. `app.ts` opens each room by its `room.ts`.
 
-/** From the top down; rooms of one floor import nothing from each other. */
+/** Floors from top to bottom. Rooms of the same floor do not import each other. */
 const FLOORS = [
   ['main', 'app'],
   ['config'],
@@ -14,7 +14,7 @@ const FLOORS = [
   ['platform'],
 ]
 
-/** The files by which other rooms enter. The platform is open to all. */
+/** The front of each room: the files that other rooms may import. All files of the platform may be imported. */
 const FRONTS = {
   config: ['config'],
   gateway: ['config'],
@@ -88,7 +88,7 @@ export default {
     ...fronts,
   ],
   options: {
-    // The compiler that ships with the project has no API for it.
+    // The project's TypeScript version has no compiler API that dependency-cruiser could use.
     parser: 'swc',
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { LONG, OWN_PROCESS, patternsOf } from './test/run-lists.ts'
 
-// CI counts the tests of several runs from their reports.
+// CI counts the tests of several runs from JSON reports.
 const report = process.env.AIGW_TEST_REPORT
 
 const HANG_MS = 600_000
@@ -18,7 +18,7 @@ class LongFirst extends BaseSequencer {
 const run = {
   globalSetup: ['test/global-setup.ts'],
   sequence: { sequencer: LongFirst },
-  // Half of a test's time is waiting; the default leaves one of two cores unused.
+  // Tests wait half of the time. The default would leave one of two cores unused.
   maxWorkers: '100%',
   ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
 }
@@ -27,7 +27,7 @@ const common = {
   environment: 'node',
   pool: 'forks' as const,
   setupFiles: ['test/leaks.ts'],
-  // These only end a test that hangs. No test sets its own, because a slow machine must not reach it.
+  // Timeouts only end tests that hang. No test sets its own timeout, because a slow machine must never reach it.
   testTimeout: HANG_MS,
   hookTimeout: HANG_MS,
 }
@@ -37,7 +37,7 @@ export default defineConfig({
     ...run,
     projects: [
       { test: { ...common, name: 'own process', include: patternsOf(OWN_PROCESS) } },
-      // Loading the daemon takes longer than most files, so these files share the processes of the run.
+      // Loading the daemon takes longer than most test files, so these files share processes.
       {
         test: {
           ...common,
@@ -51,6 +51,6 @@ export default defineConfig({
   },
 })
 
-/** These files and directories of tests, each file in a process of its own. */
+/** Runs these test files and directories, each file in its own process. */
 export const isolated = (paths: readonly string[]) =>
   defineConfig({ test: { ...run, ...common, include: patternsOf(paths) } })

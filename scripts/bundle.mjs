@@ -1,5 +1,5 @@
-// Puts the built daemon and its libraries into dist/aigwd: `node scripts/bundle.mjs [dist]`, after tsc. A start reads a few
-// files instead of some hundreds, which takes half the time and leaves 20 MiB less in memory (docs/benchmarks.md).
+// Bundles the built daemon and its libraries into dist/aigwd. Run after tsc: node scripts/bundle.mjs [dist]
+// Loading a few files instead of hundreds halves the start time and saves 20 MiB of memory (docs/benchmarks.md).
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -9,12 +9,12 @@ const dist = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', im
 const bundle = await rolldown({
   input: {
     main: path.join(dist, 'daemon/main.js'),
-    // Processes and threads are programs of their own; whoever starts them looks for these names beside itself.
+    // Processes and threads are separate programs. The code that starts them expects these names in its own folder.
     process: path.join(dist, 'daemon/knowledge/ingest/extract/process.js'),
     worker: path.join(dist, 'daemon/knowledge/ingest/extract/worker.js'),
   },
   platform: 'node',
-  // Native code, and what is loaded only when it is needed and may look for files of its own package.
+  // Native modules, and modules that are loaded on demand and may read files of their own package.
   external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx'],
   logLevel: 'warn',
 })

@@ -1,4 +1,4 @@
-// tsc leaves the output of deleted sources behind; a build starts from nothing.
+// Removes dist/ before a build, because tsc keeps the output of deleted sources.
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 

@@ -1,5 +1,5 @@
-// From nothing to an answered, billed question: a daemon on a scratch directory, an index of this repository's own
-// documents, one streamed chat. Leaves nothing behind unless --keep is given.
+// The quick start: starts a daemon on a temporary directory, indexes this repository's documents and streams one billed
+// chat. Removes everything at the end unless --keep is given. Run: npm run quickstart [-- --keep]
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -15,7 +15,7 @@ const START_LIMIT_MS = 30_000
 const keep = process.argv.includes('--keep')
 const root = fileURLToPath(new URL('..', import.meta.url))
 const bin = (name) => join(root, 'bin', name)
-// Whoever reads may stop, as `head` does; what was started is still to be cleaned up.
+// The reader of stdout may exit early, as `head` does. The cleanup must still run.
 process.stdout.on('error', () => {})
 const say = (text = '') => process.stdout.write(`${text}\n`)
 
@@ -62,18 +62,19 @@ try {
 }
 process.exitCode = failed ? 1 : 0
 
-/** A daemon that nothing of the caller's environment or of this machine configures. */
+/** Starts a daemon that ignores the caller's environment and this machine's configuration. */
 async function startDaemon() {
   const config = join(directory, 'aigw.yaml')
   await writeFile(config, '')
-  // A file, because a kept daemon goes on writing when nobody is left to read a pipe.
+  // A file, because with --keep the daemon still writes when no process reads a pipe.
   const log = await open(logFile, 'a', 0o600)
   const { PATH, HOME, TMPDIR } = process.env
   const child = spawn(
     process.execPath,
     [bin('aigwd.js'), '--config', config, '--data-dir', dataDir, '--listen', '127.0.0.1:0'],
     {
-      // Its own group, so that Ctrl-C reaches it through us alone. The pipe ends it should we be killed.
+      // Its own process group, so that Ctrl-C reaches it only through this script. If this script is killed, the pipe
+      // closes and the daemon exits.
       detached: true,
       stdio: ['ignore', log.fd, log.fd, ...(keep ? [] : ['pipe'])],
       env: { PATH, HOME, ...(TMPDIR && { TMPDIR }), ...(!keep && { AIGW_PARENT_PIPE: '3' }) },
@@ -83,22 +84,22 @@ async function startDaemon() {
   return child
 }
 
-/** The URL from the daemon's log, once it is there. */
+/** Waits for the listening message in the daemon's log, and returns its URL. */
 async function listening() {
   for (const start = Date.now(); Date.now() - start < START_LIMIT_MS; await wait(20)) {
     const written = await readFile(logFile, 'utf8')
-    // The last line may still be on its way.
+    // The last line may be incomplete.
     for (const line of written.split('\n').slice(0, -1)) {
       const entry = line.startsWith('{') ? JSON.parse(line) : {}
       if (entry.msg === 'listening') return entry.url
     }
     if (daemon.exitCode !== null || daemon.signalCode !== null)
-      throw new Error(`the daemon ended before it listened:\n${written}`)
+      throw new Error(`the daemon exited before it listened:\n${written}`)
   }
-  throw new Error('the daemon does not listen')
+  throw new Error(`the daemon did not listen within ${START_LIMIT_MS / 1000} s`)
 }
 
-/** The caller's, but for what would point the CLI elsewhere: it must not read or write anyone's profiles. */
+/** The caller's environment without aigw settings. The CLI must not read or write the user's profiles. */
 function cliEnvironment(url, key) {
   const others = Object.entries(process.env).filter(([name]) => !name.startsWith('AIGW_'))
   return {
@@ -110,7 +111,7 @@ function cliEnvironment(url, key) {
   }
 }
 
-/** Runs one command of the CLI as a person would, and shows it. */
+/** Prints a command of the CLI and runs it. */
 async function aigw(env, ...args) {
   say(`\n$ aigw ${args.map((arg) => (/[\s?]/.test(arg) ? `"${arg}"` : arg)).join(' ')}`)
   const child = spawn(process.execPath, [bin('aigw.js'), ...args], {
@@ -119,10 +120,10 @@ async function aigw(env, ...args) {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   const [code] = await once(child, 'exit')
-  if (code !== 0) throw new Error(`aigw ${args[0]} ended with exit code ${code}`)
+  if (code !== 0) throw new Error(`aigw ${args[0]} failed with exit code ${code}`)
 }
 
-/** What the store keeps of the answer above: it was committed before the last byte of the answer left. */
+/** Prints the usage row of the answer. It was committed before the last byte of the answer was sent. */
 async function showUsageRow() {
   const { openDatabase } = await import('../dist/daemon/platform/db/database.js')
   const db = await openDatabase({ kind: 'sqlite', dataDir })
@@ -133,15 +134,15 @@ async function showUsageRow() {
 }
 
 function nextSteps(url) {
-  say('\nHow to go on:')
+  say('\nNext steps:')
   if (keep) {
     say(`  export AIGW_BASE_URL=${url} AIGW_API_KEY="$(cat '${dataDir}/admin.key')"`)
     say(`  node bin/aigw.js chat -m local/extract -i ${INDEX} "your question"`)
     say(`  kill ${daemon.pid}            stops the daemon; its log is ${logFile}`)
-    say(`  rm -r '${directory}'   removes its data, once it has stopped`)
+    say(`  rm -r '${directory}'   removes its data; run it after the daemon has stopped`)
   } else {
-    say('  npm run quickstart -- --keep        the same, and the daemon goes on running')
-    say('  node bin/aigwd.js --help            a daemon of your own; see docs/configuration.md')
+    say('  npm run quickstart -- --keep        the same, and the daemon keeps running')
+    say('  node bin/aigwd.js --help            start your own daemon; see docs/configuration.md')
   }
-  say('  OPENAI_API_KEY=… node bin/aigwd.js   offers openai/<model> beside local/extract')
+  say('  OPENAI_API_KEY=… node bin/aigwd.js   offers openai/<model> in addition to local/extract')
 }

@@ -4,20 +4,20 @@ import type { WebhookEvent } from './shared/wire/events.ts'
 
 export type { EventData, EventType, WebhookEvent } from './shared/wire/events.ts'
 
-/** Which check a delivery failed. */
+/** The failed check of a delivery. */
 export type WebhookFault =
-  /** No secret was given to check with: a fault of the receiver. */
+  /** No secret was passed. This is an error of the receiver. */
   | 'missing_secret'
-  /** The header is absent or not of the form `t=…,v1=…`. */
+  /** The header is missing or does not have the form `t=…,v1=…`. */
   | 'malformed_header'
-  /** The body is not what was signed, or was signed with another secret. */
+  /** The body was changed after signing, or it was signed with another secret. */
   | 'signature_mismatch'
-  /** The signature is right and its timestamp too far from now, in either direction. */
+  /** The signature is valid, but its timestamp is outside the tolerance, in the past or future. */
   | 'timestamp_outside_tolerance'
-  /** The signature is right and the body is no event. */
+  /** The signature is valid, but the body is not an event. */
   | 'invalid_event'
 
-/** A delivery that must not be believed. `code` says which check it failed. */
+/** A delivery failed verification and must not be processed. `code` names the failed check. */
 export class WebhookVerificationError extends Error {
   override name = 'WebhookVerificationError'
   readonly code: WebhookFault
@@ -29,33 +29,33 @@ export class WebhookVerificationError extends Error {
 }
 
 export type VerifyOptions = {
-  /** How many seconds the timestamp may be away from `now`, in both directions. */
+  /** Maximum difference between the timestamp and `now` in seconds, in both directions. */
   toleranceSeconds?: number
   /** Unix seconds. */
   now?: number
 }
 
-/** A delivery that the gateway has sent. */
+/** A verified delivery of the gateway. */
 export type VerifiedWebhook = {
-  /** Unix seconds: when it was signed. */
+  /** Unix seconds of the signature. */
   readonly timestamp: number
-  /** Negative when the sender's clock is ahead. */
+  /** Negative if the sender's clock is ahead. */
   readonly ageSeconds: number
   /**
-   * The body, parsed when it is asked for. A later gateway may send types that this union does not know, so a `switch` on
-   * `type` needs a default.
+   * The body, parsed on first access. Later gateway versions may send types that this union does not contain, so a
+   * `switch` on `type` needs a default.
    * @throws WebhookVerificationError `invalid_event`
    */
   readonly event: WebhookEvent
 }
 
 /**
- * Checks the `X-Service-Signature` of a delivery (spec: Webhook signing), in constant time. Any `v1` of any secret will do,
- * so that a secret can be rotated.
- * @param rawBody the bytes as they came; a body that was parsed and written again has another signature
+ * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. Any `v1` may match
+ * any of the secrets, so that secrets can be rotated.
+ * @param rawBody the received bytes; a body that was parsed and serialised again has another signature
  * @param header the value of `X-Service-Signature`
- * @param secrets the whole `whsec_…`, or several; what is not set is left out, and with nothing left nothing is believed
- * @throws WebhookVerificationError
+ * @param secrets one or more whole secrets, `whsec_…`; undefined and empty ones are ignored
+ * @throws WebhookVerificationError `missing_secret` if no secret is left, or the code of the failed check
  */
 export function verifyWebhook(
   rawBody: string | Uint8Array,
@@ -63,12 +63,16 @@ export function verifyWebhook(
   secrets: string | undefined | readonly (string | undefined)[],
   { toleranceSeconds = SIGNATURE_TOLERANCE_SECONDS, now = Math.floor(Date.now() / 1000) }: VerifyOptions = {},
 ): VerifiedWebhook {
-  const given = [secrets]
+  const usable = [secrets]
     .flat()
     .filter((secret) => typeof secret === 'string')
     .filter((secret) => secret !== '')
-  if (given.length === 0) throw new WebhookVerificationError('missing_secret', 'No signing secret was given.')
-  const verdict = verify(rawBody, header, given, { toleranceSeconds, now })
+  if (usable.length === 0)
+    throw new WebhookVerificationError(
+      'missing_secret',
+      'No signing secret was passed. Pass the whsec_… secret of the endpoint.',
+    )
+  const verdict = verify(rawBody, header, usable, { toleranceSeconds, now })
   if (!verdict.valid) throw new WebhookVerificationError(verdict.reason, explain(verdict, toleranceSeconds))
   const { timestamp, ageSeconds } = verdict
   let event: WebhookEvent | undefined
@@ -85,13 +89,13 @@ export function verifyWebhook(
 function explain(verdict: Exclude<SignatureVerdict, { valid: true }>, toleranceSeconds: number): string {
   switch (verdict.reason) {
     case 'malformed_header':
-      return `The X-Service-Signature header cannot be used: ${verdict.message}.`
+      return `The X-Service-Signature header is malformed: ${verdict.message}.`
     case 'signature_mismatch':
-      return 'The signature does not match: the body was changed on its way or parsed and written again, or the secret is another one.'
+      return 'The signature does not match. Pass the unparsed body bytes and the current secret of the endpoint.'
     case 'timestamp_outside_tolerance':
-      return `The signature is right, but its timestamp is ${Math.abs(verdict.ageSeconds)} s ${
-        verdict.ageSeconds < 0 ? 'ahead' : 'old'
-      }; ${toleranceSeconds} s are tolerated.`
+      return `The signature is valid, but its timestamp is ${Math.abs(verdict.ageSeconds)} s ${
+        verdict.ageSeconds < 0 ? 'in the future' : 'old'
+      }. The tolerance is ${toleranceSeconds} s.`
   }
 }
 
@@ -102,13 +106,13 @@ function parseEvent(rawBody: string | Uint8Array): WebhookEvent {
       typeof rawBody === 'string' ? rawBody : new TextDecoder('utf-8', { fatal: true }).decode(rawBody),
     )
   } catch (cause) {
-    throw new WebhookVerificationError('invalid_event', 'The signature is right, but the body is not JSON.', { cause })
+    throw new WebhookVerificationError('invalid_event', 'The signature is valid, but the body is not JSON.', { cause })
   }
   if (isEvent(value)) return value
-  throw new WebhookVerificationError('invalid_event', 'The signature is right, but the body is no event.')
+  throw new WebhookVerificationError('invalid_event', 'The signature is valid, but the body is not an event.')
 }
 
-/** The envelope; who sent it is known, so its `data` is taken as it is. */
+/** Checks only the envelope. The sender is verified, so `data` is not validated. */
 function isEvent(value: unknown): value is WebhookEvent {
   if (typeof value !== 'object' || value === null) return false
   const { id, type, created, data } = value as Partial<Record<keyof WebhookEvent, unknown>>
