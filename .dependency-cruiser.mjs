@@ -21,11 +21,11 @@ const FRONTS = {
   knowledge: ['indexes/index-access', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
-    'guards/(canary/(detector|marker)|clean-texts|detection|documents|guards|paced|plan|pseudonyms|redaction|rules-in-force|text-slots)',
-    'guards/(shield/(conversation|output|scan|verdict)|stream/(channel|output-blocked|output-guard|text-view))',
+    'guards/(documents|guards|passages|redaction|rules-in-force)',
+    'guards/(request/request-screening|stream/(answer-guard|output-blocked))',
     'incidents/incident',
-    'policies/(catalogue|enforce|offered-models|resolve|restrictions)',
-    'prompt-shield/(resolve|scanner)',
+    'policies/(enforce|policies)',
+    'prompt-shield/resolve',
   ],
   webhooks: [],
   metering: [

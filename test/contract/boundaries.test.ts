@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..')
 /** Imports that the rooms of the daemon forbid, by the rule that names them; a type is an import like any other. */
 const FORBIDDEN = {
   'platform-imports-downwards-only': ['daemon/platform/log.ts', "export type { Route } from '../records/config.ts'"],
-  'identity-imports-downwards-only': ['daemon/identity/users/store.ts', "import '../../safety/policies/catalogue.ts'"],
+  'identity-imports-downwards-only': ['daemon/identity/users/store.ts', "import '../../safety/policies/policies.ts'"],
   'identity-is-entered-by-its-front': ['daemon/gateway/config.ts', "export * from '../identity/keys/rights.ts'"],
   'shared-imports-nothing-of-ours': ['shared/time.ts', "export type { Log } from '../daemon/platform/log.ts'"],
   'cli-without-daemon': ['cli/main.ts', "import '../daemon/platform/log.ts'"],

@@ -29,7 +29,7 @@ export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
   deps: Omit<ChatDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
 ): GatewayRoom {
-  const { db, clock, log, providers, policies, limiter } = deps
+  const { db, clock, log, policies, limiter } = deps
   const idempotency = createIdempotency({ db, clock, log })
   const chat: ChatDeps = {
     ...deps,
@@ -39,7 +39,7 @@ export function openGateway(
   }
   return {
     routes: [
-      ...discoveryRoutes({ db, clock, providers, policies, countsOf: limiter.usageOf, points }),
+      ...discoveryRoutes({ db, clock, policies, countsOf: limiter.usageOf, points }),
       ...chatRoutes(chat),
       ...openAiRoutes(chat),
       ...messagesRoutes(chat),

@@ -12,7 +12,8 @@ import { createGuards, type Guards } from './guards/guards.ts'
 import { guardRuleRoutes } from './guards/rules/routes.ts'
 import { incidentRoutes } from './incidents/routes.ts'
 import { purgeIncidents } from './incidents/store.ts'
-import { loadTenantPolicies, type PolicyCatalogue } from './policies/catalogue.ts'
+import { loadTenantPolicies } from './policies/catalogue.ts'
+import type { PolicyCatalogue } from './policies/policies.ts'
 import { policyRoutes } from './policies/routes.ts'
 import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
 import { scanRoutes } from './prompt-shield/scan-routes.ts'
@@ -39,7 +40,7 @@ export function openSafety(deps: {
   const policies = createFreshCache({
     clock,
     maxAgeMs: POLICY_CACHE_MS,
-    load: (tenantId) => loadTenantPolicies(db, tenantId),
+    load: (tenantId) => loadTenantPolicies(db, providers, tenantId),
   })
   const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers })
   return {

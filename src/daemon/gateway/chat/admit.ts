@@ -9,8 +9,7 @@ import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
-import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
-import { type AppliedPolicy, resolvePolicy } from '../../safety/policies/resolve.ts'
+import type { AppliedPolicy, PolicyCatalogue } from '../../safety/policies/policies.ts'
 import { type AppliedShield, resolveShield } from '../../safety/prompt-shield/resolve.ts'
 import type { RequestLimits } from '../config.ts'
 import { type Chain, planChain } from './chain.ts'
@@ -61,7 +60,7 @@ export async function admit(
   // Await only promises: a cached value, the usual case, would cost a turn of the event loop.
   const catalogue = policies.of(caller.tenantId)
   const known = catalogue instanceof Promise ? await catalogue : catalogue
-  const policy = resolvePolicy(input.policy, settings, known)
+  const policy = known.resolve(input.policy, settings)
   evidence.policy = policy
   const shieldPolicies = guards.shieldPolicies.of(caller.tenantId)
   const shield = resolveShield({

@@ -3,9 +3,9 @@ import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { AnswerSoFar } from '../../metering/usage/counts.ts'
 import { type ChatPart, type Outcome, ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
+import { type AnswerGuard, CANARY, CANARY_LEAK } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
-import { type AnswerGuard, CANARY, CANARY_LEAK } from './answer-guard.ts'
 import type { OpenAnswer } from './failover.ts'
 
 /** How an answer ended, and its output until then. Billing, receipts and finish_reason depend on `outcome` only. */

@@ -16,7 +16,7 @@ import {
 } from '../../records/evidence/request-entry.ts'
 import { ClaimLostError, type Ledger, type LedgerRecords } from '../../records/ledger/ledger.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
-import type { AppliedPolicy } from '../../safety/policies/resolve.ts'
+import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 import type { ChatInput } from './input.ts'
 import type { Surface } from './surface.ts'
 

@@ -7,14 +7,19 @@ import { checkAgainst } from '../../platform/http/body.ts'
 import { flatLabel } from '../../platform/http/error-response.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { createPacer } from '../../platform/pacing.ts'
+import {
+  contentBlocked,
+  promptBlocked,
+  pseudonymsFor,
+  redact,
+  scanPromptText,
+} from '../../safety/guards/request/request-screening.ts'
 import { requireAllowed } from '../../safety/policies/enforce.ts'
-import { resolvePolicy } from '../../safety/policies/resolve.ts'
 import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve.ts'
 import { indexOf, payerOf, requireMayChat } from './admit.ts'
 import { planChain } from './chain.ts'
 import type { ChatDeps } from './deps.ts'
 import { toChatInput } from './input.ts'
-import { contentBlocked, promptBlocked, pseudonymsFor, redact, scanPromptText } from './screen.ts'
 
 type Checks = PolicyCheckResponse['checks']
 
@@ -53,7 +58,7 @@ async function checkAll(
     input &&
     (await check(
       'smltp_policy',
-      async () => resolvePolicy(input.policy, settings, await policies.of(tenantId)),
+      async () => (await policies.of(tenantId)).resolve(input.policy, settings),
       ({ name, canonical, source, hash }) => ({ applied: { name, canonical, source, policy_hash: hash } }),
       (status) => (status === 403 ? 'smltp_policy_access' : 'smltp_policy'),
     ))

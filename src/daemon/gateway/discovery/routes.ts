@@ -3,26 +3,22 @@ import type { Clock } from '../../../shared/time.ts'
 import { ListModelsQuery, ListModelsResponse, UsageResponse } from '../../../shared/wire/discovery.ts'
 import type { PointAllowances } from '../../metering/config.ts'
 import { periodAt } from '../../metering/usage/period.ts'
-import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { findSpend } from '../../platform/db/spend-counters.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
-import type { PolicyCatalogue } from '../../safety/policies/catalogue.ts'
-import { offeredModels } from '../../safety/policies/offered-models.ts'
+import type { PolicyCatalogue } from '../../safety/policies/policies.ts'
 import { type CountsOf, toUsage } from './usage.ts'
 
 /** The routes that list the models a key may use, and its remaining usage. */
 export function discoveryRoutes({
   db,
   clock,
-  providers,
   policies,
   countsOf,
   points = {},
 }: {
   db: Db
   clock: Clock
-  providers: ProviderRegistry
   policies: PolicyCatalogue
   countsOf: CountsOf
   points?: PointAllowances | undefined
@@ -41,7 +37,7 @@ export function discoveryRoutes({
       },
       async handle({ caller, query: { provider } }) {
         const { allowedModels } = caller.settings
-        const models = offeredModels(providers, caller.settings, await policies.of(caller.tenantId)).map(toModel)
+        const models = (await policies.of(caller.tenantId)).offeredModels(caller.settings).map(toModel)
         return reply(200, {
           success: true,
           models: provider === undefined ? models : models.filter((model) => model.provider === provider),

@@ -6,7 +6,7 @@ import { ListDocumentsQuery, ListDocumentsResponse, TrainResponse } from '../../
 import { toPagination } from '../../platform/db/list-page.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import type { Log } from '../../platform/log.ts'
-import { createDocumentScreening } from '../ingest/document-screening.ts'
+import { createDocumentScreening } from '../../safety/guards/documents.ts'
 import { createIntake } from '../ingest/intake.ts'
 import { type TrainDeps, type TrainedDocument, trainIndex } from '../ingest/train.ts'
 import { receiveUpload } from '../ingest/upload.ts'
@@ -68,7 +68,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
             // client hangs.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
-            const screening = createDocumentScreening(rules, caller, guards)
+            const screening = createDocumentScreening(rules, caller.tenantId, guards)
             // Also when the training fails: the documents that it stored until then remain.
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),

@@ -5,14 +5,14 @@ import { isoTime } from '../../../shared/time.ts'
 import type { TrainResponse } from '../../../shared/wire/indexes.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type Activity, type Actor, type ChangeDeps, change } from '../../records/audit/change.ts'
+import type { DocumentScreening } from '../../safety/guards/documents.ts'
 import { documentActivity } from '../indexes/document-activity.ts'
 import { findDocuments } from '../indexes/document-store.ts'
 import { requireStillWritable } from '../indexes/index-access.ts'
 import type { Merger } from '../indexes/merger.ts'
 import type { IndexRow } from '../indexes/store.ts'
-import type { DocumentScreening } from './document-screening.ts'
 import type { Extractor } from './extract/pool.ts'
-import { UnreadableDocument } from './extract/unreadable.ts'
+import { blockedBy, UnreadableDocument } from './extract/unreadable.ts'
 import { EXTRACTION_VERSION } from './extract/version.ts'
 import { type PackedSegment, SMALL_PASSAGES } from './prepared-document.ts'
 import {
@@ -110,8 +110,8 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
   const name = documentName(upload.name)
   const fault = faultOf(name, upload)
   if (fault !== undefined) return { ...upload, source: name, fault }
-  const { source, blocked } = screening.name(name)
-  return { ...upload, source, fault: blocked ?? faultOf(source, upload) }
+  const { text: source, hits, isBlocked } = screening.name(name)
+  return { ...upload, source, fault: isBlocked ? blockedBy(hits).message : faultOf(source, upload) }
 }
 
 const SMALL_BYTES = 65_536

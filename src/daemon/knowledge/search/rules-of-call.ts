@@ -6,9 +6,8 @@ import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { RulesInForce } from '../../safety/guards/rules-in-force.ts'
 import { addIncidents, type RuleIncident } from '../../safety/incidents/incident.ts'
-import type { TenantPolicies } from '../../safety/policies/catalogue.ts'
 import { mayAskUnder } from '../../safety/policies/enforce.ts'
-import { getDefaultPolicy } from '../../safety/policies/resolve.ts'
+import type { TenantPolicies } from '../../safety/policies/policies.ts'
 import type { SearchOptions } from './search.ts'
 
 export type RulesOfCallDeps = {
@@ -32,7 +31,7 @@ export async function rulesOfCall(
   { caller, requestId, endpoint }: { caller: Caller; requestId: string; endpoint: string },
   { guards, policies, ledger, clock }: RulesOfCallDeps,
 ): Promise<RulesOfCall> {
-  const policy = getDefaultPolicy(caller.settings, await policies.of(caller.tenantId))
+  const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)
   const rules = await guards.rulesFor(caller.tenantId, policy)
   const origin = { caller, requestId, endpoint, traceId: newTraceId(), policy: policy.canonical, model: null }
   return {

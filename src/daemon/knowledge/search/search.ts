@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { MayAsk } from '../../safety/policies/restrictions.ts'
+import type { MayAsk } from '../../safety/policies/policies.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 import { findInPage, type Postings, pageOf } from '../indexes/postings.ts'
 import { type SegmentReader, storedSegments } from '../indexes/segment-cache.ts'

@@ -7,9 +7,10 @@ import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import type { Log } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets/seal.ts'
-import type { AppliedPolicy } from '../policies/resolve.ts'
+import type { AppliedPolicy } from '../policies/policies.ts'
 import { createJudge } from '../prompt-shield/judge.ts'
 import { createShieldScanner, type ShieldScanner } from '../prompt-shield/scanner.ts'
+import { type Canaries, canaryInstruction, liveCanaries } from './canary/marker.ts'
 import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 
@@ -24,7 +25,8 @@ export type Guards = {
   /** Hashes of tool results that the shield has reported: each request of a conversation repeats them. */
   reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject
-  canaryKey: KeyObject
+  /** The canaries of an API key today. */
+  canariesOf(apiKeyId: string): Canaries
 }
 
 export type GuardsDeps = {
@@ -41,6 +43,7 @@ const REPORTED_RESULTS = 10_000
 export function createGuards({ db, clock, log, masterKey, shieldPolicies, providers }: GuardsDeps): Guards {
   const tenantRules = createTenantRules({ db, clock })
   const rulesInForce = createRulesInForce()
+  const canaryKey = masterKey.keyFor('canaries')
   return {
     rulesFor(tenantId, policy) {
       const own = tenantRules.of(tenantId)
@@ -51,6 +54,9 @@ export function createGuards({ db, clock, log, masterKey, shieldPolicies, provid
     scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }) }),
     reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
     pseudonymKey: masterKey.keyFor('pseudonyms'),
-    canaryKey: masterKey.keyFor('canaries'),
+    canariesOf(apiKeyId) {
+      const live = liveCanaries(canaryKey, apiKeyId, new Date(clock.now()))
+      return { live, instruction: canaryInstruction(live[0]) }
+    },
   }
 }

@@ -1,7 +1,7 @@
 import type { PiiEntity } from '../../../shared/pii-entities.ts'
 import { toPolicyId } from '../../../shared/policy-id.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../shared/wire/policies.ts'
-import { type NamedPolicy, policyHash } from './named-policy.ts'
+import { type NamedPolicy, policyHash } from './policies.ts'
 
 /** The default policy of requests. */
 export const SYSTEM_DEFAULT = 'internal'

@@ -1,32 +1,33 @@
 import { toPolicyId } from '../../../shared/policy-id.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
-import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { BUILT_IN_POLICIES, findBuiltIn } from './built-in.ts'
-import type { NamedPolicy } from './named-policy.ts'
+import { offeredModels, offersModel } from './offered-models.ts'
+import type { PolicyList, TenantPolicies } from './policies.ts'
+import { getDefaultPolicy, resolvePolicy } from './resolve.ts'
 import { findActivation, listPolicies } from './store.ts'
 
-/** A snapshot of one tenant's policies. */
-export type TenantPolicies = {
-  /** The built-in policies, then the tenant's own. */
-  all: readonly NamedPolicy[]
-  /** The active policy; undefined if the tenant has not chosen one. */
-  activeId: string | undefined
-  /** Finds a policy by id or name, case-insensitive. */
-  find(nameOrId: string): NamedPolicy | undefined
-}
-
-/** The cache by which requests resolve policies. */
-export type PolicyCatalogue = FreshCache<TenantPolicies>
-
-export async function loadTenantPolicies(db: Db, tenantId: string): Promise<TenantPolicies> {
+/** Reads a tenant's policies. @param providers decide which models a key is offered */
+export async function loadTenantPolicies(
+  db: Db,
+  providers: ProviderRegistry,
+  tenantId: string,
+): Promise<TenantPolicies> {
   const [activation, custom] = await Promise.all([findActivation(db, tenantId), listPolicies(db, tenantId)])
   const byId = new Map(custom.map((policy) => [policy.id, policy]))
-  return {
+  const list: PolicyList = {
     all: [...BUILT_IN_POLICIES, ...custom],
     activeId: activation?.policy_id,
     find(nameOrId) {
       const id = toPolicyId(nameOrId)
       return findBuiltIn(id) ?? byId.get(id)
     },
+  }
+  return {
+    ...list,
+    resolve: (requested, settings) => resolvePolicy(requested, settings, list),
+    defaultFor: (settings) => getDefaultPolicy(settings, list),
+    offeredModels: (settings) => offeredModels(providers, settings, list),
+    offersModel: (modelId, settings) => offersModel(modelId, providers, settings, list),
   }
 }

@@ -9,8 +9,8 @@ import { type Activity, type Actor, type Change, type ChangeDeps, change } from 
 import { BUILT_IN_SHIELD_POLICIES } from '../prompt-shield/built-in.ts'
 import { findShieldPolicy } from '../prompt-shield/store.ts'
 import { findBuiltIn, SYSTEM_DEFAULT } from './built-in.ts'
-import type { PolicyCatalogue } from './catalogue.ts'
-import { type NamedPolicy, policyHash } from './named-policy.ts'
+import type { PolicyCatalogue } from './policies.ts'
+import { type NamedPolicy, policyHash } from './policies.ts'
 import {
   deletePolicy,
   findActivation,

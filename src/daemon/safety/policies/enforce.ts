@@ -4,8 +4,8 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { Ledger, LedgerRecords } from '../../records/ledger/ledger.ts'
 import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
-import type { AppliedPolicy } from './resolve.ts'
-import { type Destination, type MayAsk, type Violation, violationsOf } from './restrictions.ts'
+import type { AppliedPolicy, Destination, MayAsk } from './policies.ts'
+import { type Violation, violationsOf } from './restrictions.ts'
 
 /** The request and its caller; `endpoint` is the path of its route. */
 type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }

@@ -2,7 +2,7 @@ import { allowsModel } from '../../../shared/allowlists.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
-import type { TenantPolicies } from './catalogue.ts'
+import type { PolicyList } from './policies.ts'
 import { findDefaultPolicy } from './resolve.ts'
 import { violationsOf } from './restrictions.ts'
 
@@ -12,7 +12,7 @@ type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
  * The models that a key may request without naming a policy, in the format of the registry's `describe`: the key's
  * models, except those that its default policy rejects.
  */
-export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: TenantPolicies): string[] {
+export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: PolicyList): string[] {
   const usable = registry.describe(settings.allowedModels)
   const document = enforcedDefault(settings, policies)
   // If the key allows any model of a provider and the policy lists some, offer the listed ones.
@@ -25,7 +25,7 @@ export const offersModel = (
   modelId: string,
   registry: ProviderRegistry,
   settings: Restricted,
-  policies: TenantPolicies,
+  policies: PolicyList,
 ): boolean => mayAskFor(modelId, registry, settings, enforcedDefault(settings, policies))
 
 function mayAskFor(
@@ -39,7 +39,7 @@ function mayAskFor(
   return document === undefined || violationsOf(document, [{ modelId, location: found.location }]).length === 0
 }
 
-function enforcedDefault(settings: Restricted, policies: TenantPolicies): PolicyDocument | undefined {
+function enforcedDefault(settings: Restricted, policies: PolicyList): PolicyDocument | undefined {
   const document = findDefaultPolicy(settings, policies)?.document
   return document?.mode === 'monitor' ? undefined : document
 }

@@ -1,17 +1,7 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import { SYSTEM_DEFAULT } from './built-in.ts'
-import type { TenantPolicies } from './catalogue.ts'
-import type { NamedPolicy } from './named-policy.ts'
-
-export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system_default'
-
-/** The policy that applies to a request, as chat metadata reports it (`metadata.smltp_policy_*`). */
-export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
-  /** Its id, whatever spelling the caller used. */
-  canonical: string
-  source: PolicySource
-}
+import type { AppliedPolicy, NamedPolicy, PolicyList, PolicySource } from './policies.ts'
 
 /**
  * Resolves the policy of a request: the one it names, else the key's default, else the tenant's active policy, else
@@ -22,7 +12,7 @@ export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
 export function resolvePolicy(
   requested: string | undefined,
   settings: Pick<KeySettings, 'defaultSMLTPPolicy' | 'allowedSMLTPPolicies'>,
-  policies: TenantPolicies,
+  policies: PolicyList,
 ): AppliedPolicy {
   const { allowedSMLTPPolicies: allowed, defaultSMLTPPolicy } = settings
   const { nameOrId, source } = choose(requested, defaultSMLTPPolicy, policies.activeId)
@@ -41,7 +31,7 @@ export function resolvePolicy(
 /** The policy of requests that name none; undefined when it was deleted. */
 export const findDefaultPolicy = (
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
-  policies: TenantPolicies,
+  policies: PolicyList,
 ): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
 
 /**
@@ -51,7 +41,7 @@ export const findDefaultPolicy = (
  */
 export function getDefaultPolicy(
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
-  policies: TenantPolicies,
+  policies: PolicyList,
 ): AppliedPolicy {
   const { nameOrId, source } = choose(undefined, defaultSMLTPPolicy, policies.activeId)
   const found = policies.find(nameOrId)

@@ -1,12 +1,6 @@
 import { allowsModel } from '../../../shared/allowlists.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
-import type { CallLocation } from '../../models/call-location.ts'
-
-/** A model, and the location that a call to it reaches. */
-export type Destination = { modelId: string; location: CallLocation }
-
-/** Whether the request's content may be sent to a model that the request did not name. */
-export type MayAsk = (destination: Destination) => boolean
+import type { Destination } from './policies.ts'
 
 /** A violation of the policy by a model. */
 export type Violation = {

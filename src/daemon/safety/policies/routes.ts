@@ -26,7 +26,7 @@ import {
   type ShownPolicy,
 } from './changes.ts'
 import { differencesOf } from './differences.ts'
-import { type NamedPolicy, policyHash } from './named-policy.ts'
+import { type NamedPolicy, policyHash } from './policies.ts'
 import { findActivation, listPolicies, tenantCreatedAt } from './store.ts'
 
 const refused = (description: string): ResponseDoc => ({ description, schema: StructuredError })

@@ -5,7 +5,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { contains } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 import { findBuiltIn } from './built-in.ts'
-import { type NamedPolicy, policyHash } from './named-policy.ts'
+import { type NamedPolicy, policyHash } from './policies.ts'
 
 export type PolicyRow = Tables['smltp_policies']
 type Activation = Pick<Tables['smltp_active_policies'], 'policy_id' | 'activated_at'>

@@ -11,7 +11,7 @@ import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Log } from '../../platform/log.ts'
 import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/shield/judge.ts'
 import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
-import type { MayAsk } from '../policies/restrictions.ts'
+import type { MayAsk } from '../policies/policies.ts'
 
 /** The request on whose behalf a judge is called. */
 export type JudgeTerms = {

@@ -17,12 +17,10 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { type RequestContext, type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
 import { createPacer } from '../../platform/pacing.ts'
 import { createCanaryDetector } from '../guards/canary/detector.ts'
-import { liveCanaries } from '../guards/canary/marker.ts'
 import type { Guards } from '../guards/guards.ts'
 import type { ShieldScan } from '../guards/shield/scan.ts'
-import type { PolicyCatalogue } from '../policies/catalogue.ts'
 import { mayAskUnder } from '../policies/enforce.ts'
-import { getDefaultPolicy } from '../policies/resolve.ts'
+import type { PolicyCatalogue } from '../policies/policies.ts'
 import { resolveShield } from './resolve.ts'
 import type { ScanTerms } from './scanner.ts'
 
@@ -66,7 +64,7 @@ export function scanRoutes({
   }
   /** As in a chat, the caller's policy decides what the judge may read. Rules do not change the text here. */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
-    const policy = getDefaultPolicy(caller.settings, await policies.of(caller.tenantId))
+    const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)
     const { input } = await guards.rulesFor(caller.tenantId, policy)
     const mayAsk = input.acting.length > 0 ? () => false : mayAskUnder(policy)
     return { tenantId: caller.tenantId, mayAsk, signal, pacer: createPacer(), wantsDetails: true }
@@ -124,8 +122,8 @@ export function scanRoutes({
           tenantId: caller.tenantId,
           pacer: createPacer(),
         })
-        const canaries = liveCanaries(guards.canaryKey, caller.keyId, new Date(clock.now()))
-        const leaked = createCanaryDetector(canaries).find(output)
+        const { live } = guards.canariesOf(caller.keyId)
+        const leaked = createCanaryDetector(live).find(output)
         return reply(200, {
           success: true,
           riskScore: leaked.length > 0 ? CERTAIN : scan.riskScore,

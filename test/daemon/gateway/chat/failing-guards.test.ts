@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type * as AnswerGuardModule from '../../../../src/daemon/gateway/chat/answer-guard.ts'
+import type * as AnswerGuardModule from '../../../../src/daemon/safety/guards/stream/answer-guard.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { sharedGateway } from '../../../harness.ts'
 import { chatJson, chatStream, replyJson, replyRaw } from '../../../upstream.ts'
@@ -10,7 +10,7 @@ const fail = (): never => {
   throw new TypeError('a guard failed')
 }
 
-vi.mock('../../../../src/daemon/gateway/chat/answer-guard.ts', async (load) => {
+vi.mock('../../../../src/daemon/safety/guards/stream/answer-guard.ts', async (load) => {
   const original = await load<typeof AnswerGuardModule>()
   return {
     ...original,

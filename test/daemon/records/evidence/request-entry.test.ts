@@ -8,7 +8,7 @@ import {
 } from '../../../../src/daemon/records/evidence/request-entry.ts'
 import type { GuardIncident } from '../../../../src/daemon/safety/incidents/incident.ts'
 import { BUILT_IN_POLICIES } from '../../../../src/daemon/safety/policies/built-in.ts'
-import type { AppliedPolicy } from '../../../../src/daemon/safety/policies/resolve.ts'
+import type { AppliedPolicy } from '../../../../src/daemon/safety/policies/policies.ts'
 import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
 
 const { id, ...named } = BUILT_IN_POLICIES[0] as (typeof BUILT_IN_POLICIES)[0]

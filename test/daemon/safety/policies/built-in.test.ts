@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { armSources } from '../../../../src/daemon/safety/guards/rules-in-force.ts'
 import { BUILT_IN_POLICIES, findBuiltIn, SYSTEM_DEFAULT } from '../../../../src/daemon/safety/policies/built-in.ts'
-import { policyHash } from '../../../../src/daemon/safety/policies/named-policy.ts'
+import { policyHash } from '../../../../src/daemon/safety/policies/policies.ts'
 import { POLICY_NAME, toPolicyId } from '../../../../src/shared/policy-id.ts'
 import { POLICY_ACTIONS, PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { differencesOf } from '../../../../src/daemon/safety/policies/differences.ts'
-import { policyHash } from '../../../../src/daemon/safety/policies/named-policy.ts'
+import { policyHash } from '../../../../src/daemon/safety/policies/policies.ts'
 import { CreatePolicyRequest, PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
 
 const parse = (input: PolicyDocumentInput) => PolicyDocument.parse(input)

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN_POLICIES, findBuiltIn } from '../../../../src/daemon/safety/policies/built-in.ts'
-import type { TenantPolicies } from '../../../../src/daemon/safety/policies/catalogue.ts'
+import type { PolicyList } from '../../../../src/daemon/safety/policies/policies.ts'
 import { resolvePolicy } from '../../../../src/daemon/safety/policies/resolve.ts'
 import { GatewayError } from '../../../../src/shared/errors.ts'
 import { toPolicyId } from '../../../../src/shared/policy-id.ts'
 
 const OWN = { ...BUILT_IN_POLICIES[0], id: 'our-own', name: 'Our Own', type: 'custom' } as (typeof BUILT_IN_POLICIES)[0]
 
-const tenant = (activeId?: string): TenantPolicies => ({
+const tenant = (activeId?: string): PolicyList => ({
   all: [...BUILT_IN_POLICIES, OWN],
   activeId,
   find: (nameOrId) => findBuiltIn(toPolicyId(nameOrId)) ?? (toPolicyId(nameOrId) === OWN.id ? OWN : undefined),
@@ -20,7 +20,7 @@ const key = (given: Partial<Settings> = {}): Settings => ({
   ...given,
 })
 
-function resolved(requested: string | undefined, settings: Settings, policies: TenantPolicies): string {
+function resolved(requested: string | undefined, settings: Settings, policies: PolicyList): string {
   try {
     const { canonical, source } = resolvePolicy(requested, settings, policies)
     return `${canonical} by ${source}`
@@ -35,7 +35,7 @@ const ONLY_PUBLIC = key({ allowedSMLTPPolicies: ['public'] })
 const DEFAULT_PUBLIC = key({ defaultSMLTPPolicy: 'public' })
 
 describe('which policy governs a request', () => {
-  test.each<[string, string | undefined, Settings, TenantPolicies, string]>([
+  test.each<[string, string | undefined, Settings, PolicyList, string]>([
     ['nobody chose one', undefined, key(), tenant(), 'internal by system_default'],
     ['the tenant has an active one', undefined, key(), tenant('our-own'), 'our-own by tenant_active'],
     ['the active one is the default', undefined, key(), tenant('internal'), 'internal by tenant_active'],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { CallLocation } from '../../../../src/daemon/models/call-location.ts'
-import { type Destination, violationsOf } from '../../../../src/daemon/safety/policies/restrictions.ts'
+import type { Destination } from '../../../../src/daemon/safety/policies/policies.ts'
+import { violationsOf } from '../../../../src/daemon/safety/policies/restrictions.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
 
 const OUTSIDE: CallLocation = { host: 'api.openai.com', region: undefined }

@@ -16,7 +16,6 @@ import {
   OpenAiModels,
 } from '../../../../shared/wire/openai.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
-import { offeredModels, offersModel } from '../../../safety/policies/offered-models.ts'
 import type { ChatDeps } from '../../chat/deps.ts'
 import { requireFewMessages } from '../../chat/input.ts'
 import { runChat } from '../../chat/pipeline.ts'
@@ -112,7 +111,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       },
       async handle({ caller }) {
         const policies = await deps.policies.of(caller.tenantId)
-        const data = offeredModels(deps.providers, caller.settings, policies).map(toModel)
+        const data = policies.offeredModels(caller.settings).map(toModel)
         return reply(200, { object: 'list', data } satisfies OpenAiModels)
       },
     }),
@@ -132,7 +131,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       },
       async handle({ caller, params: { model = '' } }) {
         const policies = await deps.policies.of(caller.tenantId)
-        if (!offersModel(model, deps.providers, caller.settings, policies)) {
+        if (!policies.offersModel(model, caller.settings)) {
           const shown = model.slice(0, SHOWN_MODEL_CHARS)
           throw new GatewayError('MODEL_NOT_FOUND', `The model "${shown}" does not exist, or this key may not use it.`)
         }

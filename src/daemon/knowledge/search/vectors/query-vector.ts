@@ -3,7 +3,7 @@ import { QUERY_VECTOR_CHARS, QUERY_VECTOR_MS, QUERY_VECTORS_KEPT } from '../../.
 import type { Clock } from '../../../../shared/time.ts'
 import type { Log } from '../../../platform/log.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
-import type { MayAsk } from '../../../safety/policies/restrictions.ts'
+import type { MayAsk } from '../../../safety/policies/policies.ts'
 import { type BestEffort, createBestEffort } from './best-effort.ts'
 import { type EmbeddingDeps, EmbeddingFault, embedTexts } from './embedding-call.ts'
 import type { EmbeddingModel } from './models.ts'

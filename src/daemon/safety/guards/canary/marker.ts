@@ -4,6 +4,9 @@ import { DAY_MS } from '../../../../shared/time.ts'
 /** A phrase that occurs only in the system prompt of one API key on one day. */
 export type Canary = { id: string; words: readonly string[] }
 
+/** The canaries of an API key: what its answers must not reveal, and the instruction that puts today's into a prompt. */
+export type Canaries = { live: readonly [Canary, Canary]; instruction: string }
+
 /** All words of canaries have the same length, so any part of one can be identified by its word boundaries. */
 export const CANARY_WORDS = 6
 export const CANARY_WORD_LETTERS = 6

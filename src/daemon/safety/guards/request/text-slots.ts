@@ -5,10 +5,10 @@ import type {
   Message,
   ResponseFormat,
   Tool,
-} from '../../models/conversation.ts'
+} from '../../../models/conversation.ts'
 
 /** All text of a request to a model, whatever its API. */
-export type RequestTexts = {
+export type PromptText = {
   system: string
   messages: Message[]
   options: GenerationOptions | undefined
@@ -28,7 +28,7 @@ export type Slot = {
  * this function knows where a request contains text, so guards see exactly the text that they can change. Ids and names
  * are not text (`mapNames`). Unchanged objects are returned as they are.
  */
-export function mapTexts<S extends RequestTexts>(request: S, rewrite: (slot: Slot) => string): S {
+export function mapTexts<S extends PromptText>(request: S, rewrite: (slot: Slot) => string): S {
   const system = mapText(request.system, 'system', rewrite)
   const messages = mapAll(request.messages, (message) => mapMessage(message, rewrite))
   const options = request.options && mapOptions(request.options, rewrite)
@@ -37,7 +37,7 @@ export function mapTexts<S extends RequestTexts>(request: S, rewrite: (slot: Slo
 }
 
 /** The texts that `mapTexts` visits. */
-export function slotsOf(request: RequestTexts): Slot[] {
+export function slotsOf(request: PromptText): Slot[] {
   const slots: Slot[] = []
   mapTexts(request, (slot) => {
     slots.push(slot)
@@ -50,7 +50,7 @@ export function slotsOf(request: RequestTexts): Slot[] {
  * Visits adjacent texts of one message, which a model reads as one, and replaces them with the result of `rewrite`: the
  * same number of texts. Empty results are omitted.
  */
-export function mapNeighbours<S extends RequestTexts>(
+export function mapAdjacentTexts<S extends PromptText>(
   request: S,
   rewrite: (texts: readonly string[]) => readonly string[],
 ): S {
@@ -88,7 +88,7 @@ function mapRuns(
 export type Name = { of: 'call' | 'definition' | 'user'; text: string }
 
 /** Visits every id and name of a request and replaces it with the result of `rewrite`. An empty end user is omitted. */
-export function mapNames<S extends RequestTexts>(request: S, rewrite: (name: Name) => string): S {
+export function mapNames<S extends PromptText>(request: S, rewrite: (name: Name) => string): S {
   const id = (text: string) => rewrite({ of: 'call', text })
   const name = (text: string) => rewrite({ of: 'definition', text })
   const messages = mapAll(request.messages, (message) => {

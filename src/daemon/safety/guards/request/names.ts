@@ -1,8 +1,7 @@
-import { type Pacer, paced } from '../../platform/pacing.ts'
-import type { ArmedRules } from '../../safety/guards/plan.ts'
-import { type GuardHit, screening } from '../../safety/guards/redaction.ts'
-import { mapNames, type Name } from '../../safety/guards/text-slots.ts'
-import type { PromptText } from './prompt-text.ts'
+import { type Pacer, paced } from '../../../platform/pacing.ts'
+import type { ArmedRules } from '../plan.ts'
+import { type GuardHit, screening } from '../redaction.ts'
+import { mapNames, type Name, type PromptText } from './text-slots.ts'
 
 /**
  * Applies the rules to ids and names, which would otherwise carry values past the guards. A name cannot be changed, so a

@@ -1,18 +1,18 @@
-import type { Clock, Timer } from '../../../shared/time.ts'
-import type { PolicyDocument } from '../../../shared/wire/policies.ts'
-import type { ChatPart } from '../../models/provider.ts'
-import { atOnce, createPacer, paced, type ResumablePacer } from '../../platform/pacing.ts'
-import { createCanaryDetector } from '../../safety/guards/canary/detector.ts'
-import type { Canary } from '../../safety/guards/canary/marker.ts'
-import type { CleanTexts } from '../../safety/guards/clean-texts.ts'
-import type { Guards } from '../../safety/guards/guards.ts'
-import type { ArmedDetector, GuardHit } from '../../safety/guards/redaction.ts'
-import { Channel, type ChannelRules } from '../../safety/guards/stream/channel.ts'
-import { createOutputGuard, type OutputGuard } from '../../safety/guards/stream/output-guard.ts'
-import type { TextFormat } from '../../safety/guards/stream/text-view.ts'
-import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import type { Clock, Timer } from '../../../../shared/time.ts'
+import type { PolicyDocument } from '../../../../shared/wire/policies.ts'
+import type { ChatPart } from '../../../models/provider.ts'
+import { atOnce, createPacer, paced, type ResumablePacer } from '../../../platform/pacing.ts'
+import type { GuardIncident } from '../../incidents/incident.ts'
+import { createCanaryDetector } from '../canary/detector.ts'
+import type { Canaries } from '../canary/marker.ts'
+import type { CleanTexts } from '../clean-texts.ts'
+import type { Guards } from '../guards.ts'
+import type { ArmedDetector, GuardHit } from '../redaction.ts'
+import type { GuardedRequest } from '../request/request-screening.ts'
 import { type AnswerShield, shieldAnswer } from './answer-shield.ts'
-import type { Screened } from './screen.ts'
+import { Channel, type ChannelRules } from './channel.ts'
+import { createOutputGuard, type OutputGuard } from './output-guard.ts'
+import type { TextFormat } from './text-view.ts'
 
 /** The guards between a model and the client. */
 export type AnswerGuard = {
@@ -42,8 +42,8 @@ type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
  * Creates the guards of one answer. Rules of policy and tenant, canaries and the restoring of pseudonyms run while it
  * streams. The prompt shield scans it every few KB and blocks the rest on an attack.
  */
-export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDeps): AnswerGuard {
-  const { rules, pseudonyms, options, canaries, policy } = screened
+export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGuardDeps): AnswerGuard {
+  const { rules, pseudonyms, options, canaries, policy } = request
   const canary = canaries && armCanaries(policy.document, canaries)
   const acting = [...rules.output.acting, ...(canary?.acts ? [canary.armed] : [])]
   const watching = [...rules.output.watching, ...(canary && !canary.acts ? [canary.armed] : [])]
@@ -54,7 +54,7 @@ export function guardAnswer(screened: Screened, { guards, clock }: AnswerGuardDe
     acting.length > 0 || pseudonyms
       ? createOutputGuard({ armed: acting, pseudonyms, clock, textFormat, effort: pacer })
       : undefined
-  const shield = shieldAnswer(screened, guards)
+  const shield = shieldAnswer(request, guards)
   const counter =
     watching.length > 0
       ? new OutputCounter({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts)
@@ -275,10 +275,10 @@ class OutputCounter {
 
 type WatchedText = { format: TextFormat; waiting: string; channel: Channel | undefined }
 
-function armCanaries({ canary, mode }: PolicyDocument, canaries: readonly Canary[]) {
+function armCanaries({ canary, mode }: PolicyDocument, { live }: Canaries) {
   const action = canary.action === 'redact' ? 'remove' : canary.action
   const acts = mode === 'enforce' && action !== 'log'
-  const detector = createCanaryDetector(canaries)
+  const detector = createCanaryDetector(live)
   return {
     acts,
     armed: { guard: CANARY, detector, actionOf: () => (acts ? action : 'log') } satisfies ArmedDetector,

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { guardAnswer } from '../../../../src/daemon/gateway/chat/answer-guard.ts'
-import type { ChatPart } from '../../../../src/daemon/models/provider.ts'
-import { PACE_MS } from '../../../../src/daemon/platform/pacing.ts'
-import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
-import { OutputBlocked } from '../../../../src/daemon/safety/guards/stream/output-blocked.ts'
-import { createFakeClock } from '../../../fake-clock.ts'
+import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
+import { PACE_MS } from '../../../../../src/daemon/platform/pacing.ts'
+import type { ArmedDetector } from '../../../../../src/daemon/safety/guards/redaction.ts'
+import { guardAnswer } from '../../../../../src/daemon/safety/guards/stream/answer-guard.ts'
+import { OutputBlocked } from '../../../../../src/daemon/safety/guards/stream/output-blocked.ts'
+import { createFakeClock } from '../../../../fake-clock.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 

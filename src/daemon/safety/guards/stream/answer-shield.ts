@@ -1,12 +1,12 @@
-import { GatewayError } from '../../../shared/errors.ts'
-import type { ChatPart } from '../../models/provider.ts'
-import { atOnce } from '../../platform/pacing.ts'
-import type { Guards } from '../../safety/guards/guards.ts'
-import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../../safety/guards/shield/output.ts'
-import { isWorse, severityOf } from '../../safety/guards/shield/verdict.ts'
-import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
-import { type ShieldIncident, shieldIncident } from '../../safety/prompt-shield/scanner.ts'
-import type { Screened } from './screen.ts'
+import { GatewayError } from '../../../../shared/errors.ts'
+import type { ChatPart } from '../../../models/provider.ts'
+import { atOnce } from '../../../platform/pacing.ts'
+import { type ShieldIncident, shieldIncident } from '../../prompt-shield/scanner.ts'
+import type { Guards } from '../guards.ts'
+import type { GuardedRequest } from '../request/request-screening.ts'
+import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../shield/output.ts'
+import { isWorse, severityOf } from '../shield/verdict.ts'
+import { OutputBlocked } from './output-blocked.ts'
 
 /** The prompt shield of one answer: scans the content, the reasoning and the arguments of each tool call. */
 export type AnswerShield = {
@@ -23,7 +23,7 @@ type WatchedText = { watch: OutputWatch; waiting: string }
 
 /** Undefined when no shield scans answers. */
 export function shieldAnswer(
-  { shield, instructions, scanTerms }: Pick<Screened, 'shield' | 'instructions' | 'scanTerms'>,
+  { shield, instructions, scanTerms }: Pick<GuardedRequest, 'shield' | 'instructions' | 'scanTerms'>,
   { scanner }: Pick<Guards, 'scanner'>,
 ): AnswerShield | undefined {
   if (!shield?.document.scanOutput) return undefined

@@ -1,6 +1,6 @@
-import { type Pacer, paced } from '../../platform/pacing.ts'
-import { DETECTION_HOLD_CHARS } from '../../safety/guards/detection.ts'
-import type { Pseudonyms } from '../../safety/guards/pseudonyms.ts'
+import { type Pacer, paced } from '../../../platform/pacing.ts'
+import { DETECTION_HOLD_CHARS } from '../detection.ts'
+import type { Pseudonyms } from '../pseudonyms.ts'
 import {
   type ActedFinding,
   type ArmedDetector,
@@ -10,10 +10,9 @@ import {
   type GuardHit,
   toEdit,
   toRedactions,
-} from '../../safety/guards/redaction.ts'
-import type { Edit } from '../../safety/guards/stream/text-view.ts'
-import { mapNeighbours } from '../../safety/guards/text-slots.ts'
-import type { PromptText } from './prompt-text.ts'
+} from '../redaction.ts'
+import type { Edit } from '../stream/text-view.ts'
+import { mapAdjacentTexts, type PromptText } from './text-slots.ts'
 
 /** Boundaries near each other are scanned together, up to this many characters at once. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
@@ -29,7 +28,7 @@ export async function screenAdjacentTexts(
   pacer: Pacer,
 ): Promise<{ promptText: PromptText; hits: GuardHit[]; isBlocked: boolean }> {
   const runs: (readonly string[])[] = []
-  mapNeighbours(promptText, (texts) => {
+  mapAdjacentTexts(promptText, (texts) => {
     runs.push(texts)
     return texts
   })
@@ -47,7 +46,11 @@ export async function screenAdjacentTexts(
   }
   let at = 0
   const changes = rewritten.some((texts, run) => texts !== runs[run])
-  return { promptText: changes ? mapNeighbours(promptText, () => rewritten[at++] ?? []) : promptText, hits, isBlocked }
+  return {
+    promptText: changes ? mapAdjacentTexts(promptText, () => rewritten[at++] ?? []) : promptText,
+    hits,
+    isBlocked,
+  }
 }
 
 /** The offset of each text but the first. */

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import type { LRUCache } from 'lru-cache'
-import { type Message, textOf } from '../../models/conversation.ts'
-import type { ShieldScan } from '../../safety/guards/shield/scan.ts'
-import type { AppliedShield } from '../../safety/prompt-shield/resolve.ts'
-import { type ShieldIncident, shieldIncident, worstScan } from '../../safety/prompt-shield/scanner.ts'
+import { type Message, textOf } from '../../../models/conversation.ts'
+import type { AppliedShield } from '../../prompt-shield/resolve.ts'
+import { type ShieldIncident, shieldIncident, worstScan } from '../../prompt-shield/scanner.ts'
+import type { ShieldScan } from '../shield/scan.ts'
 
 export type ToolResult = Extract<Message, { role: 'tool' }>
 

@@ -1,0 +1,206 @@
+// The guards of a request: rules of policy and tenant on every text and name, then the prompt shield.
+import { GatewayError } from '../../../../shared/errors.ts'
+import type { Message } from '../../../models/conversation.ts'
+import type { Caller } from '../../../platform/http/caller.ts'
+import { createPacer, type Pacer } from '../../../platform/pacing.ts'
+import type { RuleIncident } from '../../incidents/incident.ts'
+import { mayAskUnder } from '../../policies/enforce.ts'
+import type { AppliedPolicy } from '../../policies/policies.ts'
+import type { AppliedShield } from '../../prompt-shield/resolve.ts'
+import { type ScanTerms, type ShieldIncident, shieldIncident, worstScan } from '../../prompt-shield/scanner.ts'
+import type { Canaries } from '../canary/marker.ts'
+import type { Guards } from '../guards.ts'
+import { createPseudonyms, type Pseudonyms } from '../pseudonyms.ts'
+import type { ArmedDetector, GuardHit } from '../redaction.ts'
+import type { RulesInForce } from '../rules-in-force.ts'
+import { joinTurns } from '../shield/conversation.ts'
+import type { ShieldScan } from '../shield/scan.ts'
+import { screenAdjacentTexts } from './adjacent-texts.ts'
+import { screenNames } from './names.ts'
+import { mapTexts, type PromptText, type Slot, slotsOf } from './text-slots.ts'
+import { type JudgedResults, judgeToolResults, type ToolResult } from './tool-results.ts'
+
+/** A request after its guards: what the guards of its passages and its answer need. */
+export type GuardedRequest = {
+  policy: AppliedPolicy
+  /** Undefined: no prompt shield applies. */
+  shield: AppliedShield | undefined
+  /** The rules in force, also for passages and the answer. */
+  rules: RulesInForce
+  /** The pseudonyms that replace values sent to the model; undefined when no rule tokenizes. */
+  pseudonyms: Pseudonyms | undefined
+  /** The canaries that the answer must not leak; undefined when the policy disables them. */
+  canaries: Canaries | undefined
+  /** The system prompt without the gateway's additions. */
+  instructions: string
+  options: PromptText['options']
+  /** The terms for the shield's scans. */
+  scanTerms: ScanTerms & { pacer: Pacer }
+}
+
+/** The outcome of the guards. Nothing is recorded yet. */
+export type Inspection = GuardedRequest & {
+  redacted: PromptText
+  /** A rule blocks the request. */
+  isBlocked: boolean
+  /** The incidents of the rules. */
+  incidents: RuleIncident[]
+  /** The shield's finding in user and assistant texts. */
+  attack: ShieldIncident | undefined
+  /** The shield's findings in tool results; undefined without a scan. */
+  results: JudgedResults | undefined
+}
+
+/**
+ * Runs rules and prompt shield on all texts of a request. The shield scans the redacted text, because it may send it to
+ * a judge model.
+ * @throws SHIELD_UNAVAILABLE, SCAN_FAILED when the shield cannot decide
+ */
+export async function inspectRequest(
+  promptText: PromptText,
+  {
+    policy,
+    shield,
+    caller,
+    signal,
+  }: Pick<GuardedRequest, 'policy' | 'shield'> & { caller: Caller; signal: AbortSignal },
+  guards: Guards,
+): Promise<Inspection> {
+  const { tenantId, keyId } = caller
+  const inForce = guards.rulesFor(tenantId, policy)
+  const rules = inForce instanceof Promise ? await inForce : inForce
+  const pseudonyms = pseudonymsFor(promptText, rules, tenantId, guards)
+  const pacer = createPacer()
+  const { promptText: redacted, hits, isBlocked } = await redact(promptText, rules, pseudonyms, pacer)
+  const scanTerms = { tenantId, mayAsk: mayAskUnder(policy), signal, pacer }
+  const scan = isBlocked || !shield ? undefined : await scanPromptText(redacted, shield, guards, scanTerms)
+  return {
+    policy,
+    shield,
+    rules,
+    pseudonyms,
+    canaries: policy.document.canary.enabled ? guards.canariesOf(keyId) : undefined,
+    instructions: redacted.system,
+    options: redacted.options,
+    scanTerms,
+    redacted,
+    isBlocked,
+    incidents: rules.input.incidentsOf(hits, 'input'),
+    attack: shield && shieldIncident(scan?.spoken, shield, 'input'),
+    results: shield && scan && judgeToolResults(scan.toolResults, shield, keyId, guards.reportedResults),
+  }
+}
+
+const textOfSlot = ({ text }: Slot): string => text
+
+/** The pseudonyms for a request; undefined when no rule tokenizes. */
+export const pseudonymsFor = (
+  promptText: PromptText,
+  rules: RulesInForce,
+  tenantId: string,
+  { pseudonymKey: key }: Pick<Guards, 'pseudonymKey'>,
+): Pseudonyms | undefined =>
+  isAnyTokenized(rules) ? createPseudonyms({ key, tenantId, texts: slotsOf(promptText).map(textOfSlot) }) : undefined
+
+const isAnyTokenized = ({ input, output }: RulesInForce): boolean =>
+  input.acting.some(tokenizes) || output.acting.some(tokenizes)
+
+const tokenizes = ({ actionOf }: ArmedDetector): boolean => actionOf('') === 'tokenize'
+
+/** Applies the input rules to all texts and names of a request. @param pacer of the request */
+export async function redact(
+  promptText: PromptText,
+  rules: RulesInForce,
+  pseudonyms: Pseudonyms | undefined,
+  pacer: Pacer = createPacer(),
+): Promise<{ promptText: PromptText; hits: GuardHit[]; isBlocked: boolean }> {
+  const { acting, watching } = rules.input
+  const armed = acting.length > 0 ? [...acting, ...watching] : watching
+  const hits: GuardHit[] = []
+  if (armed.length === 0) return { promptText, hits, isBlocked: false }
+  const names = await screenNames(promptText, rules.input, pacer)
+  hits.push(...names.hits)
+  let { isBlocked } = names
+  const texts: string[] = []
+  let isChanged = false
+  for (const { text, format } of slotsOf(names.promptText)) {
+    const seen = rules.cleanTexts.screenPaced(text, format, armed, pseudonyms, pacer)
+    const screened = seen instanceof Promise ? await seen : seen
+    hits.push(...screened.hits)
+    isBlocked ||= screened.isBlocked
+    isChanged ||= screened.text !== text
+    texts.push(screened.text)
+  }
+  let at = 0
+  const each = isChanged ? mapTexts(names.promptText, () => texts[at++] as string) : names.promptText
+  const together = await screenAdjacentTexts(each, armed, pseudonyms, pacer)
+  hits.push(...together.hits)
+  return { promptText: together.promptText, hits, isBlocked: isBlocked || together.isBlocked }
+}
+
+/** The shield's findings in a request. */
+export type PromptTextScan = {
+  /** The worst scan of user and assistant texts; undefined without such texts. */
+  spoken: ShieldScan | undefined
+  /** The worst scan of each tool result with text. */
+  toolResults: ReadonlyMap<ToolResult, ShieldScan>
+}
+
+/** Scans the texts of a request. Undefined without a shield. */
+export async function scanPromptText(
+  promptText: PromptText,
+  shield: AppliedShield | undefined,
+  { scanner }: Pick<Guards, 'scanner'>,
+  terms: ScanTerms,
+): Promise<PromptTextScan | undefined> {
+  if (!shield) return undefined
+  const { scanInput, scanRetrieved } = shield.document
+  // System prompt and tool descriptions come from the application's operator; other texts may come from an attacker.
+  const people = scanInput ? slotsOf(promptText).filter(({ from }) => from === 'user' || from === 'assistant') : []
+  const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
+  const tools = scanRetrieved ? promptText.messages.filter(isToolResult).flatMap(textsOfResult) : []
+  const texts = [
+    ...spoken.map((text) => ({ text, source: 'user' as const })),
+    ...tools.map(({ text }) => ({ text, source: 'tool' as const })),
+  ]
+  const scans = await scanner.scanEach(texts, shield.document, terms)
+  const toolResults = new Map<ToolResult, ShieldScan>()
+  for (const [at, { result }] of tools.entries()) {
+    const scan = scans[spoken.length + at] as ShieldScan
+    toolResults.set(result, worstScan([toolResults.get(result) ?? scan, scan]) as ShieldScan)
+  }
+  return { spoken: worstScan(scans.slice(0, spoken.length)), toolResults }
+}
+
+const isToolResult = (message: Message): message is ToolResult => message.role === 'tool'
+
+const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
+  slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
+
+/** An attack may be split over several turns, so the user's turns are also scanned joined. */
+function inInstalments(slots: readonly Slot[]): string[] {
+  const texts = slots.filter(({ from }) => from === 'user').map(textOfSlot)
+  return texts.length > 1 ? [joinTurns(texts)] : []
+}
+
+/** The error for a block by DLP or PII rules. Names the types, never the values. @param traceId undefined in a dry run */
+export function contentBlocked(incidents: readonly RuleIncident[], traceId?: string): GatewayError {
+  const acting = incidents.filter(({ action, enforced }) => enforced && action !== 'log')
+  const asked = acting.filter(({ action }) => action === 'block')
+  // A name cannot be redacted, so it is blocked although its rule asks for redaction only.
+  const blocking = asked.length > 0 ? asked : acting
+  const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]
+  return new GatewayError(
+    'CONTENT_BLOCKED',
+    `The request holds what a rule does not let through (${types.join(', ')}); leave it out and ask again.`,
+    { extra: { verdict: 'BLOCK', attack_category: null, trace_id: traceId } },
+  )
+}
+
+/** The error for a block by the prompt shield. */
+export const promptBlocked = (category: string | null, traceId?: string): GatewayError =>
+  new GatewayError(
+    'PROMPT_BLOCKED',
+    'The prompt shield took this request for an attack. If it is none, say it in other words.',
+    { extra: { verdict: 'BLOCK', attack_category: category, trace_id: traceId } },
+  )
