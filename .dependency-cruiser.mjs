@@ -28,23 +28,15 @@ const FRONTS = {
     'prompt-shield/resolve',
   ],
   webhooks: [],
-  metering: [
-    'config',
-    'licenses/pool',
-    'rate-limits/rate-limiter',
-    'usage/(billing|counts|input-tokens|money|payment|period|unbilled|spend-request)',
-  ],
+  metering: ['config', 'rate-limits/rate-limiter', 'usage/(billing|counts|input-tokens|money|payment|period)'],
   records: [
     'audit/change',
     'config',
     'events/(events|outbox)',
-    'evidence/(entitlement|entry-draft|request-entry)',
+    'evidence/(entitlement|request-entry)',
     'ledger/(ledger|records)',
   ],
-  models: [
-    'breaker|config|conversation|json|output-limits|call-location|provider|registry|well-known-providers',
-    'providers/(bedrock/signature|google/signature|local/script)',
-  ],
+  models: ['breaker|config|conversation|output-limits|provider|registry|well-known-providers'],
 }
 
 const fileOf = (name) => `^src/daemon/${name}([.]ts$|/)`

@@ -84,8 +84,8 @@ export async function startApp(
     const records = open(await openRecords(config, { db, masterKey, clock, log }))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
-    const { limiter, billing } = metering
-    const identity = await openIdentity(config, { db, clock, log, signingKeys, knownPolicies })
+    const { limiter, billing, requireFreeLicense } = metering
+    const identity = await openIdentity(config, { db, clock, log, signingKeys, knownPolicies, requireFreeLicense })
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = openSafety({ access, masterKey, providers, log })
     const { guards, policies } = safety

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { BedrockConfig } from '../models/config.ts'
-import type { AwsCredentials } from '../models/providers/bedrock/signature.ts'
+import type { AwsCredentials, BedrockConfig } from '../models/config.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'

@@ -3,8 +3,7 @@ import { DRAIN_TIMEOUT_MS, EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../sha
 import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from '../gateway/config.ts'
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
 import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
-import type { ProviderConfig } from '../models/config.ts'
-import type { Scripts } from '../models/providers/local/script.ts'
+import type { ProviderConfig, Scripts } from '../models/config.ts'
 import type { LogLevel } from '../platform/log.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import {

@@ -15,8 +15,7 @@ import {
   SAME_MODEL_RETRIES,
 } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
-import type { ProviderConfig } from '../models/config.ts'
-import type { Scripts } from '../models/providers/local/script.ts'
+import type { ProviderConfig, Scripts } from '../models/config.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { SCRIPT_FAILURES, SCRIPT_FINISHES, type ScriptStep, type Scripts } from '../models/providers/local/script.ts'
+import { SCRIPT_FAILURES, SCRIPT_FINISHES, type ScriptStep, type Scripts } from '../models/config.ts'
 import { section, valueFrom } from './section.ts'
 import { parseDuration } from './values.ts'
 

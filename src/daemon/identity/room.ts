@@ -1,4 +1,3 @@
-import type { LicensePools } from '../metering/config.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Log } from '../platform/log.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
@@ -9,7 +8,7 @@ import { keyRoutes } from './keys/routes.ts'
 import { roleRoutes } from './roles/routes.ts'
 import { ensureFirstStart } from './tenants/first-start.ts'
 import { tenantRoutes } from './tenants/routes.ts'
-import { userRoutes } from './users/routes.ts'
+import { type UserDeps, userRoutes } from './users/routes.ts'
 import { findUserNames } from './users/store.ts'
 
 export type IdentityRoom = Pick<Authenticator, 'authenticate' | 'isAccepted'> & {
@@ -24,10 +23,15 @@ export async function openIdentity(
   config: {
     bootstrapKey: string | undefined
     dataDir: string
-    licenses: LicensePools
     trustedProxies?: readonly string[] | undefined
   },
-  { knownPolicies, log, ...deps }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies'> & { log: Log },
+  {
+    knownPolicies,
+    requireFreeLicense,
+    log,
+    ...deps
+  }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies'> &
+    Pick<UserDeps, 'requireFreeLicense'> & { log: Log },
 ): Promise<IdentityRoom> {
   const { db, clock } = deps
   const { createdKeyFile, warning } = await ensureFirstStart(db, { ...config, clock })
@@ -46,7 +50,7 @@ export async function openIdentity(
     findUserNames,
     routes: [
       ...tenantRoutes(access),
-      ...userRoutes({ ...access, licenses: config.licenses }),
+      ...userRoutes({ ...access, requireFreeLicense }),
       ...groupRoutes(access),
       ...roleRoutes(access),
       ...keyRoutes({ ...access, knownPolicies }),

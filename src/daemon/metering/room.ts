@@ -1,5 +1,6 @@
 // The metering room: rate limits, budgets and licences. They decide before a call and count after it.
 import type { Clock } from '../../shared/time.ts'
+import type { License } from '../../shared/wire/users.ts'
 import type { ProviderConfig } from '../models/config.ts'
 import type { Db } from '../platform/db/db.ts'
 import { engineOf } from '../platform/db/engine.ts'
@@ -9,6 +10,7 @@ import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
 import type { Ledger } from '../records/ledger/ledger.ts'
 import type { LicensePools, PointAllowances } from './config.ts'
+import { requireFreeLicense } from './licenses/pool.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { createRateLimiter } from './rate-limits/limiter.ts'
 import { purgeCounters } from './rate-limits/purge.ts'
@@ -18,6 +20,8 @@ import { type Billing, createBilling } from './usage/billing.ts'
 export type MeteringRoom = {
   limiter: RateLimiter
   billing: Billing
+  /** See `requireFreeLicense` of licenses/pool.ts. */
+  requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
   routes: Route[]
   jobs: Job[]
   close(): Promise<void>
@@ -42,6 +46,7 @@ export function openMetering(
   return {
     limiter: createRateLimiter(deps),
     billing,
+    requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, config.licenses),
     routes: licenseRoutes({ db, licenses: config.licenses }),
     jobs,
     close: async () => billing.close(),

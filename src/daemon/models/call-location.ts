@@ -1,11 +1,6 @@
 import type { ProviderConfig } from './config.ts'
+import type { CallLocation } from './provider.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
-
-/**
- * Where a call is processed. `here`: in this process. `region` is the provider's configured region, in lower case;
- * undefined when it is not configured or cannot be known.
- */
-export type CallLocation = 'here' | { host: string; region: string | undefined }
 
 /** The locations of a configured provider's calls, by the provider's name of the model. */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {

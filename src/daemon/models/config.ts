@@ -1,5 +1,5 @@
 // Configuration of providers and the prices of their models.
-import type { AwsCredentials } from './providers/bedrock/signature.ts'
+import type { FailureReason } from './provider.ts'
 
 /** The API that a provider implements. */
 export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
@@ -45,3 +45,39 @@ export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' |
   /** Used to sign calls when there is no API key. */
   credentials: AwsCredentials | undefined
 }
+
+export type AwsCredentials = { accessKeyId: string; secretAccessKey: string; sessionToken?: string | undefined }
+
+export const SCRIPT_FINISHES = ['stop', 'tool_calls', 'length', 'content_filter'] as const
+export const SCRIPT_FAILURES = [
+  'timeout',
+  'rate_limit',
+  'server_error',
+  'connection_error',
+  'auth_failed',
+  'model_not_found',
+  'quota_exhausted',
+  'bad_request',
+  'context_length',
+  'content_filter',
+] as const satisfies readonly FailureReason[]
+
+/** One step of a scripted model. */
+export type ScriptStep =
+  /** Milliseconds of silence. */
+  | { wait: number }
+  | { text: string }
+  | { reasoning: string }
+  /** Skipped when the caller offered no tools, as with any other model. */
+  | { tool_call: { name: string; arguments: string } }
+  /** Tokens that replace our own count. */
+  | { usage: { input: number; output: number } }
+  | { finish: (typeof SCRIPT_FINISHES)[number] }
+  | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
+  /** The connection breaks. */
+  | { break: true }
+  /** Silence until a limit or the client ends it. */
+  | { stall: true }
+
+/** Scripts by name. */
+export type Scripts = Readonly<Record<string, readonly ScriptStep[]>>

@@ -73,8 +73,18 @@ export type TokenUsage = {
 export type ChatPart =
   /** `logprobs` as the provider gave them, if they were requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
-  /** Signed or encrypted reasoning goes back to its origin in the next turn (conversation.ts). */
-  | { type: 'reasoning'; text: string; origin?: string; signature?: string; data?: string }
+  /**
+   * Signed or encrypted reasoning goes back to its origin in the next turn (conversation.ts). With `isSignatureOfPart`,
+   * `data` signs a part of the answer instead of reasoning text.
+   */
+  | {
+      type: 'reasoning'
+      text: string
+      origin?: string
+      signature?: string
+      data?: string
+      isSignatureOfPart?: true
+    }
   /**
    * A piece of a tool call. The first piece of an index has `id` and `name`; each piece has the next part of the
    * arguments.
@@ -212,3 +222,9 @@ export class ProviderError extends Error {
     this.alarm = options.alarm ?? isOperatorReason(reason)
   }
 }
+
+/**
+ * Where a call is processed. `here`: in this process. `region` is the provider's configured region, in lower case;
+ * undefined when it is not configured or cannot be known.
+ */
+export type CallLocation = 'here' | { host: string; region: string | undefined }

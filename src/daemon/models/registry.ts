@@ -1,10 +1,10 @@
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
-import { type CallLocation, locationsOf } from './call-location.ts'
+import { locationsOf } from './call-location.ts'
 import type { ProviderConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
-import type { Provider } from './provider.ts'
+import type { CallLocation, Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 

@@ -2,10 +2,9 @@
 import type { Clock } from '../../shared/time.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
-import type { ProviderConfig } from './config.ts'
+import type { ProviderConfig, Scripts } from './config.ts'
 import { createLocalServers } from './local-servers.ts'
 import { localProvider } from './providers/local/extract.ts'
-import type { Scripts } from './providers/local/script.ts'
 import { createProviderRegistry, type ProviderRegistry } from './registry.ts'
 
 export type ModelsRoom = { providers: ProviderRegistry; jobs: Job[]; close(): Promise<void> }

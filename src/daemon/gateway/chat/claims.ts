@@ -5,7 +5,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { createRepeater } from '../../platform/jobs/repeater.ts'
 import type { Log } from '../../platform/log.ts'
-import type { LedgerRecords } from '../../records/ledger/ledger.ts'
+import type { LedgerRecords } from '../../records/ledger/records.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
 
 /** The row that claims an Idempotency-Key: the future result without the answer. */

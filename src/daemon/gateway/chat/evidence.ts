@@ -14,7 +14,8 @@ import {
   type RequestFacts,
   toRequestEntry,
 } from '../../records/evidence/request-entry.ts'
-import { ClaimLostError, type Ledger, type LedgerRecords } from '../../records/ledger/ledger.ts'
+import type { Ledger } from '../../records/ledger/ledger.ts'
+import { ClaimLostError, type LedgerRecords } from '../../records/ledger/records.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 import type { ChatInput } from './input.ts'

@@ -3,8 +3,7 @@ import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 import { type Actor, toEntryDraft } from '../../records/audit/change.ts'
 import { modelFailover } from '../../records/events/events.ts'
-import type { EntryDraft } from '../../records/evidence/entry-draft.ts'
-import type { LedgerRecords } from '../../records/ledger/ledger.ts'
+import type { EntryDraft, LedgerRecords } from '../../records/ledger/records.ts'
 
 /** Each failover from a failed model to the next, oldest first. Retries of the same model do not count. */
 function failoversOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {

@@ -11,7 +11,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
-import { ClaimLostError } from '../../records/ledger/ledger.ts'
+import { ClaimLostError } from '../../records/ledger/records.ts'
 import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
 import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './store.ts'
 

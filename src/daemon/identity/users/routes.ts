@@ -6,6 +6,7 @@ import { DoneResponse, FlatError, StructuredError } from '../../../shared/wire/c
 import {
   CreateUserRequest,
   CreateUserResponse,
+  type License,
   ListUsersQuery,
   ListUsersResponse,
   ShowUserResponse,
@@ -13,8 +14,7 @@ import {
   USER_READ_ONLY,
   UserResponse,
 } from '../../../shared/wire/users.ts'
-import type { LicensePools } from '../../metering/config.ts'
-import { requireFreeLicense } from '../../metering/licenses/pool.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { toPagination, toSearchText } from '../../platform/db/list-page.ts'
 import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
@@ -45,8 +45,13 @@ import { toCreatedUser, toUser } from './view.ts'
 const exceedsRights = 'Not an administrator, or the user may do more than the key'
 const notFound = { 404: { description: 'No such user', schema: StructuredError } }
 
+export type UserDeps = ChangeDeps & {
+  /** @throws LICENSE_UNAVAILABLE if the tenant has no free licence of this kind */
+  requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
+}
+
 /** The routes of users. */
-export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: LicensePools }): Route[] {
+export function userRoutes({ requireFreeLicense, ...deps }: UserDeps): Route[] {
   const { db, clock } = deps
   return [
     route({
@@ -114,7 +119,7 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
             customRole: body.roleId === undefined ? undefined : await getCustomRole(tx, tenantId, body.roleId),
           }
           requireWithinRights(caller, account)
-          await requireFreeLicense(tx, tenantId, license, licenses)
+          await requireFreeLicense(tx, tenantId, license)
           await insertUser(tx, account.user)
           await setCustomRole(tx, tenantId, account.user.id, account.customRole?.id)
           await record(activity('create', account, { role, customRole: account.customRole?.name ?? null, license }))
@@ -178,7 +183,7 @@ export function userRoutes({ licenses, ...deps }: ChangeDeps & { licenses: Licen
           if (body.roleId) after.customRole = await getCustomRole(tx, tenantId, body.roleId)
           await requireMayChange(tx, caller, before, after)
           const { license } = after.user
-          if (license !== before.user.license) await requireFreeLicense(tx, tenantId, license, licenses)
+          if (license !== before.user.license) await requireFreeLicense(tx, tenantId, license)
           await updateUser(tx, after.user)
           if (after.customRole?.id !== before.customRole?.id) {
             await setCustomRole(tx, tenantId, userId, after.customRole?.id)

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { LEAST_OUTPUT_TOKENS, PRICE_ALARM_MS, UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
+import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../models/config.ts'
 import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
 import type { SpendCounterRow, UsageRecordRow } from '../../platform/db/tables.ts'
@@ -7,9 +8,10 @@ import type { Caller } from '../../platform/http/caller.ts'
 import type { PointAllowances } from '../config.ts'
 import { createBudgets } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
-import type { BudgetsDeps, Payment, SpendAmount } from './payment.ts'
+import type { Payer, Payment, SpendAmount } from './payment.ts'
+import { periodAt } from './period.ts'
 import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
-import { limitsOf, type Payer } from './spend-request.ts'
+import { type BudgetsDeps, limitsOf } from './spend-request.ts'
 
 /** A request before its first model call. */
 export type Order = {
@@ -150,3 +152,22 @@ export function createBilling(
     },
   }
 }
+
+/** Billing for free requests, which are accepted regardless of the account's budget. */
+export const unbilled = (billing: Billing, clock: Clock): Billing => ({
+  ...billing,
+  reserve: ({ caller }): Payment => ({
+    mode: caller.settings.billingMode,
+    fallback: undefined,
+    period: periodAt(clock.now()).name,
+    coveredNanos: undefined,
+    reserved: undefined,
+    settled() {},
+    release: () => undefined,
+  }),
+  charge: (_order, { mode, period }) => ({
+    amount: { nanos: 0, points: 0 },
+    columns: { billing_mode: mode, billing_period: period, cost_nanos: 0, points: 0, price_missing: 0 },
+    spend: [],
+  }),
+})

@@ -1,7 +1,7 @@
 import { engineOf } from '../../platform/db/engine.ts'
 import { createMemoryBudgets } from './memory-budgets.ts'
-import type { Budgets, BudgetsDeps } from './payment.ts'
 import { createSharedBudgets } from './shared-budgets.ts'
+import type { Budgets, BudgetsDeps } from './spend-request.ts'
 
 /**
  * Enforces the limits of points and dollars exactly, also for concurrent requests. On SQLite there is one daemon, so it

@@ -1,9 +1,18 @@
 import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
 import { findSpend } from '../../platform/db/spend-counters.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
-import type { Budgets, BudgetsDeps, Payment, SpendAmount } from './payment.ts'
+import type { Payment, SpendAmount } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
-import { fallbackOf, hasBudget, modeFor, nanosFor, refusalOf, type SpendRequest } from './spend-request.ts'
+import {
+  type Budgets,
+  type BudgetsDeps,
+  fallbackOf,
+  hasBudget,
+  modeFor,
+  nanosFor,
+  refusalOf,
+  type SpendRequest,
+} from './spend-request.ts'
 
 /** Above this number of accounts or keys, those without a running request are evicted; the store still has them. */
 const ACCOUNTS_IN_MEMORY = 20_000

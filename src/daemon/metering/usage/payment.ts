@@ -1,9 +1,6 @@
-import type { Clock } from '../../../shared/time.ts'
-import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
-import type { Db } from '../../platform/db/db.ts'
+import type { BillingFallback, BillingMode, UsageByModel } from '../../../shared/wire/billing.ts'
+import type { License } from '../../../shared/wire/users.ts'
 import type { ReservedRequest } from '../../platform/db/spend-counters.ts'
-import type { Log } from '../../platform/log.ts'
-import type { SpendRequest } from './spend-request.ts'
 
 /** The billing mode and reservation of an accepted request. */
 export type Payment = {
@@ -24,20 +21,5 @@ export type Payment = {
 /** The cost of one request, in dollars or in points; the other is 0. */
 export type SpendAmount = { nanos: number; points: number }
 
-export type Budgets = {
-  /**
-   * Reserves the request's maximum cost, capped by the remaining budget.
-   * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
-   */
-  reserve(request: SpendRequest): Payment | Promise<Payment>
-  /** Stops background work. Call it after the last request has ended. */
-  close(): void
-}
-
-export type BudgetsDeps = {
-  db: Db
-  clock: Clock
-  log: Pick<Log, 'error'>
-  /** For budgets in memory: above this number of accounts or keys, idle ones are evicted. */
-  accountsInMemory?: number
-}
+/** The account that a request is billed to. */
+export type Payer = { id: string; license: License; usageByModel: UsageByModel }

@@ -15,9 +15,19 @@ import {
   sumReservations,
 } from '../../platform/db/spend-counters.ts'
 import { createRepeater } from '../../platform/jobs/repeater.ts'
-import type { Budgets, BudgetsDeps, Payment } from './payment.ts'
+import type { Payment } from './payment.ts'
 import { type Period, periodAt } from './period.ts'
-import { fallbackOf, hasBudget, isLimited, modeFor, nanosFor, refusalOf, type SpendRequest } from './spend-request.ts'
+import {
+  type Budgets,
+  type BudgetsDeps,
+  fallbackOf,
+  hasBudget,
+  isLimited,
+  modeFor,
+  nanosFor,
+  refusalOf,
+  type SpendRequest,
+} from './spend-request.ts'
 
 /** More requests are decided in several transactions, so that the first ones need not wait for the last. */
 const REQUESTS_PER_TRANSACTION = 500

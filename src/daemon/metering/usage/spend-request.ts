@@ -1,15 +1,15 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { RESERVED_RETRY_AFTER_SECONDS } from '../../../shared/spec-limits.ts'
-import { isoTime } from '../../../shared/time.ts'
-import type { BillingFallback, BillingMode, UsageByModel } from '../../../shared/wire/billing.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { License } from '../../../shared/wire/users.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Log } from '../../platform/log.ts'
 import type { PointAllowances } from '../config.ts'
 import { toNanosLimit } from './money.ts'
+import type { Payer, Payment } from './payment.ts'
 import type { Period } from './period.ts'
-
-/** The account that a request is billed to. */
-export type Payer = { id: string; license: License; usageByModel: UsageByModel }
 
 /** What one request may spend, and the limits that apply to it. Null is no limit. */
 export type SpendRequest = {
@@ -147,3 +147,21 @@ function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing):
 }
 
 const cents = (nanos: number): string => `$${(nanos / 1e9).toFixed(nanos < 1e7 && nanos > 0 ? 6 : 2)}`
+
+export type Budgets = {
+  /**
+   * Reserves the request's maximum cost, capped by the remaining budget.
+   * @throws COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED
+   */
+  reserve(request: SpendRequest): Payment | Promise<Payment>
+  /** Stops background work. Call it after the last request has ended. */
+  close(): void
+}
+
+export type BudgetsDeps = {
+  db: Db
+  clock: Clock
+  log: Pick<Log, 'error'>
+  /** For budgets in memory: above this number of accounts or keys, idle ones are evicted. */
+  accountsInMemory?: number
+}

@@ -9,8 +9,8 @@ import { requireAccess } from '../../platform/http/access.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { appendChanges } from '../evidence/change-entry.ts'
-import type { EntryDraft } from '../evidence/entry-draft.ts'
 import type { SigningKeys } from '../evidence/signing-keys.ts'
+import type { EntryDraft } from '../ledger/records.ts'
 
 /** One administrative change, as the audit log describes it. */
 export type Activity = {

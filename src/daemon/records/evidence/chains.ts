@@ -3,7 +3,7 @@ import { entryHash, GENESIS_HASH, payloadHash } from '../../../shared/evidence/e
 import { isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCommitRow, EvidenceEntryRow } from '../../platform/db/tables.ts'
-import type { EntryDraft } from './entry-draft.ts'
+import type { EntryDraft } from '../ledger/records.ts'
 import type { Signer } from './signing-keys.ts'
 
 /** The end of a chain: its number of entries, and the hash of the last one. */

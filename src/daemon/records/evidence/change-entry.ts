@@ -5,8 +5,8 @@ import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { lockTenant } from '../../platform/db/tenant-lock.ts'
+import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
-import type { EntryDraft } from './entry-draft.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /**

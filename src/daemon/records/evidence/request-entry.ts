@@ -4,8 +4,8 @@ import { isoTime } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { IncidentAction } from '../../../shared/wire/incidents.ts'
 import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
+import type { EntryDraft } from '../ledger/records.ts'
 import type { Entitlement } from './entitlement.ts'
-import type { EntryDraft } from './entry-draft.ts'
 
 /** The inspectors of a request, as receipts name them. */
 export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'

@@ -7,8 +7,8 @@ import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { TableRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
-import type { EntryDraft } from './entry-draft.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
 
 /** Entries in their chains and the commit that signs them, before they are stored. */

@@ -2,11 +2,8 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf, type WriteFailure } from '../../platform/db/engine.ts'
 import type { Log } from '../../platform/log.ts'
-import type { EntryDraft } from '../evidence/entry-draft.ts'
 import { isPlaceTaken, type Sealer } from '../evidence/sealing.ts'
-import { ClaimLostError, isStored, type LedgerRecords, writeRecords } from './records.ts'
-
-export { ClaimLostError, type LedgerRecords } from './records.ts'
+import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
 /** Larger batches are split into several transactions, which bounds the memory of one. */
 const ENTRIES_PER_COMMIT = 500

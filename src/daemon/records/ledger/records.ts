@@ -18,7 +18,6 @@ import type {
   Tables,
   UsageRecordRow,
 } from '../../platform/db/tables.ts'
-import type { EntryDraft } from '../evidence/entry-draft.ts'
 
 /**
  * The records of one request, stored atomically. A new kind that is written once needs one line here and one in TABLES.
@@ -179,4 +178,13 @@ export async function isStored(db: Db, records: LedgerRecords): Promise<boolean>
     if (found === undefined) return false
   }
   return true
+}
+
+/** The content of an entry before it is appended to a hash chain. */
+export type EntryDraft = {
+  id: string
+  tenantId: string
+  createdAtMs: number
+  /** Canonical JSON (RFC 8785). */
+  payload: string
 }

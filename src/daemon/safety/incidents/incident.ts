@@ -4,7 +4,7 @@ import type { GuardDirection, IncidentAction, Severity } from '../../../shared/w
 import type { IncidentRow, OutboxEventRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { attackBlocked, attackDetected, canaryLeaked, dlpIncident, piiIncident } from '../../records/events/events.ts'
-import type { LedgerRecords } from '../../records/ledger/ledger.ts'
+import type { LedgerRecords } from '../../records/ledger/records.ts'
 
 /** The request in which something was found. */
 export type IncidentOrigin = {

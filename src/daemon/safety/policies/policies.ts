@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { toCanonicalJson } from '../../../shared/canonical-json.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
-import type { CallLocation } from '../../models/call-location.ts'
+import type { CallLocation } from '../../models/provider.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 
 /** A policy as requests resolve it. */

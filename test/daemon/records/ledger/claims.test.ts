@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { IdempotencyResultRow } from '../../../../src/daemon/platform/db/tables.ts'
-import { ClaimLostError, createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
+import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
+import { ClaimLostError } from '../../../../src/daemon/records/ledger/records.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { describeEachEngine, type TestStore } from '../../../engines.ts'
 import { idempotencyResult, usageRecord } from './usage-record.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CallLocation } from '../../../../src/daemon/models/call-location.ts'
+import type { CallLocation } from '../../../../src/daemon/models/provider.ts'
 import type { Destination } from '../../../../src/daemon/safety/policies/policies.ts'
 import { violationsOf } from '../../../../src/daemon/safety/policies/restrictions.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'

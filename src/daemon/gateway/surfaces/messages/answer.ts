@@ -1,7 +1,7 @@
 import { MESSAGES_PATH, type MessagesResponse } from '../../../../shared/wire/messages.ts'
-import { parseObject } from '../../../models/json.ts'
 import { ProviderError } from '../../../models/provider.ts'
 import { reply } from '../../../platform/http/route.ts'
+import { parseObject } from '../../../platform/text/json.ts'
 import { renderedJson } from '../../chat/answer.ts'
 import type { Answer, Envelope } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'

@@ -4,8 +4,8 @@ import {
   type CountTokensRequest,
   type CountTokensResponse,
 } from '../../../../shared/wire/messages.ts'
+import { unbilled } from '../../../metering/usage/billing.ts'
 import { countingInputTokens } from '../../../metering/usage/input-tokens.ts'
-import { unbilled } from '../../../metering/usage/unbilled.ts'
 import type { Breaker } from '../../../models/breaker.ts'
 import type { Provider, TokenUsage } from '../../../models/provider.ts'
 import { withProviders } from '../../../models/registry.ts'

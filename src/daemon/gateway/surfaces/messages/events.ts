@@ -1,7 +1,7 @@
 import type { MessagesBlock, MessagesError, MessagesEvent } from '../../../../shared/wire/messages.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
-import { parseObject } from '../../../models/json.ts'
 import { type ChatPart, ProviderError } from '../../../models/provider.ts'
+import { parseObject } from '../../../platform/text/json.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
 import { toExtension } from '../../chat/extension.ts'

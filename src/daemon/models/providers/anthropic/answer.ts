@@ -1,4 +1,4 @@
-import { isObject, type Json, tokenCount as tokens } from '../../json.ts'
+import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { ChatPart, TokenUsage } from '../../provider.ts'
 import type { AnswerDraft } from '../stream/answer-format.ts'
 import { type Ending, toEnding } from '../stream/ending.ts'

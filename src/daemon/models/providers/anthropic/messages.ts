@@ -1,5 +1,5 @@
+import { parseObject } from '../../../platform/text/json.ts'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
-import { parseObject } from '../../json.ts'
 import { ProviderError } from '../../provider.ts'
 
 /** Only reasoning of this origin may be sent here: it was signed or encrypted by this kind of provider. */

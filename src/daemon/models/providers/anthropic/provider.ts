@@ -1,6 +1,6 @@
 import type { Clock } from '../../../../shared/time.ts'
+import { member, tokenCount } from '../../../platform/text/json.ts'
 import type { ProviderConfig } from '../../config.ts'
-import { member, tokenCount } from '../../json.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'

@@ -1,4 +1,4 @@
-import { isObject, member, tokenCount } from '../../json.ts'
+import { isObject, member, tokenCount } from '../../../platform/text/json.ts'
 import type { EmbedCall, Embeddings } from '../../provider.ts'
 import { embeddedTokens, toVectors } from '../../vectors.ts'
 import { unreadableError } from '../stream/failure.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { parseObject } from '../../../platform/text/json.ts'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
-import { parseObject } from '../../json.ts'
 import { ProviderError } from '../../provider.ts'
 
 /** Marks reasoning that came through Bedrock. It goes back only there, and not to the vendor of the model. */

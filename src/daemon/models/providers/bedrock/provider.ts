@@ -1,5 +1,5 @@
 import type { Clock } from '../../../../shared/time.ts'
-import type { ProviderConfig } from '../../config.ts'
+import type { AwsCredentials, ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
@@ -7,7 +7,7 @@ import { readAnswer, readJson } from '../stream/answer.ts'
 import { governed, type UpstreamRequest } from '../stream/upstream.ts'
 import { bedrockBaseUrl } from './address.ts'
 import { embeddingFamily, toBedrockEmbeddings } from './embeddings.ts'
-import { type AwsCredentials, createSigner } from './signature.ts'
+import { createSigner } from './signature.ts'
 import { bedrockFormat, toBedrockRequest } from './wire.ts'
 
 export type BedrockProvider = Provider & Required<Pick<Provider, 'embed'>>

@@ -1,7 +1,6 @@
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { SignatureV4 } from '@smithy/signature-v4'
-
-export type AwsCredentials = { accessKeyId: string; secretAccessKey: string; sessionToken?: string | undefined }
+import type { AwsCredentials } from '../../config.ts'
 
 export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: string }
 

@@ -1,5 +1,5 @@
+import { parseObject } from '../../../platform/text/json.ts'
 import { type Content, type Message, type ToolCall, textOf } from '../../conversation.ts'
-import { parseObject } from '../../json.ts'
 import { ProviderError } from '../../provider.ts'
 import { isSynthesised, ORIGIN, toSignature } from './signature.ts'
 

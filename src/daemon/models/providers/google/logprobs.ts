@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../../json.ts'
+import { isObject, type Json } from '../../../platform/text/json.ts'
 
 /** One token and its log probability, in OpenAI's form. */
 type Logprob = { token: string; logprob: number; bytes: number[] }

@@ -12,6 +12,7 @@ export const signatureOf = (callId: string, signature: string): Extract<ChatPart
   text: '',
   origin: ORIGIN,
   data: `${callId}:${signature}`,
+  isSignatureOfPart: true,
 })
 
 /**

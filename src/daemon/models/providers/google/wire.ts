@@ -1,4 +1,4 @@
-import { isObject, type Json, member, tokenCount } from '../../json.ts'
+import { isObject, type Json, member, tokenCount } from '../../../platform/text/json.ts'
 import { type ChatPart, ProviderError, type TokenUsage } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'

@@ -1,11 +1,12 @@
 import { toCanonicalJson } from '../../../../shared/canonical-json.ts'
 import { type Clock, systemClock } from '../../../../shared/time.ts'
 import { countTokens } from '../../../platform/text/tokens.ts'
+import type { Scripts } from '../../config.ts'
 import { textOf } from '../../conversation.ts'
 import { type ChatPart, type Entitle, type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
 import { governed, mayLeave, type UpstreamRequest } from '../stream/upstream.ts'
 import { answerTo } from './answer.ts'
-import { playScript, type Scripts } from './script.ts'
+import { playScript } from './script.ts'
 
 const SCRIPT_PREFIX = 'script/'
 

@@ -1,41 +1,8 @@
 import type { Clock } from '../../../../shared/time.ts'
-import { type ChatPart, type FailureReason, type ProviderCall, ProviderError, type TokenUsage } from '../../provider.ts'
+import type { ScriptStep } from '../../config.ts'
+import { type ChatPart, type ProviderCall, ProviderError, type TokenUsage } from '../../provider.ts'
 import { abortedError, connectionError, truncatedError } from '../stream/failure.ts'
 import { watchSilence } from '../stream/silence.ts'
-
-export const SCRIPT_FINISHES = ['stop', 'tool_calls', 'length', 'content_filter'] as const
-export const SCRIPT_FAILURES = [
-  'timeout',
-  'rate_limit',
-  'server_error',
-  'connection_error',
-  'auth_failed',
-  'model_not_found',
-  'quota_exhausted',
-  'bad_request',
-  'context_length',
-  'content_filter',
-] as const satisfies readonly FailureReason[]
-
-/** One step of a scripted model. */
-export type ScriptStep =
-  /** Milliseconds of silence. */
-  | { wait: number }
-  | { text: string }
-  | { reasoning: string }
-  /** Skipped when the caller offered no tools, as with any other model. */
-  | { tool_call: { name: string; arguments: string } }
-  /** Tokens that replace our own count. */
-  | { usage: { input: number; output: number } }
-  | { finish: (typeof SCRIPT_FINISHES)[number] }
-  | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
-  /** The connection breaks. */
-  | { break: true }
-  /** Silence until a limit or the client ends it. */
-  | { stall: true }
-
-/** Scripts by name. */
-export type Scripts = Readonly<Record<string, readonly ScriptStep[]>>
 
 const OUTCOMES = { stop: 'complete', tool_calls: 'complete', length: 'length', content_filter: 'filtered' } as const
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../json.ts'
+import { isObject } from '../../../platform/text/json.ts'
 import type { EmbedCall, Embeddings } from '../../provider.ts'
 import { toVectors } from '../../vectors.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'

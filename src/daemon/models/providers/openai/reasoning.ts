@@ -1,5 +1,5 @@
+import { isObject, type Json, parseObject } from '../../../platform/text/json.ts'
 import type { Message, Reasoning } from '../../conversation.ts'
-import { isObject, type Json, parseObject } from '../../json.ts'
 import type { ChatPart } from '../../provider.ts'
 import type { Profile } from './profiles.ts'
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../json.ts'
+import { isObject } from '../../../platform/text/json.ts'
 import type { RerankCall, Reranked } from '../../provider.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
 

@@ -1,4 +1,4 @@
-import { isObject, type Json, parseObject } from '../../json.ts'
+import { isObject, type Json, parseObject } from '../../../platform/text/json.ts'
 import type { ChatPart } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
 

@@ -1,4 +1,4 @@
-import { isObject, member, tokenCount as tokens } from '../../json.ts'
+import { isObject, member, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
 
 /** The token usage; undefined when the provider gave none. Some servers send zero for both as a placeholder. */

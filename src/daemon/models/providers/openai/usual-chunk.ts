@@ -1,4 +1,4 @@
-import type { Json } from '../../json.ts'
+import type { Json } from '../../../platform/text/json.ts'
 
 /**
  * A fast path for chunks that differ from an earlier one only in their text, as nearly all chunks of a stream do. The

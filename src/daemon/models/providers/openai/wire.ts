@@ -1,4 +1,4 @@
-import { isObject, type Json, member } from '../../json.ts'
+import { isObject, type Json, member } from '../../../platform/text/json.ts'
 import type { ChatPart, ProviderCall } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'

@@ -1,4 +1,4 @@
-import { isObject, type Json, parseObject } from '../../json.ts'
+import { isObject, type Json, parseObject } from '../../../platform/text/json.ts'
 import { reportedError, unreadableError } from './failure.ts'
 import type { SseEvent } from './sse-event.ts'
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject } from '../../json.ts'
+import { isObject } from '../../../platform/text/json.ts'
 import { type FailureReason, isOperatorReason, type OperatorReason, ProviderError } from '../../provider.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RETRY_AFTER_SECONDS } from '../../../../shared/spec-limits.ts'
-import { isObject } from '../../json.ts'
+import { isObject } from '../../../platform/text/json.ts'
 
 /**
  * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Durations, ISO dates and retry-after-ms,

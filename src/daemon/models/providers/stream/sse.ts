@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { createParser } from 'eventsource-parser'
 import { PROVIDER_EVENT_BYTES } from '../../../../shared/spec-limits.ts'
-import { parseObject } from '../../json.ts'
+import { parseObject } from '../../../platform/text/json.ts'
 import type { ProviderError } from '../../provider.ts'
 import { eventsIn } from './event-json.ts'
 import { reportedError, unreadableError } from './failure.ts'

@@ -1,4 +1,4 @@
-import { parseObject } from '../../json.ts'
+import { parseObject } from '../../../platform/text/json.ts'
 import { type ChatPart, ProviderError } from '../../provider.ts'
 import type { AnswerFormat } from './answer-format.ts'
 import type { Ending } from './ending.ts'

@@ -1,6 +1,5 @@
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
-import { ORIGIN as GOOGLE_ORIGIN } from '../../../models/providers/google/signature.ts'
 import { atOnce } from '../../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS, type Effort } from '../detection.ts'
 import type { Pseudonyms } from '../pseudonyms.ts'
@@ -325,9 +324,8 @@ const textOf = (part: TextPart): string => (part.type === 'tool_call' ? part.arg
 const isSeal = (part: ChatPart): boolean =>
   part.type === 'reasoning' && (part.signature !== undefined || part.data !== undefined)
 
-/** A signature is invalid for changed text. Google signs parts of the response, not words. */
-const isSealOfText = (part: ChatPart): boolean =>
-  isSeal(part) && part.type === 'reasoning' && (part.signature !== undefined || part.origin !== GOOGLE_ORIGIN)
+/** A signature is invalid for changed text. The signature of a part does not cover its words. */
+const isSealOfText = (part: ChatPart): boolean => isSeal(part) && part.type === 'reasoning' && !part.isSignatureOfPart
 
 /**
  * A part with another text. `isSealed`: it ends with the attributes of the whole part, its logprobs and its signature.

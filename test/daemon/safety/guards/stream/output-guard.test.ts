@@ -269,7 +269,7 @@ test('a changed step of reasoning loses its signature, an unchanged one keeps it
 })
 
 test('what Google signs is a part of the answer, so it stays when the reasoning before it is changed', () => {
-  const seal: ChatPart = { type: 'reasoning', text: '', origin: 'google', data: 'call_0:sig' }
+  const seal: ChatPart = { type: 'reasoning', text: '', origin: 'google', data: 'call_0:sig', isSignatureOfPart: true }
   const guard = createOutputGuard({ armed: arm('digits', 'mask') })
   expect(guard.pass([{ type: 'reasoning', text: '1234', origin: 'google' }, seal, END])).toContain(seal)
 })
