@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { DRAIN_TIMEOUT_MS } from '../../src/shared/spec-limits.ts'
+import { DRAIN_TIMEOUT_MS } from '../../src/daemon/config/config.ts'
 
 const unitFile = new URL('../../deploy/aigw.service', import.meta.url)
 const EXPOSURE_LIMIT = 2

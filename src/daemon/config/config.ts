@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { DRAIN_TIMEOUT_MS, EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
+import { EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from '../gateway/config.ts'
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
 import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
@@ -19,6 +19,9 @@ import { providersFromEnvironment } from './providers.ts'
 import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
+
+/** How long requests may take to end after SIGTERM. */
+export const DRAIN_TIMEOUT_MS = 25_000
 
 /** The daemon's configuration after flags, environment and file are merged, checked and frozen. */
 export type Config = {

@@ -7,7 +7,6 @@ import {
   BODY_MEMORY_BYTES,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
-  CONFIGURED_TIMEOUT_MS,
   EMBEDDING_BATCH,
   EMBEDDING_DIMENSIONS,
   EVIDENCE_RETENTION_DAYS,
@@ -22,6 +21,9 @@ import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
+
+/** Bounds of the timeouts of an attempt. */
+const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 

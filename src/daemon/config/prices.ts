@@ -1,7 +1,11 @@
 import { z } from 'zod'
-import { POINTS_PER_ANSWER_MAX, PRICE_MAX } from '../../shared/spec-limits.ts'
 import type { PriceConfig } from '../models/config.ts'
 import { section } from './section.ts'
+
+/** Maximum price of a million tokens in the configuration, in dollars. */
+const PRICE_MAX = 1_000
+/** Maximum points for one answer of a model. */
+const POINTS_PER_ANSWER_MAX = 1_000
 
 const dollars = z
   .number({ error: 'must be a number of dollars for a million tokens' })

@@ -1,5 +1,8 @@
 // Configuration of requests to models: limits and concurrency.
-import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, KEY_CHATS, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+
+/** Maximum number of concurrent chats of one key, and of waiting ones. */
+const KEY_CHATS = { running: 100, waiting: 200 } as const
 
 /** How many chats of one key, and calls of one provider, may run at once; 0 is no limit. */
 export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }

@@ -1,5 +1,5 @@
 // The gateway room: requests to models on every surface, and the routes that describe models and usage.
-import { SAME_MODEL_RETRIES, TURN_WAIT_MS } from '../../shared/spec-limits.ts'
+import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
 import type { RateLimiter } from '../metering/rate-limits/rate-limiter.ts'
@@ -14,6 +14,9 @@ import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type Reque
 import { discoveryRoutes } from './discovery/routes.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
+
+/** Maximum wait for a slot. */
+export const TURN_WAIT_MS = 10_000
 
 export type GatewayRoom = { routes: Route[]; jobs: Job[]; close(): Promise<void> }
 

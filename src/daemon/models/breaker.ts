@@ -1,7 +1,14 @@
 import { LRUCache } from 'lru-cache'
-import { CIRCUIT_FAILURES, CIRCUIT_PROBE_MS, CIRCUIT_WINDOW_MS, CIRCUITS_KEPT } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } from './provider.ts'
+
+/** This many consecutive failures within this time open the circuit of a model. */
+export const CIRCUIT_FAILURES = 5
+export const CIRCUIT_WINDOW_MS = 60_000
+/** The pause before an open circuit is probed: `min` at first, then doubled each time up to `max`. */
+export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
+/** Maximum number of circuits; those with the oldest failure are evicted. */
+const CIRCUITS_KEPT = 10_000
 
 /**
  * What is known of a model that has failed. A model of which nothing is known is well: its circuit is closed.

@@ -1,10 +1,14 @@
 import { type Dispatcher, request } from 'undici'
-import { LOCAL_MODELS_BYTES, LOCAL_PROBE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
 import type { Provider } from './provider.ts'
 import { openAiProvider } from './providers/openai/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from './well-known-providers.ts'
+
+/** How long a model server may take to respond. */
+const LOCAL_PROBE_MS = 300
+/** Maximum size of its list of models. */
+const LOCAL_MODELS_BYTES = 1_048_576
 
 /** The default address of a model server on this machine. */
 export type LocalServer = { name: string; baseUrl: string }

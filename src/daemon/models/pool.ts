@@ -1,9 +1,10 @@
 import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
-import {
-  PROVIDER_CONNECT_TIMEOUT_MS,
-  PROVIDER_HEAD_BYTES,
-  PROVIDER_IDLE_CONNECTION_MS,
-} from '../../shared/spec-limits.ts'
+
+/** Maximum size of all headers of one response. */
+export const PROVIDER_HEAD_BYTES = 32_768
+export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
+/** How long an idle connection is kept, or less if the server says so. Many servers close one after 5 seconds. */
+export const PROVIDER_IDLE_CONNECTION_MS = 4_000
 
 /** `onEnd` is called when the server ends the socket. A paused call must then resume and must not pause again. */
 export type SocketWatch = { onEnd: (() => void) | undefined }

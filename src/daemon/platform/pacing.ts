@@ -1,5 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
-import { GUARD_SCAN_STEPS } from '../../shared/spec-limits.ts'
+
+/**
+ * Budget of a tenant's patterns for one request, and for one answer. A character costs as many steps as the program
+ * has, about 20 ns each. Unread text counts as a match. A stream is charged for its new text; re-read text costs at
+ * least a sixteenth.
+ */
+const GUARD_SCAN_STEPS = 200_000_000
 
 /** Keeps the work of one request from blocking others; all of its slots, rules and scans share one pacer. */
 export type Pacer = {

@@ -1,6 +1,5 @@
 // The safety room: guards, SMLTP policies (named sets of security rules), the prompt shield, and the incidents that
 // they find.
-import { POLICY_CACHE_MS, SHIELD_POLICY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { ProviderRegistry } from '../models/registry.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -18,6 +17,11 @@ import { policyRoutes } from './policies/routes.ts'
 import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
 import { scanRoutes } from './prompt-shield/scan-routes.ts'
 import { findShieldPolicies } from './prompt-shield/store.ts'
+
+/** Maximum age of a tenant's cached policies in a daemon, and so the maximum delay of a change. */
+export const POLICY_CACHE_MS = 2_000
+/** Maximum age of a tenant's cached shield policies in a daemon. */
+const SHIELD_POLICY_CACHE_MS = 2_000
 
 export { knownPolicies } from './policies/store.ts'
 

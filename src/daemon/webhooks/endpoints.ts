@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
 import { newId } from '../../shared/ids.ts'
-import { WEBHOOK_ENDPOINTS } from '../../shared/spec-limits.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { CreateWebhookRequest, UpdateWebhookRequest } from '../../shared/wire/webhooks.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -20,6 +19,9 @@ import {
   rotateSecret,
   updateEndpoint,
 } from './store.ts'
+
+/** Maximum number of endpoints of one tenant: the list shows all of them. */
+export const WEBHOOK_ENDPOINTS = 2_000
 
 export type WebhookDeps = ChangeDeps & {
   masterKey: MasterKey

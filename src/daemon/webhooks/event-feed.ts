@@ -1,4 +1,4 @@
-import { LISTEN_EVENTS, LISTEN_LATE_MS, LISTEN_LOOK_MS, LISTEN_PING_MS } from '../../shared/spec-limits.ts'
+import { LISTEN_PING_MS } from '../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../shared/time.ts'
 import type { EventFeedFrame } from '../../shared/wire/event-feed.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -6,6 +6,13 @@ import type { OutboxEventRow } from '../platform/db/tables.ts'
 import { type EventStream, sseFrame } from '../platform/http/sse.ts'
 import { type EventPlace, listEvents } from '../records/events/outbox.ts'
 import { toEnvelope } from './view.ts'
+
+/** How often to poll for a listener's events. */
+export const LISTEN_LOOK_MS = 500
+/** Maximum delay between an event's time and its commit; includes differences between daemons' clocks. */
+const LISTEN_LATE_MS = 5_000
+/** Maximum number of events of one poll, or one page. */
+export const LISTEN_EVENTS = 100
 
 /** The cursor of a position, as clients see it: `<time>/<id>`. A time alone precedes all events of that time. */
 export const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)

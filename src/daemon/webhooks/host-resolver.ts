@@ -1,8 +1,12 @@
 import type { RecordWithTtl } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
-import { WEBHOOK_DNS_CACHE_MS, WEBHOOK_OTHER_FAMILY_MS } from '../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../shared/time.ts'
+
+/** Maximum time that DNS results are cached, whatever their TTL. */
+const WEBHOOK_DNS_CACHE_MS = 5_000
+/** How long the addresses of one family wait for the other. */
+const WEBHOOK_OTHER_FAMILY_MS = 300
 
 /** All IPv4 and IPv6 addresses of a name. Rejects when there is none, with the resolver's `code`. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>

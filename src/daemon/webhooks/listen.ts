@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
-import { LISTENERS } from '../../shared/spec-limits.ts'
 import { StructuredError } from '../../shared/wire/common.ts'
 import {
   EVENT_FEED_PATH,
@@ -17,6 +16,9 @@ import type { WebhookDeps } from './endpoints.ts'
 import { eventPage, followEvents } from './event-feed.ts'
 import { trigger } from './trigger.ts'
 import { toEnvelope } from './view.ts'
+
+/** Maximum number of concurrent listeners, of one tenant and of one daemon. */
+export const LISTENERS = { perTenant: 10, perDaemon: 100 } as const
 
 export type ListenDeps = WebhookDeps & { isDraining(): boolean }
 

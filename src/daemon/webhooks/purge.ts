@@ -1,9 +1,12 @@
 import { sql } from 'kysely'
-import { WEBHOOK_HELD, WEBHOOK_KEPT_DAYS, WEBHOOK_PURGE_ROWS } from '../../shared/spec-limits.ts'
+import { WEBHOOK_HELD, WEBHOOK_KEPT_DAYS } from '../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../shared/time.ts'
 import type { Db } from '../platform/db/db.ts'
 import { rowList } from '../platform/db/row-list.ts'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
+
+/** Maximum number of deliveries to delete in one statement. */
+export const WEBHOOK_PURGE_ROWS = 500
 
 /**
  * Deletes deliveries, held ones too, that were created WEBHOOK_KEPT_DAYS ago and will not be sent again. A day later it

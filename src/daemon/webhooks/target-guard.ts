@@ -1,5 +1,4 @@
 import { GatewayError } from '../../shared/errors.ts'
-import { WEBHOOK_LOOKUP_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { ResolveHost } from './host-resolver.ts'
 import {
@@ -11,6 +10,9 @@ import {
   type Target,
   TargetRefused,
 } from './target-address.ts'
+
+/** How long creating an endpoint waits for DNS. */
+const WEBHOOK_LOOKUP_MS = 2_000
 
 /** The rules for addresses that may be called. */
 export type TargetGuard = {

@@ -4,15 +4,14 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { findUnpublished, insertDraft } from '../../../src/daemon/knowledge/indexes/document-store.ts'
-import { prepareDocument } from '../../../src/daemon/knowledge/ingest/prepared-document.ts'
+import { DOCUMENT_PASSAGES, prepareDocument } from '../../../src/daemon/knowledge/ingest/prepared-document.ts'
 import { writePrepared } from '../../../src/daemon/knowledge/ingest/replacement.ts'
 import {
-  DOCUMENT_PASSAGES,
   TRAIN_BODY_BYTES,
-  TRAIN_FILE_BYTES,
   TRAIN_OTHER_PART_BYTES,
   TRAIN_TEXT_BYTES,
-} from '../../../src/shared/spec-limits.ts'
+} from '../../../src/daemon/knowledge/ingest/upload.ts'
+import { TRAIN_FILE_BYTES } from '../../../src/shared/spec-limits.ts'
 import { ChatResponse } from '../../../src/shared/wire/chat.ts'
 import {
   CreateIndexResponse,

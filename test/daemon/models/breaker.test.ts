@@ -5,11 +5,13 @@ import {
   afterFailure,
   afterFirstToken,
   type Breaker,
+  CIRCUIT_FAILURES,
+  CIRCUIT_PROBE_MS,
+  CIRCUIT_WINDOW_MS,
   type Circuit,
   createBreaker,
 } from '../../../src/daemon/models/breaker.ts'
 import { type FailureReason, OPERATOR_REASONS } from '../../../src/daemon/models/provider.ts'
-import { CIRCUIT_FAILURES, CIRCUIT_PROBE_MS, CIRCUIT_WINDOW_MS } from '../../../src/shared/spec-limits.ts'
 import { FAILOVER_TRIGGERS } from '../../../src/shared/wire/chat.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 

@@ -2,9 +2,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import fc from 'fast-check'
 import type { Pool } from 'undici'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openPool } from '../../../src/daemon/models/pool.ts'
+import { openPool, PROVIDER_HEAD_BYTES } from '../../../src/daemon/models/pool.ts'
 import { openUpstream } from '../../../src/daemon/models/providers/stream/upstream.ts'
-import { PROVIDER_HEAD_BYTES } from '../../../src/shared/spec-limits.ts'
 import { splitAt } from '../../upstream.ts'
 
 // What is framed in two ways may be half an answer, so it must fail. undici does this here; another client must do it too.

@@ -5,17 +5,13 @@ import path from 'node:path'
 import tls, { type TLSSocket } from 'node:tls'
 import type { Pool } from 'undici'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { openPool } from '../../../src/daemon/models/pool.ts'
+import { openPool, PROVIDER_CONNECT_TIMEOUT_MS, PROVIDER_IDLE_CONNECTION_MS } from '../../../src/daemon/models/pool.ts'
 import {
   openUpstream,
   type Upstream,
   type UpstreamRequest,
 } from '../../../src/daemon/models/providers/stream/upstream.ts'
-import {
-  PROVIDER_CONNECT_TIMEOUT_MS,
-  PROVIDER_IDLE_CONNECTION_MS,
-  STREAM_BUFFER_BYTES,
-} from '../../../src/shared/spec-limits.ts'
+import { STREAM_BUFFER_BYTES } from '../../../src/shared/spec-limits.ts'
 
 /** A server that keeps the bytes it gets and says what the test says. */
 type RawServer = {

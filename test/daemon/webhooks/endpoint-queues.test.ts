@@ -6,9 +6,9 @@ import {
   type EndpointQueue,
   type EndpointQueues,
   type Run,
+  WEBHOOK_SLOTS,
 } from '../../../src/daemon/webhooks/dispatch/endpoint-queues.ts'
 import { afterDelivery, isWarned, waitAfter } from '../../../src/daemon/webhooks/dispatch/health.ts'
-import { WEBHOOK_SLOTS } from '../../../src/shared/spec-limits.ts'
 
 const SLOTS = { brisk: 4, stuck: 2, slow: 8, all: 20 }
 

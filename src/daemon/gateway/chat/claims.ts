@@ -1,4 +1,3 @@
-import { IDEMPOTENCY_LEASE_MS, IDEMPOTENCY_POLL_MS, IDEMPOTENCY_RENEW_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
@@ -7,6 +6,14 @@ import { createRepeater } from '../../platform/jobs/repeater.ts'
 import type { Log } from '../../platform/log.ts'
 import type { LedgerRecords } from '../../records/ledger/records.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
+
+/**
+ * With several daemons: the lease of the daemon that runs a request, how often it renews the lease, and how often the
+ * others poll. Clocks may differ by the lease time minus the renewal interval.
+ */
+export const IDEMPOTENCY_LEASE_MS = 10_000
+export const IDEMPOTENCY_RENEW_MS = 3_000
+export const IDEMPOTENCY_POLL_MS = 100
 
 /** The row that claims an Idempotency-Key: the future result without the answer. */
 export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'body' | 'lease_until'>

@@ -1,5 +1,4 @@
 import { GatewayError } from '../../../shared/errors.ts'
-import { HELD_ANSWER_BYTES, RETRY_PAUSE_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Breaker } from '../../models/breaker.ts'
@@ -18,6 +17,14 @@ import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Attempt, Chain } from './chain.ts'
 import { readAhead } from './read-ahead.ts'
+
+/**
+ * With `redundancy.commit: "complete"`, a streamed answer is buffered up to this size. A longer one starts before it
+ * is complete.
+ */
+const HELD_ANSWER_BYTES = 1_048_576
+/** The pause before a retry of a model that sent no Retry-After. */
+export const RETRY_PAUSE_MS = 250
 
 /** An answer that has begun. No other model may be tried from here on. */
 export type OpenAnswer = {

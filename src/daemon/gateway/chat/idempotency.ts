@@ -1,10 +1,5 @@
 import { ERRORS, GatewayError, invalidField } from '../../../shared/errors.ts'
-import {
-  IDEMPOTENCY_HOURS,
-  IDEMPOTENCY_KEY_CHARS,
-  IDEMPOTENCY_PURGE_ROWS,
-  IDEMPOTENCY_RESULT_BYTES,
-} from '../../../shared/spec-limits.ts'
+import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import { IdempotencyKey } from '../../../shared/wire/common.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -14,6 +9,11 @@ import { type Reply, type RequestContext, reply } from '../../platform/http/rout
 import { ClaimLostError } from '../../records/ledger/records.ts'
 import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
 import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './store.ts'
+
+/** Maximum size of a response that is stored for replays. */
+export const IDEMPOTENCY_RESULT_BYTES = 4_194_304
+/** Maximum number of expired responses to delete in one statement. */
+const IDEMPOTENCY_PURGE_ROWS = 500
 
 /** Stores the result of one request for replay. */
 export type ReplaySlot = Pick<Claim, 'fence'> & {

@@ -1,9 +1,11 @@
 import { createHash, type Hash, hash } from 'node:crypto'
-import { IDEMPOTENCY_BACKLOG_BYTES } from '../../../shared/spec-limits.ts'
 import type { ChatPart, TokenUsage } from '../../models/provider.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import type { EventStream } from '../../platform/http/sse.ts'
 import type { Answer, AnswerFault, Finish, Rendered } from './answer-contract.ts'
+
+/** Maximum backlog of a client whose response is stored, so that a replay does not wait for a slow client. */
+const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 
 /** How a surface renders a stream. It returns whole frames as text, and keeps the state between them. */
 export type StreamWording = {

@@ -1,7 +1,6 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { secretHash as hashOf } from '../../../shared/ids.ts'
 import { mayUse } from '../../../shared/permissions.ts'
-import { KEY_CACHE_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { createFreshCache } from '../../platform/db/fresh-cache.ts'
@@ -15,6 +14,9 @@ import {
 import { rightsOfKey } from './rights.ts'
 import { readSettings } from './settings.ts'
 import { findPresentedKey, type PresentedKey } from './store.ts'
+
+/** Maximum age of cached keys in a daemon, and so the maximum delay of a revocation. */
+export const KEY_CACHE_MS = 2_000
 
 const KEYS_CACHED = 10_000
 

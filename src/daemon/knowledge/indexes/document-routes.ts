@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
-import { TRAINING_RETRY_AFTER_SECONDS, TRAININGS } from '../../../shared/spec-limits.ts'
 import { DoneResponse, FlatError } from '../../../shared/wire/common.ts'
 import { ListDocumentsQuery, ListDocumentsResponse, TrainResponse } from '../../../shared/wire/indexes.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
@@ -16,6 +15,11 @@ import { deleteDocument, documentNotFound, listDocuments } from './documents.ts'
 import { getReadableIndex, getWritableIndex } from './index-access.ts'
 import { namespaceOf } from './index-view.ts'
 import type { IndexRow } from './store.ts'
+
+/** Maximum number of concurrent trainings of one tenant in one daemon: each may use a gigabyte of disk. */
+const TRAININGS = 8
+/** `Retry-After` when no training slot is free. */
+const TRAINING_RETRY_AFTER_SECONDS = 5
 
 export type DocumentDeps = TrainDeps &
   RulesOfCallDeps & {

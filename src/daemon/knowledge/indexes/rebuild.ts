@@ -1,6 +1,5 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { newId } from '../../../shared/ids.ts'
-import { MERGE_LEASE_MS, REBUILD_PAUSE_MS, REBUILD_RENEW_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime, type Timer } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { readLeaseTime } from '../../platform/db/lease-time.ts'
@@ -20,6 +19,12 @@ import {
   publishRebuilt,
   renewDrafts,
 } from './segment-store.ts'
+
+/** A merge or rebuild is abandoned when its daemon has not renewed the lease for this time. */
+export const MERGE_LEASE_MS = 150_000
+/** How often a rebuild renews its lease, and the wait before it starts again. */
+const REBUILD_RENEW_MS = 30_000
+const REBUILD_PAUSE_MS = 250
 
 /** The counts of a rebuild. */
 export type Rebuilt = { documents: number; passages: number }

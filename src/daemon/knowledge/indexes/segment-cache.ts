@@ -1,10 +1,12 @@
 import { LRUCache } from 'lru-cache'
-import { SEARCH_CACHE_BYTES } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { IndexKey } from './document-types.ts'
 import type { SegmentPassages } from './segment.ts'
 import { findPages, findPublished, findSegmentPassages, findSegments, type Segment } from './segment-store.ts'
+
+/** Cache of index terms for searches on PostgreSQL. */
+const SEARCH_CACHE_BYTES = 67_108_864
 
 /** Reads the segments of an index for searches: see `findSegments` and `findPages`. */
 export type SegmentReader = {

@@ -1,5 +1,7 @@
 import { Transform } from 'node:stream'
-import { UPLOAD_BYTES_PER_SECOND } from '../../../shared/spec-limits.ts'
+
+/** Maximum rate of all uploads of one daemon. */
+const UPLOAD_BYTES_PER_SECOND = 67_108_864
 
 /** A pass-through stream. All streams of one intake share a rate limit. */
 export type Intake = () => Transform

@@ -23,6 +23,9 @@ const PASSAGES_PER_BATCH = 50
 /** As large as merging makes them, so that segments of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
 
+/** Maximum number of passages of one document: 1.5 times the need of 50 MB of prose. */
+export const DOCUMENT_PASSAGES = 100_000
+
 /**
  * Documents of at most this many passages are stored together, in one segment: a commit costs more than their content.
  */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { z } from 'zod'
-import { DOCUMENT_NAME_CHARS, TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
+import { TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { TrainResponse } from '../../../shared/wire/indexes.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -23,6 +23,9 @@ import {
   replaceDocument,
 } from './replacement.ts'
 import type { Upload } from './upload.ts'
+
+/** Maximum length of a document's name. */
+const DOCUMENT_NAME_CHARS = 500
 
 /** The actor of a training, and the signal that cancels it. */
 type Training = Actor & { signal: AbortSignal }

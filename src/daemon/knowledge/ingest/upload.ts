@@ -14,18 +14,23 @@ import {
 } from '@fastify/busboy'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
-import {
-  TEXT_INPUTS_DEPTH,
-  TEXT_INPUTS_VALUES,
-  TRAIN_BODY_BYTES,
-  TRAIN_FILE_BYTES,
-  TRAIN_FILES,
-  TRAIN_OTHER_PART_BYTES,
-  TRAIN_TEXT_BYTES,
-} from '../../../shared/spec-limits.ts'
+import { TRAIN_FILE_BYTES, TRAIN_FILES } from '../../../shared/spec-limits.ts'
 import { TextInputs } from '../../../shared/wire/indexes.ts'
 import type { Intake } from './intake.ts'
 import { jsonShape } from './json-shape.ts'
+
+/** Maximum size of all `text_inputs`; send longer texts as files. */
+export const TRAIN_TEXT_BYTES = 10_485_760
+/**
+ * Maximum depth and number of values of `text_inputs`; above its valid maximum, so that an error still names the
+ * fault.
+ */
+const TEXT_INPUTS_DEPTH = 4
+const TEXT_INPUTS_VALUES = 10_000
+/** Maximum size of a part of the body that is neither a file nor `text_inputs`; it is ignored. */
+export const TRAIN_OTHER_PART_BYTES = 65_536
+/** Maximum size of a training's body, including skipped files that are too large. */
+export const TRAIN_BODY_BYTES = 4_294_967_296
 
 /**
  * A received document. `content` is the path of its file, or its text; `contentHash` is its SHA-256, hex. Of a document

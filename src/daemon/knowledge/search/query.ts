@@ -1,6 +1,8 @@
-import { QUERY_CHARS } from '../../../shared/spec-limits.ts'
 import { type Further, isUnspaced, type Unit, unitsOf } from '../../platform/text/terms.ts'
 import { characterBorder, joinedWords, withoutStopWords } from '../../platform/text/words.ts'
+
+/** Maximum length of a search query; the rest is ignored. */
+export const QUERY_CHARS = 4_000
 
 /** A search term. Only `required` terms must occur in a passage; others are optional. */
 export type QueryTerm = { term: string; weight: number; required: boolean }

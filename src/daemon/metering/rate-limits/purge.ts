@@ -1,7 +1,11 @@
-import { COUNTERS_KEPT_DAYS, COUNTERS_PURGE_ROWS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { RateCounterRow } from '../../platform/db/tables.ts'
+
+/** How long counters are kept after their window. */
+const COUNTERS_KEPT_DAYS = 62
+/** Maximum number of counters to delete in one statement. */
+const COUNTERS_PURGE_ROWS = 500
 
 /** The longest window. It is used for all windows, so shorter ones are kept a little longer. */
 const WINDOW_DAYS = 31

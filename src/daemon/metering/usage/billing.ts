@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { LEAST_OUTPUT_TOKENS, PRICE_ALARM_MS, UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
+import { UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderConfig } from '../../models/config.ts'
 import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
@@ -12,6 +12,14 @@ import type { Payer, Payment, SpendAmount } from './payment.ts'
 import { periodAt } from './period.ts'
 import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
 import { type BudgetsDeps, limitsOf } from './spend-request.ts'
+
+/**
+ * A request is rejected when its budget covers fewer output tokens. `alone` applies when it could use all of the
+ * unspent budget. `shared` applies while other requests have reservations, most of which are released soon.
+ */
+const LEAST_OUTPUT_TOKENS = { alone: 256, shared: 1_024 } as const
+/** How often a model without a price is reported. */
+const PRICE_ALARM_MS = 3_600_000
 
 /** A request before its first model call. */
 export type Order = {

@@ -1,7 +1,12 @@
-import { PLAUSIBLE_TOKENS } from '../../../shared/spec-limits.ts'
 import type { TokenUsage } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
 import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
+
+/**
+ * A provider's token counts are trusted up to `times` our own estimate plus `beyond`. `output` is the maximum for an
+ * answer without a limit.
+ */
+export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
 
 /** The output of an answer so far, and the provider's counts of it. */
 export type AnswerSoFar = {

@@ -1,7 +1,11 @@
-import { ESTIMATED_TOKENS, RESERVED_TOKENS } from '../../../shared/spec-limits.ts'
 import type { Content } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
+
+/** Input tokens reserved before a call for each of these, in addition to the bytes of its text. */
+export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
+/** The likely number of tokens of each, for estimates when the provider reports no count. */
+export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
 
 /** The input of a provider call. */
 export type Input = Pick<ProviderCall, 'system' | 'messages' | 'options'>

@@ -1,5 +1,4 @@
 import type { GatewayError } from '../../../shared/errors.ts'
-import { RESERVATION_LEASE_MS, RESERVATION_RENEW_MS, SPEND_LOCK_WAIT_MS } from '../../../shared/spec-limits.ts'
 import type { BillingMode } from '../../../shared/wire/billing.ts'
 import { createBatches } from '../../platform/db/batches.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -28,6 +27,12 @@ import {
   refusalOf,
   type SpendRequest,
 } from './spend-request.ts'
+
+/** On PostgreSQL: the lease of a reservation, and how often its daemon renews it. */
+export const RESERVATION_LEASE_MS = 60_000
+export const RESERVATION_RENEW_MS = 15_000
+/** How long a request waits for locked counters before it is decided separately. */
+export const SPEND_LOCK_WAIT_MS = 1_000
 
 /** More requests are decided in several transactions, so that the first ones need not wait for the last. */
 const REQUESTS_PER_TRANSACTION = 500

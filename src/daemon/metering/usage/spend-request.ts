@@ -1,5 +1,4 @@
 import { GatewayError } from '../../../shared/errors.ts'
-import { RESERVED_RETRY_AFTER_SECONDS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { BillingFallback, BillingMode } from '../../../shared/wire/billing.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
@@ -10,6 +9,9 @@ import type { PointAllowances } from '../config.ts'
 import { toNanosLimit } from './money.ts'
 import type { Payer, Payment } from './payment.ts'
 import type { Period } from './period.ts'
+
+/** `Retry-After` when the remaining budget is reserved, but not spent. */
+export const RESERVED_RETRY_AFTER_SECONDS = 2
 
 /** What one request may spend, and the limits that apply to it. Null is no limit. */
 export type SpendRequest = {

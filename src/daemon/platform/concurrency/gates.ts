@@ -1,6 +1,8 @@
 import { GatewayError } from '../../../shared/errors.ts'
-import { TURN_RETRY_AFTER_SECONDS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
+
+/** `Retry-After` when no slot is free. */
+const TURN_RETRY_AFTER_SECONDS = 2
 
 export type GateLimits = {
   /** How many slots one gate has; 0 for no limit. */

@@ -1,12 +1,12 @@
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import { GatewayError } from '../../../shared/errors.ts'
-import {
-  BODY_COPIES,
-  BODY_MEMORY_BYTES,
-  FREE_BODY_BYTES,
-  MEMORY_RETRY_AFTER_SECONDS,
-} from '../../../shared/spec-limits.ts'
+import { BODY_COPIES, BODY_MEMORY_BYTES } from '../../../shared/spec-limits.ts'
+
+/** This much of each body does not count towards the memory of all bodies. */
+export const FREE_BODY_BYTES = 65_536
+/** `Retry-After` when there is no memory for a body. */
+const MEMORY_RETRY_AFTER_SECONDS = 5
 
 /** The uncounted memory of each body: that of a body of FREE_BODY_BYTES, whatever its text. */
 const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other

@@ -3,17 +3,18 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
-import {
-  BODY_COPIES,
-  BODY_PART_BYTES,
-  JSON_DEPTH,
-  JSON_VALUE_BYTES,
-  JSON_VALUES,
-  LINGER_MS,
-  REQUEST_TIMEOUT_MS,
-} from '../../../shared/spec-limits.ts'
+import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { BodyShare } from './body-memory.ts'
+
+/** For each further part of this size that arrives in time, a body gets REQUEST_TIMEOUT_MS again. */
+const BODY_PART_BYTES = 1_048_576
+/** How long the connection of a rejected request stays open for the rest of its body after the response was sent. */
+export const LINGER_MS = 2_000
+/** Maximum number of values in one JSON body. Millions of empty values take many times the memory of their bytes. */
+export const JSON_VALUES = 1_000_000
+/** Approximate memory of a parsed value in addition to its text. */
+const JSON_VALUE_BYTES = 64
 
 /** Maximum bytes to read of a rejected body: a client that is still sending might otherwise miss its response. */
 export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024 } as const

@@ -4,7 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
-import { DRAIN_ABORT_MS, LARGE_BODY_BYTES, RUNNING_REQUESTS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
@@ -29,6 +28,13 @@ import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
 import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
+
+/** Maximum number of concurrent requests; further ones get 503. */
+const RUNNING_REQUESTS = 10_000
+/** Larger bodies are parsed one at a time, in steps that yield to other requests. */
+const LARGE_BODY_BYTES = 1_048_576
+/** How long aborted requests may take to end after the drain timeout. */
+const DRAIN_ABORT_MS = 1_000
 
 export type EdgeOptions = {
   router: Router

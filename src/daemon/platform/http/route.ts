@@ -3,11 +3,13 @@ import type { z } from 'zod'
 import type { GatewayError } from '../../../shared/errors.ts'
 import { toObjectId } from '../../../shared/ids.ts'
 import type { Section } from '../../../shared/permissions.ts'
-import { DEFAULT_BODY_BYTES } from '../../../shared/spec-limits.ts'
 import { FlatError, StructuredError } from '../../../shared/wire/common.ts'
 import type { RateCounterRow } from '../db/tables.ts'
 import type { Caller } from './caller.ts'
 import type { EventStream } from './sse.ts'
+
+/** Maximum size of a body, unless the route says otherwise. */
+const DEFAULT_BODY_BYTES = 65_536
 
 /**
  * Who may call a route. There is no default: a route without it does not compile. A section of the administration

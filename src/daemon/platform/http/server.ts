@@ -1,19 +1,18 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { GatewayError } from '../../../shared/errors.ts'
-import {
-  CONNECTIONS_CHECK_MS,
-  HEADER_BYTES,
-  HEADERS_TIMEOUT_MS,
-  KEEP_ALIVE_TIMEOUT_MS,
-  SOCKET_QUIET_MS,
-  UPLOAD_TIMEOUT_MS,
-} from '../../../shared/spec-limits.ts'
+import { HEADER_BYTES, SOCKET_QUIET_MS, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import { Edge, type EdgeOptions } from './edge.ts'
 import { refuseOnSocket } from './raw-refusal.ts'
 import type { Route } from './route.ts'
 import { createRouter } from './router.ts'
+
+const HEADERS_TIMEOUT_MS = 10_000
+/** How long an idle connection of a client is kept. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000
+/** How often node:http checks its timeouts. */
+const CONNECTIONS_CHECK_MS = 1_000
 
 /** Limits of connections, times in milliseconds; tests shorten them. */
 export type ConnectionLimits = {

@@ -1,8 +1,10 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { request } from 'undici'
-import { EVIDENCE_POST_MS } from '../../../shared/spec-limits.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
+
+/** Timeout of a request to a collector of checkpoints. */
+const EVIDENCE_POST_MS = 5_000
 
 /** Publishes checkpoints outside the store, so that an old or rewritten database is detected. */
 export type CheckpointPublisher = {

@@ -4,7 +4,7 @@ import type { Frontier } from '../../../shared/evidence/frontier.ts'
 import type { PublishedKey } from '../../../shared/evidence/keys.ts'
 import { HASH_BYTES } from '../../../shared/evidence/merkle.ts'
 import { chainOrigin, checkpointText, NoteError, signedNote } from '../../../shared/evidence/note.ts'
-import { EVIDENCE_CHECKPOINT, EVIDENCE_TREES } from '../../../shared/spec-limits.ts'
+import { EVIDENCE_CHECKPOINT } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
@@ -15,6 +15,9 @@ import { BITS_PER_LEVEL, frontierOf, readHashes } from './proofs.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
+
+/** Number of chains whose tree a daemon caches, up to its last checkpoint; the others are rebuilt. */
+const EVIDENCE_TREES = 1_000
 
 /** Signed heads of the chains. With an older checkpoint, anyone can detect that a chain was cut or rewritten since. */
 export type Checkpoints = {

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import { ERRORS, GatewayError } from '../../../shared/errors.ts'
 import { type PublishedKey, toKeySet } from '../../../shared/evidence/keys.ts'
-import { KEY_SET_MAX_AGE_SECONDS, PUBLIC_PROOF_RATE } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import { FlatError } from '../../../shared/wire/common.ts'
 import { KeySetResponse, type PublicProof, PublicProofResponse } from '../../../shared/wire/evidence.ts'
@@ -15,6 +14,11 @@ import { PAGE_HEADERS, problemPage, proofPage } from './proof-page.ts'
 import { findPublicProof } from './public-proof.ts'
 import { requireBundleId } from './receipt-routes.ts'
 import type { SigningKeys } from './signing-keys.ts'
+
+/** Public proofs: requests of one address in a minute, concurrent look-ups, and addresses to remember. */
+export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
+/** How long clients may cache the published keys. */
+const KEY_SET_MAX_AGE_SECONDS = 300
 
 export type PublicRouteDeps = {
   db: Db

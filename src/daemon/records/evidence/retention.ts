@@ -1,8 +1,10 @@
 import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
-import { EVIDENCE_EXPUNGE_ROWS } from '../../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { payloadOf } from './entry-payload.ts'
+
+/** Maximum number of payloads to expunge in one statement. */
+const EVIDENCE_EXPUNGE_ROWS = 500
 
 /** Categories that are kept for as long as the log. */
 const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { newCommitId } from '../../../shared/ids.ts'
-import { EVIDENCE_CHECKPOINT, EVIDENCE_HEADS } from '../../../shared/spec-limits.ts'
+import { EVIDENCE_CHECKPOINT } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
@@ -10,6 +10,9 @@ import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
+
+/** Number of chains whose last entry a daemon caches; the others are looked up. */
+const EVIDENCE_HEADS = 10_000
 
 /** Entries in their chains and the commit that signs them, before they are stored. */
 export type Sealed = {

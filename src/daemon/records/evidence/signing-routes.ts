@@ -3,7 +3,6 @@ import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { type ExportedChain, exportOrigin, exportRoot } from '../../../shared/evidence/export-root.ts'
 import type { PublishedKey } from '../../../shared/evidence/keys.ts'
 import { checkpointText, signedNote } from '../../../shared/evidence/note.ts'
-import { EVIDENCE_EXPORT_MS, SIGN_EXPORT_BODY_BYTES } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import { StructuredError } from '../../../shared/wire/common.ts'
 import {
@@ -22,6 +21,11 @@ import type { Checkpoints } from './checkpoints.ts'
 import { rootOfChain } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { listChains, measureChains, readChain } from './store.ts'
+
+/** Fits an export of EVIDENCE_PAGE chains. */
+const SIGN_EXPORT_BODY_BYTES = 524_288
+/** Maximum duration of an export of the log: it must contain all earlier entries. */
+export const EVIDENCE_EXPORT_MS = 3_600_000
 
 export type SigningRouteDeps = ChangeDeps & {
   signingKeys: SigningKeys

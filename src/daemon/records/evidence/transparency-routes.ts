@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { invalidField } from '../../../shared/errors.ts'
 import { LOG_COLUMNS, toCsvLine } from '../../../shared/evidence/csv.ts'
 import { exportRoot } from '../../../shared/evidence/export-root.ts'
-import { COMPLIANCE_REPORT_ROWS, PAGE_LIMIT } from '../../../shared/spec-limits.ts'
+import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import { EXPUNGED } from '../../../shared/wire/logs.ts'
 import {
@@ -28,6 +28,9 @@ import { payloadOf } from './entry-payload.ts'
 import type { Integrity } from './integrity.ts'
 import { windowOf } from './log-window.ts'
 import { listChains, readChain } from './store.ts'
+
+/** Maximum number of rows of a compliance report in CSV. */
+export const COMPLIANCE_REPORT_ROWS = 10_000
 
 export type TransparencyDeps = {
   db: Db

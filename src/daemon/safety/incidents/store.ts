@@ -1,11 +1,15 @@
 import { sql } from 'kysely'
 import type { z } from 'zod'
-import { INCIDENTS_KEPT_DAYS, INCIDENTS_PURGE_ROWS } from '../../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { CountIncidentsQuery, ListIncidentsQuery } from '../../../shared/wire/incidents.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { pageOf } from '../../platform/db/list-page.ts'
 import type { IncidentRow } from '../../platform/db/tables.ts'
+
+/** Retention of incidents. */
+export const INCIDENTS_KEPT_DAYS = 365
+/** Maximum number of incidents to delete in one statement. */
+const INCIDENTS_PURGE_ROWS = 500
 
 export const findIncident = (db: Db, tenantId: string, id: string): Promise<IncidentRow | undefined> =>
   db.selectFrom('incidents').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()

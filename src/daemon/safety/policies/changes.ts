@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { toPolicyId } from '../../../shared/policy-id.ts'
-import { CUSTOM_POLICIES } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { CreatePolicyRequest, PolicyDocument, UpdatePolicyRequest } from '../../../shared/wire/policies.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -24,6 +23,9 @@ import {
   toNamedPolicy,
   updatePolicy,
 } from './store.ts'
+
+/** Maximum number of custom policies of one tenant: the list shows all of them. */
+export const CUSTOM_POLICIES = 200
 
 export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
 

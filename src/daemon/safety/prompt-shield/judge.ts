@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import {
-  SHIELD_JUDGE_MS,
-  SHIELD_JUDGE_PAUSE_MS,
-  SHIELD_JUDGE_TOKENS,
-  SHIELD_JUDGES_AT_ONCE,
-} from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Log } from '../../platform/log.ts'
 import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/shield/judge.ts'
 import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
 import type { MayAsk } from '../policies/policies.ts'
+
+/** Timeout of a judge's answer. */
+const SHIELD_JUDGE_MS = 5_000
+const SHIELD_JUDGE_TOKENS = 200
+/**
+ * After a failure, a tenant does not call the judge for this time. And the tenant's maximum number of concurrent
+ * calls.
+ */
+export const SHIELD_JUDGE_PAUSE_MS = 10_000
+const SHIELD_JUDGES_AT_ONCE = 8
 
 /** The request on whose behalf a judge is called. */
 export type JudgeTerms = {

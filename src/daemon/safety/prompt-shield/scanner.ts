@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../../../shared/errors.ts'
-import { SHIELD_BREAKER } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { GuardDirection } from '../../../shared/wire/incidents.ts'
 import type { ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
@@ -23,6 +22,9 @@ import { isWorse } from '../guards/shield/verdict.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { Judge, JudgeTerms } from './judge.ts'
 import type { AppliedShield } from './resolve.ts'
+
+/** This many consecutive failed scans within `withinMs` pause scanning for `pauseMs`. */
+export const SHIELD_BREAKER = { failures: 5, withinMs: 30_000, pauseMs: 30_000 } as const
 
 export type ScannedText = { text: string; source: TextSource }
 

@@ -1,5 +1,9 @@
 import type { Socket } from 'node:net'
-import { WEBHOOK_READ_BYTES } from '../../../shared/spec-limits.ts'
+
+/**
+ * Maximum bytes read from a connection in one attempt, including headers, informational responses and chunk framing.
+ */
+const WEBHOOK_READ_BYTES = 65_536
 
 export type AnswerGate = {
   /** Call it before each request: the next response belongs to that request. */

@@ -2,11 +2,13 @@ import { connect as connectTcp, type LookupFunction, type Socket } from 'node:ne
 import { connect as connectTls } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { Client } from 'undici'
-import { WEBHOOK_REUSE_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Target } from '../target-address.ts'
 import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
+
+/** How long an idle connection may be reused. Servers keep theirs longer. */
+const WEBHOOK_REUSE_MS = 1_000
 
 /** A connection to one origin at exactly these addresses; it carries one attempt at a time. */
 export type Connection = {

@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Registry } from 'prom-client'
-import {
-  WEBHOOK_BATCH,
-  WEBHOOK_DRAIN_MS,
-  WEBHOOK_LEASE_MS,
-  WEBHOOK_SETTINGS_MS,
-  WEBHOOK_SWEEP_MS,
-} from '../../../shared/spec-limits.ts'
+import { WEBHOOK_BATCH, WEBHOOK_SETTINGS_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime, type Timer } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
@@ -33,6 +27,13 @@ import { createEndpointReader } from './settings.ts'
 import { type Outcome, type Settled, settle } from './settle.ts'
 import { createSteadyTime, isDue } from './steady-time.ts'
 import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from './store.ts'
+
+/** The lease of a daemon's deliveries; other daemons take over expired ones. */
+const WEBHOOK_LEASE_MS = 30_000
+/** How often to poll for deliveries and events of other daemons. */
+const WEBHOOK_SWEEP_MS = 5_000
+/** How long a stopping daemon waits for attempts in flight; an interrupted attempt is repeated. */
+const WEBHOOK_DRAIN_MS = 1_000
 
 /** Sends the events of the outbox to the endpoints that subscribe to them. */
 export type Dispatcher = {

@@ -1,13 +1,17 @@
-import {
-  WEBHOOK_ATTEMPT_MS,
-  WEBHOOK_CLAIM_AHEAD,
-  WEBHOOK_ENDPOINT_CONCURRENCY,
-  WEBHOOK_PACE_MS,
-  WEBHOOK_SETTINGS_MS,
-  WEBHOOK_SLOTS,
-  WEBHOOK_SLOW_MS,
-} from '../../../shared/spec-limits.ts'
+import { WEBHOOK_ATTEMPT_MS, WEBHOOK_CLAIM_AHEAD, WEBHOOK_SETTINGS_MS } from '../../../shared/spec-limits.ts'
 import { createTenantRotation } from './tenant-rotation.ts'
+
+/** Maximum number of concurrent attempts to one endpoint. */
+const WEBHOOK_ENDPOINT_CONCURRENCY = 2
+/**
+ * Maximum number of concurrent attempts of one daemon; `all` is the total. `brisk` attempts are younger than
+ * WEBHOOK_SLOW_MS. `stuck` are those to endpoints whose last attempt timed out. The rest may become slow. Known slow
+ * endpoints start at most `slow` attempts, so that others can still become slow.
+ */
+export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
+const WEBHOOK_SLOW_MS = 300
+/** How long an endpoint stays classified as slow or stuck. Longer than the longest wait between two attempts. */
+const WEBHOOK_PACE_MS = 120_000
 
 /** An endpoint, as read from the store. */
 export type EndpointSettings = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Config } from '../../../../src/daemon/config/config.ts'
-import { TURN_WAIT_MS } from '../../../../src/shared/spec-limits.ts'
+import { TURN_WAIT_MS } from '../../../../src/daemon/gateway/room.ts'
 import { addKey, addUser } from '../../../accounts.ts'
 import { deferred } from '../../../deferred.ts'
 import { describeEachEngine } from '../../../engines.ts'

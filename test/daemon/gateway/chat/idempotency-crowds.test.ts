@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { IDEMPOTENCY_POLL_MS } from '../../../../src/shared/spec-limits.ts'
+import { IDEMPOTENCY_POLL_MS } from '../../../../src/daemon/gateway/chat/claims.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { type Deferred, deferred } from '../../../deferred.ts'
 import { postgresEngine, sqliteEngine } from '../../../engines.ts'

@@ -1,7 +1,11 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import {
+  IDEMPOTENCY_LEASE_MS,
+  IDEMPOTENCY_POLL_MS,
+  IDEMPOTENCY_RENEW_MS,
+} from '../../../../src/daemon/gateway/chat/claims.ts'
 import { purgeExpired } from '../../../../src/daemon/gateway/chat/idempotency.ts'
-import { IDEMPOTENCY_LEASE_MS, IDEMPOTENCY_POLL_MS, IDEMPOTENCY_RENEW_MS } from '../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { deferred } from '../../../deferred.ts'
 import { postgresEngine } from '../../../engines.ts'

@@ -3,13 +3,16 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, Socket } from 'node:net'
 import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
-import { createIdempotency, type ReplaySlot } from '../../../../src/daemon/gateway/chat/idempotency.ts'
+import {
+  createIdempotency,
+  IDEMPOTENCY_RESULT_BYTES,
+  type ReplaySlot,
+} from '../../../../src/daemon/gateway/chat/idempotency.ts'
 import { NOBODY } from '../../../../src/daemon/platform/http/caller.ts'
 import { Exchange } from '../../../../src/daemon/platform/http/exchange.ts'
 import { RequestAborted } from '../../../../src/daemon/platform/http/request-aborted.ts'
 import { type Reply, reply } from '../../../../src/daemon/platform/http/route.ts'
 import { newId } from '../../../../src/shared/ids.ts'
-import { IDEMPOTENCY_RESULT_BYTES } from '../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
 import { addKey, addUser } from '../../../accounts.ts'

@@ -1,14 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { BodyMemory, defaultBodyMemory } from '../../../../src/daemon/platform/http/body-memory.ts'
-import {
-  BODY_COPIES,
-  BODY_MEMORY_BYTES,
-  FREE_BODY_BYTES,
-  LINGER_MS,
-  REQUEST_TIMEOUT_MS,
-} from '../../../../src/shared/spec-limits.ts'
+import { LINGER_MS } from '../../../../src/daemon/platform/http/body.ts'
+import { BodyMemory, defaultBodyMemory, FREE_BODY_BYTES } from '../../../../src/daemon/platform/http/body-memory.ts'
+import { BODY_COPIES, BODY_MEMORY_BYTES, REQUEST_TIMEOUT_MS } from '../../../../src/shared/spec-limits.ts'
 import { deferred } from '../../../deferred.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { type Gateway, startGateway } from '../../../harness.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { createAuthenticator } from '../../../../src/daemon/identity/keys/authenticate.ts'
+import { createAuthenticator, KEY_CACHE_MS } from '../../../../src/daemon/identity/keys/authenticate.ts'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
-import { KEY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
 import { addKey, addRole, addUser } from '../../../accounts.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { MERGE_LEASE_MS } from '../../../../src/daemon/knowledge/indexes/rebuild.ts'
 import {
   claimForMerge,
   findSegments,
@@ -6,7 +7,6 @@ import {
   insertSegment,
   renewDrafts,
 } from '../../../../src/daemon/knowledge/indexes/segment-store.ts'
-import { MERGE_LEASE_MS } from '../../../../src/shared/spec-limits.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { sharedGateway } from '../../../harness.ts'
 import { recordedChanges } from '../../../recorded-changes.ts'

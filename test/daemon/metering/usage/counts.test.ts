@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { type AnswerSoFar, counting } from '../../../../src/daemon/metering/usage/counts.ts'
 import {
   countingInputTokens,
+  ESTIMATED_TOKENS,
   type Input,
   inputTokensAtMost,
+  RESERVED_TOKENS,
 } from '../../../../src/daemon/metering/usage/input-tokens.ts'
 import type { TokenUsage } from '../../../../src/daemon/models/provider.ts'
 import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
 import { countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
-import { ESTIMATED_TOKENS, RESERVED_TOKENS } from '../../../../src/shared/spec-limits.ts'
 
 const told = (inputTokens: number, outputTokens: number, more: Partial<TokenUsage> = {}): TokenUsage => ({
   inputTokens,

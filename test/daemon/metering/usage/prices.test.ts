@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { PLAUSIBLE_TOKENS } from '../../../../src/daemon/metering/usage/counts.ts'
+import { RESERVED_TOKENS } from '../../../../src/daemon/metering/usage/input-tokens.ts'
 import { toDollars, toNanos } from '../../../../src/daemon/metering/usage/money.ts'
 import { POINTS, PRICE_TABLE, PRICES_AS_OF, UNKNOWN_PRICE } from '../../../../src/daemon/metering/usage/price-table.ts'
 import { costOf, createPriceList, highestCost } from '../../../../src/daemon/metering/usage/prices.ts'
+import {
+  RESERVATION_LEASE_MS,
+  RESERVATION_RENEW_MS,
+  SPEND_LOCK_WAIT_MS,
+} from '../../../../src/daemon/metering/usage/shared-budgets.ts'
+import { RESERVED_RETRY_AFTER_SECONDS } from '../../../../src/daemon/metering/usage/spend-request.ts'
 import type { ProviderConfig } from '../../../../src/daemon/models/config.ts'
 import type { TokenUsage } from '../../../../src/daemon/models/provider.ts'
 import { ERRORS } from '../../../../src/shared/errors.ts'
-import {
-  PLAUSIBLE_TOKENS,
-  RESERVATION_LEASE_MS,
-  RESERVATION_RENEW_MS,
-  RESERVED_RETRY_AFTER_SECONDS,
-  RESERVED_TOKENS,
-  SPEND_LOCK_WAIT_MS,
-} from '../../../../src/shared/spec-limits.ts'
 import { upstreamProvider } from '../../../harness.ts'
 
 const tokens = (inputTokens: number, outputTokens: number, more: Partial<TokenUsage> = {}): TokenUsage => ({

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { parsingBody, readBody } from '../../../../src/daemon/platform/http/body.ts'
+import { JSON_VALUES, parsingBody, readBody } from '../../../../src/daemon/platform/http/body.ts'
 import { BodyMemory } from '../../../../src/daemon/platform/http/body-memory.ts'
-import { JSON_VALUES, REQUEST_TIMEOUT_MS } from '../../../../src/shared/spec-limits.ts'
+import { REQUEST_TIMEOUT_MS } from '../../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 
 test('a body that stalls is given up after the request time, and no timer is left', async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { EVIDENCE_EXPORT_MS } from '../../../../src/daemon/records/evidence/signing-routes.ts'
 import { ChainCheck } from '../../../../src/shared/evidence/chain-check.ts'
 import { type ExportedChain, exportRoot } from '../../../../src/shared/evidence/export-root.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
 import { rootOfInclusion, treeRoot, verifyConsistency } from '../../../../src/shared/evidence/merkle.ts'
 import { verifyNote } from '../../../../src/shared/evidence/note.ts'
 import { newId } from '../../../../src/shared/ids.ts'
-import { EVIDENCE_EXPORT_MS } from '../../../../src/shared/spec-limits.ts'
 import { isoTime } from '../../../../src/shared/time.ts'
 import {
   CheckpointsResponse,

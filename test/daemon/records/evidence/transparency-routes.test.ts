@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { COMPLIANCE_REPORT_ROWS } from '../../../../src/daemon/records/evidence/transparency-routes.ts'
 import { exportRoot } from '../../../../src/shared/evidence/export-root.ts'
 import { newId } from '../../../../src/shared/ids.ts'
-import { COMPLIANCE_REPORT_ROWS } from '../../../../src/shared/spec-limits.ts'
 import { isoTime } from '../../../../src/shared/time.ts'
 import {
   ChainIntegrityResponse,

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { purgeIncidents } from '../../../../src/daemon/safety/incidents/store.ts'
-import { INCIDENTS_KEPT_DAYS } from '../../../../src/shared/spec-limits.ts'
+import { INCIDENTS_KEPT_DAYS, purgeIncidents } from '../../../../src/daemon/safety/incidents/store.ts'
 import { DAY_MS, isoTime } from '../../../../src/shared/time.ts'
 import {
   CountIncidentsResponse,

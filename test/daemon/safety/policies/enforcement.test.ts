@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ProviderConfig } from '../../../../src/daemon/models/config.ts'
-import { POLICY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
+import { POLICY_CACHE_MS } from '../../../../src/daemon/safety/room.ts'
 import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
 import { KeySettings } from '../../../../src/shared/wire/keys.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../../src/shared/wire/messages.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { CUSTOM_POLICIES } from '../../../../src/daemon/safety/policies/changes.ts'
 import { SECTIONS } from '../../../../src/shared/permissions.ts'
-import { CUSTOM_POLICIES } from '../../../../src/shared/spec-limits.ts'
 import { DoneResponse, StructuredError } from '../../../../src/shared/wire/common.ts'
 import {
   ActivePolicyResponse,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SHIELD_JUDGE_PAUSE_MS } from '../../../../src/shared/spec-limits.ts'
+import { SHIELD_JUDGE_PAUSE_MS } from '../../../../src/daemon/safety/prompt-shield/judge.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { sharedGateway } from '../../../harness.ts'
 import { chatJson, replyJson, type Script } from '../../../upstream.ts'

@@ -2,8 +2,12 @@ import { expect, test } from 'vitest'
 import { createPacer } from '../../../../src/daemon/platform/pacing.ts'
 import type { ShieldScan } from '../../../../src/daemon/safety/guards/shield/scan.ts'
 import type { Judge } from '../../../../src/daemon/safety/prompt-shield/judge.ts'
-import { createShieldScanner, type ScanTerms, worstScan } from '../../../../src/daemon/safety/prompt-shield/scanner.ts'
-import { SHIELD_BREAKER } from '../../../../src/shared/spec-limits.ts'
+import {
+  createShieldScanner,
+  type ScanTerms,
+  SHIELD_BREAKER,
+  worstScan,
+} from '../../../../src/daemon/safety/prompt-shield/scanner.ts'
 import { ShieldPolicyDocument } from '../../../../src/shared/wire/shield.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 

@@ -1,6 +1,8 @@
 import { TransformStream } from 'node:stream/web'
 import { inflateSync } from 'node:zlib'
-import { PDF_STREAM_BYTES } from '../../../../shared/spec-limits.ts'
+
+/** Maximum unpacked size of one PDF stream on the fast path. */
+const PDF_STREAM_BYTES = 67_108_864
 
 /**
  * Replaces the platform's DecompressionStream for PDF.js, with a size limit. A stream that exceeds it is an error, and

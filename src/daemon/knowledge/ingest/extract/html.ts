@@ -1,7 +1,9 @@
 import { Parser } from 'htmlparser2'
-import { HTML_DEPTH } from '../../../../shared/spec-limits.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
+
+/** Maximum nesting of HTML elements. */
+const HTML_DEPTH = 5_000
 
 /** Elements that are not displayed. */
 const UNSEEN = new Set(['script', 'style', 'noscript', 'template', 'svg', 'math', 'iframe', 'object', 'select'])

@@ -1,7 +1,9 @@
-import { JSON_DOCUMENT_DEPTH } from '../../../../shared/spec-limits.ts'
 import { jsonShape } from '../json-shape.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
+
+/** Maximum nesting of a JSON document. */
+const JSON_DOCUMENT_DEPTH = 100
 
 /**
  * The text of a JSON file: one line per value with the names on its path; records become paragraphs.

@@ -1,8 +1,10 @@
 import { getDocumentProxy, getResolvedPDFJS } from 'unpdf'
-import { PDF_PAGES } from '../../../../shared/spec-limits.ts'
 import { BoundedInflate } from './bounded-inflate.ts'
 import { createTextParts } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
+
+/** Maximum number of pages of a PDF. */
+export const PDF_PAGES = 5_000
 
 /** `pageStarts`: the offset of each page in the text. */
 export type PdfText = { title: string; text: string; pageStarts: number[] }

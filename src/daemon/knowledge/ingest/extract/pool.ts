@@ -1,12 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
-import {
-  EXTRACT_GROWTH_BYTES,
-  EXTRACT_HEAP_MB,
-  EXTRACT_IDLE_MS,
-  EXTRACT_TIMEOUT_MS,
-} from '../../../../shared/spec-limits.ts'
+import { EXTRACT_GROWTH_BYTES } from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { GuardHit } from '../../../safety/guards/redaction.ts'
@@ -20,6 +15,13 @@ import type {
   WorkerTask,
 } from './messages.ts'
 import { UnreadableDocument } from './unreadable.ts'
+
+/** From a file's first byte to its last passage. */
+export const EXTRACT_TIMEOUT_MS = 120_000
+/** Maximum JavaScript heap of the process that reads a file. */
+const EXTRACT_HEAP_MB = 768
+/** How long an idle process is kept for the next file. */
+export const EXTRACT_IDLE_MS = 60_000
 
 /** The tenant that the work is for, and the signal that cancels it. Waiting tenants are served round-robin. */
 export type WorkFor = { tenantId: string; signal: AbortSignal }

@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { EXTRACT_WATCH_MS } from '../../../../shared/spec-limits.ts'
 import type { ProcessMessage, ProcessOptions, WorkerMessage, WorkerTask } from './messages.ts'
+
+/** How often the growth of the process is checked. */
+const EXTRACT_WATCH_MS = 200
 
 // A process that reads files. Its main thread only forwards tasks to a worker thread (worker.ts). It ends both when the
 // worker takes too much memory or the daemon has ended, however busy the worker is.

@@ -1,5 +1,7 @@
-import { EXTRACT_TEXT_CHARS } from '../../../../shared/spec-limits.ts'
 import { UnreadableDocument } from './unreadable.ts'
+
+/** Maximum text of one document. */
+export const EXTRACT_TEXT_CHARS = 67_108_864
 
 /** A text that is assembled from parts, with a size limit. A small file may expand to a very long text. */
 export type TextParts = { add(part: string): void; readonly length: number; toString(): string }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { parentPort, type TransferListItem } from 'node:worker_threads'
-import { DOCUMENT_PASSAGES } from '../../../../shared/spec-limits.ts'
 import type { GuardHit } from '../../../safety/guards/redaction.ts'
 import type { Passage } from '../chunking.ts'
 import {
   beginPreparation,
   buffersOf,
+  DOCUMENT_PASSAGES,
   joinSegments,
   type PackedSegment,
   type Preparation,

@@ -1,8 +1,10 @@
-import { SEMANTIC_PAUSE_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { Log } from '../../../platform/log.ts'
 import { isRefusal } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
+
+/** After a failure or timeout, the service is skipped for this time. */
+export const SEMANTIC_PAUSE_MS = 10_000
 
 /** Runs an optional step of a search: a failure is logged and returns undefined. */
 export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>

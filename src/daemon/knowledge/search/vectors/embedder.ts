@@ -1,11 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import {
-  EMBEDDING_ATTEMPT_MS,
-  EMBEDDING_CALLS,
-  EMBEDDING_DOCUMENTS,
-  EMBEDDING_LOOK_MS,
-  EMBEDDING_RETRY_MS,
-} from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
 import { ProviderError } from '../../../models/provider.ts'
 import type { Db } from '../../../platform/db/db.ts'
@@ -29,6 +22,16 @@ import {
   type PendingDocument,
   serveOnly,
 } from './vector-store.ts'
+
+/** Maximum number of concurrent calls, and the timeout of one. */
+const EMBEDDING_CALLS = 4
+const EMBEDDING_ATTEMPT_MS = 60_000
+/** How often to poll for passages without a vector. */
+export const EMBEDDING_LOOK_MS = 2_000
+/** The wait after a failure: `min` at first, then doubled each time up to `max`. */
+export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
+/** Documents that are embedded before the next index has its turn. */
+const EMBEDDING_DOCUMENTS = 64
 
 export type Embedder = {
   /** Aborts the calls in flight and leaves the remaining work to the next daemon. */

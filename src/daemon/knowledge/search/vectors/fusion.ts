@@ -1,4 +1,5 @@
-import { FUSION_K } from '../../../../shared/spec-limits.ts'
+/** The constant of reciprocal rank fusion. */
+const FUSION_K = 60
 
 /** An item of the rankings, with its fused score. */
 export type Fused<Id> = { id: Id; score: number }

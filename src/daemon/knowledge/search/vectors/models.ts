@@ -1,10 +1,12 @@
 import { type SqlBool, sql } from 'kysely'
-import { EMBEDDING_LEASE_MS } from '../../../../shared/spec-limits.ts'
 import { isoTime } from '../../../../shared/time.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
+
+/** The lease of the daemon that embeds; another one takes over when it expires. Longer than two attempts. */
+export const EMBEDDING_LEASE_MS = 150_000
 
 /** A model that this installation has used. Vectors of different models are never compared. */
 export type EmbeddingModel = { id: number; model: string; askedDimensions: number; dimensions: number }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { EXTENSION_PAUSE_MS, VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
+import { VECTOR_CANDIDATES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
@@ -10,6 +10,9 @@ import { signatureOf } from './signature.ts'
 import type { Near, Space } from './space.ts'
 import { toFloatBytes, toSignatureColumn } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
+
+/** How long a failed vector extension is not used. */
+export const EXTENSION_PAUSE_MS = 60_000
 
 /**
  * The passages whose vectors are nearest to the query's, nearest first. All are compared by signature, and the

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { QUERY_VECTOR_CHARS, QUERY_VECTOR_MS, QUERY_VECTORS_KEPT } from '../../../../shared/spec-limits.ts'
+import { QUERY_VECTOR_CHARS, QUERY_VECTOR_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { Log } from '../../../platform/log.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
@@ -9,6 +9,9 @@ import { type EmbeddingDeps, EmbeddingFault, embedTexts } from './embedding-call
 import type { EmbeddingModel } from './models.ts'
 import { toUnitVector } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
+
+/** The number of query vectors in the cache. */
+const QUERY_VECTORS_KEPT = 1_000
 
 /** The vector of a query; undefined when the model may not be called or does not respond in time. Never throws. */
 export type VectorOf = (

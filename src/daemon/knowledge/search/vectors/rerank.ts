@@ -1,4 +1,4 @@
-import { QUERY_VECTOR_CHARS, RERANK_MS, RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
+import { QUERY_VECTOR_CHARS, RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { Reranked } from '../../../models/provider.ts'
 import type { ProviderRegistry } from '../../../models/registry.ts'
@@ -9,6 +9,9 @@ import type { Match } from '../search.ts'
 import { createBestEffort } from './best-effort.ts'
 import { EmbeddingFault } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
+
+/** How long a search waits for a rerank. */
+const RERANK_MS = 2_000
 
 /**
  * The best of these matches in the reranker's order, with its scores; undefined when it cannot or may not be called.

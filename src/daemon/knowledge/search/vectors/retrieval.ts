@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { FUSED_PASSAGES, RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
+import { RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { IndexEmbedding } from '../../../../shared/wire/indexes.ts'
 import type { ProviderRegistry } from '../../../models/registry.ts'
@@ -18,6 +18,9 @@ import { type FindNearest, openNearest } from './nearest.ts'
 import { createQueryVectors, type VectorOf } from './query-vector.ts'
 import { createReranker, type Rerank } from './rerank.ts'
 import { countEmbedded, countPending } from './vector-store.ts'
+
+/** The number of top passages of each ranking that are fused. */
+const FUSED_PASSAGES = 100
 
 export type Retrieval = {
   search: Search

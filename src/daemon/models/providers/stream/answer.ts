@@ -1,11 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import {
-  PROVIDER_BODY_BYTES,
-  PROVIDER_ERROR_BODY_BYTES,
-  PROVIDER_STREAM_BYTES,
-  STREAM_END_GRACE_MS,
-} from '../../../../shared/spec-limits.ts'
+import { STREAM_END_GRACE_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart, OnHead, ProviderError } from '../../provider.ts'
 import type { AnswerFormat } from './answer-format.ts'
@@ -14,6 +9,13 @@ import { statusError, unreadableError } from './failure.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
 import { withWholeCalls } from './tool-arguments.ts'
 import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
+
+/** Maximum size of a whole answer. */
+export const PROVIDER_BODY_BYTES = 33_554_432
+/** Maximum size of all events of one stream: more than twice a body, because each event repeats its envelope. */
+const PROVIDER_STREAM_BYTES = 67_108_864
+/** Maximum bytes to read of a provider's error body, for its error code. */
+const PROVIDER_ERROR_BODY_BYTES = 65_536
 
 export type AnswerCall = {
   pool: Dispatcher

@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { RETRY_AFTER_SECONDS } from '../../../../shared/spec-limits.ts'
 import { isObject } from '../../../platform/text/json.ts'
+
+/** A longer Retry-After of a provider is reduced to this. */
+const RETRY_AFTER_SECONDS = 86_400
 
 /**
  * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Durations, ISO dates and retry-after-ms,

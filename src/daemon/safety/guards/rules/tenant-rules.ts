@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { GUARD_RULE_CACHE_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import type { GuardRule } from '../../../../shared/wire/guard-rules.ts'
 import type { Db } from '../../../platform/db/db.ts'
@@ -7,6 +6,9 @@ import { createFreshCache, type FreshCache } from '../../../platform/db/fresh-ca
 import type { PlannedRule } from '../plan.ts'
 import { compileRules } from './compile.ts'
 import { findGuardRules } from './store.ts'
+
+/** Maximum age of a tenant's cached rules in a daemon, and so the maximum delay of a change. */
+export const GUARD_RULE_CACHE_MS = 2_000
 
 /** The rules of a tenant: all documents, and the compiled enabled ones. */
 export type OwnRules = { documents: readonly GuardRule[]; planned: readonly PlannedRule[] }

@@ -1,12 +1,12 @@
 import { deflateSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { extract } from '../../../../../src/daemon/knowledge/ingest/extract/extract.ts'
 import {
   CONTAINER_ENTRIES,
   CONTAINER_UNPACKED_BYTES,
-  EXTRACT_TEXT_CHARS,
-  PDF_PAGES,
-} from '../../../../../src/shared/spec-limits.ts'
+} from '../../../../../src/daemon/knowledge/ingest/extract/container.ts'
+import { extract } from '../../../../../src/daemon/knowledge/ingest/extract/extract.ts'
+import { PDF_PAGES } from '../../../../../src/daemon/knowledge/ingest/extract/pdf.ts'
+import { EXTRACT_TEXT_CHARS } from '../../../../../src/daemon/knowledge/ingest/extract/text-parts.ts'
 import { expectProportionate } from '../../../../growth.ts'
 import { compound, docx, docxParts, paragraph, pdf, workbook, type ZipPart, zip } from './files.ts'
 

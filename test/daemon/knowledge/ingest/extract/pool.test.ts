@@ -9,13 +9,14 @@ import { afterEach, expect, test } from 'vitest'
 import type { FileToRead, ProcessOptions } from '../../../../../src/daemon/knowledge/ingest/extract/messages.ts'
 import {
   createExtractor,
+  EXTRACT_IDLE_MS,
+  EXTRACT_TIMEOUT_MS,
   type Extractor,
   type ExtractorDeps,
   type WorkFor,
 } from '../../../../../src/daemon/knowledge/ingest/extract/pool.ts'
 import { UnreadableDocument } from '../../../../../src/daemon/knowledge/ingest/extract/unreadable.ts'
 import { type PreparedDocument, unpackPassages } from '../../../../../src/daemon/knowledge/ingest/prepared-document.ts'
-import { EXTRACT_IDLE_MS, EXTRACT_TIMEOUT_MS } from '../../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../../src/shared/time.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
 import { extractionProgram } from '../../../../harness.ts'

@@ -1,13 +1,22 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { removeDocument } from '../../../../../src/daemon/knowledge/ingest/replacement.ts'
-import { type Embedder, startEmbedder } from '../../../../../src/daemon/knowledge/search/vectors/embedder.ts'
+import {
+  EMBEDDING_LOOK_MS,
+  EMBEDDING_RETRY_MS,
+  type Embedder,
+  startEmbedder,
+} from '../../../../../src/daemon/knowledge/search/vectors/embedder.ts'
 import { createSemanticMetrics } from '../../../../../src/daemon/knowledge/search/vectors/metrics.ts'
-import { chooseModel, claimWork, findServingModel } from '../../../../../src/daemon/knowledge/search/vectors/models.ts'
+import {
+  chooseModel,
+  claimWork,
+  EMBEDDING_LEASE_MS,
+  findServingModel,
+} from '../../../../../src/daemon/knowledge/search/vectors/models.ts'
 import { countEmbedded } from '../../../../../src/daemon/knowledge/search/vectors/vector-store.ts'
 import { createProviderRegistry, type ProviderRegistry } from '../../../../../src/daemon/models/registry.ts'
 import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
 import { createMetrics } from '../../../../../src/daemon/platform/metrics/registry.ts'
-import { EMBEDDING_LEASE_MS, EMBEDDING_LOOK_MS, EMBEDDING_RETRY_MS } from '../../../../../src/shared/spec-limits.ts'
 import { deferred } from '../../../../deferred.ts'
 import { describeEachEngine, type TestStore } from '../../../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../../../fake-clock.ts'

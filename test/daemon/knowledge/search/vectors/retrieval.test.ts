@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { QUERY_VECTOR_MS, SEMANTIC_PAUSE_MS } from '../../../../../src/shared/spec-limits.ts'
+import { SEMANTIC_PAUSE_MS } from '../../../../../src/daemon/knowledge/search/vectors/best-effort.ts'
+import { QUERY_VECTOR_MS } from '../../../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../../../accounts.ts'
 import { describeEachEngine } from '../../../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../../../fake-clock.ts'

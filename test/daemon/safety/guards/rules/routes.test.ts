@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createTenantRules } from '../../../../../src/daemon/safety/guards/rules/tenant-rules.ts'
-import { GUARD_RULE_CACHE_MS, GUARD_RULES } from '../../../../../src/shared/spec-limits.ts'
+import { createTenantRules, GUARD_RULE_CACHE_MS } from '../../../../../src/daemon/safety/guards/rules/tenant-rules.ts'
+import { GUARD_RULES } from '../../../../../src/shared/spec-limits.ts'
 import {
   GuardRuleResponse,
   ListGuardRulesResponse,
