@@ -25,7 +25,7 @@ const IN_FLIGHT = 50
 const CUTS = [
   ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
   ['daemon/records/evidence/entitlement.js', "hash('sha256', body, 'hex')", "''"],
-  ['daemon/gateway/chat/answer.js', "hash('sha256', body, 'hex')", "''"],
+  ['daemon/gateway/chat/answer-rendering.js', "hash('sha256', body, 'hex')", "''"],
   ['daemon/gateway/chat/evidence.js', 'const entry = toRequestEntry(evidence, end);', 'return;'],
 ]
 

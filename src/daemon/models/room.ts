@@ -4,7 +4,7 @@ import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
 import type { ProviderConfig, Scripts } from './config.ts'
 import { createLocalServers } from './local-servers.ts'
-import { localProvider } from './providers/local/extract.ts'
+import { localProvider } from './providers/local/provider.ts'
 import { createProviderRegistry, type ProviderRegistry } from './registry.ts'
 
 export type ModelsRoom = { providers: ProviderRegistry; jobs: Job[]; close(): Promise<void> }

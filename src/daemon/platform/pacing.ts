@@ -51,7 +51,7 @@ export function createPacer(now: () => number = () => performance.now()): Resuma
  * Runs work that yields at intervals, and gives others a turn when PACE_MS has passed. Short work completes
  * synchronously.
  */
-export function paced<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>): T | Promise<T> {
+export function runInSlices<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>): T | Promise<T> {
   for (;;) {
     const step = work.next()
     if (step.done) return step.value
@@ -71,7 +71,7 @@ async function goOn<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>, fir
 }
 
 /** Runs such work without a pause. */
-export function atOnce<T>(work: Generator<void, T>): T {
+export function runToEnd<T>(work: Generator<void, T>): T {
   for (;;) {
     const step = work.next()
     if (step.done) return step.value

@@ -3,7 +3,7 @@ import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../../shared
 import { FlatError } from '../../../shared/wire/common.ts'
 import { POLICY_CHECK_PATH, PolicyCheckRequest, PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
-import { streamedAnswer, wholeAnswer } from './answer.ts'
+import { streamedAnswer, wholeAnswer } from './answer-rendering.ts'
 import type { ChatDeps } from './deps.ts'
 import { toChatInput } from './input.ts'
 import { runChat } from './pipeline.ts'

@@ -7,7 +7,7 @@ import { ProviderError, type TokenUsage } from '../../models/provider.ts'
 import type { UsageRecordRow } from '../../platform/db/tables.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
-import { createPacer, paced } from '../../platform/pacing.ts'
+import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import type { Answered } from '../../records/evidence/request-entry.ts'
 import type { AnswerGuard } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
@@ -46,7 +46,7 @@ type Served = {
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, limit, answer, ending, replay } = served
   const { traceId } = admitted.origin
-  const counted = paced(counting(order.call, limit.tokens, ending.output), createPacer())
+  const counted = runInSlices(counting(order.call, limit.tokens, ending.output), createPacer())
   const { usage, doubts } = counted instanceof Promise ? await counted : counted
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }

@@ -1,4 +1,4 @@
-import { type Unit, unitsOf } from '../../platform/text/terms.ts'
+import { type IndexTerm, indexTermsOf } from '../../platform/text/terms.ts'
 import type { Passage } from '../ingest/chunking.ts'
 import { ByteReader, ByteWriter, decodePage, encodePage, type Postings, pageCountOf, pageOf } from './postings.ts'
 
@@ -25,18 +25,18 @@ export function termsOf(documents: readonly TitledPassages[]): SegmentTerms {
   const terms = new Map<string, Postings>()
   const lengths: number[] = []
   for (const { title, passages } of documents) {
-    const titleUnits = unitsOf(title)
+    const titleTerms = indexTermsOf(title)
     for (const { headings, body } of passages) {
       const frequencies = new Map<string, number>()
-      const fields: [Unit[], number][] = [
-        [unitsOf(body), 1],
-        [unitsOf(headings), HEADING_WEIGHT],
+      const fields: [IndexTerm[], number][] = [
+        [indexTermsOf(body), 1],
+        [indexTermsOf(headings), HEADING_WEIGHT],
       ]
-      if (!headings.includes(title)) fields.push([titleUnits, 1])
+      if (!headings.includes(title)) fields.push([titleTerms, 1])
       let length = 0
-      for (const [units, weight] of fields) {
-        length += units.length
-        for (const { term, further } of units) {
+      for (const [indexTerms, weight] of fields) {
+        length += indexTerms.length
+        for (const { term, further } of indexTerms) {
           frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
           for (const { term } of further) frequencies.set(term, (frequencies.get(term) ?? 0) + weight)
         }

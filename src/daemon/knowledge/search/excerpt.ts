@@ -1,4 +1,4 @@
-import { unitsOf } from '../../platform/text/terms.ts'
+import { indexTermsOf } from '../../platform/text/terms.ts'
 import { characterBorder } from '../../platform/text/words.ts'
 import { queryOf } from './query.ts'
 
@@ -21,14 +21,14 @@ function hitsIn(text: string, query: string): Hit[] {
   const weights = new Map(queryOf(query).terms.map(({ term, weight }) => [term, weight]))
   const hits: Hit[] = []
   for (const { 0: run, index } of text.matchAll(RUN)) {
-    const units = unitsOf(run)
+    const indexTerms = indexTermsOf(run)
     // A run without spaces consists of many tokens of about equal length.
-    const unitChars = run.length / Math.max(units.length, 1)
-    for (const [at, { term, further }] of units.entries()) {
+    const termChars = run.length / Math.max(indexTerms.length, 1)
+    for (const [at, { term, further }] of indexTerms.entries()) {
       const found = [term, ...further.map(({ term }) => term)].find((one) => weights.has(one))
       if (found === undefined) continue
-      const start = index + Math.floor(at * unitChars)
-      hits.push({ term: found, start, end: start + Math.ceil(unitChars), weight: weights.get(found) ?? 0 })
+      const start = index + Math.floor(at * termChars)
+      hits.push({ term: found, start, end: start + Math.ceil(termChars), weight: weights.get(found) ?? 0 })
     }
   }
   return hits

@@ -1,4 +1,4 @@
-import { type Further, isUnspaced, type Unit, unitsOf } from '../../platform/text/terms.ts'
+import { type Further, type IndexTerm, indexTermsOf, isUnspaced } from '../../platform/text/terms.ts'
 import { characterBorder, joinedWords, withoutStopWords } from '../../platform/text/words.ts'
 
 /** Maximum length of a search query; the rest is ignored. */
@@ -24,12 +24,12 @@ const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, 
 export function queryOf(whole: string): Query {
   // Cut twice, because NFKC expands some characters up to eighteenfold. Not normalized as a whole, which may be long.
   const text = beginning(beginning(whole).normalize('NFKC'))
-  const all = unitsOf(text)
+  const all = indexTermsOf(text)
   const contentWords = meaningful(text, all)
-  const units = longest(contentWords)
+  const indexTerms = longest(contentWords)
   const terms = new Map<string, QueryTerm>()
   const counts = new Map<string, number>()
-  for (const { term, further } of units) {
+  for (const { term, further } of indexTerms) {
     const count = (counts.get(term) ?? 0) + 1
     counts.set(term, count)
     // A repeated word matters more, but not twice as much.
@@ -40,9 +40,9 @@ export function queryOf(whole: string): Query {
   }
   // "back up" → "backup", a common alternative spelling.
   for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
-    for (const { term } of unitsOf(joined)) add(terms, { term, weight: 1, required: false })
+    for (const { term } of indexTermsOf(joined)) add(terms, { term, weight: 1, required: false })
   }
-  return { terms: [...terms.values()], pairs: pairsOf(units), fillers: fillersOf(all, contentWords) }
+  return { terms: [...terms.values()], pairs: pairsOf(indexTerms), fillers: fillersOf(all, contentWords) }
 }
 
 const beginning = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
@@ -57,29 +57,29 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
 }
 
 /** Removes stop words, unless there are no other words. */
-function meaningful(text: string, all: Unit[]): Unit[] {
-  const units = unitsOf(withoutStopWords(text))
-  return units.length > 0 ? units : all
+function meaningful(text: string, all: IndexTerm[]): IndexTerm[] {
+  const indexTerms = indexTermsOf(withoutStopWords(text))
+  return indexTerms.length > 0 ? indexTerms : all
 }
 
-function fillersOf(all: readonly Unit[], contentWords: readonly Unit[]): string[] {
+function fillersOf(all: readonly IndexTerm[], contentWords: readonly IndexTerm[]): string[] {
   const kept = new Set(contentWords.map(({ term }) => term))
   const left = new Set(all.map(({ term }) => term).filter((term) => !kept.has(term)))
   return [...left].slice(0, QUERY_WORDS)
 }
 
 /** Reduces a long query to its longest words, because they are the rarest. Keeps their order. */
-function longest(units: Unit[]): Unit[] {
-  const words = [...new Set(units.map(({ term }) => term))]
-  if (words.length <= QUERY_WORDS) return units
+function longest(indexTerms: IndexTerm[]): IndexTerm[] {
+  const words = [...new Set(indexTerms.map(({ term }) => term))]
+  if (words.length <= QUERY_WORDS) return indexTerms
   const kept = new Set(words.sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS))
-  return units.filter(({ term }) => kept.has(term))
+  return indexTerms.filter(({ term }) => kept.has(term))
 }
 
-function pairsOf(units: readonly Unit[]): (readonly [string, string])[] {
+function pairsOf(indexTerms: readonly IndexTerm[]): (readonly [string, string])[] {
   const pairs = new Map<string, readonly [string, string]>()
-  for (const [at, { term }] of units.entries()) {
-    const next = units[at + 1]?.term
+  for (const [at, { term }] of indexTerms.entries()) {
+    const next = indexTerms[at + 1]?.term
     // In scripts without spaces, the tokens overlap and so already express adjacency.
     if (next === undefined || next === term || isUnspaced(term) || isUnspaced(next)) continue
     pairs.set(`${term} ${next}`, [term, next])

@@ -1,4 +1,4 @@
-import { unitsOf } from '../../platform/text/terms.ts'
+import { indexTermsOf } from '../../platform/text/terms.ts'
 import type { Postings } from '../indexes/postings.ts'
 import { deletedOrdinals, type Run, type SegmentPassages } from '../indexes/segment.ts'
 import type { Query, QueryTerm } from './query.ts'
@@ -48,16 +48,16 @@ export class Ranking {
     this.#segments = segments
     this.#deleted = segments.map((segment) => deletedOrdinals(segment, deleted))
     let passages = 0
-    let units = 0
+    let termCount = 0
     for (const [at, { lengths }] of segments.entries()) {
       const mask = this.#deleted[at]
       for (let ordinal = 0; ordinal < lengths.length; ordinal++) {
         if (mask?.[ordinal]) continue
         passages++
-        units += lengths[ordinal] as number
+        termCount += lengths[ordinal] as number
       }
     }
-    this.#usualLength = Math.max(units / Math.max(passages, 1), 1)
+    this.#usualLength = Math.max(termCount / Math.max(passages, 1), 1)
     const idfs = new Map<string, number>()
     this.#terms = query.terms.flatMap((term, at) => {
       const postings = found[at] ?? []
@@ -127,9 +127,9 @@ export class Ranking {
   /** The positions of the words that `ofText` needs. */
   read(body: string): PassageText {
     const positions = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
-    const units = unitsOf(body)
-    for (const [position, { term }] of units.entries()) positions.get(term)?.push(position)
-    return { positions, length: units.length }
+    const indexTerms = indexTermsOf(body)
+    for (const [position, { term }] of indexTerms.entries()) positions.get(term)?.push(position)
+    return { positions, length: indexTerms.length }
   }
 
   /** The fillers of the query, weighted by their rarity among the best passages. */

@@ -39,7 +39,7 @@ export async function rulesOfCall(
     async searchOptions(query) {
       const { acting } = rules.input
       const mayAsk = mayAskUnder(policy)
-      const { text, isBlocked } = await rules.cleanTexts.screenPaced(query, 'text', acting)
+      const { text, isBlocked } = await rules.cleanTexts.screenInSlices(query, 'text', acting)
       return {
         mayAsk: (destination) => !isBlocked && mayAsk(destination),
         outsideQuery: text,

@@ -4,7 +4,7 @@ import type { Caller } from '../../platform/http/caller.ts'
 import type { Route } from '../../platform/http/route.ts'
 import { insertEvent } from '../../records/events/outbox.ts'
 import { Counter, emptyRow } from './counter.ts'
-import { decided, Lane } from './lane.ts'
+import { decided, QuotaUsage } from './quota-usage.ts'
 import { quotasOf } from './quotas.ts'
 import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters } from './store.ts'
@@ -57,15 +57,15 @@ export function createMemoryLimiter({
   function admitTo(key: CountedKey, caller: Caller, route: Route): Admission | Promise<Admission> {
     const nowMs = clock.now()
     key.lastUsedMs = nowMs
-    const lane = key.laneOf(caller, route, nowMs)
-    if (!lane.take(nowMs)) return refuse(lane, nowMs)
+    const quotaUsage = key.quotaUsageOf(caller, route, nowMs)
+    if (!quotaUsage.take(nowMs)) return refuse(quotaUsage, nowMs)
     key.running += 1
-    return new Admitted(key, key.rowsToStore(lane), lane.headers(nowMs), commit)
+    return new Admitted(key, key.rowsToStore(quotaUsage), quotaUsage.headers(nowMs), commit)
   }
 
-  function refuse(lane: Lane, nowMs: number): Admission | Promise<Admission> {
-    const refused = decided(lane.headers(nowMs), lane.refusal(nowMs))
-    const writing = lane.usedUp(nowMs).flatMap(({ counter, event }) => {
+  function refuse(quotaUsage: QuotaUsage, nowMs: number): Admission | Promise<Admission> {
+    const refused = decided(quotaUsage.headers(nowMs), quotaUsage.refusal(nowMs))
+    const writing = quotaUsage.usedUp(nowMs).flatMap(({ counter, event }) => {
       counter.announced ??= announce(counter, event)
       return counter.announced === 'durably' ? [] : [counter.announced]
     })
@@ -124,7 +124,7 @@ class CountedKey {
   readonly #counters = new Map<string, Counter>()
   readonly #stored: Map<string, RateCounterRow>
   /** By route; cleared when the caller's limits change. */
-  readonly #lanes = new Map<Route, Lane>()
+  readonly #quotaUsages = new Map<Route, QuotaUsage>()
   #caller: Caller
 
   constructor(caller: Caller, rows: readonly RateCounterRow[], nowMs: number) {
@@ -133,26 +133,26 @@ class CountedKey {
     this.#stored = new Map(rows.map((row) => [row.counter, row]))
   }
 
-  laneOf(caller: Caller, route: Route, nowMs: number): Lane {
+  quotaUsageOf(caller: Caller, route: Route, nowMs: number): QuotaUsage {
     if (caller !== this.#caller) {
       this.#caller = caller
-      this.#lanes.clear()
+      this.#quotaUsages.clear()
     }
-    const known = this.#lanes.get(route)
+    const known = this.#quotaUsages.get(route)
     if (known) return known
     const quotas = quotasOf(caller, route)
-    const lane = new Lane(
+    const quotaUsage = new QuotaUsage(
       caller,
       quotas,
       quotas.map(({ counter, window }) => this.#counterOf(counter, window, nowMs)),
     )
-    this.#lanes.set(route, lane)
-    return lane
+    this.#quotaUsages.set(route, quotaUsage)
+    return quotaUsage
   }
 
-  /** The rows to store after a request: the lane's counters, or all counters of the key if an earlier commit failed. */
-  rowsToStore(lane: Lane): readonly RateCounterRow[] {
-    if (!this.hasUnstored) return lane.rows
+  /** The rows to store after a request: the counters of its quotas, or all counters of the key if an earlier commit failed. */
+  rowsToStore(quotaUsage: QuotaUsage): readonly RateCounterRow[] {
+    if (!this.hasUnstored) return quotaUsage.rows
     this.hasUnstored = false
     return [...this.#counters.values()].map(({ row }) => row)
   }

@@ -7,7 +7,7 @@ import type { Admission } from '../../platform/http/admission.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { saveCounters } from '../../records/ledger/records.ts'
 import { Counter, type CounterKey, emptyRow } from './counter.ts'
-import { decided, Lane } from './lane.ts'
+import { decided, QuotaUsage } from './quota-usage.ts'
 import { type Quota, quotasOf } from './quotas.ts'
 import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters, lockCounters } from './store.ts'
@@ -83,17 +83,17 @@ export function createSharedLimiter({
     const counted = new Set<RateCounterRow>()
     const events = new Map<string, OutboxEventRow>()
     const admissions = batch.map(({ caller, quotas }) => {
-      const lane = new Lane(
+      const quotaUsage = new QuotaUsage(
         caller,
         quotas,
         quotas.map(({ counter }) => counters.get(nameOf(toKey(caller, counter))) as Counter),
       )
-      if (lane.take(nowMs)) {
-        for (const row of lane.rows) counted.add(row)
-        return decided(lane.headers(nowMs))
+      if (quotaUsage.take(nowMs)) {
+        for (const row of quotaUsage.rows) counted.add(row)
+        return decided(quotaUsage.headers(nowMs))
       }
-      for (const { event } of lane.usedUp(nowMs)) if (!storedEvents.has(event.id)) events.set(event.id, event)
-      return decided(lane.headers(nowMs), lane.refusal(nowMs))
+      for (const { event } of quotaUsage.usedUp(nowMs)) if (!storedEvents.has(event.id)) events.set(event.id, event)
+      return decided(quotaUsage.headers(nowMs), quotaUsage.refusal(nowMs))
     })
     await saveCounters(tx, [...counted])
     await insertRows(tx, 'outbox_events', [...events.values()], { onConflict: 'ignore' })

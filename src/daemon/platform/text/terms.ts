@@ -9,7 +9,7 @@ import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
  * The terms of one word, in the index and in a query. `term` represents the word: it counts in the length of a text and
  * has a position. `further` are alternative terms for the same word; a text need not contain them.
  */
-export type Unit = { term: string; further: readonly Further[] }
+export type IndexTerm = { term: string; further: readonly Further[] }
 /** `exact`: the word with its diacritics. `prefix`: its beginning. `part`: one or a few of its characters. */
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
@@ -25,13 +25,13 @@ const EXACT = '^'
 const PREFIX = '*'
 
 /** The terms of a text in order. They are the same on every engine, because the database plays no part. */
-export function unitsOf(text: string): Unit[] {
-  const units: Unit[] = []
+export function indexTermsOf(text: string): IndexTerm[] {
+  const indexTerms: IndexTerm[] = []
   for (const [run] of withoutInvisible(text).matchAll(RUN)) {
-    if (ASCII.test(run)) addWord(units, run.toLowerCase())
-    else addRun(units, run.normalize('NFKC').replace(VOWEL_POINTS, '').toLowerCase())
+    if (ASCII.test(run)) addWord(indexTerms, run.toLowerCase())
+    else addRun(indexTerms, run.normalize('NFKC').replace(VOWEL_POINTS, '').toLowerCase())
   }
-  return units
+  return indexTerms
 }
 
 const RUN = /[\p{L}\p{N}\p{M}]+/gu
@@ -47,32 +47,32 @@ export const isUnspaced = (term: string): boolean => UNSPACED.test(term)
 const CHINESE_OR_JAPANESE = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]/u
 
 /** Some single characters represent several words, or numbers with a sign between them. */
-function addRun(units: Unit[], normalized: string): void {
+function addRun(indexTerms: IndexTerm[], normalized: string): void {
   for (const [run] of normalized.matchAll(RUN)) {
-    for (const piece of run.split(UNSPACED)) addPiece(units, piece)
+    for (const piece of run.split(UNSPACED)) addPiece(indexTerms, piece)
   }
 }
 
-function addPiece(units: Unit[], piece: string): void {
+function addPiece(indexTerms: IndexTerm[], piece: string): void {
   if (piece === '') return
-  if (CHINESE_OR_JAPANESE.test(piece)) addPairs(units, piece)
-  else if (UNSPACED.test(piece)) addSegmentedWords(units, piece)
-  else addWord(units, piece)
+  if (CHINESE_OR_JAPANESE.test(piece)) addPairs(indexTerms, piece)
+  else if (UNSPACED.test(piece)) addSegmentedWords(indexTerms, piece)
+  else addWord(indexTerms, piece)
 }
 
 /** Accents without a letter below them are no word. */
-function addWord(units: Unit[], word: string): void {
-  const unit = unitOf(word)
-  if (unit.term !== '') units.push(unit)
+function addWord(indexTerms: IndexTerm[], word: string): void {
+  const indexTerm = indexTermOf(word)
+  if (indexTerm.term !== '') indexTerms.push(indexTerm)
 }
 
 /** Two characters are nearly a word, and do not depend on a dictionary. */
-function addPairs(units: Unit[], run: string): void {
+function addPairs(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   const part = (term: string): Further => ({ kind: 'part', term })
   for (const [at, character] of characters.entries()) {
     const next = characters[at + 1]
-    units.push(
+    indexTerms.push(
       next === undefined ? { term: character, further: [] } : { term: character + next, further: [part(character)] },
     )
   }
@@ -81,7 +81,7 @@ function addPairs(units: Unit[], run: string): void {
 /**
  * Words as the segmenter's dictionary cuts them, and every three characters, because the dictionary cuts names wrongly.
  */
-function addSegmentedWords(units: Unit[], run: string): void {
+function addSegmentedWords(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   let start = 0
   for (const word of wordPieces(run)) {
@@ -90,29 +90,29 @@ function addSegmentedWords(units: Unit[], run: string): void {
     for (let at = start; at < end && at + 3 <= characters.length; at++) {
       further.push({ kind: 'part', term: characters.slice(at, at + 3).join('') })
     }
-    units.push({ term: shortened(word), further })
+    indexTerms.push({ term: shortened(word), further })
     start = end
   }
 }
 
 /** The same words repeat, and stemming takes longer than a look-up. */
-const known = new Map<string, Unit>()
+const known = new Map<string, IndexTerm>()
 const KNOWN_WORDS = 50_000
 
-function unitOf(word: string): Unit {
+function indexTermOf(word: string): IndexTerm {
   const stored = known.get(word)
   if (stored !== undefined) return stored
-  const unit = makeUnit(shortened(word))
-  if (word.length > WORD_CHARS) return unit
+  const indexTerm = makeIndexTerm(shortened(word))
+  if (word.length > WORD_CHARS) return indexTerm
   // Refilling is cheap; tracking recent use would cost as much as stemming.
   if (known.size === KNOWN_WORDS) known.clear()
-  known.set(word, unit)
-  return unit
+  known.set(word, indexTerm)
+  return indexTerm
 }
 
 const shortened = (word: string): string => word.slice(0, characterBorder(word, WORD_CHARS))
 
-function makeUnit(word: string): Unit {
+function makeIndexTerm(word: string): IndexTerm {
   const folded = fold(word)
   if (HANGUL.test(word)) return { term: folded, further: hangulPairs(folded) }
   const further: Further[] = []

@@ -127,7 +127,7 @@ function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   return all
 }
 
-/** Provider ids contain only characters that need no escapes (providers/stream/answer.ts). */
+/** Provider ids contain only characters that need no escapes (providers/stream/read-answer.ts). */
 function headOf(head: ProviderHead | undefined): string {
   if (!head) return ''
   const requestId = head.requestId === undefined ? '' : `"provider_request_id":"${head.requestId}",`

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Effort } from './detection.ts'
-import { screenPaced } from './paced.ts'
+import { screenInSlices } from './long-text.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
 /** As the functions of the same names, but they skip texts that are known to be clean. */
 export type CleanTexts = {
-  screenPaced: typeof screenPaced
+  screenInSlices: typeof screenInSlices
   screening(
     raw: string,
     format: TextFormat,
@@ -58,13 +58,13 @@ export function createCleanTexts(): () => CleanTexts {
         if (left.length === 0) return cleanOf(raw)
         return remember(name, armed, yield* screening(raw, format, left, undefined, effort))
       },
-      screenPaced(raw, format, armed, pseudonyms, pacer) {
+      screenInSlices(raw, format, armed, pseudonyms, pacer) {
         // Pseudonyms belong to one request, and so does the result.
         const name = pseudonyms ? undefined : nameOf(raw, format)
-        if (name === undefined) return screenPaced(raw, format, armed, pseudonyms, pacer)
+        if (name === undefined) return screenInSlices(raw, format, armed, pseudonyms, pacer)
         const left = leftOf(name, armed)
         if (left.length === 0) return cleanOf(raw)
-        const screened = screenPaced(raw, format, left, undefined, pacer)
+        const screened = screenInSlices(raw, format, left, undefined, pacer)
         return screened instanceof Promise
           ? screened.then((result) => remember(name, armed, result))
           : remember(name, armed, screened)

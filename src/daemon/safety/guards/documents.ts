@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'
 import type { Pacer } from '../../platform/pacing.ts'
 import type { RuleIncident } from '../incidents/incident.ts'
-import { screenMarked, screenPaced } from './paced.ts'
+import { screenInSlices, screenWithOffsets } from './long-text.ts'
 import type { ArmedRules } from './plan.ts'
 import { createPseudonyms } from './pseudonyms.ts'
 import { type ArmedDetector, type Found, type GuardHit, type Screened, screenText } from './redaction.ts'
@@ -80,10 +80,10 @@ export async function screenDocument(
   rules: string,
 ): Promise<DocumentText & { hits: GuardHit[]; isBlocked: boolean }> {
   const armed = armedBy(rules)
-  const name = await screenPaced(title, 'text', armed, undefined, WITHOUT_PACING)
+  const name = await screenInSlices(title, 'text', armed, undefined, WITHOUT_PACING)
   const body: Screened & { marks?: readonly number[] } = pageStarts
-    ? await screenMarked(text, armed, pageStarts)
-    : await screenPaced(text, 'text', armed, undefined, WITHOUT_PACING)
+    ? await screenWithOffsets(text, armed, pageStarts)
+    : await screenInSlices(text, 'text', armed, undefined, WITHOUT_PACING)
   return {
     title: name.text,
     text: body.text,

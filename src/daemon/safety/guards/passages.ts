@@ -66,7 +66,7 @@ async function redactPassages<P extends Passage>(
     const redacted = { ...passage }
     let isBlocked = false
     for (const name of texts) {
-      const screened = await rules.cleanTexts.screenPaced(passage[name], 'text', armedFor[name], pseudonyms, pacer)
+      const screened = await rules.cleanTexts.screenInSlices(passage[name], 'text', armedFor[name], pseudonyms, pacer)
       Object.assign(redacted, { [name]: screened.text })
       hits.push(...screened.hits)
       isBlocked ||= screened.isBlocked

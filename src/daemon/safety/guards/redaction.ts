@@ -1,5 +1,5 @@
 import { POLICY_ACTIONS, type PolicyAction } from '../../../shared/wire/policies.ts'
-import { atOnce } from '../../platform/pacing.ts'
+import { runToEnd } from '../../platform/pacing.ts'
 import type { Detector, Effort, Finding } from './detection.ts'
 import { maskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
@@ -39,7 +39,7 @@ export const screenText = (
   format: TextFormat,
   armed: readonly ArmedDetector[],
   pseudonyms?: Pseudonyms,
-): Screened => atOnce(screening(raw, format, armed, pseudonyms))
+): Screened => runToEnd(screening(raw, format, armed, pseudonyms))
 
 /** As `screenText`; yields after each detector. */
 export function* screening(

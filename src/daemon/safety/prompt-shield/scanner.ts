@@ -17,7 +17,7 @@ import {
   type Snippets,
   watchOutput,
 } from '../guards/shield/output.ts'
-import { type ShieldOptions, type ShieldScan, scanTextPaced } from '../guards/shield/scan.ts'
+import { type ShieldOptions, type ShieldScan, scanTextInSlices } from '../guards/shield/scan.ts'
 import { isWorse } from '../guards/shield/verdict.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { Judge, JudgeTerms } from './judge.ts'
@@ -129,7 +129,7 @@ export function createShieldScanner({
     const key = isRemembered ? keyOf(scanned, policy, terms.tenantId) : undefined
     const before = key && remembered.get(key)
     if (before) return { scan: before, key, isFinal: true }
-    const scan = await guarded(terms.tenantId, () => scanTextPaced(scanned.text, options, terms.pacer))
+    const scan = await guarded(terms.tenantId, () => scanTextInSlices(scanned.text, options, terms.pacer))
     const isFinal = !hasJudge(policy) || !isUnsure(scan, options)
     if (isFinal) remember(key, scan)
     return { scan, key, isFinal }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { countingInputTokens, ESTIMATED_TOKENS } from '../../../../src/daemon/metering/usage/input-tokens.ts'
 import type { Tables } from '../../../../src/daemon/platform/db/tables.ts'
-import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import { countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
 import { newId } from '../../../../src/shared/ids.ts'
 import type { KeySettings } from '../../../../src/shared/wire/keys.ts'
@@ -297,7 +297,7 @@ describe('what is billed', () => {
   }
   const usage = { prompt_tokens: 12, completion_tokens: 7 }
   /** The gateway's estimates for the prompt `hi` and for this answer. */
-  const ours = atOnce(
+  const ours = runToEnd(
     countingInputTokens({ system: '', messages: [{ role: 'user', content: 'hi' }], options: undefined }),
   )
   const said = countTokens('one two three ')
@@ -367,7 +367,7 @@ describe('what is billed', () => {
       messages: [{ role: 'user', content: [image] }],
       tools: [{ type: 'function', function: tool }],
     })
-    const plain = atOnce(
+    const plain = runToEnd(
       countingInputTokens({ system: '', messages: [{ role: 'user', content: '' }], options: undefined }),
     )
     const tools = ESTIMATED_TOKENS.tools + countTokens(JSON.stringify([tool]))

@@ -9,7 +9,7 @@ import {
   RESERVED_TOKENS,
 } from '../../../../src/daemon/metering/usage/input-tokens.ts'
 import type { TokenUsage } from '../../../../src/daemon/models/provider.ts'
-import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import { countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
 
 const told = (inputTokens: number, outputTokens: number, more: Partial<TokenUsage> = {}): TokenUsage => ({
@@ -21,12 +21,12 @@ const told = (inputTokens: number, outputTokens: number, more: Partial<TokenUsag
   estimated: false,
   ...more,
 })
-const likelyInput = (input: Input) => atOnce(countingInputTokens(input))
+const likelyInput = (input: Input) => runToEnd(countingInputTokens(input))
 const words = 'some words to be read '.repeat(50)
 const call = { system: '', messages: [{ role: 'user', content: words } as const], options: undefined }
 const ours = { inputTokens: likelyInput(call), outputTokens: countTokens(words) }
 const counts = (usage: TokenUsage | undefined, output: Partial<AnswerSoFar> = {}) =>
-  atOnce(counting(call, 1_000, { usage, isFinal: true, generated: words, ...output }))
+  runToEnd(counting(call, 1_000, { usage, isFinal: true, generated: words, ...output }))
 
 describe('what is billed for an answer that came to its end', () => {
   test('is what the provider has counted', () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { unitsOf } from '../../../../src/daemon/platform/text/terms.ts'
+import { indexTermsOf } from '../../../../src/daemon/platform/text/terms.ts'
 
-const terms = (text: string) => unitsOf(text).map(({ term }) => term)
-const furtherOf = (text: string) => unitsOf(text).flatMap(({ further }) => further.map(({ term }) => term))
+const terms = (text: string) => indexTermsOf(text).map(({ term }) => term)
+const furtherOf = (text: string) => indexTermsOf(text).flatMap(({ further }) => further.map(({ term }) => term))
 const allTerms = (text: string) => new Set([...terms(text), ...furtherOf(text)])
 
 test.each([
@@ -19,7 +19,7 @@ test.each([
 test.each(['Kranken\u00adhaus', 'Kran\u200bkenhaus', 'Kranken\u2060haus', '\ufeffKrankenhaus', 'Kranken\u200dhaus'])(
   'characters that nobody sees cut no word in two: %j',
   (text) => {
-    expect(unitsOf(text)).toEqual(unitsOf('Krankenhaus'))
+    expect(indexTermsOf(text)).toEqual(indexTermsOf('Krankenhaus'))
   },
 )
 
@@ -59,7 +59,7 @@ test('the terms of a word do not depend on what stands around it', () => {
   const word = fc.constantFrom('gateway', 'Häuser', 'страница', '知識庫', 'อากาศ', '학교에서', 'x2', 'README')
   fc.assert(
     fc.property(fc.array(word, { minLength: 1, maxLength: 8 }), (words) => {
-      expect(unitsOf(words.join(', '))).toEqual(words.flatMap(unitsOf))
+      expect(indexTermsOf(words.join(', '))).toEqual(words.flatMap(indexTermsOf))
     }),
   )
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import { countingTokens, countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
 
 test('only the empty text has no tokens', () => {
@@ -29,7 +29,7 @@ test('a long text is counted in pieces, between which others have a turn, and co
     { numRuns: 50 },
   )
   const prose = 'The gateway answers, with retrieval.\n'.repeat(2_000)
-  expect(atOnce(countingTokens(prose))).toBe(countTokens(prose))
+  expect(runToEnd(countingTokens(prose))).toBe(countTokens(prose))
   const hex = 'f00d'.repeat(20_000)
-  expect(Math.abs(atOnce(countingTokens(hex)) - countTokens(hex))).toBeLessThanOrEqual(10)
+  expect(Math.abs(runToEnd(countingTokens(hex)) - countTokens(hex))).toBeLessThanOrEqual(10)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import { type CleanTexts, createCleanTexts } from '../../../../src/daemon/safety/guards/clean-texts.ts'
 import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
 
@@ -24,7 +24,7 @@ function watcher(word: string) {
 const screenTextOf =
   ({ screening }: CleanTexts) =>
   (text: string, format: 'text' | 'json', armed: readonly ArmedDetector[]) =>
-    atOnce(screening(text, format, armed))
+    runToEnd(screening(text, format, armed))
 
 const CLEAN = 'Nothing in this text is of any interest to whoever may be looking at it. '.repeat(2)
 
@@ -42,13 +42,13 @@ describe('texts in which nothing was found', () => {
   test('are known to both ways of looking, of any length', async () => {
     const { armed, read } = watcher('falcon')
     const texts = createCleanTexts()()
-    const { screenPaced } = texts
+    const { screenInSlices } = texts
     const screenText = screenTextOf(texts)
     const long = CLEAN.repeat(300)
-    expect(await screenPaced(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
+    expect(await screenInSlices(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
     const reads = read.length
     expect(screenText(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
-    expect(await screenPaced(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
+    expect(await screenInSlices(long, 'text', [armed])).toMatchObject({ text: long, hits: [] })
     expect(read.length).toBe(reads)
   })
 

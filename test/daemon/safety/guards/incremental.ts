@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { atOnce } from '../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import {
   DETECTION_CONTEXT_CHARS,
   DETECTION_HOLD_CHARS,
@@ -35,7 +35,7 @@ export function expectIncremental(detector: Detector, text: string): void {
     const { slowly } = detector
     if (!slowly) continue
     // With the text before `open` as context only.
-    expect(atOnce(slowly.find(text, undefined, open)), border).toEqual(whole.filter(({ start }) => start >= open))
-    expect(atOnce(slowly.openFrom(text, undefined, open)), border).toBe(detector.openFrom(text))
+    expect(runToEnd(slowly.find(text, undefined, open)), border).toEqual(whole.filter(({ start }) => start >= open))
+    expect(runToEnd(slowly.openFrom(text, undefined, open)), border).toBe(detector.openFrom(text))
   }
 }

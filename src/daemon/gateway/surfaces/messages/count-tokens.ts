@@ -10,14 +10,14 @@ import type { Breaker } from '../../../models/breaker.ts'
 import type { Provider, TokenUsage } from '../../../models/provider.ts'
 import { withProviders } from '../../../models/registry.ts'
 import type { Reply, RequestContext } from '../../../platform/http/route.ts'
-import { createPacer, paced } from '../../../platform/pacing.ts'
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { Ledger } from '../../../records/ledger/ledger.ts'
 import type { ChatDeps } from '../../chat/deps.ts'
 import { toExtension } from '../../chat/extension.ts'
 import type { ChatInput } from '../../chat/input.ts'
+import { jsonAnswer } from '../../chat/json-answer.ts'
 import { runChat } from '../../chat/pipeline.ts'
 import type { Surface } from '../../chat/surface.ts'
-import { wordlessAnswer } from '../../chat/wordless-answer.ts'
 import { toChatInput } from './input.ts'
 
 /**
@@ -33,7 +33,7 @@ export function runCount(
 ): Promise<Reply | undefined> {
   const counted: Counted = { tokens: 0, estimated: true }
   const whole: Surface['whole'] = (envelope) =>
-    wordlessAnswer(
+    jsonAnswer(
       (): CountTokensResponse => ({
         input_tokens: counted.tokens,
         gateway: { ...toExtension(envelope), estimated: counted.estimated },
@@ -68,7 +68,7 @@ const countingProvider = (provider: Provider, counted: Counted): Provider => ({
     counted.estimated = provider.countTokens === undefined
     counted.tokens = provider.countTokens
       ? await provider.countTokens(call, signal)
-      : await paced(countingInputTokens(call), createPacer())
+      : await runInSlices(countingInputTokens(call), createPacer())
     const usage: TokenUsage = { ...NO_TOKENS, inputTokens: counted.tokens, estimated: counted.estimated }
     yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
   },

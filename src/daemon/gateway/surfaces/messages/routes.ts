@@ -13,9 +13,9 @@ import { type ResponseDoc, type Route, route } from '../../../platform/http/rout
 import type { ChatDeps } from '../../chat/deps.ts'
 import { requireFewMessages } from '../../chat/input.ts'
 import { runChat } from '../../chat/pipeline.ts'
-import { MESSAGES_SURFACE } from './answer.ts'
 import { runCount } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
+import { MESSAGES_SURFACE } from './response.ts'
 
 /**
  * Rejects continued threads. They send only the new turn, and the gateway stores no conversations, so the model would answer

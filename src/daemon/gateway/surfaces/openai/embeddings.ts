@@ -11,8 +11,8 @@ import type { Reply, RequestContext } from '../../../platform/http/route.ts'
 import type { Answer, Envelope } from '../../chat/answer-contract.ts'
 import type { ChatDeps } from '../../chat/deps.ts'
 import { type ChatInput, requireModel } from '../../chat/input.ts'
+import { jsonAnswer } from '../../chat/json-answer.ts'
 import { runChat } from '../../chat/pipeline.ts'
-import { wordlessAnswer } from '../../chat/wordless-answer.ts'
 
 /**
  * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. To the pipeline it is an answer
@@ -78,7 +78,7 @@ function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest
 }
 
 const embeddingsAnswer = ({ encoding_format: format }: EmbeddingsRequest, made: Made, { model }: Envelope): Answer =>
-  wordlessAnswer(({ inputTokens, outputTokens }): EmbeddingsResponse => {
+  jsonAnswer(({ inputTokens, outputTokens }): EmbeddingsResponse => {
     const { vectors } = made.embeddings as Embeddings
     return {
       object: 'list',

@@ -19,9 +19,9 @@ import { type ResponseDoc, type Route, reply, route } from '../../../platform/ht
 import type { ChatDeps } from '../../chat/deps.ts'
 import { requireFewMessages } from '../../chat/input.ts'
 import { runChat } from '../../chat/pipeline.ts'
-import { openAiSurface } from './answer.ts'
 import { runEmbeddings } from './embeddings.ts'
 import { toChatInput } from './input.ts'
+import { openAiSurface } from './response.ts'
 
 const PLAIN = openAiSurface({ includeUsage: false })
 const WITH_USAGE = openAiSurface({ includeUsage: true })

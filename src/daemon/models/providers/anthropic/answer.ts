@@ -1,11 +1,12 @@
 import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
-import type { ChatPart, TokenUsage } from '../../provider.ts'
-import type { AnswerDraft } from '../stream/answer-format.ts'
+import type { ChatPart } from '../../provider.ts'
+import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding } from '../stream/ending.ts'
 import { END_MARK, isHeartbeat, objectIn, parseEvent, textIn } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse-event.ts'
 import { ANTHROPIC_ORIGIN } from './messages.ts'
+import { toTokenUsage, withCounts } from './usage.ts'
 
 /**
  * Stop reasons and their outcomes. `pause_turn` is missing on purpose: it asks to be continued, so it is not a complete
@@ -193,35 +194,10 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-/** Counts that are known from the start. Some servers send zeros for them at the end. */
-const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
-
-/** Counts are cumulative: later values replace earlier ones; missing or null ones are kept. */
-function withCounts(before: Json, usage: unknown): Json {
-  if (!isObject(usage)) return before
-  const isNone = (name: string, count: unknown) =>
-    count === null || (count === 0 && OF_THE_START.has(name) && before[name] !== undefined)
-  return { ...before, ...Object.fromEntries(Object.entries(usage).filter(([name, count]) => !isNone(name, count))) }
-}
-
-/**
- * Cached tokens are not included in the input, thinking is included in the output. Some servers send zero for both as a
- * placeholder.
- */
-function toTokenUsage(counts: Json): TokenUsage | undefined {
-  const freshTokens = tokens(counts.input_tokens)
-  const outputTokens = tokens(counts.output_tokens)
-  if (freshTokens === undefined || outputTokens === undefined) return undefined
-  const cacheReadTokens = tokens(counts.cache_read_input_tokens) ?? 0
-  const cacheWriteTokens = tokens(counts.cache_creation_input_tokens) ?? 0
-  const inputTokens = freshTokens + cacheReadTokens + cacheWriteTokens
-  if (inputTokens + outputTokens === 0) return undefined
-  const details = isObject(counts.output_tokens_details) ? counts.output_tokens_details : {}
-  const reasoningTokens = tokens(details.thinking_tokens) ?? 0
-  return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, estimated: false }
-}
-
 function throwReported(value: Json, eventName?: string): void {
   if (value.error !== undefined && value.error !== null) throw reportedError(value.error)
   if (value.type === 'error' || eventName === 'error') throw reportedError(value)
 }
+
+/** Answers of the Messages API, as events and as one body. */
+export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }

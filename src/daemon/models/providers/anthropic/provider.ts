@@ -4,10 +4,11 @@ import type { ProviderConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
-import { readAnswer, readJson } from '../stream/answer.ts'
 import { unreadableError } from '../stream/failure.ts'
+import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed } from '../stream/upstream.ts'
-import { anthropicFormat, toAnthropicRequest, toCountRequest } from './wire.ts'
+import { anthropicFormat } from './answer.ts'
+import { toAnthropicRequest, toCountRequest } from './request.ts'
 
 export type AnthropicProvider = Provider & Required<Pick<Provider, 'countTokens'>>
 

@@ -1,11 +1,13 @@
-import { isObject, type Json, tokenCount } from '../../../platform/text/json.ts'
-import type { ChatPart, TokenUsage } from '../../provider.ts'
-import type { AnswerDraft } from '../stream/answer-format.ts'
+import { isObject, type Json } from '../../../platform/text/json.ts'
+import type { ChatPart } from '../../provider.ts'
+import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding } from '../stream/ending.ts'
 import { objectIn, parseEvent, textIn } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse-event.ts'
+import { createEventStreamReader } from './event-stream.ts'
 import { BEDROCK_ORIGIN } from './messages.ts'
+import { toTokenUsage } from './usage.ts'
 
 /**
  * Stop reasons and their outcomes. `malformed_model_output` and `malformed_tool_use` are missing on purpose: the output
@@ -182,17 +184,9 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-/**
- * Cached tokens are not included in the input. Reasoning tokens are included in the output and not reported separately.
- */
-function toTokenUsage(usage: unknown): TokenUsage | undefined {
-  if (!isObject(usage)) return undefined
-  const cacheReadTokens = tokens(usage.cacheReadInputTokens)
-  const cacheWriteTokens = tokens(usage.cacheWriteInputTokens)
-  const inputTokens = tokens(usage.inputTokens) + cacheReadTokens + cacheWriteTokens
-  const outputTokens = tokens(usage.outputTokens)
-  if (inputTokens + outputTokens === 0) return undefined
-  return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens: 0, estimated: false }
+/** Answers of ConverseStream and Converse. */
+export const bedrockFormat: AnswerFormat = {
+  createEventReader: createEventStreamReader,
+  createEventDecoder,
+  decodeBody,
 }
-
-const tokens = (value: unknown): number => tokenCount(value) ?? 0

@@ -1,7 +1,7 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../../../shared/spec-limits.ts'
 import { outputLimitOf } from '../../output-limits.ts'
 import type { ProviderCall } from '../../provider.ts'
-import { toThinking } from '../anthropic/wire.ts'
+import { toThinking } from '../anthropic/request.ts'
 import { badRequest } from './messages.ts'
 
 /**

@@ -3,12 +3,13 @@ import type { AwsCredentials, ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
-import { readAnswer, readJson } from '../stream/answer.ts'
+import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, type UpstreamRequest } from '../stream/upstream.ts'
 import { bedrockBaseUrl } from './address.ts'
+import { bedrockFormat } from './answer.ts'
 import { embeddingFamily, toBedrockEmbeddings } from './embeddings.ts'
+import { toBedrockRequest } from './request.ts'
 import { createSigner } from './signature.ts'
-import { bedrockFormat, toBedrockRequest } from './wire.ts'
 
 export type BedrockProvider = Provider & Required<Pick<Provider, 'embed'>>
 

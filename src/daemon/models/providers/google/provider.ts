@@ -3,11 +3,11 @@ import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
-import { readAnswer, readJson } from '../stream/answer.ts'
+import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed } from '../stream/upstream.ts'
+import { googleFormat } from './answer.ts'
 import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
 import { toGoogleRequest } from './request.ts'
-import { googleFormat } from './wire.ts'
 
 /** The address of the Gemini API, for a provider without `base_url`. */
 export const GOOGLE_BASE_URL = 'https://generativelanguage.googleapis.com'

@@ -1,6 +1,6 @@
 import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../conversation.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
-import { toContents } from './contents.ts'
+import { toContents } from './messages.ts'
 
 /** Older models take a thinking budget in tokens, and accept unsigned tool calls. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/

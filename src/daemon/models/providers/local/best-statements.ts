@@ -1,4 +1,4 @@
-import { isUnspaced, unitsOf } from '../../../platform/text/terms.ts'
+import { indexTermsOf, isUnspaced } from '../../../platform/text/terms.ts'
 import { contentWords, joinedWords, wordsOf } from '../../../platform/text/words.ts'
 import type { GroundingPassage } from '../../provider.ts'
 import { type Statement, statementsOf } from './statements.ts'
@@ -14,7 +14,7 @@ const FURTHER_SHARE = 0.9
 /** or if its score is near the best and it covers this much of the question that no other statement covers. */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces stay as they are. */
-const termOf = (word: string): string => (isUnspaced(word) ? word : (unitsOf(word)[0]?.term ?? word))
+const termOf = (word: string): string => (isUnspaced(word) ? word : (indexTermsOf(word)[0]?.term ?? word))
 
 /** Verbs of questions that rarely occur in answers or do not distinguish them. */
 const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe', 'support', 'use'].map(termOf))

@@ -3,13 +3,13 @@ import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
-import { readAnswer, readJson } from '../stream/answer.ts'
+import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed } from '../stream/upstream.ts'
+import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { profilesOf } from './profiles.ts'
 import { toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
-import { openAiFormat } from './wire.ts'
 
 export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
 export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>

@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js'
 import { GUARD_PATTERN } from '../../../../shared/spec-limits.ts'
-import { atOnce } from '../../../platform/pacing.ts'
+import { runToEnd } from '../../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Effort, type Finding, UNREAD } from '../detection.ts'
 import { partialMatches } from './partial-match.ts'
 import { beforeOneOf, heldFrom } from './word-search.ts'
@@ -102,8 +102,8 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   }
 
   return {
-    find: (text) => atOnce(find(text)),
-    openFrom: (text) => atOnce(openFrom(text)),
+    find: (text) => runToEnd(find(text)),
+    openFrom: (text) => runToEnd(openFrom(text)),
     holdsOnlyValues: true,
     slowly: { find, openFrom },
   }

@@ -1,4 +1,4 @@
-import { type Pacer, paced } from '../../../platform/pacing.ts'
+import { type Pacer, runInSlices } from '../../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS } from '../detection.ts'
 import type { Pseudonyms } from '../pseudonyms.ts'
 import {
@@ -75,7 +75,7 @@ async function findAcross(
       .slice(first, first + PIECE_CHARS)
       .filter((seam) => seam + DETECTION_HOLD_CHARS <= start + PIECE_CHARS)
     const end = (near.at(-1) as number) + DETECTION_HOLD_CHARS
-    const all = await paced(finding(whole.slice(start, end), armed, pacer), pacer)
+    const all = await runInSlices(finding(whole.slice(start, end), armed, pacer), pacer)
     const placed = all.map((one) => ({ ...one, start: one.start + start, end: one.end + start }))
     found.push(...placed.filter((one) => near.some((seam) => one.start < seam && seam < one.end)))
     first += near.length

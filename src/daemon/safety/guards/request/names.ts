@@ -1,4 +1,4 @@
-import { type Pacer, paced } from '../../../platform/pacing.ts'
+import { type Pacer, runInSlices } from '../../../platform/pacing.ts'
 import type { ArmedRules } from '../plan.ts'
 import { type GuardHit, screening } from '../redaction.ts'
 import { mapNames, type Name, type PromptText } from './text-slots.ts'
@@ -27,7 +27,7 @@ export async function screenNames(
       changed.set(key, '')
       continue
     }
-    const seen = paced(screening(text, 'text', armed, undefined, pacer), pacer)
+    const seen = runInSlices(screening(text, 'text', armed, undefined, pacer), pacer)
     const screened = seen instanceof Promise ? await seen : seen
     hits.push(...screened.hits)
     if (screened.text === text && !screened.isBlocked) continue

@@ -124,7 +124,7 @@ export async function redact(
   const texts: string[] = []
   let isChanged = false
   for (const { text, format } of slotsOf(names.promptText)) {
-    const seen = rules.cleanTexts.screenPaced(text, format, armed, pseudonyms, pacer)
+    const seen = rules.cleanTexts.screenInSlices(text, format, armed, pseudonyms, pacer)
     const screened = seen instanceof Promise ? await seen : seen
     hits.push(...screened.hits)
     isBlocked ||= screened.isBlocked

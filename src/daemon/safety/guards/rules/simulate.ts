@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { GuardRuleDocument, SimulateGuardRulesResponse } from '../../../../shared/wire/guard-rules.ts'
-import { createPacer, paced } from '../../../platform/pacing.ts'
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import { type ArmedDetector, finding } from '../redaction.ts'
 import { createRuleDetector } from './compile.ts'
 
@@ -20,7 +20,7 @@ export async function simulate(
   for (const [sample, text] of samples.entries()) {
     const findings: Results[number]['findings'] = []
     for (const { rule, armed } of detectors) {
-      for (const { start, end, type, confidence, action } of await paced(finding(text, armed, pacer), pacer)) {
+      for (const { start, end, type, confidence, action } of await runInSlices(finding(text, armed, pacer), pacer)) {
         findings.push({ ruleId: rule.id, start, end, type, confidence, action })
       }
     }

@@ -1,6 +1,6 @@
 import type { ShieldCategory, ShieldVerdict } from '../../../../shared/wire/shield.ts'
 import { createPacer, type Pacer } from '../../../platform/pacing.ts'
-import { type ShieldOptions, type ShieldScan, scanTextPaced } from './scan.ts'
+import { type ShieldOptions, type ShieldScan, scanTextInSlices } from './scan.ts'
 import { isWorse, thresholdsOf } from './verdict.ts'
 
 /** The result of scanning a conversation. */
@@ -46,12 +46,12 @@ export async function scanConversation(
   let quiet: string[] = []
   for (const [messageIndex, { role, content }] of messages.entries()) {
     if (role !== 'user') continue
-    let scan = await scanTextPaced(content, options, pacer)
+    let scan = await scanTextInSlices(content, options, pacer)
     if (scan.riskScore >= thresholds.flag) quiet = []
     else {
       quiet = [...quiet, content].slice(-TURNS_TOGETHER)
       if (quiet.length > 1) {
-        const joined = await scanTextPaced(joinTurns(quiet), options, pacer)
+        const joined = await scanTextInSlices(joinTurns(quiet), options, pacer)
         if (joined.riskScore >= thresholds.flag) {
           scan = joined
           quiet = []

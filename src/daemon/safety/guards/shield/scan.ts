@@ -5,7 +5,7 @@ import {
   type ShieldLayer,
   type ShieldVerdict,
 } from '../../../../shared/wire/shield.ts'
-import { createPacer, type Pacer, paced } from '../../../platform/pacing.ts'
+import { createPacer, type Pacer, runInSlices } from '../../../platform/pacing.ts'
 import { type Classifier, trainedClassifier } from './classifier.ts'
 import { type Decoded, decodeAll, type Encoding } from './decoders.ts'
 import {
@@ -100,13 +100,13 @@ export function scanText(text: string, options: ShieldOptions = {}): ShieldScan 
 }
 
 /** As `scanText`, but yields to the event loop every few milliseconds. @param pacer of the request */
-export async function scanTextPaced(
+export async function scanTextInSlices(
   text: string,
   options: ShieldOptions = {},
   pacer: Pick<Pacer, 'turn'> = createPacer(),
 ): Promise<ShieldScan> {
   const scan = scanOf(text, options)
-  await paced(readBlocks(text, scan), pacer)
+  await runInSlices(readBlocks(text, scan), pacer)
   return conclude(scan)
 }
 

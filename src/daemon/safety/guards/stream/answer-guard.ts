@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../../shared/time.ts'
 import type { PolicyDocument } from '../../../../shared/wire/policies.ts'
 import type { ChatPart } from '../../../models/provider.ts'
-import { atOnce, createPacer, paced, type ResumablePacer } from '../../../platform/pacing.ts'
+import { createPacer, type ResumablePacer, runInSlices, runToEnd } from '../../../platform/pacing.ts'
 import type { GuardIncident } from '../../incidents/incident.ts'
 import { createCanaryDetector } from '../canary/detector.ts'
 import type { Canaries } from '../canary/marker.ts'
@@ -73,7 +73,7 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
     }
     pacer.resume()
     const work = passing(parts, { guard, counter, shield })
-    return paced(quiet ? quiet.around(work) : work, pacer)
+    return runInSlices(quiet ? quiet.around(work) : work, pacer)
   }
 
   return {
@@ -136,7 +136,7 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
     }
     pacer.resume()
     try {
-      const parts = paced(guard.catchingUp(), pacer)
+      const parts = runInSlices(guard.catchingUp(), pacer)
       if (parts instanceof Promise) running = parts.then(leave).catch(fail).then(through)
       else leave(parts)
     } catch (error) {
@@ -248,7 +248,7 @@ class OutputCounter {
   /** The findings in all texts. */
   end(): readonly GuardHit[] {
     this.#isOver = true
-    if (!this.#isCounted) atOnce(this.counting())
+    if (!this.#isCounted) runToEnd(this.counting())
     return this.#hits
   }
 

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../../../shared/errors.ts'
 import type { ChatPart } from '../../../models/provider.ts'
-import { atOnce } from '../../../platform/pacing.ts'
+import { runToEnd } from '../../../platform/pacing.ts'
 import { type ShieldIncident, shieldIncident } from '../../prompt-shield/scanner.ts'
 import type { Guards } from '../guards.ts'
 import type { GuardedRequest } from '../request/request-screening.ts'
@@ -80,7 +80,7 @@ export function shieldAnswer(
     },
     end() {
       try {
-        atOnce(lookingAtAll(0))
+        runToEnd(lookingAtAll(0))
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error
       }

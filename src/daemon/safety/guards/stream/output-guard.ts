@@ -1,6 +1,6 @@
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
-import { atOnce } from '../../../platform/pacing.ts'
+import { runToEnd } from '../../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS, type Effort } from '../detection.ts'
 import type { Pseudonyms } from '../pseudonyms.ts'
 import type { ArmedDetector, GuardHit } from '../redaction.ts'
@@ -110,7 +110,7 @@ class PartGuard implements OutputGuard {
   }
 
   pass(parts: readonly ChatPart[]): readonly ChatPart[] {
-    return atOnce(this.passing(parts))
+    return runToEnd(this.passing(parts))
   }
 
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]> {
@@ -141,7 +141,7 @@ class PartGuard implements OutputGuard {
   }
 
   end(): readonly ChatPart[] {
-    return atOnce(this.#guarded(this.#ending()))
+    return runToEnd(this.#guarded(this.#ending()))
   }
 
   *#guarded(work: Generator<void, readonly ChatPart[]>): Generator<void, readonly ChatPart[]> {

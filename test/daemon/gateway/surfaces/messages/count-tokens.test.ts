@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { countingInputTokens } from '../../../../../src/daemon/metering/usage/input-tokens.ts'
-import { atOnce } from '../../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import type { KeySettings } from '../../../../../src/shared/wire/keys.ts'
 import { addKey } from '../../../../accounts.ts'
 import { type Gateway, startGateway } from '../../../../harness.ts'
@@ -144,7 +144,7 @@ test('any other model is counted here, as its bill would be where it does not co
       200,
       expect.objectContaining({ served_model: 'test/any', estimated: true }),
     ])
-    expect(body.input_tokens).toBe(atOnce(countingInputTokens({ system: 'Be brief.', messages, options: undefined })))
+    expect(body.input_tokens).toBe(runToEnd(countingInputTokens({ system: 'Be brief.', messages, options: undefined })))
     counts.push(body.input_tokens)
   }
   expect(counts[1]).toBeGreaterThan(counts[0])

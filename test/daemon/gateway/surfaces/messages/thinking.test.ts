@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { toChatInput } from '../../../../../src/daemon/gateway/surfaces/messages/input.ts'
 import type { ProviderCall } from '../../../../../src/daemon/models/provider.ts'
-import { toAnthropicRequest } from '../../../../../src/daemon/models/providers/anthropic/wire.ts'
+import { toAnthropicRequest } from '../../../../../src/daemon/models/providers/anthropic/request.ts'
 import { toModelFields } from '../../../../../src/daemon/models/providers/bedrock/model-fields.ts'
 import { toGoogleRequest } from '../../../../../src/daemon/models/providers/google/request.ts'
 import { MessagesRequest } from '../../../../../src/shared/wire/messages.ts'

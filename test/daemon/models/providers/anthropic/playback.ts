@@ -1,6 +1,6 @@
 import type { Reasoning, ToolCall } from '../../../../../src/daemon/models/conversation.ts'
 import type { ChatPart, Outcome, TokenUsage } from '../../../../../src/daemon/models/provider.ts'
-import { anthropicFormat } from '../../../../../src/daemon/models/providers/anthropic/wire.ts'
+import { anthropicFormat } from '../../../../../src/daemon/models/providers/anthropic/answer.ts'
 import {
   createPlayback,
   endOf,

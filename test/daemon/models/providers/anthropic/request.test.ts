@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GenerationOptions, Message } from '../../../../../src/daemon/models/conversation.ts'
 import { type ProviderCall, ProviderError } from '../../../../../src/daemon/models/provider.ts'
-import { toAnthropicRequest } from '../../../../../src/daemon/models/providers/anthropic/wire.ts'
+import { toAnthropicRequest } from '../../../../../src/daemon/models/providers/anthropic/request.ts'
 import { fixtures, playBody } from './playback.ts'
 
 const call: ProviderCall = {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import type { ToolCall } from '../../../../../src/daemon/models/conversation.ts'
 import type { FailureReason, Outcome, TokenUsage } from '../../../../../src/daemon/models/provider.ts'
-import { bedrockFormat } from '../../../../../src/daemon/models/providers/bedrock/wire.ts'
+import { bedrockFormat } from '../../../../../src/daemon/models/providers/bedrock/answer.ts'
 import {
   createPlayback,
   endOf,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GenerationOptions, Message } from '../../../../../src/daemon/models/conversation.ts'
 import { type ProviderCall, ProviderError } from '../../../../../src/daemon/models/provider.ts'
-import { toBedrockRequest } from '../../../../../src/daemon/models/providers/bedrock/wire.ts'
+import { toBedrockRequest } from '../../../../../src/daemon/models/providers/bedrock/request.ts'
 
 const call: ProviderCall = {
   model: 'us.anthropic.claude-sonnet-4-6',

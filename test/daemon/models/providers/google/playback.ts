@@ -1,6 +1,6 @@
 import type { ToolCall } from '../../../../../src/daemon/models/conversation.ts'
 import type { Outcome, TokenUsage } from '../../../../../src/daemon/models/provider.ts'
-import { googleFormat } from '../../../../../src/daemon/models/providers/google/wire.ts'
+import { googleFormat } from '../../../../../src/daemon/models/providers/google/answer.ts'
 import {
   createPlayback,
   endOf,

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GenerationOptions, Message } from '../../../../../src/daemon/models/conversation.ts'
 import type { ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import { googleFormat } from '../../../../../src/daemon/models/providers/google/answer.ts'
 import { toGoogleRequest } from '../../../../../src/daemon/models/providers/google/request.ts'
-import { googleFormat } from '../../../../../src/daemon/models/providers/google/wire.ts'
 
 const call: ProviderCall = {
   model: 'gemini-3-flash',

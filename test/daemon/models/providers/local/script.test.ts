@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SCRIPT_FAILURES, type ScriptStep, type Scripts } from '../../../../../src/daemon/models/config.ts'
 import type { ChatPart, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
-import { localProvider } from '../../../../../src/daemon/models/providers/local/extract.ts'
+import { localProvider } from '../../../../../src/daemon/models/providers/local/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
 import { startGateway, textOf } from '../../../../harness.ts'
 

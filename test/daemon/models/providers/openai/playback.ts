@@ -1,7 +1,7 @@
 import type { ToolCall } from '../../../../../src/daemon/models/conversation.ts'
 import type { Outcome, ProviderCall, TokenUsage } from '../../../../../src/daemon/models/provider.ts'
+import { openAiFormat } from '../../../../../src/daemon/models/providers/openai/answer.ts'
 import { profilesOf } from '../../../../../src/daemon/models/providers/openai/profiles.ts'
-import { openAiFormat } from '../../../../../src/daemon/models/providers/openai/wire.ts'
 import {
   createPlayback,
   endOf,

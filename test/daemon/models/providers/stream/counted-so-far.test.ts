@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { anthropicFormat } from '../../../../../src/daemon/models/providers/anthropic/wire.ts'
+import { anthropicFormat } from '../../../../../src/daemon/models/providers/anthropic/answer.ts'
 import { assembleAnswer } from '../../../../../src/daemon/models/providers/stream/assembly.ts'
 import { anthropicStream } from '../anthropic/anthropic-stream.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { atOnce } from '../../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import {
   createRegexSearch,
   PatternRefused,
@@ -26,7 +26,7 @@ const effortOf = (steps: number) => {
   }
 }
 const findWith = (pattern: string, text: string, steps: number) =>
-  atOnce(search(pattern).slowly?.find(text, effortOf(steps)) ?? fail())
+  runToEnd(search(pattern).slowly?.find(text, effortOf(steps)) ?? fail())
 function fail(): never {
   throw new Error('a pattern is read slowly')
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
-import { atOnce, createPacer } from '../../../../../src/daemon/platform/pacing.ts'
+import { createPacer, runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import { OUTPUT_PIECE_CHARS } from '../../../../../src/daemon/safety/guards/shield/output.ts'
 import { shieldAnswer } from '../../../../../src/daemon/safety/guards/stream/answer-shield.ts'
 import { OutputBlocked } from '../../../../../src/daemon/safety/guards/stream/output-blocked.ts'
@@ -29,7 +29,7 @@ function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions =
   return {
     add(parts: readonly ChatPart[]): void {
       answer.add(parts)
-      if (answer.isDue) atOnce(answer.looking())
+      if (answer.isDue) runToEnd(answer.looking())
     },
     end: () => answer.end(),
   }

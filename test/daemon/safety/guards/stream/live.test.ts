@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
-import { atOnce, createPacer } from '../../../../../src/daemon/platform/pacing.ts'
+import { createPacer, runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import { createCanaryDetector } from '../../../../../src/daemon/safety/guards/canary/detector.ts'
 import { liveCanaries } from '../../../../../src/daemon/safety/guards/canary/marker.ts'
 import { DETECTION_HOLD_CHARS, LIVE_HOLD_CHARS } from '../../../../../src/daemon/safety/guards/detection.ts'
@@ -217,7 +217,7 @@ describe('a guarded stream is live', () => {
   })
 })
 
-const caughtUp = (guard: OutputGuard) => atOnce(guard.catchingUp())
+const caughtUp = (guard: OutputGuard) => runToEnd(guard.catchingUp())
 
 // Put together here, so that no scanner takes this file for one that holds secrets.
 const LONG_VALUES: readonly (readonly [name: string, text: string])[] = [

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
-import { atOnce } from '../../../../../src/daemon/platform/pacing.ts'
+import { runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import { DETECTION_HOLD_CHARS } from '../../../../../src/daemon/safety/guards/detection.ts'
 import { createRegexSearch } from '../../../../../src/daemon/safety/guards/dlp/regex-search.ts'
 import { createPseudonyms } from '../../../../../src/daemon/safety/guards/pseudonyms.ts'
@@ -361,9 +361,9 @@ test('when no more comes, what waits to be looked at with more can be asked for;
   expect(guard.dueInMs).toBe(90)
   clock.advance(100)
   expect(guard.dueInMs).toBe(0)
-  expect(atOnce(guard.catchingUp())).toEqual([text('two ')])
+  expect(runToEnd(guard.catchingUp())).toEqual([text('two ')])
   expect(guard.dueInMs).toBeUndefined()
-  expect(atOnce(guard.catchingUp())).toEqual([])
+  expect(runToEnd(guard.catchingUp())).toEqual([])
   expect(guard.pass([text('34'), END])).toEqual([text('[DIGITS]'), END])
   expect(guard.dueInMs).toBeUndefined()
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { googleFormat } from '../../../../../src/daemon/models/providers/google/wire.ts'
+import { googleFormat } from '../../../../../src/daemon/models/providers/google/answer.ts'
 import { assembleAnswer } from '../../../../../src/daemon/models/providers/stream/assembly.ts'
 import { statusError } from '../../../../../src/daemon/models/providers/stream/failure.ts'
 import { splitAt } from '../../../../upstream.ts'

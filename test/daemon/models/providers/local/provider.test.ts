@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ChatPart, GroundingPassage, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
-import { localProvider } from '../../../../../src/daemon/models/providers/local/extract.ts'
+import { localProvider } from '../../../../../src/daemon/models/providers/local/provider.ts'
 import { countTokens } from '../../../../../src/daemon/platform/text/tokens.ts'
 import { expectProportionate } from '../../../../growth.ts'
 

@@ -1,10 +1,10 @@
 import type { TokenUsage } from '../../models/provider.ts'
 import { reply } from '../../platform/http/route.ts'
-import { renderedJson } from './answer.ts'
 import type { Answer } from './answer-contract.ts'
+import { renderedJson } from './answer-rendering.ts'
 
 /** An answer without text: one JSON body, which `toBody` builds at the end. */
-export function wordlessAnswer(toBody: (usage: TokenUsage) => object): Answer {
+export function jsonAnswer(toBody: (usage: TokenUsage) => object): Answer {
   let body = ''
   return {
     add: () => true,

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import type { ChatFrame, ChatMetadata } from '../../../shared/wire/chat.ts'
-import type { RequestContext } from '../../platform/http/route.ts'
-import { reply } from '../../platform/http/route.ts'
+import { type RequestContext, reply } from '../../platform/http/route.ts'
 import { SSE_DONE, sseFrame } from '../../platform/http/sse.ts'
 import { toJsonString } from '../../platform/text/json-string.ts'
 import type { Answer, Envelope, Finish, Rendered } from './answer-contract.ts'

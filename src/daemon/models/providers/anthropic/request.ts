@@ -1,12 +1,7 @@
 import type { GenerationOptions, Tool } from '../../conversation.ts'
 import type { ProviderCall } from '../../provider.ts'
-import type { AnswerFormat } from '../stream/answer-format.ts'
-import { createEventDecoder, decodeBody } from './answer.ts'
 import { badRequest, toAnthropicMessages } from './messages.ts'
 import { leastThinkingTokens, THINKING_MIN_TOKENS } from './thinking-models.ts'
-
-/** Answers of the Messages API, as events and as one body. */
-export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }
 
 /**
  * The body of POST /v1/messages for a call.

@@ -1,4 +1,4 @@
-import { createPacer, type Pacer, paced } from '../../platform/pacing.ts'
+import { createPacer, type Pacer, runInSlices } from '../../platform/pacing.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { type ArmedDetector, type GuardHit, type Screened, screening } from './redaction.ts'
 import { Channel } from './stream/channel.ts'
@@ -13,7 +13,7 @@ const PIECE_CHARS = 8_192
  * between. Counting stops when the text is certainly blocked.
  * @param pacer of the request; all of its texts share one
  */
-export function screenPaced(
+export function screenInSlices(
   raw: string,
   format: TextFormat,
   armed: readonly ArmedDetector[],
@@ -21,20 +21,20 @@ export function screenPaced(
   pacer: Pacer = createPacer(),
 ): Screened | Promise<Screened> {
   return raw.length <= PIECE_CHARS
-    ? paced(screening(raw, format, armed, pseudonyms, pacer), pacer)
-    : paced(inPieces(raw, format, { armed, pseudonyms, effort: pacer }), pacer)
+    ? runInSlices(screening(raw, format, armed, pseudonyms, pacer), pacer)
+    : runInSlices(inPieces(raw, format, { armed, pseudonyms, effort: pacer }), pacer)
 }
 
 /**
- * As `screenPaced`, for a text with positions to track: `marks` are offsets into it, in order, and are returned as
+ * As `screenInSlices`, for a text with positions to track: `marks` are offsets into it, in order, and are returned as
  * offsets into the result.
  */
-export const screenMarked = async (
+export const screenWithOffsets = async (
   raw: string,
   armed: readonly ArmedDetector[],
   marks: readonly number[],
 ): Promise<Screened & { marks: number[] }> =>
-  paced(inPieces(raw, 'text', { armed, pseudonyms: undefined }, marks), createPacer())
+  runInSlices(inPieces(raw, 'text', { armed, pseudonyms: undefined }, marks), createPacer())
 
 function* inPieces(
   raw: string,

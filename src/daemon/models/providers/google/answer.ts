@@ -1,5 +1,5 @@
-import { isObject, type Json, member, tokenCount } from '../../../platform/text/json.ts'
-import { type ChatPart, ProviderError, type TokenUsage } from '../../provider.ts'
+import { isObject, type Json, member } from '../../../platform/text/json.ts'
+import { type ChatPart, ProviderError } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
 import { END_MARK, isHeartbeat, parseEvent } from '../stream/event-json.ts'
@@ -7,6 +7,7 @@ import { reportedError, truncatedError, unreadableError } from '../stream/failur
 import type { SseEvent } from '../stream/sse-event.ts'
 import { toLogprobs } from './logprobs.ts'
 import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
+import { toTokenUsage } from './usage.ts'
 
 /**
  * Answers of Gemini models. Only some intermediaries send an end marker. Each event is a complete response, and the
@@ -158,22 +159,6 @@ function toEnding(finishReason: unknown): Ending | undefined {
   return endingOf(OUTCOMES, String(finishReason))
 }
 
-/** Token usage by our definition: thoughts are added to the candidates, and tool tokens to the prompt. */
-function toTokenUsage(usage: unknown): TokenUsage | undefined {
-  if (!isObject(usage)) return undefined
-  const promptTokens = tokens(usage.promptTokenCount)
-  if (promptTokens === 0) return undefined
-  const reasoningTokens = tokens(usage.thoughtsTokenCount)
-  return {
-    inputTokens: promptTokens + tokens(usage.toolUsePromptTokenCount),
-    outputTokens: tokens(usage.candidatesTokenCount) + reasoningTokens,
-    cacheReadTokens: tokens(usage.cachedContentTokenCount),
-    cacheWriteTokens: 0,
-    reasoningTokens,
-    estimated: false,
-  }
-}
-
 /** The only requested candidate; undefined in responses with only usage or feedback. */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined
@@ -183,5 +168,3 @@ function firstCandidate({ candidates }: Json): Json | undefined {
 }
 
 const hasText = (value: unknown): value is string => typeof value === 'string' && value !== ''
-
-const tokens = (value: unknown): number => tokenCount(value) ?? 0

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ProviderError } from '../../../../../src/daemon/models/provider.ts'
-import { anthropicFormat } from '../../../../../src/daemon/models/providers/anthropic/wire.ts'
+import { anthropicFormat } from '../../../../../src/daemon/models/providers/anthropic/answer.ts'
 import { assembleAnswer } from '../../../../../src/daemon/models/providers/stream/assembly.ts'
 import { splitAt } from '../../../../upstream.ts'
 import { argumentPieces } from '../../argument-pieces.ts'

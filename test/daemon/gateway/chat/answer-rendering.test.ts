@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { wholeAnswer } from '../../../../src/daemon/gateway/chat/answer.ts'
+import { wholeAnswer } from '../../../../src/daemon/gateway/chat/answer-rendering.ts'
 import { BILLING_MODES } from '../../../../src/shared/wire/billing.ts'
 import { ChatMetadata } from '../../../../src/shared/wire/chat.ts'
 

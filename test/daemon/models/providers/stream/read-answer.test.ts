@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ChatPart, Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
 import { openAiProvider } from '../../../../../src/daemon/models/providers/openai/provider.ts'
-import { PROVIDER_BODY_BYTES } from '../../../../../src/daemon/models/providers/stream/answer.ts'
+import { PROVIDER_BODY_BYTES } from '../../../../../src/daemon/models/providers/stream/read-answer.ts'
 import { STREAM_END_GRACE_MS } from '../../../../../src/shared/spec-limits.ts'
 import { createFakeClock, type FakeClock } from '../../../../fake-clock.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createPacer, PACE_MS } from '../../../../src/daemon/platform/pacing.ts'
-import { screenPaced } from '../../../../src/daemon/safety/guards/paced.ts'
+import { screenInSlices } from '../../../../src/daemon/safety/guards/long-text.ts'
 import { screenText } from '../../../../src/daemon/safety/guards/redaction.ts'
 import { armAll } from './stream/sample-detectors.ts'
 
@@ -21,7 +21,7 @@ test('all texts of a request share one pace: others have a turn however short ea
   setImmediate(count)
   let looks = 0
   for (let slot = 0; slot < 100; slot++) {
-    const screened = screenPaced(`a key: ABCD is 12345 (${slot})`, 'text', armed, undefined, pacer)
+    const screened = screenInSlices(`a key: ABCD is 12345 (${slot})`, 'text', armed, undefined, pacer)
     looks += armed.length
     expect((await screened).text).toContain('[DIGITS]')
   }
@@ -31,10 +31,10 @@ test('all texts of a request share one pace: others have a turn however short ea
 
 test('a text that is short, and is looked at in time, needs no promise', () => {
   const pacer = createPacer(() => 0)
-  expect(screenPaced('12345', 'text', armed, undefined, pacer)).toEqual(screenText('12345', 'text', armed))
+  expect(screenInSlices('12345', 'text', armed, undefined, pacer)).toEqual(screenText('12345', 'text', armed))
 })
 
 test('a text in pieces becomes what it would become at once', async () => {
   const long = 'a key: ABCD is 12345, mail jo@x or <<not\nthis>> 123456789 1234. '.repeat(800)
-  expect(await screenPaced(long, 'text', armed)).toMatchObject(screenText(long, 'text', armed))
+  expect(await screenInSlices(long, 'text', armed)).toMatchObject(screenText(long, 'text', armed))
 })

@@ -18,7 +18,7 @@ const LIMIT_TYPES: Record<WindowName, LimitReached['limitType']> = {
 }
 
 /** What a key has used of every quota that applies to one route. */
-export class Lane {
+export class QuotaUsage {
   /** The rows of the counters, for storing. */
   readonly rows: readonly RateCounterRow[]
   readonly #caller: Caller
@@ -28,7 +28,7 @@ export class Lane {
   #policy = ''
   #policyEndMs = 0
 
-  /** @param counters one for each quota, in the same order; other lanes of the key may share them. */
+  /** @param counters one for each quota, in the same order; the routes of a key may share some. */
   constructor(caller: Caller, quotas: readonly Quota[], counters: readonly Counter[]) {
     this.rows = counters.map(({ row }) => row)
     this.#caller = caller

@@ -1,18 +1,8 @@
 import type { GenerationOptions, Tool, ToolChoice } from '../../conversation.ts'
 import type { ProviderCall } from '../../provider.ts'
-import { hasFixedTemperature } from '../anthropic/wire.ts'
-import type { AnswerFormat } from '../stream/answer-format.ts'
-import { createEventDecoder, decodeBody } from './answer.ts'
-import { createEventStreamReader } from './event-stream.ts'
+import { hasFixedTemperature } from '../anthropic/request.ts'
 import { type BedrockMessage, badRequest, toBedrockMessages } from './messages.ts'
 import { toModelFields } from './model-fields.ts'
-
-/** Answers of ConverseStream and Converse. */
-export const bedrockFormat: AnswerFormat = {
-  createEventReader: createEventStreamReader,
-  createEventDecoder,
-  decodeBody,
-}
 
 /**
  * The body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent, because

@@ -1,0 +1,31 @@
+// The token counts of the Messages API: a stream sends them in several events.
+import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
+import type { TokenUsage } from '../../provider.ts'
+
+/** Counts that are known from the start. Some servers send zeros for them at the end. */
+const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
+
+/** Counts are cumulative: later values replace earlier ones; missing or null ones are kept. */
+export function withCounts(before: Json, usage: unknown): Json {
+  if (!isObject(usage)) return before
+  const isNone = (name: string, count: unknown) =>
+    count === null || (count === 0 && OF_THE_START.has(name) && before[name] !== undefined)
+  return { ...before, ...Object.fromEntries(Object.entries(usage).filter(([name, count]) => !isNone(name, count))) }
+}
+
+/**
+ * Cached tokens are not included in the input, thinking is included in the output. Some servers send zero for both as a
+ * placeholder.
+ */
+export function toTokenUsage(counts: Json): TokenUsage | undefined {
+  const freshTokens = tokens(counts.input_tokens)
+  const outputTokens = tokens(counts.output_tokens)
+  if (freshTokens === undefined || outputTokens === undefined) return undefined
+  const cacheReadTokens = tokens(counts.cache_read_input_tokens) ?? 0
+  const cacheWriteTokens = tokens(counts.cache_creation_input_tokens) ?? 0
+  const inputTokens = freshTokens + cacheReadTokens + cacheWriteTokens
+  if (inputTokens + outputTokens === 0) return undefined
+  const details = isObject(counts.output_tokens_details) ? counts.output_tokens_details : {}
+  const reasoningTokens = tokens(details.thinking_tokens) ?? 0
+  return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, estimated: false }
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { toJsonString } from '../../../platform/text/json-string.ts'
+import type { Content, Message } from '../../conversation.ts'
+import type { Profile } from './profiles.ts'
+import { toReasoningFields } from './reasoning.ts'
+
+/** Text-only messages already have the right form. */
+export function toMessages(messages: readonly Message[], profile: Profile): readonly Turn[] {
+  const converted = messages.map((message) => (isPlain(message) ? message : toMessage(message, profile)))
+  return profile.alternates ? mergeTurns(converted) : converted
+}
+
+/** Nearly every message is a text with one of our own roles. */
+export function toJson(message: Turn): string {
+  const { role, content } = message
+  if (typeof content !== 'string' || Object.keys(message).length !== 2) return JSON.stringify(message)
+  return `{"role":"${role}","content":${toJsonString(content)}}`
+}
+
+const isPlain = (message: Message) =>
+  typeof message.content === 'string' &&
+  (message.role === 'user' || (message.role === 'assistant' && !message.toolCalls && !message.reasoning))
+
+function toMessage(message: Message, profile: Profile): Turn & Record<string, unknown> {
+  const toId = (id: string) => (profile.shortToolIds ? shortId(id) : id)
+  const content = toContent(message.content)
+  if (message.role === 'user') return { role: 'user', content }
+  if (message.role === 'tool') {
+    // The API has no field for a failed tool; the text says so.
+    return { role: 'tool', tool_call_id: toId(message.toolCallId), content }
+  }
+  const { toolCalls = [] } = message
+  return {
+    role: 'assistant',
+    content: toolCalls.length > 0 && content.length === 0 ? null : content,
+    ...toReasoningFields(message, profile),
+    ...(toolCalls.length > 0 && {
+      tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
+        id: toId(id),
+        type: 'function',
+        function: { name, arguments: text },
+      })),
+    }),
+  }
+}
+
+function toContent(content: Content): string | readonly object[] {
+  if (typeof content === 'string') return content
+  // Text is sent as a plain string: some servers and chat templates accept no other form without images.
+  if (content.every((part) => part.type === 'text')) return content.map(({ text }) => text).join('')
+  return content.map((part) =>
+    part.type === 'text'
+      ? part
+      : { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } },
+  )
+}
+
+export type Turn = { role: string; content?: unknown }
+
+/** Joins neighbouring messages of one role. Only for servers without tools, so messages have only role and content. */
+function mergeTurns(messages: readonly Turn[]): Turn[] {
+  const merged: Turn[] = []
+  for (const message of messages) {
+    const last = merged.at(-1)
+    if (last?.role !== message.role) merged.push(message)
+    else merged[merged.length - 1] = { role: message.role, content: joinContent(last?.content, message.content) }
+  }
+  return merged
+}
+
+function joinContent(first: unknown, second: unknown): unknown {
+  if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`
+  const parts = (content: unknown) => (typeof content === 'string' ? [{ type: 'text', text: content }] : content)
+  return [parts(first), parts(second)].flat()
+}
+
+const NINE = /^[a-zA-Z0-9]{9}$/
+
+/** Converts an id to nine letters and digits, always the same way; an id of that form stays as it is. */
+function shortId(id: string): string {
+  return NINE.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9)
+}
