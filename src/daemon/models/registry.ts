@@ -116,6 +116,8 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
         },
         (provider) => ({ ...embedding(provider), leastThinkingTokens }),
       )
+    default:
+      return config satisfies never
   }
 }
 

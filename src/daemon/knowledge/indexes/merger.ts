@@ -15,6 +15,11 @@ export type Merger = {
   close(): Promise<void>
 }
 
+// The merges of one index:
+//   idle -> running: `merge` was called.
+//   running -> running and queued: `merge` was called again; its caller waits for the running one only.
+//   queued -> running: the merge before it ended, even with an error.
+//   running -> idle: it ended, and none was queued after it.
 export function createMerger({ db, clock, log }: { db: Db; clock: Clock; log: Pick<Log, 'error'> }): Merger {
   const running = new Map<string, Promise<void>>()
 

@@ -19,7 +19,7 @@ export const listCheckpointsFrom = (
     .limit(limit)
     .execute()
 
-/** Tenant is left out: the reader is of that tenant. */
+/** A checkpoint as routes show it. It has no tenant, because callers see only checkpoints of their own tenant. */
 export const toShownCheckpoint = ({
   chain,
   tree_size,

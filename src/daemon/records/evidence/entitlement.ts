@@ -5,8 +5,8 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Entitle } from '../../models/provider.ts'
 
 /**
- * The result of an entitlement: accepted, or why it was rejected. `unused`: nothing was sent. `unchecked`: nothing was
- * sent, because the key could not be checked.
+ * The result of an entitlement: accepted, or why it was rejected. `unused`: no call was attempted. `unchecked`: the
+ * look-up of the key has not succeeded, so nothing was sent.
  */
 export type EntitlementVerdict =
   | 'unused'

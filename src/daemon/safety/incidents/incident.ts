@@ -105,8 +105,12 @@ function ruleOf(incident: GuardIncident): Rule {
       return { ruleId: incident.shieldPolicy, ruleName: incident.shieldPolicy, types: { [incident.category]: 1 } }
     case 'canary':
       return { ruleId: incident.canaryId, ruleName: 'Canary token', types: { CANARY: 1 } }
-    default:
+    case 'dlp':
+    case 'pii':
+    case 'policy':
       return incident
+    default:
+      return incident satisfies never
   }
 }
 
@@ -164,6 +168,8 @@ function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrig
     }
     case 'policy':
       return undefined
+    default:
+      return incident satisfies never
   }
 }
 

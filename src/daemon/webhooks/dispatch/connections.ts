@@ -166,7 +166,7 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
           ...options,
           ...(target.literal === undefined && { servername: target.host }),
           ALPNProtocols: ['http/1.1'],
-          // This overrides NODE_TLS_REJECT_UNAUTHORIZED.
+          // Explicit: the default is off where the environment sets NODE_TLS_REJECT_UNAUTHORIZED=0.
           rejectUnauthorized: true,
           ...(ca !== undefined && { ca }),
         })

@@ -56,6 +56,17 @@ export type DispatcherDeps = {
   ca?: string
 }
 
+// States of an endpoint's queue in this daemon, and their transitions (those of a delivery: store.ts):
+//   idle -> needy       `fill`: the store has due deliveries (`backlog`), or the settings are old
+//   needy -> filling    `fillQueues` claims as many as the queue has room for
+//   filling -> ready    claims came (`take`), and the queue waits for a slot (`offer`)
+//   filling -> idle     nothing was due; `dueTimer` calls `fill` again
+//   filling -> needy    the store failed; the next sweep repeats the query
+//   ready -> running    `pump` starts an attempt when a slot is free
+//   running -> idle     its outcome waits in `outcomes` until `settling` has stored it
+//   ready -> idle       the endpoint changed or was disabled, or the daemon stops (`giveBack`)
+// Several attempts of one queue may run while others are ready.
+
 /**
  * Resumes the deliveries of earlier runs, then delivers new ones. Code that commits events calls `wake`. A sweep every
  * WEBHOOK_SWEEP_MS finds other events and deliveries. Several daemons may run a dispatcher on one PostgreSQL.

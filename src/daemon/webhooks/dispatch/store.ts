@@ -11,8 +11,8 @@ import type { DeliverableEvent } from './envelope.ts'
 // States of a delivery and their transitions:
 //   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or given back
 //   pending -> delivered  a 2xx                         pending -> failed   the last attempt failed
-//   pending -> held       its endpoint is disabled      held -> pending     an administrator recovers it
-//   pending, held -> cancelled  its endpoint was deleted
+//   pending -> held       its endpoint is disabled      held, failed -> pending  an administrator recovers it
+//   pending, held -> cancelled  its endpoint or event was deleted, or too many are held
 // A result is stored only under the fence of its claim, so if two daemons send one delivery, one result counts.
 
 /** A delivery that is due, with its event. */

@@ -118,6 +118,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
         else if (part.type === 'reasoning') frames += reasoning(part)
         else if (part.type === 'tool_call') frames += toolCall(part)
         else if (part.type === 'end') native = part.nativeFinishReason
+        else part.type satisfies 'usage'
       }
       return frames
     },

@@ -83,6 +83,8 @@ function toMessage(message: MessageFrom<'user' | 'assistant' | 'tool'>, maker: s
         ...(reasoning.length > 0 && { reasoning }),
       }
     }
+    default:
+      return message satisfies never
   }
 }
 

@@ -143,6 +143,8 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
       case 'usage':
       case 'end':
         return ''
+      default:
+        return part satisfies never
     }
   }
 

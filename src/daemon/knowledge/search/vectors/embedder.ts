@@ -46,6 +46,15 @@ type Embedded = { vectors: PassageVector[]; missing: number[] }
 /** A text that any model embeds: it tells a model that rejects one passage from one that rejects everything. */
 const HARMLESS = 'hello'
 
+// The embedder of one daemon:
+//   waiting -> working: its timer fired.
+//   working -> waiting EMBEDDING_LOOK_MS: nothing is pending, or another daemon holds the lease.
+//   working -> waiting longer (EMBEDDING_RETRY_MS, or the provider's Retry-After): a call or the store failed.
+//   waiting, working -> closed: calls are aborted, then the lease is released.
+// A document for one model: pending -> embedded (all its vectors are stored, or the model rejects the passage for good).
+// A document with a vector of zeros stays pending and is retried. When all documents of an index are embedded, the index
+// serves only this model.
+
 /**
  * Embeds published passages without a vector of this model in the background, now and later. Indexes are served
  * round-robin. One daemon works for all on a store, under a lease that it renews. Stored vectors survive an

@@ -156,6 +156,9 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
       if (delta.citation !== undefined) return
       if (typeof delta.text !== 'string') throw unreadableError('content of an unknown kind')
       addText('text', delta.text, parts)
+      return
+    default:
+      block satisfies never
   }
 }
 

@@ -26,7 +26,7 @@ const FAMILIES: readonly Family[] = [
     maxTexts: 96,
     toRequest: ({ input, dimensions }) => ({
       texts: input,
-      // Required by the API. Callers' vectors are compared with each other, so all use one type.
+      // Cohere requires a type. The gateway's interface has none, so all vectors get the same one: they can be compared.
       input_type: 'search_document',
       embedding_types: ['float'],
       output_dimension: dimensions,
