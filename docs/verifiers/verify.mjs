@@ -1,13 +1,1030 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
-// It needs Node.js 20.19 or later and nothing else, asks nobody, and says what it found in one line for each check. The format
-// is in docs/evidence.md. DIR is where this file lies unless it is named. Exit codes: 0 the export holds, 1 it does not hold,
-// 2 it was not checked, because an argument or the file of --keys cannot be used.
-import { createHash, createPublicKey, hash, verify } from 'node:crypto'
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+// It requires Node.js 20.19 or later and nothing else, opens no connection, and prints one line for each check. The format is
+// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export holds, 1 it
+// does not hold, 2 it was not checked, because an argument or the file of --keys cannot be used.
+//
+// Generated from src/cli/evidence/verifier.ts and what that imports: npm run verifier
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-
+import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readFile, readdir } from 'node:fs/promises'
+// src/cli/errors.ts
+/** Exit codes, the same for every command (docs/cli.md, Exit codes). */
+const EXIT = {
+  ok: 0,
+  error: 1,
+  usage: 2,
+  notFound: 3,
+  auth: 4,
+  forbidden: 5,
+  conflict: 6,
+  rateLimited: 7,
+  upstream: 8,
+  unreachable: 9,
+  checkFailed: 10,
+  interrupted: 130,
+  closedPipe: 141,
+  terminated: 143,
+}
+/** A failure the user is told about: one line what, then lines of why, where and what to type next. */
+var CliError = class extends Error {
+  name = 'CliError'
+  exitCode
+  code
+  hints
+  httpStatus
+  requestId
+  retryable
+  retryAfterSeconds
+  answer
+  constructor(exitCode, message, options = {}) {
+    super(message, options)
+    this.exitCode = exitCode
+    this.code = options.code ?? 'CLI_ERROR'
+    this.hints = options.hints ?? []
+    this.httpStatus = options.httpStatus
+    this.requestId = options.requestId
+    this.retryable = options.retryable ?? false
+    this.retryAfterSeconds = options.retryAfterSeconds
+    this.answer = options.answer
+  }
+}
+/** A mistake in what was typed or configured; exit 2. */
+const usageError = (message, hints = []) =>
+  new CliError(EXIT.usage, message, {
+    code: 'USAGE',
+    hints,
+  })
+/** Why a file operation failed, in words: `permission denied`. */
+const reasonOf = (error) => {
+  const text = error instanceof Error ? error.message : String(error)
+  return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
+}
+/** A file that was named cannot be read; exit 2. */
+const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
+// src/shared/evidence/entry.ts
+/** The previous hash of a chain's first entry. */
+const GENESIS_HASH = '0'.repeat(64)
+/** SHA-256 in lower-case hex. */
+const HASH_PATTERN = /^[0-9a-f]{64}$/
+/** Length-prefixed texts, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes. */
+function netstrings(texts) {
+  let all = ''
+  for (const text of texts) all += `${text.length}:${text},`
+  if (Buffer.byteLength(all) === all.length) return all
+  return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
+}
+/** SHA-256 of a payload, hex. The payload must be canonical JSON (RFC 8785). */
+const payloadHash = (canonicalJson) => hash('sha256', canonicalJson, 'hex')
+/** The leaf hash of texts (RFC 6962, section 2.1) over their netstrings, hex. */
+const leafHash = (texts) => hash('sha256', `\0${netstrings(texts)}`, 'hex')
+/**
+ * The hash that links an entry to the previous one and is its leaf in every tree, hex. `prevHash` is GENESIS_HASH for
+ * the first entry.
+ */
+function entryHash(fields, prevHash, payloadHash) {
+  const { tenant_id, chain, seq, id, created_at } = fields
+  return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
+}
+/** The public id of a chain in checkpoints, 32 hex. A person who knows the tenant and chain can compute it. */
+const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
+// src/shared/evidence/keys.ts
+/** A set of keys that is not valid. */
+var KeySetError = class extends Error {
+  name = 'KeySetError'
+}
+/** The thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
+const keyIdOf = (publicKey) =>
+  hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
+/** Parses such a response. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
+function parseKeySet(json) {
+  const keys = isObject(json) ? json.keys : void 0
+  if (!Array.isArray(keys)) throw new KeySetError('a key set has a list of keys')
+  return keys.map(parseKey)
+}
+function parseKey(json) {
+  if (!isObject(json) || json.kty !== 'OKP' || json.crv !== 'Ed25519') throw new KeySetError('a key is not Ed25519')
+  const { kid, x, name, created_at: createdAt, retired_at: retiredAt = null } = json
+  const publicKey = Buffer.from(typeof x === 'string' ? x : '', 'base64url')
+  if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
+  if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
+    throw new KeySetError('a kid is not the thumbprint of its key')
+  if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no name that can sign`)
+  if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string'))
+    throw new KeySetError(`the key ${kid} has no times`)
+  return {
+    kid,
+    name,
+    publicKey,
+    createdAt,
+    retiredAt,
+  }
+}
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Whether a text is valid in a signature line (C2SP signed-note): not empty, no white space, no plus. */
+const isSignerName = (value) => typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
+const keyObjects = /* @__PURE__ */ new WeakMap()
+/** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
+const isSignedBy = (key, text, signature) => verify(null, Buffer.from(text), keyObjectOf(key), signature)
+/** The same in a thread of libuv's pool, without blocking the caller. */
+function checkSignature(key, text, signature, done) {
+  verify(null, Buffer.from(text), keyObjectOf(key), signature, (error, holds) => done(error === null && holds))
+}
+function keyObjectOf(key) {
+  const known = keyObjects.get(key)
+  if (known !== void 0) return known
+  const x = key.publicKey.toString('base64url')
+  const made = createPublicKey({
+    key: {
+      kty: 'OKP',
+      crv: 'Ed25519',
+      x,
+    },
+    format: 'jwk',
+  })
+  keyObjects.set(key, made)
+  return made
+}
+const nodeInput = Buffer.alloc(65, 1)
+/** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
+function nodeHash(left, right) {
+  if (left.length !== 32 || right.length !== 32) throw new TypeError('a hash has 32 bytes')
+  left.copy(nodeInput, 1)
+  right.copy(nodeInput, 33)
+  return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
+}
+/**
+ * The root over concatenated leaves. A node without a sibling moves up unchanged; without leaves the root is SHA-256 of
+ * the empty text. Throws TypeError when the length is no multiple of a hash.
+ */
+function treeRoot(leaves) {
+  if (leaves.length % 32 !== 0) throw new TypeError('hashes have 32 bytes each')
+  if (leaves.length === 0) return Buffer.from(hash('sha256', '', 'hex'), 'hex')
+  const level = Buffer.from(leaves)
+  for (let size = leaves.length / 32; size > 1; size = Math.ceil(size / 2))
+    for (let at = 0; at < size; at += 2) {
+      const [from, to] = [at * 32, (at / 2) * 32]
+      if (at + 1 === size) level.copy(level, to, from, from + 32)
+      else {
+        level.copy(nodeInput, 1, from, from + 64)
+        level.write(hash('sha256', nodeInput, 'binary'), to, 'binary')
+      }
+    }
+  return level.subarray(0, 32)
+}
+Buffer.alloc(0)
+// src/shared/evidence/note.ts
+/** The text is no note, or no known key has signed it. The message says which. */
+var NoteError = class extends Error {
+  name = 'NoteError'
+}
+/** The origin of a chain's checkpoints: it reveals neither tenant nor chain, and is the same in all of them. */
+const chainOrigin = (name, tenantId, chain) => `${name}/logs/${logId(tenantId, chain)}`
+/** The origin of the tree of one commit. */
+const commitOrigin = (name, commitId) => `${name}/commits/${commitId}`
+/** The signed text of a checkpoint: three lines. */
+const checkpointText = ({ origin, size, root }) => `${origin}\n${size}\n${root}\n`
+/** A text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
+function signedNote(text, name, publicKey, signature) {
+  const line = Buffer.concat([noteKeyHash(name, publicKey), signature]).toString('base64')
+  return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
+}
+/** The first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
+const noteKeyHash = (name, publicKey) =>
+  Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
+const SIGNATURE_MARK = '— '
+const KEY_HASH_BYTES = 4
+/** More lines than any real note has. Each line could cost a verification. */
+const MAX_SIGNATURES = 100
+/** Parses a note without checking its signatures. Throws NoteError unless it is a checkpoint in a signed note. */
+function parseCheckpoint(note) {
+  const end = note.lastIndexOf('\n\n')
+  if (end < 0 || !note.endsWith('\n')) throw new NoteError('it is not a signed note')
+  const text = note.slice(0, end + 1)
+  const lines = note.slice(end + 2, -1).split('\n')
+  if (lines.length > MAX_SIGNATURES) throw new NoteError(`it has more than ${MAX_SIGNATURES} signatures`)
+  return {
+    checkpoint: parseText(text),
+    text,
+    signatures: lines.map(parseSignature),
+  }
+}
+function parseText(text) {
+  const [origin = '', sizeText = '', root = '', ...extensions] = text.slice(0, -1).split('\n')
+  const size = Number(sizeText)
+  if (origin === '' || extensions.includes('')) throw new NoteError('its text is not a checkpoint')
+  if (!/^(0|[1-9]\d*)$/.test(sizeText) || !Number.isSafeInteger(size)) throw new NoteError('its size is not a number')
+  if (decodeBase64(root)?.length !== 32) throw new NoteError('its root is not 32 bytes in base64')
+  return {
+    origin,
+    size,
+    root,
+  }
+}
+function parseSignature(line) {
+  const [name, base64 = '', ...others] = line.slice(2).split(' ')
+  const bytes = decodeBase64(base64)
+  if (
+    !(line.startsWith(SIGNATURE_MARK) && others.length === 0 && isSignerName(name)) ||
+    bytes === void 0 ||
+    bytes.length <= KEY_HASH_BYTES
+  )
+    throw new NoteError('a signature line is broken')
+  return {
+    name,
+    keyHash: bytes.subarray(0, KEY_HASH_BYTES),
+    signature: bytes.subarray(KEY_HASH_BYTES),
+  }
+}
+/** Decodes canonical base64 with padding; undefined for any other text. */
+function decodeBase64(text) {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? bytes : void 0
+}
+/** The same, with the names of the keys that have signed it. */
+function signedNoteOf(note, keys) {
+  const { checkpoint, text, signatures } = parseCheckpoint(note)
+  const signers = []
+  for (const { name, keyHash, signature } of signatures) {
+    const key = keys.find((known) => known.name === name && noteKeyHash(name, known.publicKey).equals(keyHash))
+    if (key === void 0) continue
+    if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
+    signers.push(name)
+  }
+  if (signers.length === 0) throw new NoteError('no key that is trusted has signed it')
+  return {
+    checkpoint,
+    signers,
+  }
+}
+// src/shared/evidence/commit.ts
+/** The text that the signature of a commit covers. `root` is hex. */
+const commitText = ({ signer, id, tree_size, root }) =>
+  checkpointText({
+    origin: commitOrigin(signer, id),
+    size: tree_size,
+    root: Buffer.from(root, 'hex').toString('base64'),
+  })
+/** The root over entries; `leaves` are their hex hashes, concatenated. Returns hex. */
+const rootOfEntries = (leaves) => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
+/** The first fault of a commit, except for its signature. */
+function treeProblem({ leaves, tree_size: size, root }) {
+  if (leaves.length !== size) return `names ${size} entries and holds ${leaves.length}`
+  if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'holds what is not a hash'
+  return rootOfEntries(leaves.join('')) === root ? void 0 : 'has another root than its entries'
+}
+/** The same, asynchronously: a thread of the pool checks the signature. */
+function checkCommitSignature(commit, keys, done) {
+  const found = findSigner(commit, keys)
+  if (typeof found === 'string') done(found)
+  else checkSignature(found.key, commitText(commit), found.signature, (holds) => done(holds ? void 0 : WRONG_SIGNATURE))
+}
+const WRONG_SIGNATURE = 'has a wrong signature'
+/** The key that a commit names, and the bytes of its signature; a text for a fault that needs no computation. */
+function findSigner({ kid, signer, signature }, keys) {
+  const key = keys.find((known) => known.kid === kid)
+  if (key === void 0) return `is signed with a key that is not trusted (${kid})`
+  if (key.name !== signer) return `is signed as ${signer} with the key of ${key.name}`
+  const bytes = decodeBase64(signature)
+  return bytes === void 0
+    ? WRONG_SIGNATURE
+    : {
+        key,
+        signature: bytes,
+      }
+}
+// src/shared/evidence/frontier.ts
+/** The level of the smallest subtrees that are reported: 2^8 leaves. */
+const REPORTED_LEVEL = 8
+/** An append-only tree, stored as the roots of its complete subtrees: one for each set bit of its size. */
+var Frontier = class Frontier {
+  #size
+  /** From the largest subtree to the smallest. */
+  #roots
+  /**
+   * @param roots of the complete subtrees that make up `size` leaves, the largest first
+   * @throws RangeError when the number of roots does not match the size
+   */
+  constructor(size = 0, roots = []) {
+    if (roots.length !== oneBits(size)) throw new RangeError(`a tree of ${size} leaves has not ${roots.length} roots`)
+    this.#size = size
+    this.#roots = [...roots]
+  }
+  get size() {
+    return this.#size
+  }
+  /** A copy that later appends do not change. */
+  copy() {
+    return new Frontier(this.#size, this.#roots)
+  }
+  /**
+   * The tree of the first leaves that fill whole subtrees of 2^level. It can be kept for a long time without keeping
+   * the leaves.
+   */
+  wholePart(level) {
+    const leaves = 2 ** level
+    const size = this.#size - (this.#size % leaves)
+    return new Frontier(size, this.#roots.slice(0, oneBits(size)).map(alone))
+  }
+  /** Appends concatenated leaves of 32 bytes each; do not modify the buffer afterwards. */
+  append(leaves, completed) {
+    for (let from = 0; from < leaves.length; ) {
+      const level = this.#levelThatFits((leaves.length - from) / 32)
+      const to = from + 32 * 2 ** level
+      const own = leaves.subarray(from, to)
+      this.#appendSubtree(level, level === 0 ? own : treeRoot(own), completed)
+      from = to
+    }
+  }
+  /**
+   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree to be
+   * reported.
+   */
+  #levelThatFits(leaves) {
+    let level = 0
+    while (level < REPORTED_LEVEL && 2 ** (level + 1) <= leaves && this.#size % 2 ** (level + 1) === 0) level += 1
+    return level
+  }
+  #appendSubtree(ownLevel, ownRoot, completed) {
+    let [level, root] = [ownLevel, ownRoot]
+    let index = this.#size / 2 ** level
+    if (level >= REPORTED_LEVEL) completed?.(level, index, root)
+    while (index % 2 === 1) {
+      root = nodeHash(this.#roots.pop(), root)
+      level += 1
+      index = (index - 1) / 2
+      if (level >= REPORTED_LEVEL) completed?.(level, index, root)
+    }
+    this.#roots.push(root)
+    this.#size += 2 ** ownLevel
+  }
+  /** RFC 6962 root over all leaves so far. */
+  root() {
+    const roots = this.#roots
+    let root = roots.at(-1)
+    if (root === void 0) return treeRoot(Buffer.alloc(0))
+    for (let at = roots.length - 2; at >= 0; at -= 1) root = nodeHash(roots[at], root)
+    return root
+  }
+}
+/** A copy with its own memory: a root may be a slice of the buffer of all leaves below it. */
+const alone = (root) => {
+  const copy = Buffer.alloc(32)
+  root.copy(copy)
+  return copy
+}
+const oneBits = (size) => {
+  let count = 0
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) count += rest % 2
+  return count
+}
+// src/shared/evidence/chain-check.ts
+/**
+ * Checks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot detect a truncated
+ * chain or an older state. Without keys it detects neither a completely rewritten chain nor a wrong `commit_id` or
+ * `leaf_index`.
+ */
+var ChainCheck = class {
+  #tenantId
+  #chain
+  #keys
+  #signaturesAtOnce
+  #roots = /* @__PURE__ */ new Map()
+  #state = {
+    tree: new Frontier(),
+    head: GENESIS_HASH,
+    expunged: 0,
+    checkpointsHeld: 0,
+    matchedSize: 0,
+  }
+  #size = 0
+  #firstBad
+  #goodCommit
+  #signaturesWaiting = 0
+  /** Called after each signature check. */
+  #onChecked = () => {}
+  constructor(tenantId, chain, { checkpoints = [], keys, signaturesAtOnce = 8 } = {}) {
+    this.#tenantId = tenantId
+    this.#chain = chain
+    this.#keys = keys
+    this.#signaturesAtOnce = signaturesAtOnce
+    const originEnd = `/logs/${logId(tenantId, chain)}`
+    for (const { origin, size, root } of checkpoints)
+      if (origin.endsWith(originEnd)) this.#roots.set(size, [...(this.#roots.get(size) ?? []), root])
+    this.#compareRoots()
+  }
+  /**
+   * Checks the next row; rows after the first bad one are ignored. Await a returned promise before adding the next row.
+   */
+  add(row, commit) {
+    this.#size += 1
+    if (this.#firstBad !== void 0) return void 0
+    const seq = this.#state.tree.size
+    const problem = this.#entryProblem(row, seq) ?? this.#placeProblem(row, commit)
+    if (problem !== void 0)
+      this.#firstBad ??= {
+        seq,
+        problem,
+      }
+    if (this.#firstBad !== void 0) return void 0
+    const state = this.#state
+    if (row.payload === null) state.expunged += 1
+    state.head = row.entry_hash
+    state.tree.append(Buffer.from(row.entry_hash, 'hex'))
+    this.#compareRoots()
+    const most = this.#signaturesAtOnce
+    return this.#signaturesWaiting < most ? void 0 : this.#signaturesDownTo(most / 2)
+  }
+  /** Call after the last row. */
+  async finish() {
+    await this.#signaturesDownTo(0)
+    const size = this.#size
+    const missing = [...this.#roots.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
+    if (this.#firstBad === void 0 && missing !== void 0)
+      this.#firstBad = {
+        seq: size,
+        problem: `there are ${size} entries, and a checkpoint of ${missing}`,
+      }
+    const { tree, head, expunged, checkpointsHeld } = this.#state
+    return {
+      ok: this.#firstBad === void 0,
+      size,
+      root: tree.root().toString('hex'),
+      head,
+      expunged,
+      ...(this.#firstBad !== void 0 && { firstBad: this.#firstBad }),
+      checkpointsHeld,
+    }
+  }
+  #entryProblem(row, seq) {
+    if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it is of another chain'
+    if (row.seq !== seq) return `it is missing: entry ${row.seq} stands in its place`
+    if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
+    if (row.payload === null && this.#chain === 'changes') return 'its payload is missing'
+    if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
+    return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? void 0 : 'its entry_hash is wrong'
+  }
+  #placeProblem(row, commit) {
+    if (this.#keys === void 0) return void 0
+    if (commit === void 0 || commit.id !== row.commit_id) return `its commit ${row.commit_id} is missing`
+    if (commit !== this.#goodCommit) {
+      const problem = treeProblem(commit)
+      if (problem !== void 0) return `its commit ${commit.id} ${problem}`
+      this.#checkSignature(commit, this.#keys)
+      this.#goodCommit = commit
+    }
+    return commit.leaves[row.leaf_index] === row.entry_hash ? void 0 : `its commit ${commit.id} does not hold it`
+  }
+  /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
+  #checkSignature(commit, keys) {
+    const before = {
+      ...this.#state,
+      tree: this.#state.tree.copy(),
+    }
+    const seq = before.tree.size
+    this.#signaturesWaiting += 1
+    checkCommitSignature(commit, keys, (problem) => {
+      this.#signaturesWaiting -= 1
+      if (problem !== void 0 && seq < (this.#firstBad?.seq ?? Number.POSITIVE_INFINITY)) {
+        this.#firstBad = {
+          seq,
+          problem: `its commit ${commit.id} ${problem}`,
+        }
+        this.#state = before
+      }
+      this.#onChecked()
+    })
+  }
+  #signaturesDownTo(count) {
+    return new Promise((resolve) => {
+      this.#onChecked = () => {
+        if (this.#signaturesWaiting <= count) resolve()
+      }
+      this.#onChecked()
+    })
+  }
+  #compareRoots() {
+    const state = this.#state
+    const size = state.tree.size
+    const roots = this.#roots.get(size)
+    if (roots === void 0) return
+    const root = state.tree.root().toString('base64')
+    const matching = roots.filter((expected) => expected === root).length
+    state.checkpointsHeld += matching
+    if (matching === roots.length) state.matchedSize = size
+    else {
+      const problem = `the first ${size} entries are not those of the checkpoint`
+      this.#firstBad = {
+        seq: state.matchedSize,
+        problem,
+      }
+    }
+  }
+}
+// src/cli/evidence/chains.ts
+/** Nothing else needs the threads that check them, which should not be out of work while entries are read. */
+const SIGNATURES_AT_ONCE = 1024
+/**
+ * Walks one chain to its end in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
+ * Nothing behind the first entry that does not hold is looked at. A chain that ends elsewhere than its head says does not hold
+ * either. `onRow` sees every entry that was looked at.
+ */
+async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow) {
+  const { chain } = head
+  const { keys } = trusted
+  const check = new ChainCheck(tenantId, chain, {
+    keys,
+    checkpoints: checkpointsOf(tenantId, chain, checkpoints),
+    signaturesAtOnce: SIGNATURES_AT_ONCE,
+  })
+  let kid
+  for await (const seen of rows) {
+    if (seen.commit !== void 0 && seen.commit.kid !== kid) {
+      kid = seen.commit.kid
+      if (!keys.some((key) => key.kid === kid)) await trusted.renew()
+    }
+    await check.add(seen.row, seen.commit)
+    await onRow(seen)
+  }
+  const report = await check.finish()
+  if (!report.ok || (report.size === head.size && report.head === head.head))
+    return {
+      ...report,
+      chain,
+    }
+  const problem = `it ends with ${report.head} after ${report.size} entries, and should with ${head.head} after ${head.size}`
+  return {
+    ...report,
+    chain,
+    ok: false,
+    firstBad: {
+      seq: Math.min(report.size, head.size),
+      problem,
+    },
+  }
+}
+/** The checkpoints of one chain: their origin ends with the id of its log, whoever's name is before it. */
+function checkpointsOf(tenantId, chain, checkpoints) {
+  const end = `/logs/${logId(tenantId, chain)}`
+  return checkpoints.filter(({ origin }) => origin.endsWith(end))
+}
+// src/shared/evidence/export-root.ts
+/** The root of an export: RFC 6962 over its chains in their order (docs/evidence.md, Exports). */
+const exportRoot = (chains) => {
+  const leaves = chains.map(({ chain, size, head, root }) =>
+    leafHash(['aigw-export-v1', chain, String(size), head, root]),
+  )
+  return treeRoot(Buffer.from(leaves.join(''), 'hex'))
+}
+/** The origin line of an export's signed text; it contains the hash of the manifest. */
+const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
+// src/cli/output/formats.ts
+/** The value at a dotted path (`users.0.email`); undefined where there is none. */
+function findAtPath(value, path) {
+  let current = value
+  for (const segment of path.split('.')) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
+    current = Reflect.get(current, segment)
+  }
+  return current
+}
+// src/cli/api/http-errors.ts
+/** The JSON of a body; undefined when it is none. */
+function parseBody(raw) {
+  try {
+    return JSON.parse(Buffer.from(raw).toString())
+  } catch {
+    return
+  }
+}
+// src/shared/evidence/csv.ts
+/** Characters that start a formula in a spreadsheet. */
+const FORMULA = /^[=+\-@\t\r]/
+/** The columns of a log in compliance reports and exports. */
+const LOG_COLUMNS = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
+/**
+ * A row as CSV (RFC 4180), with its line break. A cell that a spreadsheet would execute gets an apostrophe as prefix,
+ * because callers choose names in the log.
+ */
+const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
+function toCell(text) {
+  const harmless = FORMULA.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+// src/cli/evidence/shapes.ts
+/** The value of a JSON text; undefined for anything else. */
+function parseJson(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return
+  }
+}
+const isText = (value) => typeof value === 'string'
+const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+const isHash = (value) => isText(value) && HASH_PATTERN.test(value)
+const isRowOfChain = (json) =>
+  isObject(json) &&
+  isCount(json.seq) &&
+  isCount(json.leaf_index) &&
+  (json.payload === null || isText(json.payload)) &&
+  [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
+/** An entry of an export: with the members of `toChainRow`, each of them covered, and no others. */
+const isChainRow = (json) =>
+  isObject(json) &&
+  isText(json.tenant_id) &&
+  isText(json.chain) &&
+  isRowOfChain(json) &&
+  Object.keys(json).length === ROW_MEMBERS
+const ROW_MEMBERS = 10
+const isCommit = (json) =>
+  isObject(json) &&
+  [json.id, json.kid, json.signer, json.signature].every(isText) &&
+  isCount(json.tree_size) &&
+  isHash(json.root) &&
+  Array.isArray(json.leaves) &&
+  json.leaves.every(isHash)
+const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCount(json.tree_size) && isText(json.note)
+// src/cli/evidence/csv.ts
+const CSV_HEAD = toCsvLine(LOG_COLUMNS)
+/** What an entry says; undefined for one that was expunged, or whose payload is no JSON. */
+const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
+/** The same of an entry whose contents are known. */
+function logLineOf({ id, created_at, payload }, said) {
+  const textAt = (path) => String(findAtPath(said, path) ?? '')
+  const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
+  const status = said === void 0 ? 'EXPUNGED' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
+  const event = said === void 0 ? 'expunged' : textAt('type')
+  return toCsvLine([id, created_at, event, actor, status, payload ?? ''])
+}
+// src/cli/evidence/doubled-members.ts
+const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
+/**
+ * Whether an object of a JSON text has a member twice. A parser takes the last of them, a person and some other parsers the
+ * first: such a text says two things, of which one was signed. The text must be JSON.
+ */
+function hasDoubledMember(json) {
+  const open = []
+  for (const [token, name, colon] of json.matchAll(TOKEN))
+    if (token === '{' || token === '[') open.push(/* @__PURE__ */ new Set())
+    else if (token === '}' || token === ']') open.pop()
+    else if (name !== void 0 && colon !== void 0) {
+      const member = JSON.parse(name)
+      const members = open.at(-1)
+      if (members?.has(member)) return true
+      members?.add(member)
+    }
+  return false
+}
+// src/cli/input/text-input.ts
+/** A text file; throws a usage error for one that cannot be read or is no UTF-8. */
+async function readText(path) {
+  return toUtf8(
+    await readFile(path).catch((error) => {
+      throw unreadable(path, error)
+    }),
+    path,
+  )
+}
+/** UTF-8 text, exactly. Throws a usage error for anything else: half a picture is no prompt. */
+function toUtf8(bytes, from) {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw usageError(`${from} is not UTF-8 text`, ['Convert it first, e.g. with iconv or pdftotext.'])
+  }
+}
+// src/cli/evidence/key-set.ts
+const KEYS_PATH = '/.well-known/aigw-keys.json'
+/** Keys that stay as they are. */
+const fixedKeys = (keys, from) => ({
+  keys,
+  from,
+  renew: async () => false,
+})
+/** What `check` gives; when it throws, what it gives after the keys were asked for again. */
+async function withKeys({ keys, renew }, check) {
+  try {
+    return check(keys)
+  } catch (error) {
+    if (!(await renew())) throw error
+    return check(keys)
+  }
+}
+/** The keys of a file. Throws a usage error for a file that holds none. */
+async function readKeyFile(path) {
+  const text = await readText(path)
+  try {
+    const keys = parseKeySet(JSON.parse(text))
+    if (hasDoubledMember(text)) throw new KeySetError('a member stands in it twice')
+    return keys
+  } catch (error) {
+    throw usageError(`${path} holds no published keys (${error instanceof Error ? error.message : error})`, [
+      `It is what a gateway answers at ${KEYS_PATH}.`,
+    ])
+  }
+}
+// src/cli/evidence/lines.ts
+const NEWLINE$1 = 10
+/**
+ * The lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line: a carriage return does not,
+ * nor do U+2028 and U+2029, which JSON may hold as they are. What stands behind the last newline is a line when it is not empty.
+ */
+async function* linesOf(path) {
+  let begun = []
+  const chunks = createReadStream(path)
+  for await (const chunk of chunks) {
+    let from = 0
+    for (let end = chunk.indexOf(NEWLINE$1); end >= 0; end = chunk.indexOf(NEWLINE$1, from)) {
+      const rest = chunk.subarray(from, end)
+      yield begun.length === 0 ? rest.toString() : Buffer.concat([...begun, rest]).toString()
+      begun = []
+      from = end + 1
+    }
+    if (from < chunk.length) begun.push(chunk.subarray(from))
+  }
+  if (begun.length > 0) yield Buffer.concat(begun).toString()
+  return void 0
+}
+// src/cli/evidence/manifest.ts
+/** Files that a manifest vouches for, and the two that it cannot. */
+const COVERED_FILES = [
+  'data.ndjson',
+  'data.csv',
+  'commits.ndjson',
+  'checkpoints.ndjson',
+  'keys.json',
+  'README.txt',
+  'verify.mjs',
+]
+const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
+/** What is wrong with a manifest's signature; undefined for one that a trusted key made over exactly these bytes. */
+function signatureProblem(
+  { rowCount, merkleRootOfExport, signingKeyFingerprint },
+  sha256,
+  { kid, name, note, signature },
+  keys,
+) {
+  const key = keys.find((known) => known.kid === kid)
+  if (key === void 0) return `it is signed with a key that is not trusted (${kid})`
+  if (key.name !== name) return `it is signed as ${name} with the key of ${key.name}`
+  if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint} and is signed with ${kid}`
+  const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
+  const text = checkpointText({
+    origin: exportOrigin(name, sha256),
+    size: rowCount,
+    root,
+  })
+  const bytes = decodeBase64(signature)
+  if (bytes === void 0 || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
+  return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'the note beside its signature is another'
+}
+/** Whether JSON has the form of a manifest, with every file that an export has, each once. */
+function isManifest(json) {
+  if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
+  const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
+  const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
+  if (version !== 1 || !isCount(rowCount) || !texts.every(isText)) return false
+  const chains = json.chains.every(
+    (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
+  )
+  const files = json.files.every(
+    (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
+  )
+  if (!chains || !files || !isSorted(json.chains.map(({ chain }) => chain))) return false
+  return (
+    json.files
+      .map(({ name }) => name)
+      .sort()
+      .join() === [...COVERED_FILES].sort().join()
+  )
+}
+/** Each name once, in the order of code units. */
+const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
+const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+// src/cli/evidence/export-reader.ts
+/** Something in an export is not what its manifest says; exit 10. `what` is that fault alone. */
+var ExportViolated = class extends CliError {
+  what
+  constructor(what) {
+    super(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
+    this.what = what
+  }
+}
+/**
+ * The log in the directory of an export whose manifest is signed and whose files are those of the manifest. Throws exit 10 for
+ * any other, a usage error for a directory that holds no export. Without `given`, its own keys are trusted.
+ */
+async function openExport(folder, given, report = () => {}) {
+  const [bytes, signature] = await Promise.all(
+    ['manifest.json', 'manifest.sig'].map((name) =>
+      readFile(join(folder, name)).catch((error) => {
+        throw unreadable(join(folder, name), error)
+      }),
+    ),
+  )
+  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
+  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
+  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
+  if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
+  const problem = signatureProblem(
+    manifest,
+    createHash('sha256')
+      .update(bytes ?? '')
+      .digest('hex'),
+    signed,
+    trusted.keys,
+  )
+  if (problem !== void 0) throw new ExportViolated(problem)
+  report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('key fingerprint', signed.kid)
+  await assertFiles(folder, manifest)
+  report('files', `${manifest.files.length} files as they were written`)
+  assertRoot(manifest)
+  report('root of the export', manifest.merkleRootOfExport)
+  const csv = new CsvCheck(manifest)
+  const { source, assertRead } = toSource(folder, manifest)
+  return {
+    manifest,
+    source,
+    trusted,
+    onRow: ({ row }) => csv.add(row),
+    async assertEnd(checked) {
+      await assertRead()
+      assertRoots(manifest, checked)
+      csv.end()
+    },
+  }
+}
+/** The value of a file; undefined for one that is no JSON, or that says something twice. */
+function parseWhole(bytes) {
+  const value = parseBody(bytes)
+  return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
+}
+/** Throws a usage error for a file that holds no keys. */
+const readGivenKeys = async (file) =>
+  file === void 0
+    ? void 0
+    : {
+        file,
+        keys: await readKeyFile(file),
+      }
+const readOwnKeys = (folder) =>
+  readKeyFile(join(folder, 'keys.json')).catch(() => {
+    throw new ExportViolated('keys.json holds no published keys')
+  })
+const NEWLINE = 10
+async function assertFiles(folder, { files }) {
+  const known = new Set(EXPORT_FILES)
+  const added = (await readdir(folder)).find((name) => !known.has(name) && !name.startsWith('.'))
+  if (added !== void 0) throw new ExportViolated(`${added} does not belong here`)
+  for (const { name, sha256, bytes } of files) {
+    const path = join(folder, name)
+    const hash = createHash('sha256')
+    let size = 0
+    let last
+    try {
+      for await (const chunk of createReadStream(path)) {
+        hash.update(chunk)
+        size += chunk.length
+        last = chunk.at(-1)
+      }
+    } catch {
+      throw new ExportViolated(`${name} cannot be read`)
+    }
+    if (size !== bytes || hash.digest('hex') !== sha256) throw new ExportViolated(`${name} was changed`)
+    if (name.endsWith('.ndjson') && size > 0 && last !== NEWLINE)
+      throw new ExportViolated(`${name} does not end with a newline`)
+  }
+}
+function assertRoot({ chains, rowCount, merkleRootOfExport }) {
+  const rows = chains.reduce((sum, { size }) => sum + size, 0)
+  if (rows !== rowCount) throw new ExportViolated(`its chains have ${rows} entries, and its manifest says ${rowCount}`)
+  if (exportRoot(chains).toString('hex') !== merkleRootOfExport)
+    throw new ExportViolated('its root is not that of its chains')
+}
+/** Both files of entries are read once, side by side, with one commit in memory. */
+function toSource(folder, { tenant_id: tenantId, chains }) {
+  const rows = valuesOf(folder, 'data.ndjson', isChainRow)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
+  let commit
+  const source = {
+    tenantId,
+    heads: chains,
+    async *rows({ size }) {
+      for (let seen = 0; seen < size; seen++) {
+        const next = await rows.next()
+        if (next.done) return
+        if (next.value.commit_id !== commit?.id) commit = (await commits.next()).value
+        yield {
+          row: next.value,
+          commit,
+        }
+      }
+    },
+    async *checkpoints({ chain }) {
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+        if (checkpoint.chain === chain) yield checkpoint
+    },
+  }
+  /** Throws exit 10 when a file has more than belongs to the chains of the manifest. */
+  async function assertRead() {
+    if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest says')
+    if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
+    const known = new Set(chains.map(({ chain }) => chain))
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+      if (!known.has(chain))
+        throw new ExportViolated(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
+  }
+  return {
+    source,
+    assertRead,
+  }
+}
+/**
+ * The values of a file, one on each line. Throws exit 10 for a line that is something else, and for one that this value is not
+ * written as: a member that stands twice, say, of which a parser takes the last and a person reads the first.
+ */
+async function* valuesOf(folder, name, isRow) {
+  let at = 0
+  for await (const line of linesOf(join(folder, name))) {
+    at += 1
+    const row = parseJson(line)
+    const isAsWritten = JSON.stringify(row) === line
+    if (!isRow(row) || !isAsWritten) throw new ExportViolated(`line ${at} of ${name} is not what belongs there`)
+    yield row
+  }
+  return void 0
+}
+/** Whether data.csv says the same as the entries: it is what people read. */
+var CsvCheck = class {
+  #expected
+  #hash = createHash('sha256').update(CSV_HEAD)
+  constructor({ files }) {
+    this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
+  }
+  /** Throws exit 10 for an entry that says nothing that could stand there. */
+  add(row) {
+    const said = contentsOf(row)
+    if (row.payload !== null && !isObject(said))
+      throw new ExportViolated(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
+    this.#hash.update(logLineOf(row, said))
+  }
+  /** Throws exit 10 when it says something else. */
+  end() {
+    if (this.#hash.digest('hex') !== this.#expected)
+      throw new ExportViolated('data.csv says something else than data.ndjson')
+  }
+}
+/** Throws exit 10 when a chain has another root than the manifest says. */
+function assertRoots({ chains }, checked) {
+  for (const { chain, root } of chains)
+    if (checked.find((report) => report.chain === chain)?.root !== root)
+      throw new ExportViolated(`chain ${chain} has another root than the manifest says`)
+}
+// src/cli/evidence/verification.ts
+/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as one of its chain. */
+async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
+  const fail = (why) =>
+    new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} does not hold: ${why}`, {
+      code: 'CHECKPOINT_INVALID',
+    })
+  let signed
+  try {
+    signed = await withKeys(trusted, (keys) => signedNoteOf(note, keys))
+  } catch (error) {
+    throw fail(error instanceof Error ? error.message : String(error))
+  }
+  const { checkpoint, signers } = signed
+  if (
+    !signers.some((name) => checkpoint.origin === chainOrigin(name, tenantId, chain)) ||
+    checkpoint.size !== tree_size
+  )
+    throw fail('it is one of something else')
+  return checkpoint
+}
+/** Throws exit 10, naming the first entry, when a chain does not hold. */
+function assertHolds(checked) {
+  const [violation] = violationsOf(checked)
+  if (violation !== void 0) throw violation
+}
+/** For each chain that does not hold what is to be said of it; exit 10. */
+const violationsOf = (checked) =>
+  checked.flatMap(({ chain, firstBad }) => {
+    if (firstBad === void 0) return []
+    const message = `chain ${chain} does not hold from entry ${firstBad.seq} on: ${firstBad.problem}`
+    return [
+      new CliError(EXIT.checkFailed, message, {
+        code: 'CHAIN_VIOLATED',
+        hints: ['What stands before that entry is as it was written.'],
+      }),
+    ]
+  })
+// src/cli/evidence/verifier.ts
 const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
   DIR          the export; default: the directory of this file
@@ -17,460 +1034,124 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
 Exit codes: 0 the export holds, 1 it does not hold, 2 an argument or the key file cannot be used.
 `
-
-const COVERED = [
-  'README.txt',
-  'checkpoints.ndjson',
-  'commits.ndjson',
-  'data.csv',
-  'data.ndjson',
-  'keys.json',
-  'verify.mjs',
-]
-const ROW = 'chain,commit_id,created_at,entry_hash,id,leaf_index,payload,payload_hash,seq,tenant_id'
-const NEWLINE = 10
-const NOTE_HASH_BYTES = 4
-/** More lines below a note than any has; each could cost a verification. */
-const MAX_SIGNATURES = 100
-
-/** What does not hold. Anything else that is thrown is a file that cannot be read. */
-class Violation extends Error {}
-
+/** In this order; a failure belongs to the first one that has not been reported. */
+const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 /** An argument that cannot be used. */
-class UsageError extends Error {}
-
-const demand = (holds, problem) => {
-  if (!holds) throw new Violation(problem)
-}
-const isCount = (value) => Number.isSafeInteger(value) && value >= 0
-const isText = (value) => typeof value === 'string'
-const isHash = (value) => isText(value) && /^[0-9a-f]{64}$/.test(value)
-/** Whether it can stand in a line below a note (C2SP signed-note). */
-const isSignerName = (value) => isText(value) && value !== '' && !/[\s+\p{Cc}]/u.test(value)
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
-/** What stands in a file may be anything; on a screen it must not do anything. */
-const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0).toString(16)}}`)
-
-// Hashes and trees (RFC 6962).
-const sha256 = (data) => hash('sha256', data, 'hex')
-const netstrings = (texts) => texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
-/** A leaf that holds texts. The hash of an entry is one. */
-const leafOf = (texts) => sha256(`\0${netstrings(texts)}`)
-const nodeOf = (left, right) => sha256(Buffer.from(`01${left}${right}`, 'hex'))
-const toBase64 = (hex) => Buffer.from(hex, 'hex').toString('base64')
-/** The bytes of a text as base64 writes them, or undefined: other texts decode to the same bytes, and none of them was signed. */
-const fromBase64 = (text, as = 'base64') => {
-  const bytes = isText(text) ? Buffer.from(text, as) : undefined
-  return bytes?.toString(as) === text ? bytes : undefined
-}
-
-/** A tree that grows: the roots of its complete subtrees, the largest first. */
-class Tree {
-  size = 0
-  #roots = []
-
-  add(leaf) {
-    let root = leaf
-    for (let rest = this.size; rest % 2 === 1; rest = (rest - 1) / 2) root = nodeOf(this.#roots.pop(), root)
-    this.#roots.push(root)
-    this.size += 1
+var ArgumentError = class extends Error {}
+/** Text from the files must have no effect on a terminal. */
+const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
+const say = (line) => process.stdout.write(`${harmless(line)}\n`)
+const messageOf = (error) => (error instanceof Error ? error.message : String(error))
+/** Strict: if a misspelt --keys were ignored, a forged export would be checked against its own keys. */
+function readArguments(args) {
+  const options = {
+    keys: {
+      type: 'string',
+      multiple: true,
+    },
+    help: {
+      type: 'boolean',
+      short: 'h',
+    },
   }
-
-  root() {
-    return this.#roots.length === 0 ? sha256('') : this.#roots.reduceRight((right, left) => nodeOf(left, right))
-  }
-}
-
-function rootOf(leaves) {
-  const tree = new Tree()
-  for (const leaf of leaves) tree.add(leaf)
-  return tree.root()
-}
-
-/** The lines of a file, without having all of it in memory. */
-function* linesOf(path) {
-  const file = openSync(path)
-  try {
-    const chunk = Buffer.alloc(1 << 20)
-    let rest = Buffer.alloc(0)
-    for (let count = readSync(file, chunk); count > 0; count = readSync(file, chunk)) {
-      const bytes = Buffer.concat([rest, chunk.subarray(0, count)])
-      let from = 0
-      for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
-        yield bytes.toString('utf8', from, end)
-        from = end + 1
-      }
-      rest = bytes.subarray(from)
-    }
-    demand(rest.length === 0, `${path} does not end with a newline`)
-  } finally {
-    closeSync(file)
-  }
-}
-
-function parse(text, what) {
-  let value
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new Violation(`${what} is not JSON`)
-  }
-  demand(isObject(value), `${what} is not an object`)
-  return value
-}
-
-/** Whether an object of a JSON text has a member twice: a parser takes the last, a person reads the first. */
-function hasDoubledMember(json) {
-  const open = []
-  for (const [token, name, colon] of json.matchAll(/("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g)) {
-    if (token === '{' || token === '[') open.push(new Set())
-    else if (token === '}' || token === ']') open.pop()
-    else if (colon !== undefined) {
-      const member = JSON.parse(name)
-      if (open.at(-1).has(member)) return true
-      open.at(-1).add(member)
-    }
-  }
-  return false
-}
-
-function parseFile(text, what) {
-  const value = parse(text, what)
-  demand(!hasDoubledMember(text), `${what} has a member twice`)
-  return value
-}
-
-/** A line of ours: as JSON.stringify writes the value, so that no member stands twice, of which a parser takes the last. */
-function parseLine(line, what) {
-  const value = parse(line, what)
-  demand(JSON.stringify(value) === line, `${what} is not as it was written`)
-  return value
-}
-
-function readKeys(path) {
-  const { keys } = parseFile(readFileSync(path, 'utf8'), path)
-  demand(Array.isArray(keys) && keys.length > 0, `${path} has no keys`)
-  return new Map(
-    keys.map((key) => {
-      demand(isObject(key), `${path} has a key that is none`)
-      const { kty, crv, kid, x, name } = key
-      const raw = fromBase64(x, 'base64url')
-      demand(kty === 'OKP' && crv === 'Ed25519' && raw?.length === 32, `${path} has a key that is not Ed25519`)
-      demand(isSignerName(name), `${path} has a key without a name that can sign`)
-      demand(isText(key.created_at) && isText(key.retired_at ?? ''), `${path} has a key without its times`)
-      const thumbprint = hash('sha256', `{"crv":"${crv}","kty":"${kty}","x":"${x}"}`, 'base64url')
-      demand(kid === thumbprint, `the kid of ${thumbprint} is another`)
-      const noteHash = sha256(Buffer.concat([Buffer.from(`${name}\n\x01`), raw])).slice(0, 8)
-      return [kid, { kid, name, noteHash, object: createPublicKey({ key: { kty, crv, x }, format: 'jwk' }) }]
+  const { values, positionals } = parsed(() =>
+    parseArgs({
+      args,
+      options,
+      allowPositionals: true,
     }),
   )
-}
-
-const keyFor = (keys, kid, name) => {
-  const key = keys.get(kid)
-  demand(key !== undefined, `it is signed with a key that is not trusted (${kid})`)
-  demand(key.name === name, `it is signed as ${name} with the key of ${key.name}`)
-  return key
-}
-const headText = (origin, size, root) => Buffer.from(`${origin}\n${size}\n${toBase64(root)}\n`)
-
-function checkManifest(folder, keys) {
-  const bytes = readFileSync(join(folder, 'manifest.json'))
-  const manifest = parseFile(bytes.toString(), 'manifest.json')
-  const { kid, name, note, signature } = parseFile(readFileSync(join(folder, 'manifest.sig'), 'utf8'), 'manifest.sig')
-  const { version, created_at, tenant_id, rowCount, merkleRootOfExport, chains, files } = manifest
-  demand(version === 1, 'it is of another version')
-  demand([created_at, tenant_id, signature].every(isText) && isCount(rowCount), 'it is not complete')
-  demand(isHash(merkleRootOfExport), 'it has no root')
-  demand(Array.isArray(chains) && chains.every(isObject), 'it has no chains')
-  demand(Array.isArray(files) && files.every(isObject), 'it has no files')
-  demand(
-    chains.every(({ chain, size }, at) => isText(chain) && isCount(size) && (at === 0 || chains[at - 1].chain < chain)),
-    'its chains are not those of a log, by name',
-  )
-  const key = keyFor(keys, kid, name)
-  const text = headText(`${name}/exports/${sha256(bytes)}`, rowCount, merkleRootOfExport)
-  const raw = fromBase64(signature)
-  demand(raw !== undefined && verify(null, text, key.object, raw), 'its signature is wrong')
-  const line = Buffer.concat([Buffer.from(key.noteHash, 'hex'), raw]).toString('base64')
-  demand(note === `${text}\n— ${name} ${line}\n`, 'the note beside its signature is another')
-  return { manifest, kid, says: `signed by ${name}, made at ${created_at} by the clock of its maker` }
-}
-
-function checkFiles(folder, { files }) {
-  const names = files.map(({ name }) => name).sort()
-  demand(names.join() === COVERED.join(), `it names ${names.join(', ')}, and should name ${COVERED.join(', ')}`)
-  const known = new Set([...COVERED, 'manifest.json', 'manifest.sig'])
-  const added = readdirSync(folder).find((name) => !known.has(name) && !name.startsWith('.'))
-  demand(added === undefined, `${added} does not belong here`)
-  const chunk = Buffer.alloc(1 << 20)
-  for (const { name, sha256: expected, bytes } of files) {
-    const file = openSync(join(folder, name))
-    const digest = createHash('sha256')
-    let size = 0
-    for (let count = readSync(file, chunk); count > 0; count = readSync(file, chunk)) {
-      digest.update(chunk.subarray(0, count))
-      size += count
-    }
-    closeSync(file)
-    demand(size === bytes && digest.digest('hex') === expected, `${name} was changed`)
+  const { keys: keyFiles = [], help = false } = values
+  if (keyFiles.length > 1) throw new ArgumentError('--keys was given more than once; name one file.')
+  if (keyFiles[0] === '') throw new ArgumentError('--keys was given without a file; name one.')
+  if (positionals.length > 1)
+    throw new ArgumentError(`One directory is checked at a time, not ${positionals.join(' and ')}.`)
+  if (positionals[0] === '') throw new ArgumentError('The name of the directory is empty; name one, or leave it out.')
+  return {
+    folder: positionals[0] ?? dirname(fileURLToPath(import.meta.url)),
+    keyFile: keyFiles[0],
+    help,
   }
-  return `${files.length} files as they were written`
 }
-
-/** The checkpoint of a note, and who has signed it, among the keys that are known; one wrong signature of theirs refuses the note. */
-function readNote(note, keys) {
-  const end = isText(note) ? note.lastIndexOf('\n\n') : -1
-  demand(end >= 0 && note.endsWith('\n'), 'a note is none')
-  const text = note.slice(0, end + 1)
-  const [origin, size = '', root, ...extensions] = text.slice(0, -1).split('\n')
-  const isHead = origin !== '' && /^(0|[1-9]\d*)$/.test(size) && isCount(Number(size)) && !extensions.includes('')
-  demand(isHead && fromBase64(root)?.length === 32, 'the text of a note is not a checkpoint')
-  const names = []
-  const lines = note.slice(end + 2, -1).split('\n')
-  demand(lines.length <= MAX_SIGNATURES, `a note has more than ${MAX_SIGNATURES} signatures`)
-  const signatures = lines.map((line) => {
-    const [dash, name, base64, ...others] = line.split(' ')
-    const bytes = fromBase64(base64)
-    const isLine = dash === '—' && isSignerName(name) && others.length === 0 && bytes?.length > NOTE_HASH_BYTES
-    demand(isLine, 'a note has a broken line of a signature')
-    return { name, noteHash: bytes.toString('hex', 0, NOTE_HASH_BYTES), raw: bytes.subarray(NOTE_HASH_BYTES) }
-  })
-  for (const { name, noteHash, raw } of signatures) {
-    const key = [...keys.values()].find((known) => known.name === name && known.noteHash === noteHash)
-    if (key === undefined) continue
-    demand(verify(null, Buffer.from(text), key.object, raw), `a note has a wrong signature of ${name}`)
-    names.push(name)
+function parsed(parse) {
+  try {
+    return parse()
+  } catch (error) {
+    throw new ArgumentError(messageOf(error))
   }
-  demand(names.length > 0, 'a note is signed by no key that is trusted')
-  return { origin, size: Number(size), root, names }
 }
-
-/** The roots that signed checkpoints give to each chain, by size. */
-function checkCheckpoints(folder, { chains, tenant_id: tenant }, keys) {
-  const byLog = new Map()
-  for (const { chain } of chains)
-    byLog.set(sha256(netstrings([tenant, chain])).slice(0, 32), { chain, roots: new Map() })
-  let count = 0
-  for (const line of linesOf(join(folder, 'checkpoints.ndjson'))) {
-    count += 1
-    const { chain, tree_size, note } = parseLine(line, `line ${count} of checkpoints.ndjson`)
-    const { origin, size, root, names } = readNote(note, keys)
-    const at = origin.lastIndexOf('/logs/')
-    const log = byLog.get(origin.slice(at + 6))
-    const isOurs = log !== undefined && names.includes(origin.slice(0, at))
-    demand(isOurs, `${origin} is the log of none of its chains`)
-    demand(
-      chain === log.chain && tree_size === size,
-      `line ${count} of checkpoints.ndjson says another size or chain than its note`,
+async function readKeys(file) {
+  try {
+    const given = await readGivenKeys(file)
+    if (given?.keys.length === 0) throw new Error(`${file} has no keys`)
+    return given
+  } catch (error) {
+    throw new ArgumentError(
+      `--keys ${file} cannot be used: ${messageOf(error)}. Name a copy of the gateway's /.well-known/aigw-keys.json.`,
     )
-    demand(!log.roots.has(size) || log.roots.get(size) === root, `${chain} has two roots at ${size}`)
-    log.roots.set(size, root)
   }
-  const roots = new Map([...byLog.values()].map((log) => [log.chain, log.roots]))
-  return { roots, says: `${count} signed` }
 }
-
-/** Signatures are checked beside the walk, by the threads that Node.js has for that; so many at once. */
-class Signatures {
-  count = 0
-  #running = []
-
-  async add(commit, keys) {
-    const { id, kid, signer, tree_size: size, root, leaves, signature } = commit
-    demand(Array.isArray(leaves) && leaves.length === size && leaves.every(isHash), 'it is broken')
-    demand(rootOf(leaves) === root, 'it has another root than its entries')
-    const key = keyFor(keys, kid, signer)
-    const text = headText(`${signer}/commits/${id}`, size, root)
-    const bytes = fromBase64(signature)
-    demand(bytes !== undefined, 'it has no signature')
-    this.count += 1
-    this.#running.push(
-      new Promise((resolve) => {
-        verify(null, text, key.object, bytes, (error, holds) => resolve(error === null && holds ? undefined : id))
-      }),
+/** Checks the whole export in constant memory. Throws for the first fault. */
+async function checkExport(folder, given, report) {
+  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+  const { tenantId, heads } = source
+  const checkpoints = []
+  for (const head of heads)
+    for await (const note of source.checkpoints(head)) checkpoints.push(await checkedNote(note, tenantId, trusted))
+  report('checkpoints', `${checkpoints.length} signed`)
+  const checked = []
+  let commits = 0
+  for (const head of heads) {
+    let last
+    const chain = await checkChain(
+      {
+        tenantId,
+        head,
+        trusted,
+        checkpoints,
+      },
+      source.rows(head),
+      (seen) => {
+        if (seen.commit !== last) commits += 1
+        last = seen.commit
+        onRow(seen)
+      },
     )
-    if (this.#running.length >= 256) await this.end()
+    assertHolds([chain])
+    report(`chain ${chain.chain}`, `${chain.size} entries, ${chain.expunged} expunged`)
+    checked.push(chain)
   }
-
-  async end() {
-    const wrong = (await Promise.all(this.#running)).find((id) => id !== undefined)
-    this.#running = []
-    demand(wrong === undefined, `commit ${wrong} has a wrong signature`)
-  }
-}
-
-const CSV_HEAD = 'Entry ID,Timestamp,Event,Actor,Status,Details\r\n'
-const toCell = (text) => {
-  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
-}
-
-/** The line of data.csv for an entry. */
-function toCsvLine({ id, created_at, payload }) {
-  const said = payload === null ? { type: 'expunged' } : parse(payload, 'a payload')
-  const actor = said.actor === 'operator' ? 'operator' : (said.user_id ?? '')
-  const status = payload === null ? 'EXPUNGED' : said.result === 'success' ? 'SUCCESS' : 'ERROR'
-  return `${[id, created_at, String(said.type ?? ''), String(actor), status, payload ?? ''].map(toCell).join(',')}\r\n`
-}
-
-/** Walks all entries once; `report` is told of each chain. */
-async function checkEntries(folder, manifest, { keys, roots, report }) {
-  const rows = linesOf(join(folder, 'data.ndjson'))
-  const commits = linesOf(join(folder, 'commits.ndjson'))
-  const signatures = new Signatures()
-  const csv = createHash('sha256').update(CSV_HEAD)
-  let commit
-  let lines = ''
-  let total = 0
-  for (const { chain, size, head, root } of manifest.chains) {
-    const tree = new Tree()
-    let before = '0'.repeat(64)
-    let expunged = 0
-    const checkpoints = new Map(roots.get(chain))
-    const hold = (holds, problem) => demand(holds, `chain ${chain}, entry ${tree.size}: ${problem}`)
-    const compare = () => {
-      const expected = checkpoints.get(tree.size)
-      if (expected === undefined) return
-      hold(toBase64(tree.root()) === expected, `the first ${tree.size} entries are not those of a checkpoint`)
-    }
-    compare()
-    while (tree.size < size) {
-      const { value: line } = rows.next()
-      hold(line !== undefined, 'it is missing')
-      const row = parseLine(line, `line ${total + 1} of data.ndjson`)
-      const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
-      hold(Object.keys(row).sort().join() === ROW, 'it has other members than an entry')
-      hold(row.tenant_id === manifest.tenant_id && row.chain === chain, 'it is of another chain')
-      hold(seq === tree.size, `it is missing: entry ${seq} stands in its place`)
-      const isComplete = [id, created_at, commit_id].every(isText) && isHash(payload_hash) && isCount(leaf_index)
-      hold(isComplete, 'it is not complete')
-      // Retention is for what requests leave.
-      hold(payload !== null || chain !== 'changes', 'its payload is missing')
-      hold(payload === null || (isText(payload) && sha256(payload) === payload_hash), 'its payload was changed')
-      const covered = ['aigw-entry-v1', row.tenant_id, chain, String(seq), id, created_at, before, payload_hash]
-      hold(leafOf(covered) === entry_hash, 'its entry_hash is wrong')
-      if (commit?.id !== commit_id) {
-        const { value } = commits.next()
-        commit = value === undefined ? undefined : parseLine(value, `commit ${commit_id}`)
-        hold(commit?.id === commit_id, `its commit ${commit_id} is missing`)
-        try {
-          await signatures.add(commit, keys)
-        } catch (error) {
-          throw new Violation(`chain ${chain}, entry ${seq}: its commit ${commit_id}: ${error.message}`)
-        }
-      }
-      hold(commit.leaves[leaf_index] === entry_hash, `its commit ${commit_id} does not hold it`)
-      before = entry_hash
-      tree.add(entry_hash)
-      total += 1
-      if (payload === null) expunged += 1
-      lines += toCsvLine(row)
-      if (lines.length > 65_536) {
-        csv.update(lines)
-        lines = ''
-      }
-      compare()
-    }
-    demand(before === head, `chain ${chain} ends with another entry than the manifest says`)
-    demand(tree.root() === root, `chain ${chain} has another root than the manifest says`)
-    const beyond = [...checkpoints.keys()].find((other) => other > size)
-    demand(beyond === undefined, `chain ${chain} has ${size} entries, and a checkpoint of ${beyond}`)
-    report(`chain ${chain}`, `${size} entries, ${expunged} expunged`)
-  }
-  await signatures.end()
-  report('commits', `${signatures.count} signed`)
-  demand(rows.next().done && commits.next().done, 'there are more entries or commits than the manifest says')
-  demand(total === manifest.rowCount, `there are ${total} entries, and should be ${manifest.rowCount}`)
-  report('row count', `${total}`)
-  const table = manifest.files.find(({ name }) => name === 'data.csv')
-  demand(csv.update(lines).digest('hex') === table.sha256, 'data.csv says something else than data.ndjson')
+  await assertEnd(checked)
+  report('commits', `${commits} signed`)
+  report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
 }
-
-function checkRoot({ chains, merkleRootOfExport }) {
-  const leaves = chains.map(({ chain, size, head, root }) =>
-    leafOf(['aigw-export-v1', chain, String(size), head, root]),
-  )
-  demand(rootOf(leaves) === merkleRootOfExport, 'it is not that of the chains')
-  return merkleRootOfExport
-}
-
-/**
- * Strict: with a misspelt --keys that were ignored, a forged export would be checked against its own keys.
- * @throws UsageError
- */
-function readArguments(args) {
-  let parsed
-  try {
-    const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } }
-    parsed = parseArgs({ args, options, allowPositionals: true })
-  } catch (error) {
-    throw new UsageError(error.message)
-  }
-  const { values, positionals } = parsed
-  const { keys: keyFiles = [], help = false } = values
-  if (keyFiles.length > 1) throw new UsageError('--keys was given more than once; name one file.')
-  if (keyFiles[0] === '') throw new UsageError('--keys was given without a file; name one.')
-  if (positionals.length > 1)
-    throw new UsageError(`One directory is checked at a time, not ${positionals.join(' and ')}.`)
-  if (positionals[0] === '') throw new UsageError('The name of the directory is empty; name one, or leave it out.')
-  return { folder: positionals[0] ?? dirname(fileURLToPath(import.meta.url)), keyFile: keyFiles[0], help }
-}
-
-/** The keys of the file that was named. @throws UsageError for a file that cannot be read or is no key set */
-function readTrustedKeys(keyFile) {
-  try {
-    return readKeys(keyFile)
-  } catch (error) {
-    throw new UsageError(
-      `--keys ${keyFile} cannot be used: ${error.message}. Name a copy of the gateway's /.well-known/aigw-keys.json.`,
-    )
-  }
-}
-
-function main(args) {
+async function main(args) {
+  let reported = 0
   try {
     const { folder, keyFile, help } = readArguments(args)
-    if (!help) return checkExport(folder, keyFile, keyFile === undefined ? undefined : readTrustedKeys(keyFile))
-    process.stdout.write(USAGE)
-    return 0
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    process.stderr.write(`verify.mjs: ${harmless(error.message)}\n\n${USAGE}`)
-    return 2
-  }
-}
-
-async function checkExport(folder, keyFile, trusted) {
-  const say = (line) => process.stdout.write(`${harmless(line)}\n`)
-  const report = (what, found) => say(`ok    ${what}: ${found}`)
-  let at = 'keys'
-  try {
-    const keys = trusted ?? readKeys(join(folder, 'keys.json'))
-    report(at, keyFile === undefined ? 'of the export itself; --keys FILE trusts those of a file' : `of ${keyFile}`)
-    at = 'manifest'
-    const { manifest, kid, says } = checkManifest(folder, keys)
-    report(at, says)
-    at = 'key fingerprint'
-    demand(manifest.signingKeyFingerprint === kid, `the manifest names ${manifest.signingKeyFingerprint}, not ${kid}`)
-    report(at, kid)
-    at = 'files'
-    report(at, checkFiles(folder, manifest))
-    at = 'root of the export'
-    report(at, checkRoot(manifest))
-    at = 'checkpoints'
-    const checkpoints = checkCheckpoints(folder, manifest, keys)
-    report(at, checkpoints.says)
-    at = 'entries'
-    await checkEntries(folder, manifest, { keys, roots: checkpoints.roots, report })
+    if (help) {
+      process.stdout.write(USAGE)
+      return 0
+    }
+    await checkExport(folder, await readKeys(keyFile), (check, found) => {
+      say(`ok    ${check}: ${found}`)
+      reported += 1
+    })
     say('The export holds.')
     return 0
   } catch (error) {
-    say(`FAIL  ${at}: ${error.message}`)
+    if (error instanceof ArgumentError) {
+      process.stderr.write(`verify.mjs: ${harmless(error.message)}\n\n${USAGE}`)
+      return 2
+    }
+    const check =
+      error instanceof CliError && error.exitCode === EXIT.usage
+        ? 'manifest'
+        : CHECKS[Math.min(reported, CHECKS.length - 1)]
+    say(`FAIL  ${check}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`)
     say('The export does NOT hold.')
     return 1
   }
 }
-
 process.exitCode = await main(process.argv.slice(2))

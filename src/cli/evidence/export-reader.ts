@@ -16,11 +16,24 @@ import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
-/** Something in an export is not what its manifest says; exit 10. */
-const notAsSigned = (what: string): CliError =>
-  new CliError(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
+/** Something in an export is not what its manifest says; exit 10. `what` is that fault alone. */
+export class ExportViolated extends CliError {
+  readonly what: string
+
+  constructor(what: string) {
+    super(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
+    this.what = what
+  }
+}
+
+/** The keys of a file that the caller named. */
+export type GivenKeys = { file: string; keys: PublishedKey[] }
+
+/** Called after each check that passed, with what it found. */
+export type Report = (check: string, found: string) => void
 
 export type OpenedExport = {
+  manifest: Manifest
   source: EvidenceSource
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
@@ -30,9 +43,13 @@ export type OpenedExport = {
 
 /**
  * The log in the directory of an export whose manifest is signed and whose files are those of the manifest. Throws exit 10 for
- * any other, a usage error for a directory that holds no export.
+ * any other, a usage error for a directory that holds no export. Without `given`, its own keys are trusted.
  */
-export async function openExport(folder: string, keyFile: string | undefined): Promise<OpenedExport> {
+export async function openExport(
+  folder: string,
+  given: GivenKeys | undefined,
+  report: Report = () => {},
+): Promise<OpenedExport> {
   const [bytes, signature] = await Promise.all(
     ['manifest.json', 'manifest.sig'].map((name) =>
       readFile(join(folder, name)).catch((error: unknown) => {
@@ -40,23 +57,27 @@ export async function openExport(folder: string, keyFile: string | undefined): P
       }),
     ),
   )
+  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
   const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
-  if (!isManifest(manifest)) throw notAsSigned('manifest.json is not a manifest')
-  if (!isManifestSignature(signed)) throw notAsSigned('manifest.sig is not a signature')
-  const trusted =
-    keyFile === undefined
-      ? fixedKeys(await readOwnKeys(folder), 'export')
-      : fixedKeys(await readKeyFile(keyFile), 'file')
+  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
+  if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
   const sha256 = createHash('sha256')
     .update(bytes ?? '')
     .digest('hex')
   const problem = signatureProblem(manifest, sha256, signed, trusted.keys)
-  if (problem !== undefined) throw notAsSigned(`of manifest.json, ${problem}`)
+  if (problem !== undefined) throw new ExportViolated(problem)
+  report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('key fingerprint', signed.kid)
   await assertFiles(folder, manifest)
+  report('files', `${manifest.files.length} files as they were written`)
   assertRoot(manifest)
+  report('root of the export', manifest.merkleRootOfExport)
   const csv = new CsvCheck(manifest)
   const { source, assertRead } = toSource(folder, manifest)
   return {
+    manifest,
     source,
     trusted,
     onRow: ({ row }) => csv.add(row),
@@ -74,9 +95,13 @@ function parseWhole(bytes: Buffer): unknown {
   return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
 }
 
+/** Throws a usage error for a file that holds no keys. */
+export const readGivenKeys = async (file: string | undefined): Promise<GivenKeys | undefined> =>
+  file === undefined ? undefined : { file, keys: await readKeyFile(file) }
+
 const readOwnKeys = (folder: string): Promise<PublishedKey[]> =>
   readKeyFile(join(folder, 'keys.json')).catch(() => {
-    throw notAsSigned('keys.json holds no published keys')
+    throw new ExportViolated('keys.json holds no published keys')
   })
 
 const NEWLINE = 10
@@ -84,7 +109,7 @@ const NEWLINE = 10
 async function assertFiles(folder: string, { files }: Manifest): Promise<void> {
   const known = new Set<string>(EXPORT_FILES)
   const added = (await readdir(folder)).find((name) => !known.has(name) && !name.startsWith('.'))
-  if (added !== undefined) throw notAsSigned(`${added} does not belong there`)
+  if (added !== undefined) throw new ExportViolated(`${added} does not belong here`)
   for (const { name, sha256, bytes } of files) {
     const path = join(folder, name)
     const hash = createHash('sha256')
@@ -97,18 +122,19 @@ async function assertFiles(folder: string, { files }: Manifest): Promise<void> {
         last = chunk.at(-1)
       }
     } catch {
-      throw notAsSigned(`${name} cannot be read`)
+      throw new ExportViolated(`${name} cannot be read`)
     }
-    if (size !== bytes || hash.digest('hex') !== sha256) throw notAsSigned(`${name} was changed`)
+    if (size !== bytes || hash.digest('hex') !== sha256) throw new ExportViolated(`${name} was changed`)
     const isCut = name.endsWith('.ndjson') && size > 0 && last !== NEWLINE
-    if (isCut) throw notAsSigned(`${name} does not end with a newline`)
+    if (isCut) throw new ExportViolated(`${name} does not end with a newline`)
   }
 }
 
 function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
   const rows = chains.reduce((sum, { size }) => sum + size, 0)
-  if (rows !== rowCount) throw notAsSigned(`its chains have ${rows} entries, and its manifest says ${rowCount}`)
-  if (exportRoot(chains).toString('hex') !== merkleRootOfExport) throw notAsSigned('its root is not that of its chains')
+  if (rows !== rowCount) throw new ExportViolated(`its chains have ${rows} entries, and its manifest says ${rowCount}`)
+  if (exportRoot(chains).toString('hex') !== merkleRootOfExport)
+    throw new ExportViolated('its root is not that of its chains')
 }
 
 /** Both files of entries are read once, side by side, with one commit in memory. */
@@ -137,12 +163,12 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 
   /** Throws exit 10 when a file has more than belongs to the chains of the manifest. */
   async function assertRead(): Promise<void> {
-    if (!(await rows.next()).done) throw notAsSigned('data.ndjson has more entries than its manifest says')
-    if (!(await commits.next()).done) throw notAsSigned('commits.ndjson has more commits than its entries need')
+    if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest says')
+    if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
     for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
       if (!known.has(chain))
-        throw notAsSigned(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
+        throw new ExportViolated(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
     }
   }
 
@@ -163,7 +189,7 @@ async function* valuesOf<Row>(
     at += 1
     const row = parseJson(line)
     const isAsWritten = JSON.stringify(row) === line
-    if (!isRow(row) || !isAsWritten) throw notAsSigned(`line ${at} of ${name} is not what belongs there`)
+    if (!isRow(row) || !isAsWritten) throw new ExportViolated(`line ${at} of ${name} is not what belongs there`)
     yield row
   }
   return undefined
@@ -182,14 +208,15 @@ class CsvCheck {
   add(row: ChainRow): void {
     const said = contentsOf(row)
     if (row.payload !== null && !isObject(said)) {
-      throw notAsSigned(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
+      throw new ExportViolated(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
     }
     this.#hash.update(logLineOf(row, said))
   }
 
   /** Throws exit 10 when it says something else. */
   end(): void {
-    if (this.#hash.digest('hex') !== this.#expected) throw notAsSigned('data.csv says something else than data.ndjson')
+    if (this.#hash.digest('hex') !== this.#expected)
+      throw new ExportViolated('data.csv says something else than data.ndjson')
   }
 }
 
@@ -197,6 +224,6 @@ class CsvCheck {
 function assertRoots({ chains }: Manifest, checked: readonly CheckedChain[]): void {
   for (const { chain, root } of chains) {
     const found = checked.find((report) => report.chain === chain)
-    if (found?.root !== root) throw notAsSigned(`chain ${chain} has another root than the manifest says`)
+    if (found?.root !== root) throw new ExportViolated(`chain ${chain} has another root than the manifest says`)
   }
 }

@@ -55,7 +55,8 @@ export async function checkEvidence(
   return checked
 }
 
-async function checkedNote(
+/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as one of its chain. */
+export async function checkedNote(
   { chain, tree_size, note }: CheckpointNote,
   tenantId: string,
   trusted: TrustedKeys,

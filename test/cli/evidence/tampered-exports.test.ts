@@ -45,16 +45,15 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-const byScript = (dir: string, keys = ['--keys', keyFile]) =>
-  new Promise<number>((resolve) => {
-    execFile(process.execPath, [join(VERIFIERS, 'verify.mjs'), dir, ...keys], (error) =>
-      resolve(Number(error?.code ?? 0)),
+const runScript = (args: string[]) =>
+  new Promise<{ exitCode: number; stdout: string }>((resolve) => {
+    execFile(process.execPath, [join(VERIFIERS, 'verify.mjs'), ...args], (error, stdout) =>
+      resolve({ exitCode: Number(error?.code ?? 0), stdout }),
     )
   })
-const byCommand = async (dir: string, keys = ['--keys', keyFile]) => {
-  const { exitCode } = await runCli(['audit', 'verify', dir, ...keys], { env: { NO_COLOR: '1' } })
-  return exitCode
-}
+const runCommand = (args: string[]) => runCli(['audit', 'verify', ...args], { env: { NO_COLOR: '1' } })
+const byScript = async (dir: string, keys = ['--keys', keyFile]) => (await runScript([dir, ...keys])).exitCode
+const byCommand = async (dir: string, keys = ['--keys', keyFile]) => (await runCommand([dir, ...keys])).exitCode
 
 const inFile = (name: string, change: (text: string) => string) => async (dir: string) => {
   const path = join(dir, name)
@@ -223,9 +222,14 @@ describe('one that somebody else has made and signed', () => {
   })
 })
 
-test.each(TAMPERED)('one with %s is refused by both verifiers', async (what, changed, after) => {
+test.each(TAMPERED)('one with %s is refused by both verifiers, for the same reason', async (what, changed, after) => {
   const dir = join(folder, what)
   await writeExport(dir, { ...parts, ...changed }, signer)
   await after?.(dir)
-  expect([await byScript(dir), await byCommand(dir)]).toEqual([1, 10])
+  const script = await runScript([dir, '--keys', keyFile])
+  const command = await runCommand([dir, '--keys', keyFile])
+  expect([script.exitCode, command.exitCode]).toEqual([1, 10])
+  const [, reason] = /^FAIL {2}[^:]+: (.+)$/m.exec(script.stdout) ?? []
+  expect(reason).toBeDefined()
+  expect(command.stderr).toContain(reason)
 })

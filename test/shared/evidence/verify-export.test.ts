@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { GENESIS_HASH } from '../../../src/shared/evidence/entry.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
@@ -45,6 +46,16 @@ const expectBroken = async (dir: string, says: string, args: string[] = []): Pro
   expect(out).toMatch(/The export does NOT hold\.\n$/)
   expect(code).toBe(1)
 }
+
+test('the verifier is what its sources make of it: npm run verifier', async () => {
+  const made = join(folder, 'verify.mjs')
+  await promisify(execFile)(process.execPath, [join(VERIFIERS, '../../scripts/verifier.mjs'), made])
+  const code = await readFile(made, 'utf8')
+  expect(await readFile(join(VERIFIERS, 'verify.mjs'), 'utf8')).toBe(code)
+  expect(code).toMatch(/^\/\/ Checks an export of evidence: /)
+  const imports = [...code.matchAll(/^import .* from '(.+)'$/gm)].map(([, from]) => from)
+  expect(imports.filter((from) => !from?.startsWith('node:'))).toEqual([])
+})
 
 test('an export holds, and says so for each check', async () => {
   const { code, out } = await run([], join(folder, 'good/verify.mjs'))
@@ -157,16 +168,17 @@ test('what an export says does nothing to the screen that it is shown on', async
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{C}\p{Zl}]/u)
 })
 
-test.each(['manifest.json', 'manifest.sig', 'keys.json'])(
-  'a %s that is null, a list or a number is none',
-  async (name) => {
-    for (const text of ['null', '[]', '5', '[null]']) {
-      const dir = await exportWith({})
-      await writeFile(join(dir, name), text)
-      await expectBroken(dir, `${name} is not an object`)
-    }
-  },
-)
+test.each([
+  ['manifest.json', 'is not a manifest'],
+  ['manifest.sig', 'is not a signature'],
+  ['keys.json', 'holds no published keys'],
+])('a %s that is null, a list or a number is none', async (name, says) => {
+  for (const text of ['null', '[]', '5', '[null]']) {
+    const dir = await exportWith({})
+    await writeFile(join(dir, name), text)
+    await expectBroken(dir, `${name} ${says}`)
+  }
+})
 
 describe('after it was signed', () => {
   test.each([
@@ -214,42 +226,46 @@ const checkpoint = checkpointOf(requests.rows)
 // What a gateway would not sign: each shows that a check of its own stands behind the signature of the manifest.
 describe('although its manifest is signed', () => {
   test.each<[string, Partial<ExportParts>, string]>([
-    ['another payload', { rows: rows.with(at(5), { ...row, payload: '{}' }) }, 'entry 5: its payload was changed'],
-    ['another id', { rows: rows.with(at(5), { ...row, id: 'jti-x' }) }, 'entry 5: its entry_hash is wrong'],
-    ['a member more', { rows: rows.with(at(5), { ...row, ...{ note: '' } }) }, 'entry 5: it has other members'],
-    ['another tenant', { rows: rows.with(at(5), { ...row, tenant_id: 'x' }) }, 'entry 5: it is of another chain'],
+    ['another payload', { rows: rows.with(at(5), { ...row, payload: '{}' }) }, 'entry 5 on: its payload was changed'],
+    ['another id', { rows: rows.with(at(5), { ...row, id: 'jti-x' }) }, 'entry 5 on: its entry_hash is wrong'],
+    [
+      'a member more',
+      { rows: rows.with(at(5), { ...row, ...{ note: '' } }) },
+      'line 18 of data.ndjson is not what belongs there',
+    ],
+    ['another tenant', { rows: rows.with(at(5), { ...row, tenant_id: 'x' }) }, 'entry 5 on: it is of another chain'],
     [
       'another leaf index',
       { rows: rows.with(at(5), { ...row, leaf_index: 1 }) },
-      'entry 5: its commit commit-0 does not',
+      'entry 5 on: its commit commit-0 does not',
     ],
     [
       'another commit',
       { rows: rows.with(at(5), { ...row, commit_id: 'commit-1' }) },
-      'entry 5: its commit commit-1 does not hold it',
+      'entry 5 on: its commit commit-1 does not hold it',
     ],
-    ['a missing entry', { rows: without(5) }, 'entry 5: it is missing: entry 6'],
-    ['a missing end', { rows: without(39) }, 'has 39 entries, and a checkpoint of 40'],
+    ['a missing entry', { rows: without(5) }, 'entry 5 on: it is missing: entry 6'],
+    ['a missing end', { rows: without(39) }, 'there are 39 entries, and a checkpoint of 40'],
     [
       'a forged entry',
       { rows: [...rows, nextRow(rows.at(-1), {}, 'commit-5', 1)] },
-      'entry 40: its commit commit-5 does not hold',
+      'entry 40 on: its commit commit-5 does not hold',
     ],
     [
       'a missing commit',
       { commits: parts.commits.filter(({ id }) => id !== 'commit-1') },
       'its commit commit-1 is missing',
     ],
-    ['one commit too many', { commits: [...parts.commits, commit] }, 'more entries or commits'],
+    ['one commit too many', { commits: [...parts.commits, commit] }, 'more commits than its entries need'],
     [
       'a commit with another leaf',
       { commits: parts.commits.with(5, { ...commit, leaves: commit.leaves.with(0, GENESIS_HASH) }) },
-      'entry 7: its commit commit-1: it has another root',
+      'entry 7 on: its commit commit-1 has another root',
     ],
     [
       'a commit of a key that is not published',
       { commits: parts.commits.with(5, testCommit('commit-1', commit.leaves, other)) },
-      'entry 7: its commit commit-1: it is signed with a key that is not trusted',
+      'entry 7 on: its commit commit-1 is signed with a key that is not trusted',
     ],
     [
       'a commit with the signature of another',
@@ -259,28 +275,32 @@ describe('although its manifest is signed', () => {
     [
       'a checkpoint of another root',
       { notes: [testNote(checkpoint.origin, 30, Buffer.alloc(32).toString('base64'), signer)] },
-      'the first 30 entries are not those of a checkpoint',
+      'the first 30 entries are not those of the checkpoint',
     ],
     [
       'a checkpoint of another log',
       { notes: [testNote('aigw-test/logs/1', 30, checkpoint.root, signer)] },
-      'the log of none of its chains',
+      'checkpoints.ndjson has one of "requests-000000000000", which is not there',
     ],
     [
       'a checkpoint of a key that is not published',
       { notes: [testNote(checkpoint.origin, 40, checkpoint.root, other)] },
-      'signed by no key that is trusted',
+      'no key that is trusted has signed it',
     ],
     [
       'a table that says something else',
       { csv: parts.csv.replace('SUCCESS', 'ERROR') },
       'data.csv says something else',
     ],
-    ['another number of rows', { manifest: { rowCount: 51 } }, 'there are 52 entries, and should be 51'],
-    ['another root', { manifest: { merkleRootOfExport: GENESIS_HASH } }, 'root of the export: it is not'],
-    ['another fingerprint', { manifest: { signingKeyFingerprint: other.published.kid } }, 'FAIL  key fingerprint'],
+    ['another number of rows', { manifest: { rowCount: 51 } }, 'its chains have 52 entries, and its manifest says 51'],
+    [
+      'another root',
+      { manifest: { merkleRootOfExport: GENESIS_HASH } },
+      'root of the export: its root is not that of its chains',
+    ],
+    ['another fingerprint', { manifest: { signingKeyFingerprint: other.published.kid } }, 'manifest: it names the key'],
     ['another version', { manifest: { version: 2 } }, 'another version'],
-    ['files left out', { manifest: { files: [] } }, 'FAIL  files'],
+    ['files left out', { manifest: { files: [] } }, 'manifest.json is not a manifest'],
   ])('%s is found', async (_what, changed, says) => {
     await expectBroken(await exportWith(changed), says)
   })

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { type CheckedChain, checkpointsOf, type EvidenceSource } from '../../evidence/chains.ts'
-import { openExport } from '../../evidence/export-reader.ts'
+import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
@@ -52,7 +52,7 @@ async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: F
 }
 
 async function verifyFolder(context: CliContext, folder: string, { keys: keyFile, ...flags }: Flags) {
-  const { source, trusted, onRow, assertEnd } = await openExport(folder, keyFile)
+  const { source, trusted, onRow, assertEnd } = await openExport(folder, await readGivenKeys(keyFile))
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)

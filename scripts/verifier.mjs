@@ -1,0 +1,30 @@
+// Writes docs/verifiers/verify.mjs, which every export carries: `node scripts/verifier.mjs [FILE]`. One file without
+// dependencies, bundled from the modules of `aigw audit verify` and formatted for readers.
+import { execFileSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+
+const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url))
+const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
+// It requires Node.js 20.19 or later and nothing else, opens no connection, and prints one line for each check. The format is
+// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export holds, 1 it
+// does not hold, 2 it was not checked, because an argument or the file of --keys cannot be used.
+//
+// Generated from src/cli/evidence/verifier.ts and what that imports: npm run verifier`
+
+const bundle = await rolldown({
+  input: pathOf('src/cli/evidence/verifier.ts'),
+  platform: 'node',
+  // Commands and tables share files with what is used here, and their packages must stay out.
+  treeshake: { moduleSideEffects: false, propertyReadSideEffects: false },
+  logLevel: 'warn',
+})
+const { output } = await bundle.generate({ format: 'esm', banner: HEAD })
+await bundle.close()
+const format = [pathOf('node_modules/@biomejs/biome/bin/biome'), 'format', '--stdin-file-path=verify.mjs']
+const code = execFileSync(process.execPath, format, {
+  input: output[0].code.replace(/\nexport \{\};\n$/, '\n'),
+  cwd: pathOf('.'),
+})
+await writeFile(process.argv[2] ?? pathOf('docs/verifiers/verify.mjs'), code)

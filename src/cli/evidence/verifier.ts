@@ -1,0 +1,121 @@
+// The program verify.mjs of an export. `npm run verifier` bundles it with the modules that `aigw audit verify DIR` uses,
+// so both find the same faults. Everything here must work without a package.
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { Checkpoint } from '../../shared/evidence/note.ts'
+import { CliError, EXIT } from '../errors.ts'
+import { type CheckedChain, checkChain } from './chains.ts'
+import { ExportViolated, type GivenKeys, openExport, type Report, readGivenKeys } from './export-reader.ts'
+import { assertHolds, checkedNote } from './verification.ts'
+
+const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
+
+  DIR          the export; default: the directory of this file
+  --keys FILE  trust the keys of this file, a copy of the gateway's /.well-known/aigw-keys.json;
+               default: the keys of the export, which anyone could have made
+  --help       show this text
+
+Exit codes: 0 the export holds, 1 it does not hold, 2 an argument or the key file cannot be used.
+`
+
+/** In this order; a failure belongs to the first one that has not been reported. */
+const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
+
+/** An argument that cannot be used. */
+class ArgumentError extends Error {}
+
+/** Text from the files must have no effect on a terminal. */
+const harmless = (line: string): string =>
+  line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
+const say = (line: string): boolean => process.stdout.write(`${harmless(line)}\n`)
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Strict: if a misspelt --keys were ignored, a forged export would be checked against its own keys. */
+function readArguments(args: string[]): { folder: string; keyFile: string | undefined; help: boolean } {
+  const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } } as const
+  const { values, positionals } = parsed(() => parseArgs({ args, options, allowPositionals: true }))
+  const { keys: keyFiles = [], help = false } = values
+  if (keyFiles.length > 1) throw new ArgumentError('--keys was given more than once; name one file.')
+  if (keyFiles[0] === '') throw new ArgumentError('--keys was given without a file; name one.')
+  if (positionals.length > 1)
+    throw new ArgumentError(`One directory is checked at a time, not ${positionals.join(' and ')}.`)
+  if (positionals[0] === '') throw new ArgumentError('The name of the directory is empty; name one, or leave it out.')
+  return { folder: positionals[0] ?? dirname(fileURLToPath(import.meta.url)), keyFile: keyFiles[0], help }
+}
+
+function parsed<T>(parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    throw new ArgumentError(messageOf(error))
+  }
+}
+
+async function readKeys(file: string | undefined): Promise<GivenKeys | undefined> {
+  try {
+    const given = await readGivenKeys(file)
+    if (given?.keys.length === 0) throw new Error(`${file} has no keys`)
+    return given
+  } catch (error) {
+    const remedy = "Name a copy of the gateway's /.well-known/aigw-keys.json."
+    throw new ArgumentError(`--keys ${file} cannot be used: ${messageOf(error)}. ${remedy}`)
+  }
+}
+
+/** Checks the whole export in constant memory. Throws for the first fault. */
+async function checkExport(folder: string, given: GivenKeys | undefined, report: Report): Promise<void> {
+  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+  const { tenantId, heads } = source
+  const checkpoints: Checkpoint[] = []
+  for (const head of heads) {
+    for await (const note of source.checkpoints(head)) checkpoints.push(await checkedNote(note, tenantId, trusted))
+  }
+  report('checkpoints', `${checkpoints.length} signed`)
+  const checked: CheckedChain[] = []
+  let commits = 0
+  for (const head of heads) {
+    let last: object | undefined
+    const chain = await checkChain({ tenantId, head, trusted, checkpoints }, source.rows(head), (seen) => {
+      if (seen.commit !== last) commits += 1
+      last = seen.commit
+      onRow(seen)
+    })
+    assertHolds([chain])
+    report(`chain ${chain.chain}`, `${chain.size} entries, ${chain.expunged} expunged`)
+    checked.push(chain)
+  }
+  await assertEnd(checked)
+  report('commits', `${commits} signed`)
+  report('row count', `${manifest.rowCount}`)
+  report('data.csv', 'the same as data.ndjson')
+}
+
+async function main(args: string[]): Promise<number> {
+  let reported = 0
+  try {
+    const { folder, keyFile, help } = readArguments(args)
+    if (help) {
+      process.stdout.write(USAGE)
+      return 0
+    }
+    await checkExport(folder, await readKeys(keyFile), (check, found) => {
+      say(`ok    ${check}: ${found}`)
+      reported += 1
+    })
+    say('The export holds.')
+    return 0
+  } catch (error) {
+    if (error instanceof ArgumentError) {
+      process.stderr.write(`verify.mjs: ${harmless(error.message)}\n\n${USAGE}`)
+      return 2
+    }
+    const isUnreadable = error instanceof CliError && error.exitCode === EXIT.usage
+    const check = isUnreadable ? 'manifest' : CHECKS[Math.min(reported, CHECKS.length - 1)]
+    say(`FAIL  ${check}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`)
+    say('The export does NOT hold.')
+    return 1
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2))
