@@ -1,31 +1,4 @@
-/**
- * Letters of other scripts that look like a Latin one. Letters that Unicode normalization maps (full width, accents)
- * are not listed.
- */
-const LOOK_ALIKES = new Map(
-  Object.entries({
-    a: 'аαɑ',
-    b: 'ЬвβƄ',
-    d: 'ԁɗժ',
-    e: 'еєεҽ',
-    f: 'ƒғϝ',
-    g: 'ɡցԍ',
-    h: 'һнհ',
-    j: 'јϳ',
-    k: 'кκҝ',
-    m: 'мμⅿ',
-    n: 'пոηռ',
-    o: 'оοσօ',
-    p: 'рρ',
-    r: 'ггɾ',
-    s: 'ѕʂ',
-    t: 'тτ',
-    u: 'υսцʋ',
-    v: 'ѵνⅴ',
-    w: 'ԝшωա',
-    z: 'ᴢζʐ',
-  }).flatMap(([letter, others]) => Array.from(others, (other) => [other, letter] as const)),
-)
+import { ANY_SHAPE } from '../look-alikes.ts'
 
 const A = 0x61
 const NONE = -1
@@ -55,7 +28,7 @@ export function letterOf(codePoint: number): number {
 
 function otherLetterOf(character: string): number {
   const lower = character.toLowerCase()
-  const plain = LOOK_ALIKES.get(lower) ?? LOOK_ALIKES.get(character) ?? character.normalize('NFKD').toLowerCase()
+  const plain = ANY_SHAPE.get(lower) ?? ANY_SHAPE.get(character) ?? character.normalize('NFKD').toLowerCase()
   // Some characters stand for several letters, or for one in brackets.
   const [letter] = /[a-z]/.exec(plain) ?? []
   return letter === undefined ? NONE : letter.charCodeAt(0) - A

@@ -1,52 +1,4 @@
-/** Letters of other alphabets, and small forms, by the Latin letter that they resemble. */
-const LOOKALIKES: Record<string, string> = {
-  a: 'аαɑᴀ',
-  b: 'вʙ',
-  c: 'сᴄ',
-  d: 'ԁᴅ',
-  e: 'еεᴇ℮',
-  g: 'ɡɢ',
-  h: 'нһհʜ',
-  i: 'іιɩɪ',
-  j: 'јᴊ',
-  k: 'кκᴋ',
-  l: 'ӏʟ',
-  m: 'мᴍ',
-  n: 'пηոɴ',
-  o: 'оοօᴏ',
-  p: 'рρᴘ',
-  q: 'ԛ',
-  r: 'гʀ',
-  s: 'ѕꜱ',
-  t: 'тτᴛ',
-  u: 'υսᴜ',
-  v: 'ѵνᴠ',
-  w: 'ԝωᴡ',
-  x: 'хχ',
-  y: 'уγʏ',
-  z: 'ᴢ',
-  A: 'АΑ',
-  B: 'ВΒ',
-  C: 'С',
-  E: 'ЕΕ',
-  H: 'НΗ',
-  I: 'ІΙ',
-  J: 'Ј',
-  K: 'КΚ',
-  M: 'МΜ',
-  N: 'Ν',
-  O: 'ОΟ',
-  P: 'РΡ',
-  S: 'Ѕ',
-  T: 'ТΤ',
-  V: 'Ѵ',
-  X: 'ХΧ',
-  Y: 'УΥ',
-  Z: 'Ζ',
-}
-const LATIN_FOR = new Map(
-  Object.entries(LOOKALIKES).flatMap(([latin, others]) => Array.from(others, (other) => [other, latin] as const)),
-)
+import { SAME_SHAPE } from '../look-alikes.ts'
 
 /** Invisible characters: soft hyphens, joiners, direction marks, fillers, variation selectors. */
 const INVISIBLE =
@@ -57,7 +9,8 @@ const TAGS = /[\u{e0020}-\u{e007e}]+/gu
 const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
 const WORD = /[\p{L}\p{M}]+/gu
 /** Small capitals are not an alphabet: a word of only small capitals is written to resemble another. */
-const LATIN_OR_SMALL_CAPITAL = /[a-zɑɡɩɪʀʙɢʜʟɴʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ]/i
+const SMALL_CAPITALS = Array.from(SAME_SHAPE.keys()).filter((char) => /\p{Script=Latin}/u.test(char))
+const LATIN_OR_SMALL_CAPITAL = new RegExp(`[a-z${SMALL_CAPITALS.join('')}]`, 'i')
 
 export type CleanText = {
   /** The visible text, with resembling letters replaced. */
@@ -82,7 +35,7 @@ export function cleanLetters(text: string): CleanText {
   })
   const clean = visible.normalize('NFKC').replace(WORD, (word) => {
     if (isAscii(word) || !LATIN_OR_SMALL_CAPITAL.test(word)) return word
-    const latin = Array.from(word, (char) => LATIN_FOR.get(char) ?? char).join('')
+    const latin = Array.from(word, (char) => SAME_SHAPE.get(char) ?? char).join('')
     if (latin === word || !isAscii(latin)) return word
     lookalikes++
     return latin
