@@ -57,23 +57,18 @@ export async function admit(
   const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, fields, stream, options } = input
   requireMayChat(caller)
   const chain = planChain(input.chain, providers, settings, { stream, limits })
-  // Await only promises: a cached value, the usual case, would cost a turn of the event loop.
-  const catalogue = policies.of(caller.tenantId)
-  const known = catalogue instanceof Promise ? await catalogue : catalogue
-  const policy = known.resolve(input.policy, settings)
+  const catalogue = await policies.of(caller.tenantId)
+  const policy = catalogue.resolve(input.policy, settings)
   evidence.policy = policy
-  const shieldPolicies = guards.shieldPolicies.of(caller.tenantId)
   const shield = resolveShield({
     request: input.shield,
     settings,
     policy: { name: policy.canonical, document: policy.document },
-    custom: shieldPolicies instanceof Promise ? await shieldPolicies : shieldPolicies,
+    custom: await guards.shieldPolicies.of(caller.tenantId),
   })
-  const paying = payerOf(input, caller, db)
-  const payer = paying instanceof Promise ? await paying : paying
+  const payer = await payerOf(input, caller, db)
   evidence.payerId = payer.id
-  const searched = indexOf(input, caller, db)
-  const index = searched instanceof Promise ? await searched : searched
+  const index = await indexOf(input, caller, db)
   evidence.index = index.name
   return {
     caller,

@@ -41,8 +41,7 @@ export async function readAnswer(
     let batch = opened.firstBatch
     for (;;) {
       for (const part of batch) addPart(part, output)
-      const passed = guard.pass(batch)
-      if (!answer.add(passed instanceof Promise ? await passed : passed)) await answer.drained(signal)
+      if (!answer.add(await guard.pass(batch))) await answer.drained(signal)
       const last = batch.at(-1)
       if (last?.type === 'end') return toEnding(last, output)
       const step = await opened.rest.next()

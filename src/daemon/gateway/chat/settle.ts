@@ -46,8 +46,7 @@ type Served = {
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, limit, answer, ending, replay } = served
   const { traceId } = admitted.origin
-  const counted = runInSlices(counting(order.call, limit.tokens, ending.output), createPacer())
-  const { usage, doubts } = counted instanceof Promise ? await counted : counted
+  const { usage, doubts } = await runInSlices(counting(order.call, limit.tokens, ending.output), createPacer())
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
     deps.log.error(facts, 'a provider counted tokens that cannot be true, so they are not billed')

@@ -112,8 +112,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     if (sealer === undefined) throw new Error('evidence came to a ledger that has no chains')
     for (let attempt = 1; ; attempt++) {
       try {
-        const sealing = sealer.seal(drafts)
-        const { inserts, stored } = sealing instanceof Promise ? await sealing : sealing
+        const { inserts, stored } = await sealer.seal(drafts)
         await writeRecords(db, records, inserts)
         return stored()
       } catch (error) {

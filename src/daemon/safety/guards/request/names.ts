@@ -27,8 +27,7 @@ export async function screenNames(
       changed.set(key, '')
       continue
     }
-    const seen = runInSlices(screening(text, 'text', armed, undefined, pacer), pacer)
-    const screened = seen instanceof Promise ? await seen : seen
+    const screened = await runInSlices(screening(text, 'text', armed, undefined, pacer), pacer)
     hits.push(...screened.hits)
     if (screened.text === text && !screened.isBlocked) continue
     if (of === 'call') changed.set(key, `call_${changed.size + 1}_renamed`)

@@ -67,8 +67,7 @@ export async function inspectRequest(
   guards: Guards,
 ): Promise<Inspection> {
   const { tenantId, keyId } = caller
-  const inForce = guards.rulesFor(tenantId, policy)
-  const rules = inForce instanceof Promise ? await inForce : inForce
+  const rules = await guards.rulesFor(tenantId, policy)
   const pseudonyms = pseudonymsFor(promptText, rules, tenantId, guards)
   const pacer = createPacer()
   const { promptText: redacted, hits, isBlocked } = await redact(promptText, rules, pseudonyms, pacer)
@@ -124,8 +123,7 @@ export async function redact(
   const texts: string[] = []
   let isChanged = false
   for (const { text, format } of slotsOf(names.promptText)) {
-    const seen = rules.cleanTexts.screenInSlices(text, format, armed, pseudonyms, pacer)
-    const screened = seen instanceof Promise ? await seen : seen
+    const screened = await rules.cleanTexts.screenInSlices(text, format, armed, pseudonyms, pacer)
     hits.push(...screened.hits)
     isBlocked ||= screened.isBlocked
     isChanged ||= screened.text !== text
