@@ -13,7 +13,7 @@ import {
   TEMPERATURE_LIMIT,
 } from '../spec-limits.ts'
 import { BillingFallback } from './billing.ts'
-import { optional, storableText } from './common.ts'
+import { anObject, optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
 /** The path prefix of signed receipts, by bundle id. */
@@ -173,7 +173,7 @@ export const ChatRequest = z
           .regex(/^[0-9a-f]{24}$/i, { error: 'user_id must be 24 hexadecimal characters' }),
       ),
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>

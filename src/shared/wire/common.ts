@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { suggestion } from '../nearest-name.ts'
-import { ANSWER_TOKENS_MAX, IDEMPOTENCY_KEY_CHARS, NAME_CHARS, PAGE_LIMIT, SEARCH_CHARS } from '../spec-limits.ts'
+import {
+  ANSWER_TOKENS_MAX,
+  DESCRIPTION_CHARS,
+  IDEMPOTENCY_KEY_CHARS,
+  NAME_CHARS,
+  PAGE_LIMIT,
+  SEARCH_CHARS,
+} from '../spec-limits.ts'
 
 /** Optional members may also be `null`, which many clients send for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
@@ -15,6 +22,13 @@ export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, 
   z.strictObject(shape, {
     error: (issue) => (issue.code === 'unrecognized_keys' ? unknownMember(issue) : mustBe),
   })
+
+/** The body of a request, named `id` in /openapi.json. */
+export const requestBody = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
+  closedObject(shape, anObject.error).meta({ id })
+
+/** The error when a body is no object. */
+export const anObject = { error: 'the body must be a JSON object' }
 
 type UnknownKeys = Extract<z.core.$ZodRawIssue, { code: 'unrecognized_keys' }>
 
@@ -48,6 +62,11 @@ export const storableText = (name: string) =>
   z
     .string({ error: `${name} must be a string` })
     .refine(isStorable, { error: `${name} must hold no NUL and no half of a surrogate pair` })
+
+/** What a person writes about a resource; may be empty. */
+export const description = storableText('description')
+  .trim()
+  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
 
 /** Flat error body. */
 export const FlatError = z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DESCRIPTION_CHARS, GROUP_LIST_USERS, GROUP_USERS, NAME_CHARS } from '../spec-limits.ts'
+import { GROUP_LIST_USERS, GROUP_USERS, NAME_CHARS } from '../spec-limits.ts'
 import {
-  closedObject,
+  description,
   label,
   listQuery,
   objectId,
@@ -9,7 +9,7 @@ import {
   optional,
   Pagination,
   readOnlyMembers,
-  storableText,
+  requestBody,
 } from './common.ts'
 
 export const GROUP_STATUSES = ['Active', 'Inactive'] as const
@@ -38,9 +38,6 @@ export const Group = z
 export type Group = z.infer<typeof Group>
 
 const name = label('name', NAME_CHARS)
-const description = storableText('description')
-  .trim()
-  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
 const status = oneOf('status', GROUP_STATUSES)
 const users = z
   .array(objectId('each of users'), { error: 'users must be an array of user ids' })
@@ -48,25 +45,24 @@ const users = z
   .transform((ids) => [...new Set(ids)])
 
 /** Body of POST /groups. */
-export const CreateGroupRequest = closedObject(
-  { name, description, users: optional(users), status: optional(status) },
-  'the body must be a JSON object',
-).meta({ id: 'CreateGroupRequest' })
+export const CreateGroupRequest = requestBody('CreateGroupRequest', {
+  name,
+  description,
+  users: optional(users),
+  status: optional(status),
+})
 
 /** Members of a group that requests cannot change. */
 export const GROUP_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as const satisfies (keyof Group)[]
 
 /** Body of PUT /groups/{groupId}: the named members are changed; `users` replaces all members. */
-export const UpdateGroupRequest = closedObject(
-  {
-    name: optional(name),
-    description: optional(description),
-    users: optional(users),
-    status: optional(status),
-    ...readOnlyMembers(GROUP_READ_ONLY),
-  },
-  'the body must be a JSON object',
-).meta({ id: 'UpdateGroupRequest' })
+export const UpdateGroupRequest = requestBody('UpdateGroupRequest', {
+  name: optional(name),
+  description: optional(description),
+  users: optional(users),
+  status: optional(status),
+  ...readOnlyMembers(GROUP_READ_ONLY),
+})
 
 export const GROUP_SORTS = ['createdAt', 'updatedAt', 'name', 'userCount'] as const
 

@@ -2,15 +2,8 @@ import { z } from 'zod'
 import { DLP_DETECTOR_NAMES } from '../dlp-detectors.ts'
 import { isPiiEntity } from '../pii-entities.ts'
 import { POLICY_NAME } from '../policy-id.ts'
-import {
-  DESCRIPTION_CHARS,
-  GUARD_MATCH_CHARS,
-  GUARD_PATTERN,
-  GUARD_SAMPLES,
-  GUARD_WORDS,
-  NAME_CHARS,
-} from '../spec-limits.ts'
-import { flag, label, oneOf, optional, storableText } from './common.ts'
+import { GUARD_MATCH_CHARS, GUARD_PATTERN, GUARD_SAMPLES, GUARD_WORDS, NAME_CHARS } from '../spec-limits.ts'
+import { anObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SEVERITIES } from './incidents.ts'
 import { POLICY_ACTIONS, POLICY_DIRECTIONS } from './policies.ts'
 
@@ -39,9 +32,7 @@ const fields = {
       error: `detector must be regex, keywords, dictionary, builtin:pii, builtin:<entity>, or ${DLP_DETECTOR_NAMES.map((name) => `${BUILT_IN}${name}`).join(', ')}`,
     })
     .meta({ example: 'builtin:secrets' }),
-  description: storableText('description')
-    .trim()
-    .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` }),
+  description,
   pattern: storableText('pattern')
     .min(1, { error: 'pattern must not be empty' })
     .max(GUARD_PATTERN.chars, { error: `pattern may have at most ${GUARD_PATTERN.chars} characters` })
@@ -94,8 +85,6 @@ function conflictOf({ kind, detector, pattern, words }: RuleBody): { field: stri
   }
   return undefined
 }
-
-const anObject = { error: 'the body must be a JSON object' }
 
 /** The members of a rule, with their defaults. */
 const ruleDocument = {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
-import { listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { anObject, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 import { UserReference } from './groups.ts'
 
 /** The reserved index name that means "no retrieval". */
@@ -39,7 +39,7 @@ export const CreateIndexRequest = z
       cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, as `region` is' }),
       ...assignable,
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .refine(notBoth, BOTH)
   .meta({ id: 'CreateIndexRequest' })
@@ -51,7 +51,7 @@ export const CreateIndexRequest = z
 export const UpdateIndexRequest = z
   .object(
     { name: optional(required('name')), description: optional(storableText('description').max(2000)), ...assignable },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .refine(notBoth, BOTH)
   .meta({ id: 'UpdateIndexRequest' })

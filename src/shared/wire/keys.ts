@@ -15,6 +15,7 @@ import {
   optional,
   Pagination,
   readOnlyMembers,
+  requestBody,
   storableText,
 } from './common.ts'
 import { UserReference } from './groups.ts'
@@ -181,30 +182,27 @@ const closed = {
 }
 
 /** Body of POST /api/admin/api-keys. The caller owns the key when `userId` is absent. */
-export const CreateKeyRequest = closedObject(
-  {
-    name: label('name', NAME_CHARS),
-    userId: optional(objectId('userId')),
-    expiresAt: expiresAt.optional(),
-    ...KeySettings.shape,
-    adminAccess: orDefault(KeySettings.shape.adminAccess),
-    indexAccess: orDefault(KeySettings.shape.indexAccess),
-    billingMode: orDefault(KeySettings.shape.billingMode),
-    ...closed,
-    failoverDefaults: closed.failoverDefaults.default(null),
-    usageByModel: orDefault(closedObject(usageByModelFields, IS_USAGE_BY_MODEL).default(NO_USAGE_BY_MODEL)),
-    rateLimit: orDefault(closedObject(rateLimitWithDefaults, IS_RATE_LIMIT).default(DEFAULT_RATE_LIMIT)),
-    allowedModels: orDefault(KeySettings.shape.allowedModels),
-    allowedIndexes: orDefault(KeySettings.shape.allowedIndexes),
-    allowedSMLTPPolicies: orDefault(KeySettings.shape.allowedSMLTPPolicies),
-    allowedIPs: orDefault(KeySettings.shape.allowedIPs),
-    enablePromptShield: orDefault(KeySettings.shape.enablePromptShield),
-    promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
-    allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
-    allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
-  },
-  'the body must be a JSON object',
-).meta({ id: 'CreateKeyRequest' })
+export const CreateKeyRequest = requestBody('CreateKeyRequest', {
+  name: label('name', NAME_CHARS),
+  userId: optional(objectId('userId')),
+  expiresAt: expiresAt.optional(),
+  ...KeySettings.shape,
+  adminAccess: orDefault(KeySettings.shape.adminAccess),
+  indexAccess: orDefault(KeySettings.shape.indexAccess),
+  billingMode: orDefault(KeySettings.shape.billingMode),
+  ...closed,
+  failoverDefaults: closed.failoverDefaults.default(null),
+  usageByModel: orDefault(closedObject(usageByModelFields, IS_USAGE_BY_MODEL).default(NO_USAGE_BY_MODEL)),
+  rateLimit: orDefault(closedObject(rateLimitWithDefaults, IS_RATE_LIMIT).default(DEFAULT_RATE_LIMIT)),
+  allowedModels: orDefault(KeySettings.shape.allowedModels),
+  allowedIndexes: orDefault(KeySettings.shape.allowedIndexes),
+  allowedSMLTPPolicies: orDefault(KeySettings.shape.allowedSMLTPPolicies),
+  allowedIPs: orDefault(KeySettings.shape.allowedIPs),
+  enablePromptShield: orDefault(KeySettings.shape.enablePromptShield),
+  promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
+  allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
+  allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
+})
 
 /** Members of a key that requests cannot change. */
 export const KEY_READ_ONLY = [
@@ -223,38 +221,32 @@ export const KEY_READ_ONLY = [
  * Body of PUT /api/admin/api-keys/{keyId}: the named members are changed; `rateLimit` and `usageByModel` are merged
  * member by member. Null means "none" if the field supports that, otherwise "not set".
  */
-export const UpdateKeyRequest = closedObject(
-  {
-    ...closed,
-    name: optional(label('name', NAME_CHARS)),
-    expiresAt: expiresAt.optional(),
-    adminAccess: optional(fields.adminAccess),
-    indexAccess: optional(fields.indexAccess),
-    billingMode: optional(fields.billingMode),
-    usageByModel: optional(
-      closedObject(
-        { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
-        IS_USAGE_BY_MODEL,
-      ).partial(),
-    ),
-    rateLimit: optional(closedObject(rateLimit, IS_RATE_LIMIT).partial()),
-    dailyLimit: fields.dailyLimit.optional(),
-    monthlyLimit: fields.monthlyLimit.optional(),
-    allowedModels: optional(fields.allowedModels),
-    allowedIndexes: optional(fields.allowedIndexes),
-    allowedSMLTPPolicies: optional(fields.allowedSMLTPPolicies),
-    defaultSMLTPPolicy: fields.defaultSMLTPPolicy.optional(),
-    allowedIPs: optional(fields.allowedIPs),
-    enablePromptShield: optional(fields.enablePromptShield),
-    promptShieldSensitivity: optional(fields.promptShieldSensitivity),
-    promptShieldPolicyId: fields.promptShieldPolicyId.optional(),
-    allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
-    allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
-    failoverDefaults: closed.failoverDefaults.optional(),
-    ...readOnlyMembers(KEY_READ_ONLY),
-  },
-  'the body must be a JSON object',
-).meta({ id: 'UpdateKeyRequest' })
+export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
+  ...closed,
+  name: optional(label('name', NAME_CHARS)),
+  expiresAt: expiresAt.optional(),
+  adminAccess: optional(fields.adminAccess),
+  indexAccess: optional(fields.indexAccess),
+  billingMode: optional(fields.billingMode),
+  usageByModel: optional(
+    closedObject({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, IS_USAGE_BY_MODEL).partial(),
+  ),
+  rateLimit: optional(closedObject(rateLimit, IS_RATE_LIMIT).partial()),
+  dailyLimit: fields.dailyLimit.optional(),
+  monthlyLimit: fields.monthlyLimit.optional(),
+  allowedModels: optional(fields.allowedModels),
+  allowedIndexes: optional(fields.allowedIndexes),
+  allowedSMLTPPolicies: optional(fields.allowedSMLTPPolicies),
+  defaultSMLTPPolicy: fields.defaultSMLTPPolicy.optional(),
+  allowedIPs: optional(fields.allowedIPs),
+  enablePromptShield: optional(fields.enablePromptShield),
+  promptShieldSensitivity: optional(fields.promptShieldSensitivity),
+  promptShieldPolicyId: fields.promptShieldPolicyId.optional(),
+  allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
+  allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
+  failoverDefaults: closed.failoverDefaults.optional(),
+  ...readOnlyMembers(KEY_READ_ONLY),
+})
 
 export const KEY_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 

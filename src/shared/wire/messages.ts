@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
-import { flag, oneOf, optional, tokenLimit } from './common.ts'
+import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
 
 export const MESSAGES_PATH = '/api/external/v1/messages'
 export const COUNT_TOKENS_PATH = `${MESSAGES_PATH}/count_tokens`
@@ -116,7 +116,7 @@ export const MessagesRequest = z
           .meta({ description: 'No conversation is kept here: `create` changes nothing, `continue` is a 404' }),
       ),
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'MessagesRequest' })
 export type MessagesRequest = z.infer<typeof MessagesRequest>
@@ -131,7 +131,7 @@ export const CountTokensRequest = z
       ...{ model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config },
       output_format: MessagesRequest.shape.output_format,
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'CountTokensRequest' })
 export type CountTokensRequest = z.infer<typeof CountTokensRequest>

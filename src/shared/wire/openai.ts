@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
-import { flag, oneOf, optional, tokenLimit } from './common.ts'
+import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
 
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
@@ -158,7 +158,7 @@ export const OpenAiChatRequest = z
       functions: absent('functions have become tools: send {type: "function", function} in tools'),
       function_call: absent('function_call has become tool_choice'),
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'OpenAiChatRequest' })
 export type OpenAiChatRequest = z.infer<typeof OpenAiChatRequest>
@@ -278,7 +278,7 @@ export const EmbeddingsRequest = z
       encoding_format: optional(oneOf('encoding_format', ['float', 'base64'])),
       user: optional(text('user')),
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'EmbeddingsRequest' })
 export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>

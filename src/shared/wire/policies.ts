@@ -3,9 +3,9 @@ import { DLP_DETECTOR_NAMES } from '../dlp-detectors.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { isPiiEntity, PII_ENTITIES } from '../pii-entities.ts'
 import { POLICY_NAME, toPolicyId } from '../policy-id.ts'
-import { DESCRIPTION_CHARS, NAME_CHARS, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
+import { NAME_CHARS, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
 import { ModelId } from './chat.ts'
-import { closedObject, flag, label, oneOf, optional, storableText } from './common.ts'
+import { anObject, closedObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
 export const POLICY_MODES = ['monitor', 'enforce'] as const
@@ -148,12 +148,6 @@ const policyName = label('name', NAME_CHARS)
   })
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
   .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'no policy may have this name' })
-
-const description = storableText('description')
-  .trim()
-  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
-
-const anObject = { error: 'the body must be a JSON object' }
 
 /** Body of POST /smltp-policies. */
 export const CreatePolicyRequest = z

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AppliedShieldPolicy } from './chat.ts'
+import { anObject } from './common.ts'
 import { INCIDENT_ACTIONS } from './incidents.ts'
 import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
 
@@ -7,7 +8,7 @@ export const POLICY_CHECK_PATH = '/api/external/policy-check'
 
 /** Body of POST /policy-check: that of POST /chat/completions. Its faults are part of the response. */
 export const PolicyCheckRequest = z
-  .looseObject({}, { error: 'the body must be a JSON object' })
+  .looseObject({}, anObject)
   .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })
 
 /** Added to a failed check: the response of the real call. */

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { LEVELS, SECTIONS } from '../permissions.ts'
-import { DESCRIPTION_CHARS, NAME_CHARS, ROLE_NAME } from '../spec-limits.ts'
+import { NAME_CHARS, ROLE_NAME } from '../spec-limits.ts'
 import {
   closedObject,
+  description,
   flag,
   label,
   listQuery,
@@ -10,6 +11,7 @@ import {
   optional,
   Pagination,
   readOnlyMembers,
+  requestBody,
   storableText,
 } from './common.ts'
 import { UserReference } from './groups.ts'
@@ -37,9 +39,6 @@ export const Role = z
 export type Role = z.infer<typeof Role>
 
 const displayName = label('displayName', NAME_CHARS)
-const description = storableText('description')
-  .trim()
-  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
 const permissions = z
   .array(closedObject(permission, 'each permission must be an object {section, level}'), {
     error: 'permissions must be an array of {section, level}',
@@ -56,17 +55,14 @@ const rights = {
 }
 
 /** Body of POST /roles. */
-export const CreateRoleRequest = closedObject(
-  {
-    name: storableText('name').regex(ROLE_NAME, {
-      error: 'name must have 2 to 64 of a-z, 0-9, "_" and "-", and begin with a letter',
-    }),
-    displayName,
-    description,
-    ...rights,
-  },
-  'the body must be a JSON object',
-).meta({ id: 'CreateRoleRequest' })
+export const CreateRoleRequest = requestBody('CreateRoleRequest', {
+  name: storableText('name').regex(ROLE_NAME, {
+    error: 'name must have 2 to 64 of a-z, 0-9, "_" and "-", and begin with a letter',
+  }),
+  displayName,
+  description,
+  ...rights,
+})
 
 /** Members of a role that requests cannot change; the name is fixed because scripts refer to it. */
 export const ROLE_READ_ONLY = [
@@ -80,15 +76,12 @@ export const ROLE_READ_ONLY = [
 ] as const satisfies (keyof Role)[]
 
 /** Body of PUT /roles/{roleId}: the named members are changed. */
-export const UpdateRoleRequest = closedObject(
-  {
-    displayName: optional(displayName),
-    description: optional(description),
-    ...rights,
-    ...readOnlyMembers(ROLE_READ_ONLY),
-  },
-  'the body must be a JSON object',
-).meta({ id: 'UpdateRoleRequest' })
+export const UpdateRoleRequest = requestBody('UpdateRoleRequest', {
+  displayName: optional(displayName),
+  description: optional(description),
+  ...rights,
+  ...readOnlyMembers(ROLE_READ_ONLY),
+})
 
 export const ROLE_SORTS = ['createdAt', 'updatedAt', 'name', 'displayName', 'userCount'] as const
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { toPolicyId } from '../policy-id.ts'
-import { DESCRIPTION_CHARS, MESSAGES_PER_REQUEST, NAME_CHARS, SHIELD_SNIPPETS } from '../spec-limits.ts'
+import { MESSAGES_PER_REQUEST, NAME_CHARS, SHIELD_SNIPPETS } from '../spec-limits.ts'
 import { ModelId } from './chat.ts'
-import { flag, label, oneOf, optional, storableText } from './common.ts'
+import { anObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SEVERITIES } from './incidents.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
@@ -25,8 +25,6 @@ export type ShieldVerdict = (typeof SHIELD_VERDICTS)[number]
 export type ShieldLayer = (typeof SHIELD_LAYERS)[number]
 
 const CATEGORY_NAMES = Object.keys(SHIELD_CATEGORIES) as ShieldCategory[]
-
-const anObject = { error: 'the body must be a JSON object' }
 
 /** A score from 0 to 100. */
 const score = (name: string) =>
@@ -91,10 +89,6 @@ const policyName = label('name', NAME_CHARS)
   })
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
   .refine((name) => toPolicyId(name) !== '', { error: 'name must have a letter or digit' })
-
-const description = storableText('description')
-  .trim()
-  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
 
 /** Body of POST /api/admin/prompt-shield-policies. */
 export const CreateShieldPolicyRequest = z

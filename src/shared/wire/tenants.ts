@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
-import { label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import { anObject, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 import { ApiKey } from './keys.ts'
 import { CreateUserResponse } from './users.ts'
 
@@ -41,16 +41,13 @@ export const CreateTenantRequest = z
         { error: 'admin must be an object {name, email}' },
       ),
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'CreateTenantRequest' })
 
 /** Body of PUT /api/admin/tenants/{tenantId}: the named members are changed. */
 export const UpdateTenantRequest = z
-  .object(
-    { name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) },
-    { error: 'the body must be a JSON object' },
-  )
+  .object({ name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) }, anObject)
   .meta({ id: 'UpdateTenantRequest' })
 
 /** Body of POST /api/admin/tenants/{tenantId}/admin-key. */
@@ -61,7 +58,7 @@ export const CreateAdminKeyRequest = z
         description: 'An active administrator of the tenant; by default the one who was made first',
       }),
     },
-    { error: 'the body must be a JSON object' },
+    anObject,
   )
   .meta({ id: 'CreateAdminKeyRequest' })
 

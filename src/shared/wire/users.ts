@@ -12,6 +12,7 @@ import {
   optional,
   Pagination,
   readOnlyMembers,
+  requestBody,
   storableText,
 } from './common.ts'
 
@@ -70,21 +71,18 @@ const password = z.null({ error: 'passwords are not kept: users work with API ke
  * Body of POST /users. `name` and `email` are required; the handler checks them, because the contract fixes the
  * message.
  */
-export const CreateUserRequest = closedObject(
-  {
-    name: optional(name),
-    email: optional(email),
-    username: optional(username).meta({ description: 'Made from the email when absent' }),
-    password,
-    role: optional(role),
-    license: optional(license),
-    usageByModel: optional(usageByModel),
-    roleId: optional(objectId('roleId')),
-    setupCompleted: optional(flag('setupCompleted')),
-    authType: optional(oneOf('authType', AUTH_TYPES)),
-  },
-  'the body must be a JSON object',
-).meta({ id: 'CreateUserRequest' })
+export const CreateUserRequest = requestBody('CreateUserRequest', {
+  name: optional(name),
+  email: optional(email),
+  username: optional(username).meta({ description: 'Made from the email when absent' }),
+  password,
+  role: optional(role),
+  license: optional(license),
+  usageByModel: optional(usageByModel),
+  roleId: optional(objectId('roleId')),
+  setupCompleted: optional(flag('setupCompleted')),
+  authType: optional(oneOf('authType', AUTH_TYPES)),
+})
 
 const status = z.union([z.literal(0), z.literal(1)], { error: 'status must be 0 or 1' })
 
@@ -100,23 +98,20 @@ export const USER_READ_ONLY = [
 ] as const satisfies (keyof User)[]
 
 /** Body of PUT /users/{userId}: the named members are changed; `roleId: null` removes the custom role. */
-export const UpdateUserRequest = closedObject(
-  {
-    name: optional(name),
-    username: optional(username),
-    email: optional(email),
-    password,
-    role: optional(role),
-    license: optional(license),
-    usageByModel: optional(usageByModel),
-    status: optional(status),
-    roleId: objectId('roleId').nullable().optional(),
-    setupCompleted: optional(flag('setupCompleted')),
-    isVerified: optional(flag('isVerified')),
-    ...readOnlyMembers(USER_READ_ONLY),
-  },
-  'the body must be a JSON object',
-).meta({ id: 'UpdateUserRequest' })
+export const UpdateUserRequest = requestBody('UpdateUserRequest', {
+  name: optional(name),
+  username: optional(username),
+  email: optional(email),
+  password,
+  role: optional(role),
+  license: optional(license),
+  usageByModel: optional(usageByModel),
+  status: optional(status),
+  roleId: objectId('roleId').nullable().optional(),
+  setupCompleted: optional(flag('setupCompleted')),
+  isVerified: optional(flag('isVerified')),
+  ...readOnlyMembers(USER_READ_ONLY),
+})
 
 export const USER_SORTS = ['createdAt', 'updatedAt', 'name', 'email', 'username'] as const
 

@@ -2,14 +2,23 @@ import { z } from 'zod'
 import { ALL_EVENTS, EVENT_CATALOG, SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
 import { findNearestName } from '../nearest-name.ts'
 import {
-  DESCRIPTION_CHARS,
   WEBHOOK_HELD,
   WEBHOOK_HELD_COUNTED,
   WEBHOOK_OVERLAP_SECONDS,
   WEBHOOK_SETTINGS_MS,
   WEBHOOK_URL_CHARS,
 } from '../spec-limits.ts'
-import { flag, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import {
+  anObject,
+  description,
+  flag,
+  listQuery,
+  objectId,
+  oneOf,
+  optional,
+  Pagination,
+  storableText,
+} from './common.ts'
 import { EventEnvelope } from './events.ts'
 
 /** Valid values in `events`. */
@@ -57,9 +66,6 @@ const url = storableText('url')
   .trim()
   .min(1, { error: 'url is required' })
   .max(WEBHOOK_URL_CHARS, { error: `url may have at most ${WEBHOOK_URL_CHARS} characters` })
-const description = storableText('description')
-  .trim()
-  .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
 const events = z
   .array(z.enum(SUBSCRIPTIONS, { error: ({ input }) => unknownEvent(input) }), {
     error: 'events must be an array of event types; ["*"] stands for all',
@@ -73,8 +79,6 @@ function unknownEvent(given: unknown): string {
   if (nearest !== undefined) return `this is no event type; did you mean "${nearest}"?`
   return `this is no event type; there are ${SUBSCRIPTIONS.map((type) => `"${type}"`).join(', ')}`
 }
-
-const anObject = { error: 'the body must be a JSON object' }
 
 /** Body of POST /api/admin/webhooks. By default `description` is empty and `enabled` is true. */
 export const CreateWebhookRequest = z
