@@ -53,11 +53,10 @@ export async function ground(
   const candidates = withoutCopies(found).slice(0, PASSAGES)
   const screened = await screen(candidates)
   const withheld = candidates.length - screened.length
-  const matches = withinBudget(screened)
+  const matches = sectionsInOrder(withinBudget(screened))
   const passages = matches.map(({ source, headings, body }, at) => ({ number: at + 1, source, headings, text: body }))
-  // Matches come best first, so the first of a source is its best.
   const best = new Map<string, number>()
-  for (const { source, score } of matches) if (!best.has(source)) best.set(source, toShare(score))
+  for (const { source, score } of matches) best.set(source, Math.max(best.get(source) ?? 0, toShare(score)))
   return {
     passages,
     sources: [...best].slice(0, SOURCES_RETURNED).map(([source, score]) => ({ source, score })),
@@ -119,6 +118,15 @@ function withinBudget(matches: readonly Match[]): Match[] {
     kept.push(match)
   }
   return kept
+}
+
+/** Passages of one section in the order of the document, at the ranks that they have together. */
+function sectionsInOrder(matches: readonly Match[]): Match[] {
+  const sectionOf = ({ documentId, headings }: Match) => JSON.stringify([documentId, headings])
+  const sections = new Map<string, Match[]>()
+  for (const match of matches) sections.set(sectionOf(match), [...(sections.get(sectionOf(match)) ?? []), match])
+  for (const section of sections.values()) section.sort((one, other) => one.position - other.position)
+  return matches.map((match) => sections.get(sectionOf(match))?.shift() ?? match)
 }
 
 const locationOf = ({ source, headings }: { source: string; headings?: string }): string =>

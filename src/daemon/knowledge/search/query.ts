@@ -1,5 +1,5 @@
 import { type Further, type IndexTerm, indexTermsOf, isUnspaced } from '../../platform/text/terms.ts'
-import { characterBorder, joinedWords, withoutStopWords } from '../../platform/text/words.ts'
+import { characterBorder, joinedWords, topicOf } from '../../platform/text/words.ts'
 
 /** Maximum length of a search query; the rest is ignored. */
 export const QUERY_CHARS = 4_000
@@ -56,9 +56,9 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
   })
 }
 
-/** Removes stop words, unless there are no other words. */
+/** Removes stop words and the everyday verbs of questions, unless there are no other words. */
 function meaningful(text: string, all: IndexTerm[]): IndexTerm[] {
-  const indexTerms = indexTermsOf(withoutStopWords(text))
+  const indexTerms = indexTermsOf(topicOf(text))
   return indexTerms.length > 0 ? indexTerms : all
 }
 

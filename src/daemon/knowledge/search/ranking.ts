@@ -1,4 +1,5 @@
 import { indexTermsOf } from '../../platform/text/terms.ts'
+import { joinedWords, withoutStopWords } from '../../platform/text/words.ts'
 import type { Postings } from '../indexes/postings.ts'
 import { deletedOrdinals, type Run, type SegmentPassages } from '../indexes/segment.ts'
 import type { Query, QueryTerm } from './query.ts'
@@ -19,6 +20,13 @@ const FILLER_WEIGHT = 0.25
 /** Two near words count half as much as two adjacent words. */
 const NEAR_SHARE = 0.5
 
+/** The weight of the words in the best heading of a passage, relative to words in its text. */
+const HEADINGS_WEIGHT = 0.3
+/** The share of a heading further up, such as the title of the document. */
+const ABOVE_SHARE = 0.5
+/** The share of a passage that is not the first of its section. */
+const FURTHER_DOWN_SHARE = 0.5
+
 /** The postings of each query term: `found[term][segment]`. */
 export type Found = readonly (readonly (Postings | undefined)[])[]
 
@@ -37,6 +45,7 @@ export class Ranking {
   readonly #deleted: readonly (Uint8Array | undefined)[]
   readonly #terms: Weighed[]
   readonly #pairs: { pair: readonly [string, string]; idf: number }[]
+  readonly #asked: ReadonlySet<string>
   readonly #fillers: readonly string[]
   readonly #readFor: readonly string[]
   readonly #usualLength: number
@@ -70,6 +79,7 @@ export class Ranking {
       const idf = ((idfs.get(one) ?? Number.NaN) + (idfs.get(other) ?? Number.NaN)) / 2
       return Number.isNaN(idf) ? [] : { pair: [one, other] as const, idf }
     })
+    this.#asked = new Set(query.terms.map(({ term }) => term))
     this.#fillers = query.fillers
     this.#readFor = [...this.#pairs.flatMap(({ pair }) => pair), ...query.fillers]
     const ofTerms = this.#terms.reduce((sum, { weight, idf }) => sum + weight * idf, 0)
@@ -156,6 +166,29 @@ export class Ranking {
       if (count > 0) score += FILLER_WEIGHT * idf * this.#saturation(count, length)
     }
     return score / this.#whole
+  }
+
+  /**
+   * The score bonus of a passage whose headings name what the query is about. Its own heading, the last one, counts in
+   * full, those above it less. A heading that also names other things counts less, and so does a passage further down
+   * in its section (`leads` is false).
+   */
+  ofHeadings(headings: readonly string[], leads: boolean): number {
+    const scores = headings.map((heading, at) => this.#ofHeading(heading, at === headings.length - 1 ? 1 : ABOVE_SHARE))
+    return (HEADINGS_WEIGHT * Math.max(0, ...scores) * (leads ? 1 : FURTHER_DOWN_SHARE)) / this.#whole
+  }
+
+  #ofHeading(heading: string, share: number): number {
+    const words = indexTermsOf(withoutStopWords(heading))
+    // "Back up" in a heading is the "backup" of a query.
+    const joined = indexTermsOf([...joinedWords(heading).keys()].join(' '))
+    const named = new Set(
+      [...words, ...joined].flatMap(({ term, further }) => [term, ...further.map(({ term }) => term)]),
+    )
+    let score = 0
+    for (const { term, weight, idf } of this.#terms) if (named.has(term)) score += weight * idf
+    const asked = [...words, ...joined].filter(({ term }) => this.#asked.has(term)).length
+    return (score * share * (1 + Math.min(1, asked / Math.max(words.length, 1)))) / 2
   }
 
   #saturation(frequency: number, length: number): number {

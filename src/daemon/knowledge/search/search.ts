@@ -90,7 +90,10 @@ export async function rankPassages(
     .slice(0, Math.max(limit, PASSAGES_READ))
     .map((match) => ({ match, text: ranking.read(match.row.body) }))
   const fillers = ranking.weighFillers(read.slice(0, PASSAGES_READ).map(({ text }) => text))
-  for (const { match, text } of read) match.score = Math.min(1, match.score + ranking.ofText(text, fillers))
+  for (const { match, text } of read) {
+    const bonus = ranking.ofText(text, fillers) + ranking.ofHeadings(headingsOf(match.row), isLead(match.row, rows))
+    match.score = Math.min(1, match.score + bonus)
+  }
   return matches.sort(byScore).slice(0, limit).map(toMatch)
 }
 
@@ -136,6 +139,18 @@ function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query
 }
 
 type Scored = { row: MatchRow; score: number }
+
+/** Whether a passage is the first of its section, as far as the others match too. */
+function isLead({ id, documentId, headings }: MatchRow, rows: ReadonlyMap<number, MatchRow>): boolean {
+  const before = rows.get(id - 1)
+  return before === undefined || before.documentId !== documentId || before.headings !== headings
+}
+
+/** The headings above a passage, from the title of its document to its own. */
+function headingsOf({ title, headings }: MatchRow): string[] {
+  const path = headings === '' ? [] : headings.split(' > ')
+  return title === '' || headings.includes(title) ? path : [title, ...path]
+}
 
 const byScore = (one: Scored, other: Scored): number => other.score - one.score || one.row.id - other.row.id
 

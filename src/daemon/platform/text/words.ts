@@ -48,18 +48,45 @@ export function contentWords(text: string): string[] {
  * A text without English stop words. A word in capitals among lower-case letters is a name, even if it spells a stop
  * word: "US holidays", "the extension of IT".
  */
-export function withoutStopWords(text: string): string {
+export const withoutStopWords = (text: string): string => withoutWords(text, () => NO_WORDS)
+
+/**
+ * The words that say what a question is about: "backup" in "How do I make a backup?". Removes stop words, and from short
+ * English questions also everyday words, unless a question consists of them ("How does it work?").
+ */
+export function topicOf(question: string): string {
+  const topic = withoutWords(question, (line) => (isEverydayQuestion(line) ? EVERYDAY_WORDS : NO_WORDS))
+  return /[\p{L}\p{N}]/u.test(topic) ? topic : withoutStopWords(question)
+}
+
+/** In a long question, everyday words weigh little anyway, and rather say something. */
+const isEverydayQuestion = (line: string): boolean =>
+  ENGLISH_QUESTION.test(line) && (line.match(WORD)?.length ?? 0) <= SHORT_QUESTION_WORDS
+
+const SHORT_QUESTION_WORDS = 12
+
+function withoutWords(text: string, furtherIn: (line: string) => ReadonlySet<string>): string {
   return withoutInvisible(text)
     .split('\n')
     .map((line) => {
       const namesAreCapital = OTHER_THAN_CAPITAL.test(line)
+      const further = furtherIn(line)
       return line.replace(WORD_OR_REST, (word) => {
         const isName = namesAreCapital && CAPITALS.test(word) && !OPERATORS.has(word)
-        return !isName && (APOSTROPHE.test(word) || STOP_WORDS.has(word.toLowerCase())) ? ' ' : word
+        const lower = word.toLowerCase()
+        return !isName && (APOSTROPHE.test(word) || STOP_WORDS.has(lower) || further.has(lower)) ? ' ' : word
       })
     })
     .join('\n')
 }
+
+const NO_WORDS: ReadonlySet<string> = new Set()
+/**
+ * Beginnings of English questions that begin a sentence of no other common language: "was", "will" and "die" would.
+ * Everyday words are words of other languages too, such as "see" for a German lake.
+ */
+const ENGLISH_QUESTION =
+  /^[\s\p{P}]*(?:how|what|which|when|where|who|whom|whose|why|can|could|do|does|did|is|are|should|may|must|tell me|show me|explain|describe)(?![\p{L}\p{N}])/iu
 
 /** Includes the part after an apostrophe, which is no word alone. */
 const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
@@ -109,5 +136,14 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
     'our out over own please same shall she should so some such tell than that the their them then there these they ' +
     'this those through to too under until up us very want was we were what when where which while who whom whose why ' +
     'will with would you your'
+  ).split(' '),
+)
+/** Words of questions about anything: they say what kind of answer is asked for, and not about what. */
+const EVERYDAY_WORDS: ReadonlySet<string> = new Set(
+  (
+    'able ask asked asks big come comes describe describes exist exists explain explains find found get gets getting give ' +
+    'given gives go goes going gone got happen happened happens help helps instead know known long look looks made make makes ' +
+    'making mean means meant need needed needs often possible put puts say says see seen set show shown shows support supported ' +
+    'supports take taken takes try use used uses using way work working works'
   ).split(' '),
 )

@@ -39,6 +39,26 @@ describeEachEngine('searching passages', (engine) => {
     expect(matches[1]?.score).toBeGreaterThan(0)
   })
 
+  test('a heading about the question outweighs words in other texts, and everyday words decide nothing', async () => {
+    const own = await engine.open()
+    try {
+      await insertTenant(own.db, 'a')
+      await insertNamedIndex(own.db, 'a', 'a-one')
+      const texts = {
+        'pipes.md': '# Pipes\n\nMake the pipe long. A pipe does not make a backup of what it carries.',
+        'store.md':
+          '# The store\n\n## Back up the store\n\nCopy two files. A backup without a master key opens nothing.',
+        'other.md': '# Other\n\nTexts of other things, which nobody asks about.',
+      }
+      for (const [source, text] of Object.entries(texts)) await train(own.db, 'a', 'a-one', source, text)
+      const best = async (query: string) => (await searchPassages(own.db, 'a', 'a-one', query, 10))[0]?.source
+      expect(await best('How do I make a backup?')).toBe('store.md')
+      expect(await best('backup')).toBe('store.md')
+    } finally {
+      await own.close()
+    }
+  })
+
   test('neither another index nor another tenant is ever found', async () => {
     const sources = (await search('webhooks another index tenant')).map((match) => match.source)
     expect(new Set(sources)).toEqual(new Set(['guide.md']))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { sentenceEnds } from '../../../../src/daemon/platform/text/sentences.ts'
-import { contentWords, joinedWords, wordPieces, wordsOf } from '../../../../src/daemon/platform/text/words.ts'
+import { contentWords, joinedWords, topicOf, wordPieces, wordsOf } from '../../../../src/daemon/platform/text/words.ts'
 import { expectProportionate } from '../../../growth.ts'
 
 test('words are lower case, without signs, and apart in scripts without spaces', () => {
@@ -24,6 +24,19 @@ test.each([
   ["What's the so\u00adft hyphen?", ['soft', 'hyphen']],
 ])('what is written in capitals among other letters is a name: %s', (question, words) => {
   expect(contentWords(question)).toEqual(words)
+})
+
+test.each([
+  ['How do I make a backup?', ['backup']],
+  ['Which databases are supported?', ['databases']],
+  ['How does it work?', ['work']],
+  ['Is it possible to use it?', ['possible', 'use']],
+  ['backups make sense', ['backups', 'make', 'sense']],
+  ['Wo ist der See?', ['wo', 'ist', 'der', 'see']],
+  ['Was machen die Pandas im See?', ['machen', 'die', 'pandas', 'im', 'see']],
+  ['¿Cómo hago una copia?', ['cómo', 'hago', 'una', 'copia']],
+])('the topic of a question is left without everyday words of English: %s', (question, words) => {
+  expect(wordsOf(topicOf(question))).toEqual(words)
 })
 
 test('neighbours are also one word each, but for two that mean nothing', () => {

@@ -1,3 +1,4 @@
+import { SOURCES_RETURNED } from '../../../../shared/spec-limits.ts'
 import { questionOf } from '../../../platform/text/question.ts'
 import { textOf } from '../../conversation.ts'
 import type { GroundingPassage, ProviderCall } from '../../provider.ts'
@@ -8,11 +9,12 @@ import type { Statement } from './statements.ts'
 export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding' | 'messages'>): string {
   if (grounding === null) return WITHOUT_INDEX
   const said = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
-  const alone = bestStatements(said.at(-1) ?? '', grounding.passages)
+  const passages = ofReturnedSources(grounding.passages)
+  const alone = bestStatements(said.at(-1) ?? '', passages)
   const { inContext } = questionOf(said)
   // A follow-up such as "And on Windows?" is searched together with its context.
-  const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, grounding.passages)
-  return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding)
+  const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, passages)
+  return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding.index, passages)
 }
 
 const WITHOUT_INDEX =
@@ -21,6 +23,12 @@ const WITHOUT_INDEX =
   'I can find the passages of an index that answer a question and quote them with their sources, without any network. ' +
   'I cannot answer from general knowledge, write or translate.\n\n' +
   'To get an answer, send the name of an index as `index`, or choose a model of another provider.'
+
+/** Only documents that the response lists as sources are quoted. */
+function ofReturnedSources(passages: readonly GroundingPassage[]): GroundingPassage[] {
+  const sources = new Set([...new Set(passages.map(({ source }) => source))].slice(0, SOURCES_RETURNED))
+  return passages.filter(({ source }) => sources.has(source))
+}
 
 function quote(index: string, quotations: readonly Quotation[]): string {
   const paragraphs = quotations.map(({ passage, statements }) => quoteOf(passage, statements))
@@ -65,16 +73,18 @@ function fenced(code: string): string {
   return `${fence}\n${code}\n${fence}`
 }
 
-function nothingFound({ index, passages }: NonNullable<ProviderCall['grounding']>): string {
+function nothingFound(index: string, passages: readonly GroundingPassage[]): string {
   const plain = `The index "${index}" holds no answer to this question.`
   if (passages.length === 0) return plain
   return `${plain} What comes closest is in:\n\n${sourceLines(passages.slice(0, 3))}`
 }
 
-const sourceLines = (passages: readonly GroundingPassage[]): string =>
-  passages
-    .map(
-      ({ number, source, headings }) =>
-        `[${number}] ${[source, headings?.split(' > ').at(-1)].filter(Boolean).join(', ')}`,
-    )
-    .join('\n')
+/** One line for each section that passages come from, with their numbers. */
+function sourceLines(passages: readonly GroundingPassage[]): string {
+  const numbers = new Map<string, string>()
+  for (const { number, source, headings } of passages) {
+    const section = [source, headings?.split(' > ').at(-1)].filter(Boolean).join(', ')
+    numbers.set(section, `${numbers.get(section) ?? ''}[${number}]`)
+  }
+  return [...numbers].map(([section, ofSection]) => `${ofSection} ${section}`).join('\n')
+}

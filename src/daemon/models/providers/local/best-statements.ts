@@ -1,5 +1,5 @@
 import { indexTermsOf, isUnspaced } from '../../../platform/text/terms.ts'
-import { contentWords, joinedWords, wordsOf } from '../../../platform/text/words.ts'
+import { joinedWords, topicOf, wordsOf } from '../../../platform/text/words.ts'
 import type { GroundingPassage } from '../../provider.ts'
 import { type Statement, statementsOf } from './statements.ts'
 
@@ -16,14 +16,26 @@ const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces stay as they are. */
 const termOf = (word: string): string => (isUnspaced(word) ? word : (indexTermsOf(word)[0]?.term ?? word))
 
-/** Verbs of questions that rarely occur in answers or do not distinguish them. */
-const ASKING = new Set(['mean', 'happen', 'work', 'exist', 'explain', 'show', 'describe', 'support', 'use'].map(termOf))
 /** Longer statements match more words by chance and read worse, so they score lower. */
 const USUAL_CHARS = 200
 /** The maximum length of a further statement. */
 const FURTHER_CHARS = 400
-/** A word in a heading says what the text is about, which counts less than a word in the statement. */
-const HEADING_WEIGHT = 0.6
+/** The weight of a word in the heading of a section or the label of a row, relative to a word in the statement. */
+const HEADING_WEIGHT = 0.9
+/** The weight of a word in a heading further up, or in the name of the document. */
+const ABOVE_WEIGHT = 0.6
+/** The weight of a word that both the statement and its heading contain. */
+const BOTH_WEIGHT = 1.1
+/** How much less a statement of a passage counts than one of the passage that retrieval ranked above it. */
+const RANK_STEP = 0.08
+/** A question how to do something is best answered by commands or code, */
+const COMMAND_FACTOR = 1.15
+/** and another question by words. */
+const CODE_FACTOR = 0.8
+/** A statement that only points to another page is a poor answer. */
+const POINTER_FACTOR = 0.6
+const HOW =
+  /^[\s\p{P}]*(?:(?:how|wie|comment|c[oó]mo|come|hoe|jak|как|πώς|nasıl)(?![\p{L}\p{N}])|如何|怎么|怎麼|怎样|怎樣|どうやって|어떻게)/iu
 /** Only the first words of a longer question are used. More cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
@@ -35,13 +47,16 @@ const QUOTED_CHARS = 700
 export function bestStatements(question: string, passages: readonly GroundingPassage[]): Quotation[] {
   const wanted = wantedWords(question)
   const parts = partsOfJoined(question)
-  const candidates = withoutRepeats(passages.flatMap(statementsOf)).map((statement) => toCandidate(statement, parts))
+  const candidates = withoutRepeats(passages.flatMap(statementsOf)).map((statement) =>
+    toCandidate(statement, wanted, parts),
+  )
   const weights = weigh(wanted, [...parts.keys()], candidates)
   const whole = sum(weights.values())
   if (whole === 0) return []
+  const asksHow = HOW.test(question)
 
   const scored = candidates
-    .map((candidate) => ({ ...candidate, score: scoreOf(candidate, weights) / whole }))
+    .map((candidate) => ({ ...candidate, score: scoreOf(candidate, weights, asksHow) / whole }))
     .filter(({ score }) => score > 0)
     .sort((one, other) => other.score - one.score || order(one.statement, other.statement))
   const [best] = scored
@@ -63,10 +78,18 @@ export function bestStatements(question: string, passages: readonly GroundingPas
   return toQuotations(
     chosen.map(({ statement }) => statement),
     candidates.map(({ statement }) => statement),
+    asksHow,
   )
 }
 
-type Candidate = { statement: Statement; words: ReadonlySet<string>; headings: ReadonlySet<string> }
+type Candidate = {
+  statement: Statement
+  words: ReadonlySet<string>
+  /** The words of its own heading, or of the columns of its table. */
+  heading: ReadonlySet<string>
+  /** The words of the headings further up and of the source. */
+  above: ReadonlySet<string>
+}
 
 /**
  * Compound words: neighbours in the question, by their joined form. A text with "backup" matches "back" and "up" as
@@ -79,20 +102,24 @@ function partsOfJoined(question: string): Parts {
   return new Map(joined.map(([word, parts]) => [termOf(word), parts.map(termOf)]))
 }
 
-function toCandidate(statement: Statement, parts: Parts): Candidate {
-  const { passage, columns, text } = statement
-  const termsOf = (of: string) => wordsOf(of).flatMap((word) => [termOf(word), ...(parts.get(termOf(word)) ?? [])])
-  const above = new Set(termsOf(`${passage.headings ?? ''} ${passage.source} ${columns}`))
+function toCandidate(statement: Statement, wanted: ReadonlySet<string>, parts: Parts): Candidate {
+  const { passage, columns, label, text } = statement
+  const termsOf = (of: string) => [
+    ...wordsOf(of).flatMap((word) => [termOf(word), ...(parts.get(termOf(word)) ?? [])]),
+    // "Back up" in a text answers a question about a "backup".
+    ...[...joinedWords(of).keys()].map(termOf).filter((word) => wanted.has(word)),
+  ]
+  const path = (passage.headings ?? '').split(' > ')
+  const heading = new Set(termsOf(`${path.at(-1)} ${columns} ${label}`))
+  const above = new Set(termsOf(`${path.slice(0, -1).join(' ')} ${passage.source}`))
   const own = termsOf(text)
   // A row contains the names of its columns, but they are not its content.
   const named = new Set(wordsOf(columns).map(termOf))
-  return { statement, words: new Set(own.filter((word) => !named.has(word))), headings: above }
+  return { statement, words: new Set(own.filter((word) => !named.has(word))), heading, above }
 }
 
 function wantedWords(question: string): Set<string> {
-  const words = contentWords(question).slice(0, QUESTION_WORDS).map(termOf)
-  const telling = words.filter((word) => !ASKING.has(word))
-  return new Set(telling.length > 0 ? telling : words)
+  return new Set(wordsOf(topicOf(question)).slice(0, QUESTION_WORDS).map(termOf))
 }
 
 function weigh(
@@ -102,7 +129,9 @@ function weigh(
 ): Map<string, number> {
   const weights = new Map<string, number>()
   for (const word of new Set([...wanted, ...joined])) {
-    const found = candidates.filter(({ words, headings }) => words.has(word) || headings.has(word)).length
+    const found = candidates.filter(({ words, heading, above }) =>
+      [words, heading, above].some((of) => of.has(word)),
+    ).length
     if (found === 0 && !wanted.has(word)) continue
     // A word that occurs nowhere weighs most: then the passages are about something else.
     weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
@@ -110,16 +139,28 @@ function weigh(
   return weights
 }
 
-function scoreOf({ words, headings, statement }: Candidate, weights: ReadonlyMap<string, number>): number {
+function scoreOf(
+  { words, heading, above, statement }: Candidate,
+  weights: ReadonlyMap<string, number>,
+  asksHow: boolean,
+): number {
   let score = 0
   for (const [word, weight] of weights) {
-    if (words.has(word)) score += weight
-    else if (headings.has(word)) score += weight * HEADING_WEIGHT
+    const inHeading = heading.has(word)
+    if (words.has(word)) score += weight * (inHeading ? BOTH_WEIGHT : 1)
+    else if (inHeading) score += weight * HEADING_WEIGHT
+    else if (above.has(word)) score += weight * ABOVE_WEIGHT
   }
   // The first statements of a section, and passages that retrieval ranked higher, score better.
-  const place = 1 - 0.01 * Math.min(statement.position, 5) - 0.015 * Math.min(statement.passage.number - 1, 7)
+  const place = 1 - 0.01 * Math.min(statement.position, 5) - RANK_STEP * Math.min(statement.passage.number - 1, 7)
   const length = 1 + 0.15 * Math.max(0, Math.log2(statement.text.length / USUAL_CHARS))
-  return (score * place) / length
+  return (score * place * fitOf(statement, asksHow)) / length
+}
+
+function fitOf({ kind, text, points }: Statement, asksHow: boolean): number {
+  if (points) return POINTER_FACTOR
+  if (!asksHow) return kind === 'code' ? CODE_FACTOR : 1
+  return kind === 'code' || /`[^`]+`/.test(text) ? COMMAND_FACTOR : 1
 }
 
 const order = (one: Statement, other: Statement) =>
@@ -136,22 +177,22 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
 }
 
 /** Groups statements by passage and completes those that announce the next ones. */
-function toQuotations(chosen: readonly Statement[], all: readonly Statement[]): Quotation[] {
+function toQuotations(chosen: readonly Statement[], all: readonly Statement[], asksHow: boolean): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {
     const quoted = quotations.get(statement.passage) ?? new Set()
     quotations.set(statement.passage, quoted)
-    for (const part of completed(statement, all)) quoted.add(part)
+    for (const part of completed(statement, all, asksHow)) quoted.add(part)
   }
   return [...quotations].map(([passage, quoted]) => ({ passage, statements: [...quoted].sort(order) }))
 }
 
-function completed(statement: Statement, all: readonly Statement[]): Statement[] {
+function completed(statement: Statement, all: readonly Statement[], asksHow: boolean): Statement[] {
   const inPassage = all.filter(({ passage }) => passage === statement.passage)
   const at = inPassage.indexOf(statement)
   const before = inPassage[at - 1]
   const parts = statement.kind === 'code' && before && before.kind !== 'code' ? [before, statement] : [statement]
-  if (!statement.announces) return parts
+  if (!statement.announces) return asksHow && statement.kind === 'prose' ? withCode(statement, inPassage) : parts
   let chars = 0
   for (const next of inPassage.slice(at + 1)) {
     chars += next.text.length
@@ -160,6 +201,19 @@ function completed(statement: Statement, all: readonly Statement[]): Statement[]
     if (next.kind !== 'item') break
   }
   return parts
+}
+
+/** The statement and what follows up to the first code of its passage, if that is near. */
+function withCode(statement: Statement, inPassage: readonly Statement[]): Statement[] {
+  const parts = [statement]
+  let chars = statement.text.length
+  for (const next of inPassage.slice(inPassage.indexOf(statement) + 1)) {
+    chars += next.text.length
+    if (next.kind === 'item' || chars > QUOTED_CHARS) return [statement]
+    parts.push(next)
+    if (next.kind === 'code') return parts
+  }
+  return [statement]
 }
 
 function sum(values: Iterable<number>): number {

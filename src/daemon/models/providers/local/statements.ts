@@ -9,12 +9,19 @@ export type Statement = {
   kind: 'prose' | 'item' | 'code'
   /** The names of the columns, for a row of a table. */
   columns: string
+  /** The first cell, for a row of a table: what the row is about. */
+  label: string
   /** Index among the statements of its passage, from 0. */
   position: number
   /** The announced content ("as follows:") comes right after it. */
   announces: boolean
+  /** It only points to another page. */
+  points: boolean
 }
 
+/** The statement begins with a link. */
+const LINK_FIRST = /^(?:see (?:also )?)?\[[^\]]{1,300}\]\(/i
+const LINK = /\[[^\]]{1,300}\]\([^)]{0,500}\)/g
 const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
 const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
 /** Badges, images, tags and bare links, which answer nothing. */
@@ -26,8 +33,9 @@ const ITEM_CHARS = 300
 /** The statements of a passage in order, as plain text without markup of lists, quotes, tables, links and bold. */
 export function statementsOf(passage: GroundingPassage): Statement[] {
   const statements: Statement[] = []
-  const add = (text: string, kind: Statement['kind'], columns = ''): void => {
-    statements.push({ passage, text, kind, columns, position: statements.length, announces: /[:：]$/.test(text) })
+  const add = (text: string, kind: Statement['kind'], { columns = '', label = '', points = false } = {}): void => {
+    const announces = /[:：]$/.test(text)
+    statements.push({ passage, text, kind, columns, label, position: statements.length, announces, points })
   }
   let prose: string[] = []
   let kind: 'prose' | 'item' = 'prose'
@@ -44,7 +52,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
       columns = lastRow?.cells
     } else {
       lastRow = { cells, statements: statements.length }
-      if (saysSomething(line)) add(rowText(cells, columns), 'item', columns?.join(' '))
+      if (saysSomething(line)) add(rowText(cells, columns), 'item', { columns: columns?.join(' '), label: cells[0] })
     }
   }
   function endProse(): void {
@@ -53,18 +61,21 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
     if (!saysSomething(raw)) return
     const text = withoutMarkup(raw)
     if (kind === 'item' && text.length <= ITEM_CHARS) {
-      add(text, 'item')
+      add(text, 'item', { points: isPointer(raw) })
       return
     }
     let start = 0
+    const pointer = isPointer(raw)
     for (const end of sentenceEnds(text, 0, text.length)) {
       const sentence = text.slice(start, end).trim()
-      if (saysSomething(sentence)) add(sentence, kind)
+      if (saysSomething(sentence)) add(sentence, kind, { points: pointer })
       start = end
     }
   }
   function endCode(): void {
-    const text = code?.join('\n').trimEnd() ?? ''
+    const text = withoutIndent(code ?? [])
+      .join('\n')
+      .trimEnd()
     code = undefined
     if (text.trim() !== '') add(text, 'code')
   }
@@ -99,11 +110,25 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   return statements
 }
 
+/** Asterisks within or around a word are its own, such as those of a masked value: "b**@a***.example". */
+const BOLD = /(?<![\p{L}\p{N}*])\*\*(?![\s*@])((?:[^*]|\*(?!\*))+)(?<!\s)\*\*(?![\p{L}\p{N}*])/gu
+
+/** Code within a list is indented as the list is. */
+function withoutIndent(lines: readonly string[]): string[] {
+  const indents = lines.filter((line) => line.trim() !== '').map((line) => line.length - line.trimStart().length)
+  const indent = indents.reduce((least, next) => Math.min(least, next), Number.POSITIVE_INFINITY)
+  return lines.map((line) => line.slice(indent))
+}
+
+/** Whether a text mainly consists of links to other pages. */
+const isPointer = (raw: string): boolean =>
+  LINK_FIRST.test(raw) || withoutMarkup(raw.replace(LINK, '')).length < withoutMarkup(raw).length / 2
+
 function withoutMarkup(text: string): string {
   return text
     .replace(/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, '')
     .replace(/\[([^\]]{1,300})\]\([^)]{0,500}\)/g, '$1')
-    .replaceAll('**', '')
+    .replace(BOLD, '$1')
     .replace(/\s+/g, ' ')
     .trim()
 }

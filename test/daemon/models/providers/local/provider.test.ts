@@ -51,8 +51,8 @@ const GUIDE = [
   ),
   passage(2, 'Install it with npm:\n\n```sh\nnpm install -g aigw\n```\n\nThen start the daemon.', 'Guide > Install'),
   passage(3, '| Limit | Value |\n|---|---|\n| messages per request | 100 |\n| models in a chain | 3 |', 'Limits'),
-  passage(4, 'Roles:\n\n- `admin` may do everything\n- `user` may chat\n\nMore is planned.', 'Access'),
-  passage(5, '知識庫可以回答問題。天氣很好。'),
+  passage(4, 'Roles:\n\n- `admin` may do everything\n- `user` may chat\n\nMore is planned.', 'Access', 'doc-1.md'),
+  passage(5, '知識庫可以回答問題。天氣很好。', '', 'doc-1.md'),
 ]
 
 describe('local/extract', () => {
@@ -141,6 +141,52 @@ describe('local/extract', () => {
     expect(quoted).toContain('"See the panda guide for all pandas." [1]')
     expect(quoted).toContain('"Pandas rest. They do so often." [1]')
     expect(quoted).not.toMatch(/"Pandas" |https|\*\*/)
+  })
+
+  test.each(['****@a***.example', '**@e**.com', 'b**@a**.example'])(
+    'a masked address keeps its asterisks: %s',
+    async (mask) => {
+      expect(await answer('Who is on call?', [passage(1, `On **call** is ${mask} today.`)])).toContain(
+        `"On call is ${mask} today." [1]`,
+      )
+    },
+  )
+
+  test('a section about the question is quoted before others that only mention its words', async () => {
+    const passages = [
+      passage(1, 'Stop the gateway first. A pipe makes no backup.', 'Pipes'),
+      passage(2, 'The daemon may run:\n\n```sh\nsqlite3 aigw.db .backup\n```', 'Operations > Back up the store'),
+    ]
+    expect(await answer('How do I make a backup?', passages)).toContain('"The daemon may run:" [2]\n\n```\nsqlite3')
+  })
+
+  test('a link to another page is quoted only if nothing better is found', async () => {
+    const passages = [
+      passage(1, 'See [backup and restore](backup.md).'),
+      passage(2, 'A backup is a copy of two files.'),
+    ]
+    const quoted = await answer('What is a backup?', passages)
+    expect(quoted).toContain('"A backup is a copy of two files." [2]')
+    expect(quoted).not.toContain('"See')
+  })
+
+  test('code within a list is quoted without the indentation of the list', async () => {
+    const text = '1. Restore the pandas:\n\n   ```sh\n   cp pandas /zoo\n     --all\n   ```'
+    expect(await answer('How do I restore pandas?', [passage(1, text)])).toContain('```\ncp pandas /zoo\n  --all\n```')
+  })
+
+  test('quotes only documents that the response lists as its sources', async () => {
+    const passages = ['a', 'b', 'c', 'd'].map((name, at) => passage(at + 1, `Topic ${name}.`))
+    passages[3] = passage(4, 'Pandas eat bamboo.')
+    expect(await answer('What do pandas eat?', passages)).toContain('holds no answer')
+  })
+
+  test('numbers of one section share a line in the list of sources', async () => {
+    const passages = [
+      passage(1, 'Red pandas climb.', 'Pandas', 'zoo.md'),
+      passage(2, 'Red pandas sleep.', 'Pandas', 'zoo.md'),
+    ]
+    expect(await answer('red pandas', passages)).toContain('Sources:\n[1][2] zoo.md, Pandas')
   })
 
   test('a sentence that two passages share is quoted once', async () => {
