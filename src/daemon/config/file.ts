@@ -1,3 +1,4 @@
+// The YAML file: its schema, and every fault in it with its line. Long, because it lists every section of the file.
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'

@@ -1,3 +1,4 @@
+// The identity room: tenants, users, groups, roles and keys, and who a caller is.
 import type { Route } from '../platform/http/route.ts'
 import type { Log } from '../platform/log.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'

@@ -1,3 +1,4 @@
+// Finds the provider of a model id.
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'

@@ -1,3 +1,4 @@
+// Renders an answer of the classic chat route, as one JSON body or as frames.
 import { hash } from 'node:crypto'
 import type { ChatFrame, ChatMetadata } from '../../../shared/wire/chat.ts'
 import { type RequestContext, reply } from '../../platform/http/route.ts'

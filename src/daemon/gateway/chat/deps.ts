@@ -1,3 +1,4 @@
+// The resources of a chat; the room passes them in.
 import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'

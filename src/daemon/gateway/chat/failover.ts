@@ -1,3 +1,4 @@
+// Tries the models of a chain until one answers. Long, because retries, failover and their limits are one decision.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'

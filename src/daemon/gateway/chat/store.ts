@@ -1,3 +1,4 @@
+// SQL of idempotency: stored answers, and claims of running requests.
 import type { Db } from '../../platform/db/db.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 

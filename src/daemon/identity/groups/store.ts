@@ -1,3 +1,4 @@
+// SQL of groups and their members.
 import { sql } from 'kysely'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { GROUP_LIST_USERS } from '../../../shared/spec-limits.ts'

@@ -1,3 +1,4 @@
+// SQL of API keys.
 import type { Expression, ExpressionBuilder, SqlBool } from 'kysely'
 import { type Rights, rightsOf, type SystemRole } from '../../../shared/permissions.ts'
 import type { UsageByModel } from '../../../shared/wire/billing.ts'

@@ -1,3 +1,4 @@
+// SQL of roles.
 import { type RawBuilder, sql } from 'kysely'
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Permission, RoleRights, SystemRole } from '../../../shared/permissions.ts'

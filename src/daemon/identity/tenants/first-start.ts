@@ -1,3 +1,4 @@
+// The first start of a store: creates the operator's tenant and key.
 import { sql } from 'kysely'
 import { newApiKey, newId, secretHash } from '../../../shared/ids.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'

@@ -1,3 +1,4 @@
+// SQL of tenants.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { TENANT_SORTS } from '../../../shared/wire/tenants.ts'
 import type { Db } from '../../platform/db/db.ts'

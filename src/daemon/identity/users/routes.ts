@@ -1,3 +1,4 @@
+// The routes of users.
 import { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
 import { newId } from '../../../shared/ids.ts'

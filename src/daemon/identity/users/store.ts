@@ -1,3 +1,4 @@
+// SQL of users.
 import { type ErrorCode, GatewayError, invalidField } from '../../../shared/errors.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'

@@ -1,3 +1,4 @@
+// The routes of documents: training, listing and deletion.
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
 import { DoneResponse, FlatError } from '../../../shared/wire/common.ts'

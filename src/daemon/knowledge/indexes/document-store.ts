@@ -1,3 +1,4 @@
+// Rows of documents and their passages. Long, because all queries on them stand together.
 import { type Expression, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { newId } from '../../../shared/ids.ts'
 import type { Db } from '../../platform/db/db.ts'

@@ -1,3 +1,4 @@
+// The keys of indexes and documents, and documents that are being written.
 export type IndexKey = { tenantId: string; indexId: string }
 /** A document to store: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
 export type NewDocument = { source: string; title: string; contentHash: string; passageCount: number; now: string }

@@ -1,3 +1,4 @@
+// Decides which segments of an index to merge.
 import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 
 export type SegmentSize = { id: string; passageCount: number }

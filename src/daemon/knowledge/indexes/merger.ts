@@ -1,3 +1,4 @@
+// Merges the segments of each index in the background, one merge at a time.
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'

@@ -1,3 +1,4 @@
+// To whom an index may be assigned, and where its licence lets it be.
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
 import type { License } from '../../../shared/wire/users.ts'

@@ -1,3 +1,4 @@
+// Splits Markdown and plain text into sections under their headings.
 import { endsFence, fenceOf } from '../../platform/text/code-fence.ts'
 
 export type TextFormat = 'text' | 'markdown'

@@ -1,3 +1,4 @@
+// Trains an index with uploads: each document is published whole, or not at all.
 import { hash } from 'node:crypto'
 import type { z } from 'zod'
 import { TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'

@@ -1,3 +1,4 @@
+// Limits how many requests of one name run and wait at the same time.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 

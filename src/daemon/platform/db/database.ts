@@ -1,3 +1,4 @@
+// Opens the store, on SQLite or PostgreSQL.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dialect, Kysely } from 'kysely'

@@ -1,3 +1,4 @@
+// Moves SQLite's write-ahead log into the database in the background.
 import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 

@@ -1,3 +1,4 @@
+// Runs statements on one SQLite connection for Kysely.
 import { LRUCache } from 'lru-cache'
 import sqlite3 from 'sqlite3'
 

@@ -1,3 +1,5 @@
+// SQLite: opens the file and commits in groups. Long, because the connection, its dialect and its failures are one
+// thing.
 import {
   type CompiledQuery,
   type DatabaseConnection,

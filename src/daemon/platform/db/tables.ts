@@ -1,3 +1,4 @@
+// The type of every row, on one page so that the whole schema can be read at once.
 import type { SystemRole } from '../../../shared/permissions.ts'
 import type { BillingMode } from '../../../shared/wire/billing.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'

@@ -1,3 +1,5 @@
+// What happens to every HTTP request, in order: head, route, key, rate, rights, body, handler, response. Long for that
+// reason.
 import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'

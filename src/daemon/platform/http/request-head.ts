@@ -1,3 +1,4 @@
+// Checks the target and the headers of a request.
 import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../../../shared/errors.ts'
 

@@ -1,3 +1,4 @@
+// Finds the route of a path.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { ErrorShape, Route } from './route.ts'
 

@@ -1,3 +1,4 @@
+// The probes of the daemon and its OpenAPI document.
 import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import { HealthResponse, LivezResponse, ReadyzResponse } from '../../../shared/wire/system.ts'

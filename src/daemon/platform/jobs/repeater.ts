@@ -1,3 +1,4 @@
+// Repeats a task while it is needed.
 import type { Clock, Timer } from '../../../shared/time.ts'
 
 export type RepeatedTask = { isNeeded(): boolean; run(): Promise<void>; failed(error: unknown): void }

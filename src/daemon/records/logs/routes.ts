@@ -1,3 +1,4 @@
+// The routes that list log entries.
 import type { z } from 'zod'
 import type { Clock } from '../../../shared/time.ts'
 import {

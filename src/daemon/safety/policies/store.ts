@@ -1,3 +1,4 @@
+// SQL of SMLTP policies.
 import { GatewayError } from '../../../shared/errors.ts'
 import { KeySettings } from '../../../shared/wire/keys.ts'
 import { PolicyDocument } from '../../../shared/wire/policies.ts'

@@ -1,3 +1,4 @@
+// Limits and cleans what a receiver sends before undici reads it.
 import type { Socket } from 'node:net'
 
 /**

@@ -1,3 +1,4 @@
+// One attempt: checks the address, connects, sends a signed POST and reads the response.
 import { LRUCache } from 'lru-cache'
 import type { Dispatcher } from 'undici'
 import { WEBHOOK_ATTEMPT_MS, WEBHOOK_RESPONSE_BYTES } from '../../../shared/spec-limits.ts'

@@ -1,3 +1,4 @@
+// The loop that claims, sends and settles deliveries. Long, because its steps share one state.
 import { randomUUID } from 'node:crypto'
 import type { Registry } from 'prom-client'
 import { WEBHOOK_BATCH, WEBHOOK_SETTINGS_MS } from '../../../shared/spec-limits.ts'

@@ -1,3 +1,4 @@
+// The body and headers of a delivery.
 import { sign } from '../../../shared/webhook-signature.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 

@@ -1,3 +1,4 @@
+// Counts attempts and deliveries for monitoring.
 import { sql } from 'kysely'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../../../shared/time.ts'

@@ -1,3 +1,4 @@
+// The search by words and by meaning, and the services that it needs.
 import type { Registry } from 'prom-client'
 import { RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'

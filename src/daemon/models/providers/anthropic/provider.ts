@@ -1,3 +1,4 @@
+// The HTTP calls of Anthropic's Messages API.
 import type { Clock } from '../../../../shared/time.ts'
 import { member, tokenCount } from '../../../platform/text/json.ts'
 import type { ProviderConfig } from '../../config.ts'

@@ -1,3 +1,4 @@
+// The HTTP calls of Amazon Bedrock.
 import type { Clock } from '../../../../shared/time.ts'
 import type { AwsCredentials, ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../../no-training.ts'

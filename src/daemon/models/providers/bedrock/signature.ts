@@ -1,3 +1,4 @@
+// Signs calls to Amazon Bedrock.
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { SignatureV4 } from '@smithy/signature-v4'
 import type { AwsCredentials } from '../../config.ts'

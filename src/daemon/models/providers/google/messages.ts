@@ -1,3 +1,4 @@
+// Converts conversations to the contents of Gemini.
 import { parseObject } from '../../../platform/text/json.ts'
 import { type Content, type Message, type ToolCall, textOf } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'

@@ -1,3 +1,4 @@
+// Answers of chat completions, as OpenAI and its many dialects send them. Long, because the dialects differ in details.
 import { isObject, type Json, member } from '../../../platform/text/json.ts'
 import type { ChatPart, ProviderCall } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'

@@ -1,3 +1,4 @@
+// Converts conversations to the messages of chat completions.
 import { createHash } from 'node:crypto'
 import { toJsonString } from '../../../platform/text/json-string.ts'
 import type { Content, Message } from '../../conversation.ts'

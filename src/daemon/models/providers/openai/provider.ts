@@ -1,3 +1,4 @@
+// The HTTP calls of OpenAI, Azure OpenAI and compatible servers.
 import type { Clock } from '../../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'

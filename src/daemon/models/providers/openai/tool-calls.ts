@@ -1,3 +1,4 @@
+// Reads tool calls, which servers send in several forms.
 import { isObject, type Json, parseObject } from '../../../platform/text/json.ts'
 import type { ChatPart } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'

@@ -1,3 +1,4 @@
+// Assembles a streamed answer from bytes that arrive in pieces.
 import type { ChatPart, TokenUsage } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat, EventReader } from './answer-format.ts'
 import { type Ending, worseEnding } from './ending.ts'

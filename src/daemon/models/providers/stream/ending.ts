@@ -1,3 +1,4 @@
+// How an answer ended, from one or several finish reasons.
 import { ProviderError } from '../../provider.ts'
 import type { AnswerDraft } from './answer-format.ts'
 

@@ -1,3 +1,4 @@
+// Ends a call that is silent for too long.
 import { STREAM_END_GRACE_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
 import { ProviderError } from '../../provider.ts'

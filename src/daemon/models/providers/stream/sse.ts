@@ -1,3 +1,4 @@
+// Reads server-sent events from bytes.
 import { StringDecoder } from 'node:string_decoder'
 import { createParser } from 'eventsource-parser'
 import { PROVIDER_EVENT_BYTES } from '../../../../shared/spec-limits.ts'

@@ -1,3 +1,4 @@
+// Sends one request to a provider and reads its response.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../../shared/spec-limits.ts'

@@ -1,3 +1,4 @@
+// Finds canaries in every spelling. Long, because one pass reads plain text, base64 and hex alike.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { type Finding, remembering } from '../detection.ts'
 import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from './letters.ts'

@@ -1,3 +1,4 @@
+// Finds a tenant's pattern in linear time, within the budget of steps.
 import { RE2JS } from 're2js'
 import { GUARD_PATTERN } from '../../../../shared/spec-limits.ts'
 import { runToEnd } from '../../../platform/pacing.ts'

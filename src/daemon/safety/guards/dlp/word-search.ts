@@ -1,3 +1,4 @@
+// Finds listed words in one pass over a text. Long, because the automaton and its two ways of reading are one idea.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 

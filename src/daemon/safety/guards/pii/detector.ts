@@ -1,3 +1,4 @@
+// One detector of all chosen kinds of personal data.
 import { DEFAULT_PII_ENTITIES, PII_ENTITIES, type PiiEntity } from '../../../../shared/pii-entities.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 import { addressRecognizer } from './addresses.ts'

@@ -1,3 +1,4 @@
+// Withholds tool results that contain attacks.
 import { hash } from 'node:crypto'
 import type { LRUCache } from 'lru-cache'
 import { type Message, textOf } from '../../../models/conversation.ts'

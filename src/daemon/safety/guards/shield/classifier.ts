@@ -1,3 +1,4 @@
+// The trained classifier of the prompt shield.
 import { brotliDecompressSync } from 'node:zlib'
 import { FEATURES, type Features } from './features.ts'
 import type { NetworkWeights, Weights } from './network-weights.ts'

@@ -1,3 +1,4 @@
+// Decodes text that hides an attack. Long, because it handles every encoding.
 import { isKnownWord } from './words.ts'
 
 /** Encodings that hide text in other text. */

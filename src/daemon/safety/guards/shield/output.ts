@@ -1,3 +1,4 @@
+// Scans model output for parts of its system prompt, and for a changed role.
 import type { ShieldVerdict } from '../../../../shared/wire/shield.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
 import { decodeAll } from './decoders.ts'

@@ -1,3 +1,4 @@
+// Scans one text for attacks on a model.
 import type { Severity } from '../../../../shared/wire/incidents.ts'
 import {
   SHIELD_CATEGORIES,

@@ -1,3 +1,4 @@
+// From a risk score to a verdict.
 import type { Severity } from '../../../../shared/wire/incidents.ts'
 import type { SHIELD_SENSITIVITIES } from '../../../../shared/wire/keys.ts'
 import { SHIELD_VERDICTS, type ShieldCategory, type ShieldVerdict } from '../../../../shared/wire/shield.ts'

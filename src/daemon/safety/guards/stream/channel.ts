@@ -1,3 +1,4 @@
+// One text of a response that arrives in pieces. Long, because what may leave depends on all of its state.
 import type { Clock } from '../../../../shared/time.ts'
 import {
   begunFrom,

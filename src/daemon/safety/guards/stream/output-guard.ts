@@ -1,3 +1,4 @@
+// The order of an answer's parts while their texts are held back. Long, because every part depends on those before it.
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
