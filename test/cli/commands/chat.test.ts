@@ -104,6 +104,18 @@ describe('aigw chat', () => {
     expect(gateway.requests[0]?.json).toMatchObject({ stream: false })
   })
 
+  test('prints no second list of sources after the answer of the built-in model, which contains one', async () => {
+    const answer = '"28 days." [1]\n\nSources:\n[1] leave.md'
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(METADATA), chunkFrame(answer, 'stop'), USAGE_FRAME])))
+    expect(await chat(['hi', '--sources'])).toMatchObject({ stdout: `${answer}\n`, stderr: '' })
+    const other = { ...METADATA, served_model: 'openai/gpt-4o' }
+    gateway.on(ROUTE, stream(toEvents([metadataFrame(other), chunkFrame('28 days.', 'stop'), USAGE_FRAME])))
+    expect(await chat(['hi', '--sources'])).toMatchObject({
+      stdout: '28 days.\n',
+      stderr: 'Sources: leave.md (0.91)\n',
+    })
+  })
+
   test('shows failover, sources and usage on stderr, and nothing of it with -q', async () => {
     const failover = {
       occurred: true,

@@ -5,7 +5,7 @@ import { toJson } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 import { type Answer, type Listener, type Question, receive } from './answer.ts'
 import { codeBlocksIn } from './fence.ts'
-import { finishLine, sourcesLine, usageLine } from './notes.ts'
+import { finishLine, listsItsSources, sourcesLine, usageLine } from './notes.ts'
 import { type Render, type ShownText, showText } from './shown-text.ts'
 
 const MEMBERS: Record<keyof ChatResponse, true> = {
@@ -118,6 +118,7 @@ async function noteEnd(context: CliContext, input: Ask, answer: Answer): Promise
   if (finish !== undefined) await context.note(finish)
   const { metadata, usage } = answer
   if (metadata === undefined) return
-  if (input.sources) await context.note(sourcesLine(metadata))
+  const printsSources = input.sources && !(input.show === 'text' && listsItsSources(metadata, answer.finish_reason))
+  if (printsSources) await context.note(sourcesLine(metadata))
   if (input.usage && usage !== undefined) await context.note(usageLine({ ...answer, metadata, usage }))
 }

@@ -27,6 +27,10 @@ export function finishLine(finishReason: string | undefined): string | undefined
   return undefined
 }
 
+/** The built-in model lists the sources that it quotes in its answer, so a list after the answer would repeat them. */
+export const listsItsSources = ({ served_model, sources }: ChatMetadata, finishReason: string | undefined): boolean =>
+  served_model === 'local/extract' && sources.length > 0 && finishReason !== 'length'
+
 export const sourcesLine = ({ sources }: ChatMetadata): string =>
   sources.length === 0
     ? 'Sources: none'
