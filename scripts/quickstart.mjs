@@ -3,14 +3,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const INDEX = 'handbook'
-const QUESTION = 'When does the last byte of an answer leave the gateway?'
+const QUESTION = 'How do I make a backup?'
 const START_LIMIT_MS = 30_000
 const keep = process.argv.includes('--keep')
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -44,7 +44,7 @@ try {
   say(`aigwd listens on ${url}, its data is in ${dataDir}`)
 
   await aigw(env, 'indexes', 'create', INDEX, '--description', 'The documents of this repository')
-  await aigw(env, 'indexes', 'add', INDEX, 'README.md', 'ARCHITECTURE.md', 'docs')
+  await aigw(env, 'indexes', 'add', INDEX, ...(await pages()))
   await aigw(env, 'chat', '-m', 'local/extract', '-i', INDEX, '--sources', '--usage', QUESTION)
   await showUsageRow()
   nextSteps(url)
@@ -109,6 +109,17 @@ function cliEnvironment(url, key) {
     XDG_CONFIG_HOME: join(directory, 'cli'),
     AIGW_NO_HISTORY: '1',
   }
+}
+
+/** The pages for users: no generated files, such as docs/openapi.json, and no decision records. */
+async function pages() {
+  const docs = await readdir(join(root, 'docs'))
+  return [
+    'README.md',
+    'ARCHITECTURE.md',
+    ...docs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+    'docs/how-to',
+  ]
 }
 
 /** Prints a command of the CLI and runs it. */

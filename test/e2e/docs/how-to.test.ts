@@ -126,6 +126,14 @@ test('the commands of the page about rotating secrets work, and end what they ro
   expect(await asOperator(next)).toMatchObject({ exitCode: 0 })
 })
 
+test('the commands of the page about users and keys work, and delete the user at the end', async () => {
+  const url = await start()
+  await run(blocksOf('docs/how-to/manage-users-and-keys.md'), url)
+  const env = { AIGW_BASE_URL: url, AIGW_API_KEY: operatorKey }
+  const users = await cli.run(['users', 'list', '--field', 'name'], { env })
+  expect(users).toMatchObject({ exitCode: 0, stdout: 'Administrator\n' })
+})
+
 test('a gateway moves to PostgreSQL as the page says, and what the page names is carried over', async () => {
   const page = 'docs/how-to/use-postgresql.md'
   await run(under(page, '2. Save what you can take along'), await start())
