@@ -34,7 +34,8 @@ export type PageSession = {
 
 /**
  * Runs the `sh` blocks of a page in one shell, so that variables and folders carry over. A command that fails ends the session.
- * A block whose paragraph says "in a terminal of its own" runs in the background until `close`, and must print its `text` block.
+ * A block whose paragraph says "in a terminal of its own" runs in the background until `close`, and must print its `text` block:
+ * the session fails as soon as the last line of that block is printed, or the process has ended, and the rest differs.
  * In a `text` block, `…` stands for any part of a line, and a line of `…` for any lines. White space and case are ignored, because
  * tables in a pipe are TSV. Ports in the output of a background block stand for the real ones in all later blocks.
  */
@@ -70,7 +71,11 @@ export async function openPageSession(folder: string, env: Record<string, string
     })
     background.push(child)
     const pattern = patternOf(expected, { capturePorts: true })
-    const printed = await collect(child).until((all) => pattern.test(normal(all)))
+    const isReady = (all: string) => pattern.test(normal(all)) || hasEnded(all, expected)
+    const printed = await collect(child)
+      .until(isReady)
+      .catch((error: Error) => Promise.reject(new Error(`${error.message}\nExpected:\n${expected}`)))
+    expect(normal(printed), text).toMatch(pattern)
     for (const [name, port] of Object.entries(pattern.exec(normal(printed))?.groups ?? {})) ports.set(name, port)
     const gateway = ports.get('port8787')
     if (gateway !== undefined) await runInShell(`export AIGW_BASE_URL=http://127.0.0.1:${gateway}\n`)
@@ -103,6 +108,17 @@ export async function openPageSession(folder: string, env: Record<string, string
       await rm(scratch, { recursive: true })
     },
   }
+}
+
+/** Whether the last expected line is there, or the line "listening" in its place, so that nothing expected can follow. */
+function hasEnded(printed: string, expected: string): boolean {
+  const [last = ''] = expected
+    .split('\n')
+    .filter((line) => line !== '' && line !== '…')
+    .slice(-1)
+  const line = patternOf(last, { capturePorts: false })
+  const lines = printed.split('\n').slice(0, -1)
+  return lines.some((one) => line.test(normal(one)) || (last.includes('listening') && one.includes('listening')))
 }
 
 const normal = (text: string): string =>
