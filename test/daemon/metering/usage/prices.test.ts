@@ -190,9 +190,9 @@ test('docs/billing.md says what the code does', () => {
     expect(page).toMatch(new RegExp(`\`${label}\` +\\| ${status} `))
   }
   const [input, output] = UNKNOWN_PRICE
-  expect(page).toContain(`at $${input} and $${output} a million tokens`)
+  expect(page).toContain(`at $${input} per million input tokens and $${output} per million output tokens`)
   expect(page).toContain(
-    `${POINTS.free} for models of this machine, ${POINTS.standard} for the standard and ${POINTS.premium} for the premium`,
+    `${POINTS.free} for models on the same machine, ${POINTS.standard} for standard models and ${POINTS.premium} for premium`,
   )
   expect(page).toContain(`more than ${RESERVED_TOKENS.image.toLocaleString('en')} tokens for an image`)
   expect(page).toContain(`${RESERVED_TOKENS.tools.toLocaleString('en')} tokens for tools`)
@@ -202,5 +202,5 @@ test('docs/billing.md says what the code does', () => {
   expect(page).toContain(`renewed every ${RESERVATION_RENEW_MS / 1000} seconds`)
   expect([RESERVATION_LEASE_MS, SPEND_LOCK_WAIT_MS]).toEqual([60_000, 1_000])
   expect(RESERVED_RETRY_AFTER_SECONDS).toBe(2)
-  expect(page).toContain('two seconds if only running requests reserve the rest')
+  expect(page).toContain('two seconds if only the reservations of running requests use up the budget')
 })
