@@ -34,7 +34,7 @@ export type PageSession = {
 
 /**
  * Runs the `sh` blocks of a page in one shell, so that variables and folders carry over. A command that fails ends the session.
- * A block whose paragraph says "in a terminal of its own" runs in the background until `close`, and must print its `text` block:
+ * A block whose paragraph says "in a separate terminal" runs in the background until `close`, and must print its `text` block:
  * the session fails as soon as the last line of that block is printed, or the process has ended, and the rest differs.
  * In a `text` block, `…` stands for any part of a line, and a line of `…` for any lines. White space and case are ignored, because
  * tables in a pipe are TSV. Ports in the output of a background block stand for the real ones in all later blocks.
@@ -88,7 +88,7 @@ export async function openPageSession(folder: string, env: Record<string, string
         const next = blocks[at + 1]
         const expected = next?.language === 'text' ? next.text : undefined
         const text = withRealPorts(block.text)
-        if (block.intro.includes('in a terminal of its own')) await runInBackground(text, expected ?? '')
+        if (block.intro.includes('in a separate terminal')) await runInBackground(text, expected ?? '')
         else {
           const printed = await runInShell(text)
           if (expected !== undefined)
