@@ -26,7 +26,7 @@ import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } f
 /** Bounds of the timeouts of an attempt. */
 const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** The content of `knowledge.embedding` in the file. */
 export type EmbeddingSettings = {

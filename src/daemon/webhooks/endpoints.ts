@@ -165,7 +165,7 @@ export function requireEnabled({ id, enabled }: WebhookEndpointRow): void {
   )
 }
 
-export const webhookNotFound = () =>
+const webhookNotFound = () =>
   new GatewayError('WEBHOOK_NOT_FOUND', 'There is no such webhook; GET /api/admin/webhooks lists them.')
 
 const DONE = {

@@ -15,9 +15,9 @@ const LISTEN_LATE_MS = 5_000
 export const LISTEN_EVENTS = 100
 
 /** The cursor of a position, as clients see it: `<time>/<id>`. A time alone precedes all events of that time. */
-export const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)
+const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)
 
-export function toPlace(cursor: string): EventPlace {
+function toPlace(cursor: string): EventPlace {
   const [createdAt = '', id = ''] = cursor.split('/')
   return { createdAt, id }
 }

@@ -44,7 +44,7 @@ export const attemptTimeouts = {
   first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
 }
 
-export const FailoverTriggers = z
+const FailoverTriggers = z
   .array(z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }), {
     error: 'redundancy.on must be an array of triggers',
   })
@@ -67,7 +67,7 @@ const chainSize = distinct(MODELS_PER_CHAIN, 'models')
 const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 
 /** The point after which a streamed answer does not fail over to another model: its first token, or its end. */
-export const COMMIT_POINTS = ['first_token', 'complete'] as const
+const COMMIT_POINTS = ['first_token', 'complete'] as const
 export type CommitPoint = (typeof COMMIT_POINTS)[number]
 
 const Redundancy = z.object(
@@ -217,8 +217,7 @@ export type FailoverAttempt = z.infer<typeof FailoverAttempt>
  * Content that was withheld from the model: tool results by the prompt shield; passages by the shield or by a blocking
  * rule.
  */
-export const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
-export type Withheld = z.infer<typeof Withheld>
+const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
 
 /** The prompt shield policy that was applied to a request. */
 export const AppliedShieldPolicy = z

@@ -12,7 +12,7 @@ import {
   requestBody,
 } from './common.ts'
 
-export const GROUP_STATUSES = ['Active', 'Inactive'] as const
+const GROUP_STATUSES = ['Active', 'Inactive'] as const
 
 /** A user in the responses of groups and roles. */
 export const UserReference = z

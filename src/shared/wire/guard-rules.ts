@@ -7,7 +7,7 @@ import { anObject, description, flag, label, oneOf, optional, storableText } fro
 import { SEVERITIES } from './incidents.ts'
 import { POLICY_ACTIONS, POLICY_DIRECTIONS } from './policies.ts'
 
-export const GUARD_RULE_KINDS = ['dlp', 'pii'] as const
+const GUARD_RULE_KINDS = ['dlp', 'pii'] as const
 export const GUARD_VALIDATORS = ['luhn', 'iban', 'entropy'] as const
 
 const BUILT_IN = 'builtin:'

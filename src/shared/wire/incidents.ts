@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { listQuery, objectId, oneOf, Pagination, storableText } from './common.ts'
 
-export const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as const
+const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as const
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
 /** The request, the content retrieved for it (passages; for the shield also tool results), and the answer. */
 export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const

@@ -3,8 +3,8 @@ import { PAGE_LIMIT } from '../spec-limits.ts'
 import { DAY_MS, isoTime } from '../time.ts'
 import { listQuery, objectId, oneOf, Pagination, storableText } from './common.ts'
 
-export const LOG_SEVERITIES = ['info', 'warning', 'error', 'critical'] as const
-export const LOG_RESULTS = ['success', 'denied', 'failure'] as const
+const LOG_SEVERITIES = ['info', 'warning', 'error', 'critical'] as const
+const LOG_RESULTS = ['success', 'denied', 'failure'] as const
 
 /** Types of entries about guards, which GET /audit-logs shows. GET /activity-logs shows all types. */
 export const AUDIT_TYPES = [
@@ -77,7 +77,7 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
 })
 
 /** One entry of the log. Names and addresses of users are current; the log itself has none. */
-export const AuditLog = z
+const AuditLog = z
   .object({
     id: z.string(),
     timestamp: z.string(),
@@ -101,7 +101,6 @@ export const AuditLog = z
       .meta({ description: 'Null, as severity and complianceCategory, when the content was expunged' }),
   })
   .meta({ id: 'AuditLog' })
-export type AuditLog = z.infer<typeof AuditLog>
 
 export const ActivityLog = AuditLog.extend({
   resourceType: z.string().nullable(),

@@ -8,11 +8,11 @@ import { ModelId } from './chat.ts'
 import { anObject, closedObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
-export const POLICY_MODES = ['monitor', 'enforce'] as const
+const POLICY_MODES = ['monitor', 'enforce'] as const
 /** Actions on a finding, in ascending order of severity. */
 export const POLICY_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
-export const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
+const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
 export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>

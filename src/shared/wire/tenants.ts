@@ -4,7 +4,7 @@ import { anObject, label, listQuery, objectId, oneOf, optional, Pagination, stor
 import { ApiKey } from './keys.ts'
 import { CreateUserResponse } from './users.ts'
 
-export const TENANT_STATUSES = ['Active', 'Disabled'] as const
+const TENANT_STATUSES = ['Active', 'Disabled'] as const
 
 export const Tenant = z
   .object({

@@ -113,7 +113,7 @@ export const UpdateUserRequest = requestBody('UpdateUserRequest', {
   ...readOnlyMembers(USER_READ_ONLY),
 })
 
-export const USER_SORTS = ['createdAt', 'updatedAt', 'name', 'email', 'username'] as const
+const USER_SORTS = ['createdAt', 'updatedAt', 'name', 'email', 'username'] as const
 
 export const ListUsersQuery = listQuery(USER_SORTS).extend({
   role: role.optional(),

@@ -129,7 +129,7 @@ export const RecoverRequest = z
   )
   .meta({ id: 'RecoverRequest' })
 
-export const CatalogEntry = z
+const CatalogEntry = z
   .object({ type: z.enum(SUBSCRIPTIONS), description: z.string() })
   .meta({ id: 'WebhookCatalogEntry' })
 
@@ -162,7 +162,7 @@ export const RecoverResponse = z.object({
   more: z.boolean().meta({ description: 'There are more than one call sends; call again' }),
 })
 
-export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'held', 'cancelled'] as const
+const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'held', 'cancelled'] as const
 
 /** One delivery of an event to one endpoint. */
 export const Delivery = z

@@ -12,14 +12,14 @@ export type ReservedRequest = Pick<SpendReservationRow, 'tenant_id' | 'request_i
 /** The amount that one request may add to a counter. */
 export type Reservation = Omit<SpendReservationRow, 'expires_at'>
 
-export const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
+const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
 
 /** Unique for each counter, because no part contains a space. */
 export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
   `${tenant_id} ${holder} ${holder_id} ${period}`
 
 /** The order in which counters are always locked and written, which prevents deadlocks. */
-export const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] =>
+const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] =>
   rows
     .map((row) => ({ row, name: spendCounterName(row) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))

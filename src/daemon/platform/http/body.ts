@@ -235,7 +235,7 @@ export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
 const isUnknownMember = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys'
 
 /** Converts one validation issue to the error that a caller sees. */
-export function toValidationError(issue: z.core.$ZodIssue): GatewayError {
+function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const field = issue.path.join('.')
   const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`
   if (field === '') return new GatewayError('VALIDATION_ERROR', message)

@@ -63,11 +63,7 @@ export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
 }
 
 /** In an invalid chain, no entry from the first invalid one on counts as valid. */
-export function toIntegrity(
-  findings: readonly ChainFindings[],
-  timestamp: string,
-  verificationTime: number,
-): ChainIntegrity {
+function toIntegrity(findings: readonly ChainFindings[], timestamp: string, verificationTime: number): ChainIntegrity {
   let totalEntries = 0
   let validEntries = 0
   const details: ChainIntegrity['details'] = []

@@ -9,9 +9,6 @@ import { googleFormat } from './answer.ts'
 import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
 import { toGoogleRequest } from './request.ts'
 
-/** The address of the Gemini API, for a provider without `base_url`. */
-export const GOOGLE_BASE_URL = 'https://generativelanguage.googleapis.com'
-
 export type GoogleProvider = Provider & Required<Pick<Provider, 'embed'>>
 
 export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>

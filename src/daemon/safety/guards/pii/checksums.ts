@@ -17,7 +17,7 @@ const VERHOEFF_PRODUCT = [
 const VERHOEFF_TURN = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4]
 
 /** J. Verhoeff, Error Detecting Decimal Codes (1969). */
-export function passesVerhoeff(digits: string): boolean {
+function passesVerhoeff(digits: string): boolean {
   let check = 0
   for (let index = digits.length - 1, place = 0; index >= 0; index--, place++) {
     let digit = digits.charCodeAt(index) - 48
@@ -28,7 +28,7 @@ export function passesVerhoeff(digits: string): boolean {
 }
 
 /** ISO 7064, MOD 11,10. */
-export function passesMod11Of10(digits: string): boolean {
+function passesMod11Of10(digits: string): boolean {
   let product = 10
   for (let index = 0; index < digits.length - 1; index++) {
     const sum = (product + digits.charCodeAt(index) - 48) % 10 || 10
@@ -38,7 +38,7 @@ export function passesMod11Of10(digits: string): boolean {
 }
 
 /** The sum of each digit times its weight; digits beyond the weights are ignored. */
-export function weightedSum(digits: string, weights: readonly number[]): number {
+function weightedSum(digits: string, weights: readonly number[]): number {
   return weights.reduce((sum, weight, index) => sum + weight * (digits.charCodeAt(index) - 48), 0)
 }
 
@@ -111,6 +111,6 @@ export function isCodiceFiscale(compact: string): boolean {
 }
 
 /** All digits are equal: such a number passes many checksums, but is never issued. */
-export function isOneDigit(digits: string): boolean {
+function isOneDigit(digits: string): boolean {
   return digits === digits[0]!.repeat(digits.length)
 }

@@ -62,11 +62,11 @@ export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new Par
  * This much text and reasoning of other channels waits after a channel that may still continue. Text in between may
  * split a value. But most often reasoning is finished when the text begins, without a signal.
  */
-export const INTERLEAVED_TEXT_CHARS = 64
+const INTERLEAVED_TEXT_CHARS = 64
 /** The size of one step, for a response that arrives at once. */
 const PIECE_CHARS = 8_192
 /** Tool arguments are only read when they are complete. */
-export const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
+const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
 // A chunk is often one word, and running all detectors on each costs much of the forwarding time (npm run bench --
 // guards). Output in steps of this size still looks fluent. The first words of a channel do not wait.
