@@ -69,6 +69,9 @@ const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(
 const GENESIS_HASH = '0'.repeat(64)
 /** SHA-256 in lower-case hex. */
 const HASH_PATTERN = /^[0-9a-f]{64}$/
+const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
+/** A number of entries, or a position in a tree. */
+const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 /** Length-prefixed texts, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes. */
 function netstrings(texts) {
   let all = ''
@@ -194,6 +197,7 @@ function signedNote(text, name, publicKey, signature) {
 /** The first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
 const noteKeyHash = (name, publicKey) =>
   Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
+/** The start of each signature line (C2SP signed-note). */
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
 /** More lines than any real note has. Each line could cost a verification. */
@@ -227,7 +231,7 @@ function parseSignature(line) {
   const [name, base64 = '', ...others] = line.slice(2).split(' ')
   const bytes = decodeBase64(base64)
   if (
-    !(line.startsWith(SIGNATURE_MARK) && others.length === 0 && isSignerName(name)) ||
+    !(line.startsWith('— ') && others.length === 0 && isSignerName(name)) ||
     bytes === void 0 ||
     bytes.length <= KEY_HASH_BYTES
   )
@@ -623,8 +627,6 @@ function parseJson(text) {
   }
 }
 const isText = (value) => typeof value === 'string'
-const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
-const isHash = (value) => isText(value) && HASH_PATTERN.test(value)
 const isRowOfChain = (json) =>
   isObject(json) &&
   isCount(json.seq) &&

@@ -1,7 +1,8 @@
+import { isCount } from '../../shared/evidence/entry.ts'
 import { type ExportedChain, exportOrigin } from '../../shared/evidence/export-root.ts'
 import { isObject, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { checkpointText, decodeBase64, signedNote } from '../../shared/evidence/note.ts'
-import { isCount, isText } from './shapes.ts'
+import { isText } from './shapes.ts'
 
 /** What a file of an export holds, so that a changed one is found. */
 export type FileSum = { name: string; sha256: string; bytes: number }

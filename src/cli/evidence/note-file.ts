@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { type Checkpoint, verifyNote } from '../../shared/evidence/note.ts'
+import { type Checkpoint, SIGNATURE_MARK, verifyNote } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT, unreadable, usageError } from '../errors.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 
-const SIGNATURE_MARK = '— '
 /** Base64 of a key hash and a signature with Ed25519: what is shorter was not written to its end. */
 const SIGNATURE_CHARS = 92
 

@@ -1,6 +1,6 @@
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
-import { HASH_PATTERN } from '../../shared/evidence/entry.ts'
+import { isCount, isHash } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 
@@ -18,8 +18,6 @@ export function parseJson(text: string): unknown {
 }
 
 export const isText = (value: unknown): value is string => typeof value === 'string'
-export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
-const isHash = (value: unknown): value is string => isText(value) && HASH_PATTERN.test(value)
 
 export const isChainHead = (json: unknown): json is ChainHead =>
   isObject(json) && isText(json.chain) && isCount(json.size) && isText(json.head)

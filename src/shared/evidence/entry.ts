@@ -5,6 +5,9 @@ export const GENESIS_HASH = '0'.repeat(64)
 
 /** SHA-256 in lower-case hex. */
 export const HASH_PATTERN = /^[0-9a-f]{64}$/
+export const isHash = (value: unknown): value is string => typeof value === 'string' && HASH_PATTERN.test(value)
+/** A number of entries, or a position in a tree. */
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** The chain of administrative changes; chains of requests are named `requests-…`. */
 export const CHANGES_CHAIN = 'changes'

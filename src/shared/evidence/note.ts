@@ -33,7 +33,8 @@ export function signedNote(text: string, name: string, publicKey: Buffer, signat
 export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
   Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
 
-const SIGNATURE_MARK = '— '
+/** The start of each signature line (C2SP signed-note). */
+export const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
 /** More lines than any real note has. Each line could cost a verification. */
 const MAX_SIGNATURES = 100

@@ -1,6 +1,6 @@
 import { toCanonicalJson } from '../canonical-json.ts'
 import { type CommitRow, signatureProblem } from './commit.ts'
-import { type EntryFields, entryHash, HASH_PATTERN, payloadHash } from './entry.ts'
+import { type EntryFields, entryHash, isCount, isHash, payloadHash } from './entry.ts'
 import { isObject, type PublishedKey } from './keys.ts'
 import { inclusionPath, rootOfInclusion } from './merkle.ts'
 import { commitOrigin } from './note.ts'
@@ -90,10 +90,6 @@ type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; pat
 /** Rejects unknown members: they would look signed although no hash covers them. */
 const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
   isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
-
-const isHash = (value: unknown): value is string => typeof value === 'string' && HASH_PATTERN.test(value)
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 const isEntry = (value: unknown): value is ReceiptEntry =>
   hasOnly(value, ENTRY) &&
