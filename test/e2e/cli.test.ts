@@ -67,7 +67,7 @@ describe('the command line against a running gateway', () => {
     const streamed = await aigw(...ask, '--sources', QUESTION)
     expect(streamed).toMatchObject({ exitCode: 0, stderr: '' })
     expect(streamed.stdout).toContain('28 days')
-    expect(streamed.stdout).toContain('Sources:\n[1] docs/leave.md')
+    expect(streamed.stdout).toMatch(/\n\nSources:\n\[1\] .*docs\/leave\.md, Leave\n$/)
     const whole = await aigw(...ask, '-o', 'json', QUESTION)
     expect(whole).toMatchObject({ exitCode: 0, stderr: '' })
     const { choices, metadata } = JSON.parse(whole.stdout)
