@@ -6,8 +6,8 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 /**
- * Passed to every command. Settings load on first use, so commands without settings (`help`, `completion`, `service unit`)
- * work with a faulty configuration. `output`, `api` and `note` need settings.
+ * Passed to every command. Settings load on first use, so commands without settings (`help`, `completion`, `service
+ * unit`) work with a faulty configuration. `output`, `api` and `note` need settings.
  */
 export type CliContext = {
   io: Io

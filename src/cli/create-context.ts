@@ -11,7 +11,7 @@ type ContextOptions = {
   commandTree(context: CliContext): Promise<Command>
 }
 
-/** A context whose parts load on first use and are then shared. */
+/** A context whose parts load on first use and are then reused. */
 export function createContext(io: Io, { managesProfiles, commandTree }: ContextOptions): CliContext {
   let settings: Promise<Settings> | undefined
   let api: Promise<Api> | undefined

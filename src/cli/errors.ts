@@ -1,4 +1,6 @@
-/** Exit codes, the same for every command (docs/cli.md, Exit codes). */
+/** Failures of the command line, their exit codes and their messages. */
+
+/** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
 export const EXIT = {
   ok: 0,
   error: 1,
@@ -18,18 +20,18 @@ export const EXIT = {
 
 export type CliErrorOptions = ErrorOptions & {
   code?: string
-  /** Lines that say why or where, and the next command to type. */
+  /** Lines with the cause, its location, and the next command to type. */
   hints?: string[]
   httpStatus?: number | undefined
   requestId?: string | undefined
   retryable?: boolean
-  /** After a 429: when the gateway is ready to be asked again. */
+  /** After a 429: how long to wait before the next request. */
   retryAfterSeconds?: number | undefined
-  /** Body of the refusal, as it came. */
+  /** The body of the error response, unchanged. */
   answer?: Uint8Array
 }
 
-/** A failure the user is told about: one line what, then lines of why, where and what to type next. */
+/** A failure that is reported to the user. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly exitCode: number
@@ -58,7 +60,7 @@ export class CliError extends Error {
 export const usageError = (message: string, hints: string[] = []): CliError =>
   new CliError(EXIT.usage, message, { code: 'USAGE', hints })
 
-/** The user or the system asked the program to stop. */
+/** The user or the system stopped the program. */
 export class Interrupted extends Error {
   override name = 'Interrupted'
   readonly exitCode: number
@@ -71,21 +73,39 @@ export class Interrupted extends Error {
 
 export const isErrno = (error: unknown): error is NodeJS.ErrnoException => error instanceof Error && 'code' in error
 
-/** Why a file operation failed, in words: `permission denied`. */
+/** The reason of a failed file operation in words: `permission denied`. */
 const reasonOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error)
   return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
 }
 
-/** A file that was named cannot be read; exit 2. */
+/** A named file cannot be read; exit 2. */
 export const unreadable = (path: string, error: unknown): CliError =>
   usageError(`cannot read ${path} (${reasonOf(error)})`)
 
-/** A file, or stdout itself, does not take what it is to hold; exit 1. */
+/** For `catch`: throws that the file cannot be read; exit 2. */
+export const failedToRead =
+  (path: string) =>
+  (error: unknown): never => {
+    throw unreadable(path, error)
+  }
+
+/** A file, or stdout itself, cannot be written; exit 1. */
 export const unwritable = (what: string, error: unknown): CliError =>
   new CliError(EXIT.error, `cannot write ${what} (${reasonOf(error)})`, { code: 'NOT_WRITTEN', cause: error })
 
-/** Whether a stream refused what was written to it: a full disk, a terminal that is gone. */
+/** For `catch`: throws that the file cannot be written; exit 1. */
+export const failedToWrite =
+  (what: string) =>
+  (error: unknown): never => {
+    throw unwritable(what, error)
+  }
+
+const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
+/** Whether a command that follows the gateway should wait and try again. */
+export const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
+
+/** Whether a write to a stream failed: a full disk, a closed terminal. */
 export const isFailedWrite = (error: unknown): boolean => isErrno(error) && error.syscall === 'write'
 
 export const isClosedPipe = (error: unknown): boolean =>
@@ -96,7 +116,7 @@ export function exitCodeOf(error: unknown): number {
   return isClosedPipe(error) ? EXIT.closedPipe : EXIT.error
 }
 
-/** The lines a person reads: what, then the hints as they are, then the request to ask about. */
+/** The lines for people: the error, then the hints, then the request id. */
 export function describeError(error: unknown): string[] {
   if (!(error instanceof CliError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -106,7 +126,7 @@ export function describeError(error: unknown): string[] {
   return [`error: ${error.message}`, ...error.hints.map((hint) => `  ${hint}`), ...request]
 }
 
-/** The one line that `-o json` prints on stderr. */
+/** The line that `-o json` prints to stderr. */
 export function errorAsJson(error: unknown): string {
   const known = error instanceof CliError ? error : undefined
   return JSON.stringify({

@@ -45,3 +45,21 @@ export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number,
   }
   return Buffer.concat(chunks)
 }
+
+/** Waits. Rejects with the reason of the signal if the program is stopped. */
+export function pause(ms: number, { clock, signal }: Pick<Io, 'clock' | 'signal'>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    // The clock's timers do not keep the process alive, and during a pause nothing else does.
+    const alive = setInterval(() => {}, 2 ** 30)
+    const finish = (settle: () => void) => () => {
+      clearInterval(alive)
+      timer.cancel()
+      signal.removeEventListener('abort', stopped)
+      settle()
+    }
+    const stopped = finish(() => reject(signal.reason))
+    const timer = clock.after(ms, finish(resolve))
+    signal.addEventListener('abort', stopped, { once: true })
+  })
+}

@@ -1,5 +1,6 @@
+/** Builds the command tree and runs one command line. */
 import { Command, CommanderError, type Option } from 'commander'
-import { COMMAND_GROUPS, type Entry, entriesOnWay, findCommand, findEntry } from './commands/command-table.ts'
+import { COMMAND_GROUPS, type Entry, entriesOnPath, findCommand, findEntry } from './commands/command-table.ts'
 import type { CliContext } from './context.ts'
 import { createContext } from './create-context.ts'
 import { type CliError, usageError } from './errors.ts'
@@ -9,10 +10,10 @@ import { packageVersion } from './package.ts'
 
 const HELP_FLAGS = new Set(['-h', '--help'])
 
-/** Which commands are loaded in full: all of them (completion), or those a line of words leads to. */
+/** The commands that are loaded in full: all of them (completion), or those that the words name. */
 type Selection = 'all' | string[]
 
-/** Builds the tree; commands outside the selection are stubs with a name and a summary. */
+/** Builds the command tree. Commands outside the selection have only a name and a summary. */
 export async function buildProgram(context: CliContext, selection: Selection): Promise<Command> {
   const program = new Command('aigw')
     .description('Talk to and run an aigw gateway.')
@@ -37,11 +38,11 @@ export async function buildProgram(context: CliContext, selection: Selection): P
   return program
 }
 
-/** Choices and defaults as people write them; a flag that is off by default does not say so. */
+/** A flag's description with its choices and its default. The default `false` is omitted. */
 function describeOption({ description, argChoices, defaultValue }: Option): string {
   const choices = argChoices === undefined ? '' : `: ${argChoices.join(', ')}`
-  const isWorthSaying = typeof defaultValue === 'string' || typeof defaultValue === 'number'
-  return `${description}${choices}${isWorthSaying ? ` (default ${defaultValue})` : ''}`
+  const isShown = typeof defaultValue === 'string' || typeof defaultValue === 'number'
+  return `${description}${choices}${isShown ? ` (default ${defaultValue})` : ''}`
 }
 
 async function buildEntries(entries: Entry[], context: CliContext, parent: Command, selection: Selection) {
@@ -69,21 +70,21 @@ async function buildEntry(entry: Entry, context: CliContext, parent: Command, be
   return leaf.addHelpText('after', '\nGlobal flags:  aigw --help')
 }
 
-/** `help indexes add` means `indexes add --help`; asking about a command that does not exist is a usage error. */
+/** Turns `help indexes add` into `indexes add --help`. Help for an unknown command is a usage error. */
 function normalise(argv: string[], operands: string[]): string[] {
   const [first, ...rest] = operands
   if (first === 'help') return rest.length === 0 ? ['--help'] : isKnown(rest) ? [...rest, '--help'] : rest
   return isKnown(operands) ? argv : argv.filter((word) => !HELP_FLAGS.has(word))
 }
 
-/** Whether the words lead to a command, or to a group of commands and no further. */
+/** Whether the words name a command or a group of commands. */
 function isKnown(words: string[]): boolean {
-  const way = entriesOnWay(words)
-  const last = way.at(-1)
-  return way.length === words.length || (last !== undefined && !('verbs' in last))
+  const path = entriesOnPath(words)
+  const last = path.at(-1)
+  return path.length === words.length || (last !== undefined && !('verbs' in last))
 }
 
-/** Runs `aigw <words>` and answers with the exit code. Everything it prints has been taken by the streams. */
+/** Runs `aigw <words>` and returns the exit code after the streams have accepted all output. */
 export async function runProgram(words: string[], io: Io): Promise<number> {
   const argv = normalise(words, findOperands(words))
   const operands = findOperands(argv)
@@ -107,7 +108,7 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
     }
     configureOutput(program)
     try {
-      // A bare `aigw` is a question; a bare `aigw indexes` is a mistake, since scripts would go on.
+      // A bare `aigw` prints help. A bare `aigw indexes` is an error, so that scripts stop.
       await program.parseAsync(operands.length === 0 ? [...argv, '--help'] : argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
@@ -127,10 +128,10 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
 const missingVerb = (operands: string[]): Error =>
   usageError(`'aigw ${operands.join(' ')}' needs a subcommand`, [`See:  aigw ${operands.join(' ')} --help`])
 
-/** commander's own message, in our form and with our exit code (it exits 1 for every mistake). */
+/** commander's message as our usage error. commander itself exits 1 for every mistake. */
 function toUsageError(error: CommanderError, operands: string[]): CliError {
   const [what = '', ...more] = error.message.split('\n')
-  const known = operands.slice(0, entriesOnWay(operands).length)
+  const known = operands.slice(0, entriesOnPath(operands).length)
   const hints = more.map((line) => line.replace(/^\((.*)\)$/, '$1')).filter((line) => line !== '')
   return usageError(what.replace(/^error: /, ''), [...hints, `See:  ${['aigw', ...known].join(' ')} --help`])
 }

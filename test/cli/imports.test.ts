@@ -48,3 +48,17 @@ test('no file of the CLI loads the daemon, its driver or the schemas', async () 
   expect([...files].filter((path) => /\/(daemon|wire)\//.test(path))).toEqual([])
   for (const heavy of ['zod', 'sqlite3', 'kysely', 'pg', 'undici']) expect(packages).not.toContain(heavy)
 })
+
+test('the help of webhook endpoints loads neither the catalogue of events nor signing', async () => {
+  const { files } = await closure([join(root, 'commands/webhooks/commands.ts')])
+  const names = [...files].map((path) => path.split('/').at(-1))
+  for (const late of [
+    'event-catalog.ts',
+    'event-names.ts',
+    'event-samples.ts',
+    'nearest-name.ts',
+    'webhook-signature.ts',
+  ]) {
+    expect(names).not.toContain(late)
+  }
+})

@@ -258,7 +258,7 @@ describe('output', () => {
     expect({ exitCode, length: stdout.length }).toEqual({ exitCode: 0, length: long.length + 1 })
   })
 
-  test('a mistake exits 2, says what was probably meant and where to read more', async () => {
+  test('a mistake exits 2 with a suggestion and the command for help', async () => {
     expect(await cli.run(['chta'], { env: env() })).toMatchObject({
       exitCode: 2,
       stdout: '',
@@ -289,7 +289,7 @@ describe('output', () => {
     }
   })
 
-  test('global flags hold before and after the command, and the later one wins', async () => {
+  test('global flags work before and after the command, and the last one applies', async () => {
     const before = await cli.run(['-o', 'tsv', '--fields', 'name', 'indexes', 'list'], { env: env() })
     const after = await cli.run(['indexes', 'list', '-o', 'tsv', '--fields', 'name'], { env: env() })
     expect(before.stdout).toBe('name\nhandbook\nfaq\n')
@@ -307,7 +307,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     ['a list', ['indexes', 'list']],
     ['help', ['--help']],
     ['an answer', ['chat', '-m', 'a/b', 'hi']],
-  ])('that cannot take %s is said in words, and exits 1', async (_, words) => {
+  ])('a write failure of %s is reported in words and exits 1', async (_, words) => {
     const full = await open('/dev/full', 'w')
     const { exitCode, stderr } = await cli.run(words, { env: env(), stdio: ['ignore', full.fd, 'pipe'] })
     await full.close()
@@ -435,7 +435,7 @@ describe('signals', () => {
     expect(await ended).toMatchObject({ signal: 'SIGKILL', stdout: 'ready\nalone\n' })
   })
 
-  test('serve says that a signal killed the daemon', async () => {
+  test('serve reports the signal that killed the daemon', async () => {
     await writeFile(join(cli.folder, 'bin/aigwd.js'), 'process.kill(process.pid, "SIGKILL")')
     expect(await cli.run(['serve'])).toMatchObject({ exitCode: 137, signal: null })
   })

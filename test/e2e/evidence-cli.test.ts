@@ -87,7 +87,7 @@ test('an export holds by its own verifier, and a store that was put back is foun
   env = { ...env, AIGW_BASE_URL: await start() }
   await good('audit', 'verify')
   const found = await aigw('audit', 'verify', '--checkpoint', kept)
-  expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('does not hold from entry') })
+  expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('is invalid from entry') })
 })
 
 test('what is taken out of the store is found by the checkpoints that are left in it', async () => {

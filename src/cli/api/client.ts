@@ -1,19 +1,21 @@
+/** Sends requests to the gateway: retries, timeouts, dry runs. */
 import http from 'node:http'
 import https from 'node:https'
 import { Readable } from 'node:stream'
 import { urlToHttpOptions } from 'node:url'
 import { CliError, EXIT } from '../errors.ts'
-import type { Io, Note } from '../io.ts'
+import { type Io, type Note, pause } from '../io.ts'
 import { getKey } from '../profile/key-source.ts'
 import type { Settings } from '../profile/profile.ts'
 import { brokenAnswer, notAGateway, redirected, timedOut, toHttpError, unfinished, unreachable } from './http-errors.ts'
 import { createTrace, type Trace } from './trace.ts'
 
-/** For one call, where neither flag nor configuration say otherwise. */
+/** The default timeout of one call. */
 export const CALL_TIMEOUT_MS = 30_000
+/** The longest response that is read into memory. */
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
-/** A server that asks for more patience than this is left to the caller, who gets exit 7. */
+/** A longer `Retry-After` is not awaited. The command then exits with 7. */
 const LONGEST_WAIT_SECONDS = 5
 
 export type UploadBody = { type: string; length: number; open(): AsyncIterable<Uint8Array> }
@@ -26,17 +28,17 @@ export type ApiRequest = {
   json?: unknown
   upload?: UploadBody
   headers?: Record<string, string>
-  /** Probes go without a key. */
+  /** Sends no key, as for probes. */
   anonymous?: true
-  /** Used instead of the configured key; `login` checks a key before it is saved. */
+  /** Replaces the configured key. `login` validates a key before it is saved. */
   key?: string
-  /** Sending it twice does the same as once. GET always is. */
+  /** Sending it twice has the same effect as once. A GET is always repeatable. */
   repeatable?: boolean
-  /** Longest wait for the answer's first byte and, with `read` and `send`, for its last. */
+  /** Timeout until the first byte of the response and, with `read` and `send`, until the last. */
   timeoutMs?: number
-  /** Tries after the first, where they differ from `--retries`. */
+  /** Overrides `--retries`. */
   retries?: number
-  /** Also ends a running answer, e.g. after `--timeout`. */
+  /** Also aborts a response in progress, for instance after `--timeout`. */
   signal?: AbortSignal
 }
 
@@ -46,7 +48,7 @@ export type OpenAnswer = {
   requestId: string | undefined
   body: http.IncomingMessage
   timeoutMs: number
-  /** On the monotonic clock: when `timeoutMs` are over. */
+  /** The end of `timeoutMs` on the monotonic clock. */
   endsAt: number
 }
 
@@ -54,19 +56,19 @@ type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string
 
 export type Api = {
   baseUrl: string
-  /** Any status, body unread. Throws exit 4 without a key, exit 9 when no answer comes. */
+  /** Returns a response of any status with its body unread. Throws exit 4 without a key, exit 9 without a response. */
   open(request: ApiRequest): Promise<OpenAnswer>
-  /** The body as it comes. Throws exit 8 when it breaks off or, if `bounded`, takes longer than its request may. */
+  /** The chunks of the body. Throws exit 8 if it is truncated or, if `bounded`, exceeds the timeout of the request. */
   parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
-  /** The whole body of any status, in the time its request has. */
+  /** The whole body of any status, within the timeout of the request. */
   read(answer: OpenAnswer): Promise<Buffer>
-  /** The JSON of a 2xx answer; throws what any other status means (docs/cli.md, Exit codes). */
+  /** The JSON of a 2xx response. Throws the error of any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
-  /** Ends kept connections, and answers that nobody reads any more. */
+  /** Closes idle connections and unread responses. */
   close(): void
 }
 
-/** Stops a `--dry-run` in front of the network; the program prints the request instead. */
+/** Stops a `--dry-run` before the network. The program prints the request instead. */
 export class DryRun extends Error {
   override name = 'DryRun'
   readonly request: object
@@ -79,7 +81,7 @@ export class DryRun extends Error {
 
 type ApiDeps = { settings: Settings; io: Io; note: Note }
 
-/** Calls to the one gateway of this run, over a kept-alive connection. Redirects are never followed. */
+/** Sends all calls of this run to one gateway over kept-alive connections. Redirects are never followed. */
 export function createApi({ settings, io, note }: ApiDeps): Api {
   const { baseUrl } = settings
   const secure = baseUrl.startsWith('https:')
@@ -164,7 +166,7 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
   }
 }
 
-/** The object or array that a body holds. Its type comes from the wire schemas: the gateway keeps its own contract. */
+/** The object or array in a body. Its type comes from the wire schemas and is not validated. */
 export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
   try {
     const body = JSON.parse(raw.toString())
@@ -173,7 +175,7 @@ export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, r
   throw notAGateway(EXIT.error, `${baseUrl} did not answer with JSON`, { requestId })
 }
 
-/** The full address of a request. The path can only be a path: it never changes the host. */
+/** The full address of a request. The path cannot change the host. */
 function toUrl(baseUrl: string, { path, query = {} }: Pick<ApiRequest, 'path' | 'query'>): URL {
   const url = new URL(baseUrl)
   const [pathname = '', search = ''] = splitOnce(path, '?')
@@ -238,7 +240,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
       reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
     })
     if (request.upload === undefined) return void sent.end(body)
-    // A refusal may arrive while the upload still runs; the response then decides, not the broken pipe.
+    // An error response may arrive during the upload. It takes precedence over the broken pipe.
     const source = Readable.from(request.upload.open(), { objectMode: false })
     source.on('error', (error) => sent.destroy(error))
     sent.once('close', () => source.destroy())
@@ -251,30 +253,12 @@ const signalOf = ({ signal }: ApiRequest, io: Io): AbortSignal =>
 
 const isRepeatable = (request: ApiRequest): boolean => request.method === 'GET' || request.repeatable === true
 
-/** Milliseconds until another try, or undefined when the outcome stands. `CliError`s that get here are retryable. */
+/** Milliseconds until the next retry; undefined without a retry. Every `CliError` here is retryable. */
 function waitBeforeRetry(outcome: OpenAnswer | CliError, request: ApiRequest, triesMade: number): number | undefined {
   const backoffMs = BACKOFF_MS * 2 ** triesMade
   if (outcome instanceof CliError) return backoffMs
   const asked = Number(outcome.headers['retry-after'] ?? Number.NaN)
-  // 429 and 503 are given before any work is done, so every request may be sent again.
+  // The gateway sends 429 and 503 before any work is done, so every request may be retried.
   if (outcome.status === 429 || outcome.status === 503) return asked <= LONGEST_WAIT_SECONDS ? asked * 1_000 : undefined
   return (outcome.status === 502 || outcome.status === 504) && request.method === 'GET' ? backoffMs : undefined
-}
-
-/** Waits, unless the user stops the program. */
-export function pause(ms: number, { clock, signal }: Pick<Io, 'clock' | 'signal'>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    // The clock's timers never keep a process alive, and during a pause nothing else would.
-    const alive = setInterval(() => {}, 2 ** 30)
-    const finish = (settle: () => void) => () => {
-      clearInterval(alive)
-      timer.cancel()
-      signal.removeEventListener('abort', stopped)
-      settle()
-    }
-    const stopped = finish(() => reject(signal.reason))
-    const timer = clock.after(ms, finish(resolve))
-    signal.addEventListener('abort', stopped, { once: true })
-  })
 }

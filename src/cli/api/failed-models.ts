@@ -1,5 +1,7 @@
 import { findAtPath } from '../output/formats.ts'
 
+/** Explains why models failed. */
+
 const WORDS: Record<string, string> = {
   timeout: 'timed out',
   server_error: 'failed',
@@ -10,10 +12,10 @@ const WORDS: Record<string, string> = {
   quota_exhausted: 'has no quota left',
 }
 
-/** Why a model failed, as the end of a sentence that begins with its name. */
+/** The reason of a failure, as the end of a sentence that begins with the model's name. */
 export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
 
-/** What to do where waiting does not help; the provider is the first part of the model's name. */
+/** Advice for failures that only the operator can fix. */
 const ADVICE: Record<string, (model: string, provider: string) => string> = {
   auth_failed: (_, provider) =>
     `The provider rejected the gateway's key: check the key of '${provider}' in the gateway's configuration.`,
@@ -28,7 +30,7 @@ const adviceFor = (attempt: unknown): string | undefined => {
   return ADVICE[String(findAtPath(attempt, 'reason'))]?.(model, model.slice(0, Math.max(0, model.indexOf('/'))))
 }
 
-/** One line for each attempt of a chain that failed, then what to do about those that need the operator. */
+/** One line for each failed attempt of a chain, then the advice for the operator. */
 export const attemptHints = (attempts: readonly unknown[]): string[] => [
   ...attempts.map(
     (attempt) =>
@@ -37,6 +39,6 @@ export const attemptHints = (attempts: readonly unknown[]): string[] => [
   ...new Set(attempts.flatMap((attempt) => adviceFor(attempt) ?? [])),
 ]
 
-/** Whether every attempt failed for what only the operator can end, so that asking again does not help. */
+/** Whether only the operator can fix every failure, so that a retry cannot succeed. */
 export const needOperator = (attempts: unknown): boolean =>
   Array.isArray(attempts) && attempts.length > 0 && attempts.every((attempt) => adviceFor(attempt) !== undefined)

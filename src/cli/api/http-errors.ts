@@ -1,3 +1,4 @@
+/** Turns HTTP statuses and network failures into errors with exit codes and hints. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { CliError, type CliErrorOptions, EXIT, isErrno } from '../errors.ts'
 import { findAtPath } from '../output/formats.ts'
@@ -22,7 +23,7 @@ const EXIT_OF_STATUS: Record<number, number> = {
   504: EXIT.upstream,
 }
 
-/** What a refusal of the gateway means to a script, from either of its two error bodies (spec: Errors). */
+/** The error of a response. The gateway has two forms of error bodies: `error` is an object or a text. */
 export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): CliError {
   const body = parseBody(raw)
   const structured = typeof findAtPath(body, 'error') === 'object'
@@ -49,16 +50,16 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
   )
 }
 
-/** `Retry-After` of ours is a number of seconds (RFC 9110, section 10.2.3). */
+/** The gateway sends `Retry-After` as a number of seconds (RFC 9110, section 10.2.3). */
 const secondsIn = (header: string | undefined): number | undefined =>
   header !== undefined && /^\d+$/.test(header) ? Number(header) : undefined
 
-/** The JSON of a body; undefined when it is none. */
+/** The JSON of a body; undefined for anything else. */
 export function parseBody(raw: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(raw).toString())
   } catch {
-    // A proxy in between may answer with a page of its own; the status then has to do.
+    // A proxy may answer with a page of HTML.
     return undefined
   }
 }
@@ -69,12 +70,12 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
   const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
-  // A mistyped index is refused like one that the key may not use.
+  // A mistyped index gets the same response as one that the key may not use.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['Which may it use?   aigw indexes list']
-  // Guards and policies leave incidents, which administrators may look at.
+  // Guards and policies record incidents, which administrators may read.
   const isInIncidents = status === 403 && typeof findAtPath(body, 'trace_id') === 'string'
-  if (isInIncidents) return [`What was found?     aigw incidents list --request ${findAtPath(body, 'request_id')}`]
+  if (isInIncidents) return [`Its incidents:      aigw incidents list --request ${findAtPath(body, 'request_id')}`]
   if (status === 403) return ['What may this key do?  aigw whoami']
   if (text.startsWith('WEBHOOK_DISABLED ')) return ['Enable it first:    aigw webhooks enable ID']
   if (status === 429) {
@@ -85,7 +86,7 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   }
   const field = findAtPath(body, 'error.details.field')
   if (typeof field === 'string') return [`Field:  ${field}`]
-  return status >= 500 ? ["The gateway's log has more under the request id."] : []
+  return status >= 500 ? ["See the gateway's log for the request id."] : []
 }
 
 const REASONS: Record<string, string> = {
@@ -100,7 +101,7 @@ const REASONS: Record<string, string> = {
 }
 const isTlsFault = (code: string): boolean => /^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
 
-/** The scheme is the wrong one: the other side speaks, but not what was expected. */
+/** The error of a wrong scheme: the server speaks HTTP in place of TLS, or the reverse. */
 function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | undefined {
   const isPlain = /wrong version number|packet length too long|record layer/i.test(
     error instanceof Error ? error.message : '',
@@ -115,7 +116,9 @@ function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | 
   })
 }
 
-/** No answer came. A refused connection is always worth another try, a broken one only when repeating is safe. */
+/**
+ * There was no response. A refused connection can always be retried, a broken one only if the request is repeatable.
+ */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {
   const code = (isErrno(error) ? error.code : undefined) ?? 'unknown'
   const scheme = wrongScheme(baseUrl, error, code)
@@ -141,13 +144,13 @@ export const timedOut = (baseUrl: string, timeoutMs: number): CliError =>
     hints: ['Allow more time:  --timeout 2m', 'Is it healthy?    aigw health'],
   })
 
-/** An answer began and its connection broke. */
+/** The connection broke during the response. */
 export function brokenAnswer(error: unknown, requestId: string | undefined): CliError {
   const options: CliErrorOptions = { code: 'ANSWER_BROKEN', requestId, retryable: true, cause: error }
   return new CliError(EXIT.upstream, 'the connection broke in the middle of the answer', options)
 }
 
-/** An answer began and was not over when its time was. */
+/** The response was not complete at its timeout. */
 export const unfinished = (timeoutMs: number, requestId: string | undefined): CliError =>
   new CliError(EXIT.upstream, `the answer was not complete in time (${timeoutMs / 1000} s)`, {
     code: 'TIMEOUT',
@@ -156,7 +159,7 @@ export const unfinished = (timeoutMs: number, requestId: string | undefined): Cl
     hints: ['Allow more time:  --timeout 2m'],
   })
 
-/** Something answered, but not as a gateway does. */
+/** The server is not a gateway, or not a compatible one. */
 export const notAGateway = (exitCode: number, message: string, options: CliErrorOptions): CliError =>
   new CliError(exitCode, message, {
     code: 'NOT_A_GATEWAY',
@@ -164,10 +167,10 @@ export const notAGateway = (exitCode: number, message: string, options: CliError
     ...options,
   })
 
-/** A redirect is refused: following it could hand the key to another host. */
+/** Redirects are not followed, because they could send the key to another host. */
 export function redirected(baseUrl: string, location: string | undefined): CliError {
-  const target = location === undefined ? 'elsewhere' : `to ${location}`
-  return new CliError(EXIT.error, `${baseUrl} redirects ${target}, which is not followed`, {
+  const target = location === undefined ? '' : ` to ${location}`
+  return new CliError(EXIT.error, `${baseUrl} redirects${target}; redirects are not followed`, {
     code: 'REDIRECTED',
     hints: ['If that is your gateway, use its address:  --base-url URL'],
   })

@@ -1,3 +1,4 @@
+/** Traces HTTP on stderr, for `-v` and `--debug`. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Io } from '../io.ts'
 import { forTerminal } from '../output/terminal-text.ts'
@@ -5,15 +6,15 @@ import type { Settings } from '../profile/profile.ts'
 
 const SHOWN_BODY_BYTES = 65_536
 
-/** Hides API keys, signing secrets and bearer tokens in text that is about to be shown. */
+/** Masks API keys, signing secrets and bearer tokens. */
 const maskSecrets = (text: string): string =>
   text.replace(/\b(sk-|whsec_)[A-Za-z0-9_-]{8,}/g, '$1***').replace(/\b(Bearer\s+)(?!sk-\*)[^\s"']+/gi, '$1***')
 
-/** What `-v` (one line each way) and `--debug` (headers and bodies) print on stderr. */
+/** Prints one line per request and response with `-v`, and headers and bodies with `--debug`. */
 export type Trace = {
   request(method: string, url: URL, headers: Record<string, string>, body: Uint8Array | undefined): void
   answer(status: number, headers: IncomingHttpHeaders, requestId: string | undefined, ms: number): void
-  /** Shows a body while it comes, line by line: what is masked may not be cut by the border of two chunks. */
+  /** Prints a body line by line, so that a secret is masked even if two chunks split it. */
   answerBody(): { push(chunk: Uint8Array): void; end(): void }
 }
 

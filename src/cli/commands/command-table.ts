@@ -1,17 +1,18 @@
+/** The whole command line: names, summaries, and how to load each command. */
 import type { CommandFactory } from '../context.ts'
 
-/** One line of the tree. Only the commands that a line of words names are loaded; the others are known by this table alone. */
+/** One line of the tree. Only the commands that are named on the command line are loaded. */
 export type Entry = {
   name: string
   aliases?: string[]
   summary: string
-  /** Works on the saved profiles themselves, so the chosen one need not exist (yet, or any more). */
+  /** The command works on saved profiles, so the chosen profile may not exist. */
   managesProfiles?: true
 } & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
 
 type Group = { title: string; entries: Entry[] }
 
-/** Short names that every noun has. */
+/** Short names of verbs, for every noun. */
 const ALIASES: Record<string, string[]> = { list: ['ls'], show: ['get'], delete: ['rm'], revoke: ['rm'] }
 
 function entry(name: string, summary: string, load: () => Promise<CommandFactory>): Entry {
@@ -23,7 +24,7 @@ function entry(name: string, summary: string, load: () => Promise<CommandFactory
 const one = (name: string, summary: string, load: () => Promise<{ toCommand: CommandFactory }>): Entry =>
   entry(name, summary, async () => (await load()).toCommand)
 
-/** The commands of a file that has several. */
+/** Several commands in one file. */
 const several = <Name extends string>(
   load: () => Promise<{ commands: Record<Name, CommandFactory> }>,
   summaries: Record<Name, string>,
@@ -32,16 +33,19 @@ const several = <Name extends string>(
 const names = <Name extends string>(summaries: Record<Name, string>): Name[] =>
   Object.keys(summaries).filter((name): name is Name => Object.hasOwn(summaries, name))
 
-/** Commands about one kind of thing, which is also found by its singular. */
+/** `rm` for `remove`, where there is no `delete` of this short name. */
+const removeIsShort = (entry: Entry): Entry => (entry.name === 'remove' ? { ...entry, aliases: ['rm'] } : entry)
+
+/** The commands of one resource, which is also found by its singular. */
 function noun(name: string, summary: string, verbs: Entry[], singular = name.replace(/s$/, '')): Entry {
   return { name, aliases: [singular], summary, verbs }
 }
 
-const models: Entry[] = [
-  one('list', 'List the models this key may use', () => import('./models/list.ts')),
-  one('show', 'Show a model', () => import('./models/show.ts')),
-  one('test', 'Ask a model for one token and show how long it takes', () => import('./models/test.ts')),
-]
+const models = several(() => import('./models/commands.ts'), {
+  list: 'List the models this key may use',
+  show: 'Show a model',
+  test: 'Request one token from a model and show the response times',
+})
 
 const groups: Entry[] = [
   ...several(() => import('./groups/commands.ts'), {
@@ -57,7 +61,7 @@ const groups: Entry[] = [
     verbs: several(() => import('./groups/members.ts'), {
       add: 'Add users to a group',
       remove: 'Remove users from a group',
-    }).map((member) => (member.name === 'remove' ? { ...member, aliases: ['rm'] } : member)),
+    }).map(removeIsShort),
   },
 ]
 
@@ -71,14 +75,14 @@ const roles = several(() => import('./roles/commands.ts'), {
 })
 
 const policies: Entry[] = [
-  one('list', 'List policies', () => import('./policies/list.ts')),
-  one('show', 'Show a policy, or the active one', () => import('./policies/show.ts')),
   ...several(() => import('./policies/commands.ts'), {
+    list: 'List policies',
+    show: 'Show a policy, or the active one',
     create: 'Create a policy',
     update: 'Change a policy',
     delete: 'Delete a policy',
+    activate: 'Make a policy the active one',
   }),
-  one('activate', 'Make a policy the active one', () => import('./policies/activate.ts')),
   one('diff', 'Compare two policies', () => import('./policies/diff.ts')),
   one('check', 'Show how a prompt would be handled', () => import('./policies/check.ts')),
 ]
@@ -154,14 +158,17 @@ const webhooks: Entry[] = [
     show: 'Show an endpoint and the state of its deliveries',
     update: 'Change an endpoint',
     enable: 'Deliver to an endpoint again',
-    disable: 'Deliver nothing to an endpoint for now',
+    disable: 'Pause an endpoint',
     delete: 'Delete an endpoint',
     'rotate-secret': 'Give an endpoint a new signing secret',
+    test: 'Send a test event to an endpoint',
+    recover: 'Send an endpoint the events that it missed',
   }),
-  one('test', 'Send a test event to an endpoint', () => import('./webhooks/test.ts')),
   one('events', 'List the events, or show a sample of one', () => import('./webhooks/events.ts')),
-  one('verify', 'Check the signature of a received body', () => import('./webhooks/verify.ts')),
-  one('sign', 'Sign a body as the gateway does', () => import('./webhooks/sign.ts')),
+  ...several(() => import('./webhooks/signatures.ts'), {
+    verify: 'Verify the signature of a received body',
+    sign: 'Sign a body as the gateway does',
+  }),
   {
     name: 'deliveries',
     aliases: ['delivery'],
@@ -172,7 +179,6 @@ const webhooks: Entry[] = [
       resend: 'Send the event of a delivery once more',
     }),
   },
-  one('recover', 'Send an endpoint the events that it missed', () => import('./webhooks/recover.ts')),
   one('listen', 'Show events as they happen, or forward them to this machine', () => import('./webhooks/listen.ts')),
   one('trigger', 'Send a sample of an event', () => import('./webhooks/trigger.ts')),
 ]
@@ -184,20 +190,20 @@ const indexes: Entry[] = [
     show: 'Show a knowledge base',
     update: 'Rename a knowledge base, or change who may read it',
     delete: 'Delete a knowledge base with all its documents',
+    docs: 'List the documents of a knowledge base',
+    remove: 'Remove a document from a knowledge base',
+    rebuild: 'Rebuild the search index of a knowledge base',
   }),
   one('add', 'Add files or folders to a knowledge base', () => import('./indexes/add.ts')),
-  one('docs', 'List the documents of a knowledge base', () => import('./indexes/docs.ts')),
-  one('remove', 'Remove a document from a knowledge base', () => import('./indexes/remove.ts')),
   one('search', 'Search a knowledge base', () => import('./indexes/search.ts')),
-  one('rebuild', 'Rebuild the search index of a knowledge base', () => import('./indexes/rebuild.ts')),
 ]
 
-const profiles: Entry[] = [
-  one('list', 'List profiles', () => import('./profiles/list.ts')),
-  one('use', 'Make a profile the current one', () => import('./profiles/use.ts')),
-  one('rename', 'Rename a profile', () => import('./profiles/rename.ts')),
-  { ...one('remove', 'Remove a profile and its key', () => import('./profiles/remove.ts')), aliases: ['rm'] },
-]
+const profiles = several(() => import('./profiles/commands.ts'), {
+  list: 'List profiles',
+  use: 'Make a profile the current one',
+  rename: 'Rename a profile',
+  remove: 'Remove a profile and its key',
+}).map(removeIsShort)
 
 const receipts: Entry[] = [
   one('show', 'Show the receipt of a request', () => import('./receipts/show.ts')),
@@ -211,11 +217,11 @@ const audit: Entry[] = [
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
 ]
 
-const logs: Entry[] = [
-  one('list', 'List requests and changes', () => import('./logs/list.ts')),
-  one('tail', 'Show new entries as they are logged', () => import('./logs/tail.ts')),
-  one('show', 'Show the log entries of one request', () => import('./logs/show.ts')),
-]
+const logs = several(() => import('./logs/commands.ts'), {
+  list: 'List requests and changes',
+  tail: 'Show new entries as they are logged',
+  show: 'Show the log entries of one request',
+})
 
 const profileCommand = { managesProfiles: true } as const
 
@@ -303,18 +309,18 @@ export const findCommand = (word: string | undefined): Entry | undefined =>
     word,
   )
 
-/** The entries that the first words lead through: `groups members add` has three. */
-export function entriesOnWay(words: string[]): Entry[] {
-  const way: Entry[] = []
+/** The entries that the first words name: `groups members add` has three. */
+export function entriesOnPath(words: string[]): Entry[] {
+  const path: Entry[] = []
   let below = COMMAND_GROUPS.flatMap((group) => group.entries)
   for (const word of words) {
     const entry = findEntry(below, word)
     if (entry === undefined) break
-    way.push(entry)
+    path.push(entry)
     if (!('verbs' in entry)) break
     below = entry.verbs
   }
-  return way
+  return path
 }
 
 export const findEntry = (entries: Entry[], word: string | undefined): Entry | undefined =>

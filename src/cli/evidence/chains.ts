@@ -1,46 +1,46 @@
+/** Verifies one chain of the log. */
 import { ChainCheck, type ChainReport, type ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { logId } from '../../shared/evidence/entry.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import type { TrustedKeys } from './key-set.ts'
 
-/** A chain as its keeper describes it: so many entries, and the hash of the last one. */
+/** A chain as its source states it: the number of entries, and the hash of the last one. */
 export type ChainHead = { chain: string; size: number; head: string }
 
-/** An entry with the commit that it says signed it; the same object for all entries of one. */
+/** An entry with the commit that it names. All entries of a commit share one object. */
 export type SignedRow = { row: ChainRow; commit: CommitRow | undefined }
 
-/** A checkpoint as it is kept beside its chain. */
+/** A checkpoint as it is stored with its chain. */
 export type CheckpointNote = { chain: string; tree_size: number; note: string }
 
-/** Where the evidence of one tenant is read: a gateway, or the directory of an export. */
+/** The source of one tenant's evidence: a gateway, or the directory of an export. */
 export type EvidenceSource = {
   tenantId: string
-  /** In the order of their names. */
+  /** Sorted by name. */
   heads: ChainHead[]
-  /** The first `size` entries of a chain, with as much in memory as one page of them. */
+  /** The first `size` entries of a chain, with one page in memory. */
   rows(head: ChainHead): AsyncIterable<SignedRow>
-  /** Those that the first `size` entries must agree with; also of more entries, where the chain had them. */
+  /** The checkpoints of the chain, including those of more than `size` entries if the chain had them. */
   checkpoints(head: ChainHead): AsyncIterable<CheckpointNote>
 }
 
 export type CheckedChain = ChainReport & { chain: string }
 
-/** Nothing else needs the threads that check them, which should not be out of work while entries are read. */
+/** Enough to keep the verifying threads busy while entries are read. */
 const SIGNATURES_AT_ONCE = 1_024
 
 type Known = {
   tenantId: string
   head: ChainHead
   trusted: TrustedKeys
-  /** Of any chains; those of others are passed over. */
+  /** Checkpoints of any chains. Those of other chains are ignored. */
   checkpoints: readonly Checkpoint[]
 }
 
 /**
- * Walks one chain to its end in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
- * Nothing behind the first entry that does not hold is looked at. A chain that ends elsewhere than its head says does not hold
- * either. `onRow` sees every entry that was looked at.
+ * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint. It
+ * stops at the first invalid entry. A chain whose end differs from its head is invalid. `onRow` receives every entry.
  */
 export async function checkChain(
   { tenantId, head, trusted, checkpoints }: Known,
@@ -65,11 +65,11 @@ export async function checkChain(
   }
   const report = await check.finish()
   if (!report.ok || (report.size === head.size && report.head === head.head)) return { ...report, chain }
-  const problem = `it ends with ${report.head} after ${report.size} entries, and should with ${head.head} after ${head.size}`
+  const problem = `it ends with ${report.head} after ${report.size} entries; expected ${head.head} after ${head.size}`
   return { ...report, chain, ok: false, firstBad: { seq: Math.min(report.size, head.size), problem } }
 }
 
-/** The checkpoints of one chain: their origin ends with the id of its log, whoever's name is before it. */
+/** The checkpoints of one chain: their origin ends with the id of its log, after any name. */
 export function checkpointsOf(tenantId: string, chain: string, checkpoints: readonly Checkpoint[]): Checkpoint[] {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))

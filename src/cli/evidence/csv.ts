@@ -1,3 +1,4 @@
+/** The log as CSV. */
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import { LOG_COLUMNS, toCsvLine } from '../../shared/evidence/csv.ts'
 import { findAtPath } from '../output/formats.ts'
@@ -5,17 +6,17 @@ import { parseJson } from './shapes.ts'
 
 export const CSV_HEAD = toCsvLine(LOG_COLUMNS)
 
-/** What an entry says; undefined for one that was expunged, or whose payload is no JSON. */
+/** The payload of an entry; undefined if it was expunged or is not JSON. */
 export const contentsOf = ({ payload }: ChainRow): unknown => (payload === null ? undefined : parseJson(payload))
 
-/** An entry as the compliance report has it (RFC 4180). An expunged one has no more than its id and time. */
+/** An entry in the form of the compliance report (RFC 4180). An expunged entry has only its id and time. */
 export const toLogLine = (row: ChainRow): string => logLineOf(row, contentsOf(row))
 
-/** The same of an entry whose contents are known. */
-export function logLineOf({ id, created_at, payload }: ChainRow, said: unknown): string {
-  const textAt = (path: string): string => String(findAtPath(said, path) ?? '')
+/** The same for a parsed payload. */
+export function logLineOf({ id, created_at, payload }: ChainRow, content: unknown): string {
+  const textAt = (path: string): string => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
-  const status = said === undefined ? 'EXPUNGED' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
-  const event = said === undefined ? 'expunged' : textAt('type')
+  const status = content === undefined ? 'EXPUNGED' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
+  const event = content === undefined ? 'expunged' : textAt('type')
   return toCsvLine([id, created_at, event, actor, status, payload ?? ''])
 }

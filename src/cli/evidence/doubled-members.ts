@@ -1,8 +1,8 @@
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 
 /**
- * Whether an object of a JSON text has a member twice. A parser takes the last of them, a person and some other parsers the
- * first: such a text says two things, of which one was signed. The text must be JSON.
+ * Whether an object in a JSON text has duplicate members. Parsers differ in which one they use, so the text is
+ * ambiguous about what was signed. The text must be valid JSON.
  */
 export function hasDoubledMember(json: string): boolean {
   const open: Set<unknown>[] = []

@@ -1,12 +1,12 @@
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { CliContext } from '../context.ts'
-import { isErrno, unwritable, usageError } from '../errors.ts'
+import { failedToWrite, isErrno, usageError } from '../errors.ts'
 import { EXPORT_FILES, VIOLATIONS_FILE } from './manifest.ts'
 
 /**
- * Runs `fill` on a new folder beside `path`, which takes its place once it is whole; when `fill` throws, nothing is left of it.
- * An empty folder is replaced, an earlier export after a question. Throws a usage error for anything else that is there.
+ * Runs `fill` on a temporary folder, which then replaces `path`. If `fill` throws, the temporary folder is removed. An
+ * empty folder is replaced, an earlier export after a confirmation. Throws a usage error for any other content.
  */
 export async function inNewFolder<T>(
   context: CliContext,
@@ -17,15 +17,15 @@ export async function inNewFolder<T>(
   const earlier = await filesIn(target)
   const foreign = earlier.filter((name) => !new Set<string>([...EXPORT_FILES, VIOLATIONS_FILE]).has(name))
   if (foreign.length > 0)
-    throw usageError(`${path} holds more than an export (${foreign[0]})`, ['Name a new directory.'])
+    throw usageError(`${path} contains more than an export (${foreign[0]})`, ['Name a new directory.'])
   if (earlier.length > 0) await context.confirm(`Replace the export in ${path}?`)
 
   const draft = `${target}.${process.pid}.new`
   const replaced = `${target}.${process.pid}.old`
-  await mkdir(draft, { mode: 0o700 }).catch(failedOn(path))
+  await mkdir(draft, { mode: 0o700 }).catch(failedToWrite(path))
   try {
     const result = await fill(draft)
-    // Not even a crash leaves a folder that is half of each.
+    // Renaming is atomic, so a crash leaves no mixture of the two.
     if (earlier.length > 0) await rename(target, replaced)
     else await rmdir(target).catch(ignoreAbsent)
     await rename(draft, target)
@@ -36,20 +36,16 @@ export async function inNewFolder<T>(
   }
 }
 
-const failedOn = (path: string) => (error: unknown) => {
-  throw unwritable(path, error)
-}
-
 function ignoreAbsent(error: unknown): void {
   if (!isErrno(error) || error.code !== 'ENOENT') throw error
 }
 
-/** The names in a folder; none when there is no folder. */
+/** The names in a folder; none if it does not exist. */
 async function filesIn(path: string): Promise<string[]> {
   try {
     return await readdir(path)
   } catch (error) {
     if (isErrno(error) && error.code === 'ENOENT') return []
-    throw usageError(`${path} is not a directory that can be read`)
+    throw usageError(`${path} is not a readable directory`)
   }
 }

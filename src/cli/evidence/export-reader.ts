@@ -1,3 +1,4 @@
+/** Reads and verifies an export. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -7,7 +8,7 @@ import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
 import { isObject, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { parseBody } from '../api/http-errors.ts'
-import { CliError, EXIT, unreadable } from '../errors.ts'
+import { CliError, EXIT, failedToRead } from '../errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
 import { CSV_HEAD, contentsOf, logLineOf } from './csv.ts'
 import { hasDoubledMember } from './doubled-members.ts'
@@ -16,12 +17,12 @@ import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
-/** Something in an export is not what its manifest says; exit 10. `what` is that fault alone. */
+/** The export differs from its manifest; exit 10. `what` is the fault alone. */
 export class ExportViolated extends CliError {
   readonly what: string
 
   constructor(what: string) {
-    super(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
+    super(EXIT.checkFailed, `the export is invalid: ${what}`, { code: 'EXPORT_VIOLATED' })
     this.what = what
   }
 }
@@ -29,7 +30,7 @@ export class ExportViolated extends CliError {
 /** The keys of a file that the caller named. */
 export type GivenKeys = { file: string; keys: PublishedKey[] }
 
-/** Called after each check that passed, with what it found. */
+/** Called after each check that passed, with its result. */
 export type Report = (check: string, found: string) => void
 
 export type OpenedExport = {
@@ -37,13 +38,16 @@ export type OpenedExport = {
   source: EvidenceSource
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
-  /** After the walk over all chains, when they hold: throws exit 10 unless that was all there is, and as the manifest says. */
+  /**
+   * Call it after all chains were found valid. Throws exit 10 if the files contain more, or differ from the manifest.
+   */
   assertEnd(checked: readonly CheckedChain[]): Promise<void>
 }
 
 /**
- * The log in the directory of an export whose manifest is signed and whose files are those of the manifest. Throws exit 10 for
- * any other, a usage error for a directory that holds no export. Without `given`, its own keys are trusted.
+ * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
+ * manifest, a usage error for a directory without an export. Without `given`, its own keys
+ * are trusted.
  */
 export async function openExport(
   folder: string,
@@ -52,9 +56,7 @@ export async function openExport(
 ): Promise<OpenedExport> {
   const [bytes, signature] = await Promise.all(
     ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch((error: unknown) => {
-        throw unreadable(join(folder, name), error)
-      }),
+      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
     ),
   )
   const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
@@ -89,19 +91,19 @@ export async function openExport(
   }
 }
 
-/** The value of a file; undefined for one that is no JSON, or that says something twice. */
+/** The JSON of a file; undefined for anything else, and for duplicate members. */
 function parseWhole(bytes: Buffer): unknown {
   const value = parseBody(bytes)
   return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
 }
 
-/** Throws a usage error for a file that holds no keys. */
+/** Throws a usage error for a file without keys. */
 export const readGivenKeys = async (file: string | undefined): Promise<GivenKeys | undefined> =>
   file === undefined ? undefined : { file, keys: await readKeyFile(file) }
 
 const readOwnKeys = (folder: string): Promise<PublishedKey[]> =>
   readKeyFile(join(folder, 'keys.json')).catch(() => {
-    throw new ExportViolated('keys.json holds no published keys')
+    throw new ExportViolated('keys.json contains no published keys')
   })
 
 const NEWLINE = 10
@@ -109,7 +111,7 @@ const NEWLINE = 10
 async function assertFiles(folder: string, { files }: Manifest): Promise<void> {
   const known = new Set<string>(EXPORT_FILES)
   const added = (await readdir(folder)).find((name) => !known.has(name) && !name.startsWith('.'))
-  if (added !== undefined) throw new ExportViolated(`${added} does not belong here`)
+  if (added !== undefined) throw new ExportViolated(`${added} is not part of an export`)
   for (const { name, sha256, bytes } of files) {
     const path = join(folder, name)
     const hash = createHash('sha256')
@@ -132,12 +134,13 @@ async function assertFiles(folder: string, { files }: Manifest): Promise<void> {
 
 function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
   const rows = chains.reduce((sum, { size }) => sum + size, 0)
-  if (rows !== rowCount) throw new ExportViolated(`its chains have ${rows} entries, and its manifest says ${rowCount}`)
+  if (rows !== rowCount)
+    throw new ExportViolated(`its chains have ${rows} entries, but its manifest states ${rowCount}`)
   if (exportRoot(chains).toString('hex') !== merkleRootOfExport)
-    throw new ExportViolated('its root is not that of its chains')
+    throw new ExportViolated('its root does not match its chains')
 }
 
-/** Both files of entries are read once, side by side, with one commit in memory. */
+/** Entries and commits are read once, in parallel, with one commit in memory. */
 function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
   const commits = valuesOf(folder, 'commits.ndjson', isCommit)
@@ -161,14 +164,14 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     },
   }
 
-  /** Throws exit 10 when a file has more than belongs to the chains of the manifest. */
+  /** Throws exit 10 if a file contains more than the chains of the manifest. */
   async function assertRead(): Promise<void> {
-    if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest says')
+    if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
     for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
       if (!known.has(chain))
-        throw new ExportViolated(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
+        throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
     }
   }
 
@@ -176,8 +179,8 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 }
 
 /**
- * The values of a file, one on each line. Throws exit 10 for a line that is something else, and for one that this value is not
- * written as: a member that stands twice, say, of which a parser takes the last and a person reads the first.
+ * The values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from its
+ * serialised value, for instance by a duplicate member.
  */
 async function* valuesOf<Row>(
   folder: string,
@@ -188,14 +191,14 @@ async function* valuesOf<Row>(
   for await (const line of linesOf(join(folder, name))) {
     at += 1
     const row = parseJson(line)
-    const isAsWritten = JSON.stringify(row) === line
-    if (!isRow(row) || !isAsWritten) throw new ExportViolated(`line ${at} of ${name} is not what belongs there`)
+    const isCanonical = JSON.stringify(row) === line
+    if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }
   return undefined
 }
 
-/** Whether data.csv says the same as the entries: it is what people read. */
+/** Compares data.csv, which people read, with the entries. */
 class CsvCheck {
   readonly #expected: string | undefined
   readonly #hash = createHash('sha256').update(CSV_HEAD)
@@ -204,26 +207,25 @@ class CsvCheck {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
 
-  /** Throws exit 10 for an entry that says nothing that could stand there. */
+  /** Throws exit 10 for a payload that is not an object. */
   add(row: ChainRow): void {
-    const said = contentsOf(row)
-    if (row.payload !== null && !isObject(said)) {
+    const content = contentsOf(row)
+    if (row.payload !== null && !isObject(content)) {
       throw new ExportViolated(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
     }
-    this.#hash.update(logLineOf(row, said))
+    this.#hash.update(logLineOf(row, content))
   }
 
-  /** Throws exit 10 when it says something else. */
+  /** Throws exit 10 if data.csv differs. */
   end(): void {
-    if (this.#hash.digest('hex') !== this.#expected)
-      throw new ExportViolated('data.csv says something else than data.ndjson')
+    if (this.#hash.digest('hex') !== this.#expected) throw new ExportViolated('data.csv differs from data.ndjson')
   }
 }
 
-/** Throws exit 10 when a chain has another root than the manifest says. */
+/** Throws exit 10 if the root of a chain differs from the manifest. */
 function assertRoots({ chains }: Manifest, checked: readonly CheckedChain[]): void {
   for (const { chain, root } of chains) {
     const found = checked.find((report) => report.chain === chain)
-    if (found?.root !== root) throw new ExportViolated(`chain ${chain} has another root than the manifest says`)
+    if (found?.root !== root) throw new ExportViolated(`the root of chain ${chain} differs from the manifest`)
   }
 }

@@ -1,3 +1,4 @@
+/** Writes an export of the log. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
@@ -20,48 +21,48 @@ import { checkEvidence, toRow, violationsOf } from './verification.ts'
 
 const VERIFIER = fileURLToPath(new URL('../../../docs/verifiers/verify.mjs', import.meta.url))
 
-const README = `This directory is evidence of an aigw gateway: the log of one tenant, and what proves it.
+const README = `This directory is evidence of an aigw gateway: the log of one tenant, and its proofs.
 
-  data.ndjson         every entry, one on a line: chain by chain, each from its first entry on
+  data.ndjson         every entry, one per line: chain by chain, from the first entry on
   data.csv            the same for a spreadsheet; its details are the entry
-  commits.ndjson      the signatures under the entries, in the order in which data.ndjson needs them
+  commits.ndjson      the signatures of the entries, in the order of data.ndjson
   checkpoints.ndjson  signed checkpoints of the chains
-  keys.json           the public keys, retired ones too
-  manifest.json       what belongs to this directory: chains, sizes, hashes
+  keys.json           the public keys, including retired ones
+  manifest.json       the contents of this directory: chains, sizes, hashes
   manifest.sig        the gateway's signature over manifest.json
-  verify.mjs          checks all of it; needs Node.js 20.19 or later, and nothing else
+  verify.mjs          verifies all of it; needs only Node.js 20.19 or later
 
-To check it:
+To verify it:
 
   node verify.mjs
 
-or, if you have the gateway's public keys from elsewhere, which is worth more than the word of this directory:
+or, with the gateway's public keys from another source, which is stronger:
 
   node verify.mjs --keys aigw-keys.json
 
-This copy of verify.mjs is as good as whoever gave you the directory. If you do not trust them, take verify.mjs from the aigw
-project itself (docs/verifiers), and name the directory:
+This copy of verify.mjs is only as trustworthy as the sender of the directory. To be independent of the sender, take verify.mjs
+from the aigw project (docs/verifiers), and name the directory:
 
   node your/own/verify.mjs this/directory --keys aigw-keys.json
 `
 
-const VIOLATED_README = `This directory is the log of one tenant of an aigw gateway, as the gateway gave it, and the log DOES NOT HOLD: something
-in it was changed, removed or added after it was signed. Nobody has signed this directory, and no verifier accepts it.
+const VIOLATED_README = `This directory is the log of one tenant of an aigw gateway, unchanged. The log is VIOLATED: an entry was changed, removed or
+added after it was signed. This directory is not signed, and no verifier accepts it.
 
-  violations.json     what does not hold, chain by chain, and the SHA-256 of the other files
-  data.ndjson         every entry as it is now, one on a line
+  violations.json     the violations, chain by chain, and the SHA-256 of the other files
+  data.ndjson         every entry as it is now, one per line
   data.csv            the same for a spreadsheet; its details are the entry
-  commits.ndjson      the signatures under the entries
-  checkpoints.ndjson  the checkpoints of the chains that the gateway has
-  keys.json           the public keys, retired ones too
+  commits.ndjson      the signatures of the entries
+  checkpoints.ndjson  the gateway's checkpoints of the chains
+  keys.json           the public keys, including retired ones
 `
 
-/** An export that the gateway has signed, or one of a log that does not hold, with the first thing that does not. */
+/** A signed export, or an unsigned one with the first violation of its log. */
 export type Written = { manifest: Manifest } | { violation: CliError }
 
 /**
- * Fills a new folder with the log of the tenant, each entry checked on its way, and has the gateway sign what it is. Throws
- * exit 10 when the log does not hold; with `evenViolated` the folder gets it as it is, without a manifest or a signature.
+ * Writes the log of the tenant into a new folder, verifies each entry, and lets the gateway sign the manifest. Throws
+ * exit 10 for a violated log. With `evenViolated`, that log is written without manifest and signature.
  */
 export async function writeExport(
   context: CliContext,
@@ -109,7 +110,7 @@ export async function writeExport(
     await add('README.txt', README)
     await add('verify.mjs', readFileSync(VERIFIER, 'utf8'))
     const signing = keys.find(({ retiredAt }) => retiredAt === null)
-    if (signing === undefined) throw new CliError(EXIT.error, 'the gateway publishes no key that signs now')
+    if (signing === undefined) throw new CliError(EXIT.error, 'the gateway publishes no active signing key')
     await add('keys.json', raw.toString())
     const sums = await endAll(files)
     const manifest = toManifest(source.tenantId, checked, sums, { kid: signing.kid, now: context.io.clock.now() })
@@ -126,7 +127,7 @@ async function endAll(files: ReadonlyMap<string, HashedFile>): Promise<FileSum[]
   return sums
 }
 
-/** In place of the manifest, and of the verifier, which has nothing to begin with. */
+/** Replaces the manifest and the verifier, which cannot work without a manifest. */
 async function writeViolations(folder: string, found: object): Promise<void> {
   const text = `${JSON.stringify(found, null, 2)}\n`
   await writeFile(join(folder, VIOLATIONS_FILE), text, { mode: 0o600, flush: true })
@@ -152,7 +153,7 @@ function toManifest(
   }
 }
 
-/** POST /transparency/exports/sign, and both files of it. */
+/** POST /transparency/exports/sign. Writes the manifest and its signature. */
 async function writeSigned(
   context: CliContext,
   folder: string,
@@ -173,7 +174,7 @@ async function writeSigned(
   if (problem !== undefined) {
     throw new CliError(EXIT.checkFailed, `the gateway did not sign this export: ${problem}`, {
       code: 'EXPORT_NOT_SIGNED',
-      hints: ['If its key was changed meanwhile, export again.'],
+      hints: ['If its key was rotated meanwhile, export again.'],
     })
   }
   await writeFile(join(folder, 'manifest.json'), text, { mode: 0o600, flush: true })

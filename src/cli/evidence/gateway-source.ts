@@ -1,3 +1,4 @@
+/** Reads the evidence of a tenant from the gateway. */
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { GENESIS_HASH } from '../../shared/evidence/entry.ts'
 import { EVIDENCE_PAGE } from '../../shared/spec-limits.ts'
@@ -10,14 +11,14 @@ import type { ChainHead, CheckpointNote, EvidenceSource, SignedRow } from './cha
 import { isChainHead, isCheckpointNote, isCommit, isRowOfChain, isText, type RowOfChain, toChainRow } from './shapes.ts'
 
 export const TRANSPARENCY = 'transparency'
-/** As many as one request may name. */
+/** The maximum of one request. */
 const COMMITS_AT_ONCE = 100
 
-/** The evidence of the tenant whose key asks, as far as it goes now: what is logged while it is read is left out. */
+/** The evidence of the key's tenant at its current size. Entries that are logged meanwhile are omitted. */
 export async function openGateway(context: CliContext): Promise<EvidenceSource> {
   const api = await context.api()
 
-  /** What is at `path`, with the list that it holds. */
+  /** The body at `path`, and the list in it. */
   async function getList<Row>(
     { path, query }: Pick<ApiRequest, 'path' | 'query'>,
     key: string,
@@ -30,20 +31,20 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with ${key}`, { requestId })
   }
 
-  // Asked for before the sizes: a chain that is shorter than its last checkpoint was cut.
+  // Requested before the sizes: a chain that is shorter than its last checkpoint was truncated.
   const { rows: latest } = await getList({ path: 'checkpoints' }, 'checkpoints', isCheckpointNote)
   const promised = new Map<string, number>()
   for (const { chain, tree_size } of latest) promised.set(chain, Math.max(tree_size, promised.get(chain) ?? 0))
   const { body, rows: chains } = await getList({ path: 'chains' }, 'chains', isChainHead)
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
-  if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not say whose chains these are`, {})
+  if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
-  // Of a chain that was taken out as a whole, this is left.
-  const gone = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
-  heads.push(...gone.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
+  // A removed chain is known only by its checkpoints.
+  const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
+  heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
   heads.sort(byName)
 
-  /** Those that these entries name. What the page before has of them is not asked for again. */
+  /** The commits of these entries. Commits of the previous page are reused. */
   async function commitsOf(entries: readonly RowOfChain[], known: ReadonlyMap<string, CommitRow>) {
     const commits = new Map<string, CommitRow>()
     const missing: string[] = []
@@ -69,11 +70,11 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
       for (let from = 0; from < size; ) {
         const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
         const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
-        // A shorter chain than it was said to be; whoever checks it says so.
+        // The chain is shorter than its head states. The verification reports this.
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }
-        // Where some are missing, those behind the hole are read once all the same.
+        // If entries are missing, the next page begins after the gap.
         from = Math.max(from + rows.length, (rows.at(-1)?.seq ?? 0) + 1)
       }
     },
@@ -83,7 +84,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
         const query = { chain, from, limit: EVIDENCE_PAGE }
         const { rows } = await getList({ path: 'checkpoints', query }, 'checkpoints', isCheckpointNote)
         for (const { tree_size, note } of rows) {
-          // One that was made meanwhile is about entries that are not looked at.
+          // A newer checkpoint covers entries that are not read here.
           if (tree_size <= known) yield { chain, tree_size, note }
         }
         const last = rows.at(-1)

@@ -5,7 +5,7 @@ import type { FileSum } from './manifest.ts'
 
 const BUFFERED_CHARS = 262_144
 
-/** A new file that is written from its begin to its end, readable by its owner only, and hashed on its way. */
+/** A new file, mode 0600, that is hashed while it is written. */
 export class HashedFile {
   readonly #name: string
   readonly #file: FileHandle
@@ -18,7 +18,7 @@ export class HashedFile {
     this.#file = file
   }
 
-  /** Rejects when there is one of this name. */
+  /** Rejects if the file exists. */
   static async create(folder: string, name: string): Promise<HashedFile> {
     return new HashedFile(name, await open(join(folder, name), 'wx', 0o600))
   }
@@ -28,7 +28,7 @@ export class HashedFile {
     if (this.#waiting.length >= BUFFERED_CHARS) await this.#flush()
   }
 
-  /** What is in it, once all of that is on the disk. */
+  /** Flushes the file to disk and returns its hash and size. */
   async end(): Promise<FileSum> {
     await this.#flush()
     await this.#file.sync()
@@ -36,7 +36,7 @@ export class HashedFile {
     return { name: this.#name, sha256: this.#hash.digest('hex'), bytes: this.#bytes }
   }
 
-  /** Also after `end`, and when what was to be written never came. */
+  /** May be called repeatedly, also after `end`. */
   close(): Promise<void> {
     return this.#file.close()
   }

@@ -1,3 +1,4 @@
+/** The public keys that a verification trusts, and their source. */
 import { InvalidArgumentError } from 'commander'
 import { KeySetError, type PublishedKey, parseKeySet } from '../../shared/evidence/keys.ts'
 import { notAGateway, parseBody } from '../api/http-errors.ts'
@@ -9,29 +10,29 @@ import { hasDoubledMember } from './doubled-members.ts'
 export const KEYS_PATH = '/.well-known/aigw-keys.json'
 export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`, onlyFile] as const
 
-/** Of two files, one would be ignored, and the check would be worth less than its user believes. */
+/** A repeated flag would silently ignore the first file. */
 function onlyFile(file: string, earlier: string | undefined): string {
   if (earlier !== undefined) throw new InvalidArgumentError('It was given more than once; name one file.')
   return file
 }
 
-/** Public keys, and whose word it is that they are the right ones. */
+/** Public keys, and their source. */
 export type TrustedKeys = {
-  /** The same list throughout: `renew` changes what is in it. */
+  /** `renew` changes the contents of this list. */
   keys: PublishedKey[]
   from: 'file' | 'export' | 'gateway'
-  /** Asks the gateway for them again, the first time; false where they stay as they are. */
+  /** Requests the keys again, once. Returns false if they stay unchanged. */
   renew(): Promise<boolean>
 }
 
-/** Keys that stay as they are. */
+/** Keys that are never renewed. */
 export const fixedKeys = (keys: PublishedKey[], from: 'file' | 'export'): TrustedKeys => ({
   keys,
   from,
   renew: async () => false,
 })
 
-/** What `check` gives; when it throws, what it gives after the keys were asked for again. */
+/** The result of `check`. If it throws, the keys are renewed and `check` runs again. */
 export async function withKeys<T>({ keys, renew }: TrustedKeys, check: (keys: PublishedKey[]) => T): Promise<T> {
   try {
     return check(keys)
@@ -41,21 +42,21 @@ export async function withKeys<T>({ keys, renew }: TrustedKeys, check: (keys: Pu
   }
 }
 
-/** The keys of a file. Throws a usage error for a file that holds none. */
+/** The keys of a file. Throws a usage error for a file without keys. */
 export async function readKeyFile(path: string): Promise<PublishedKey[]> {
   const text = await readText(path)
   try {
     const keys = parseKeySet(JSON.parse(text))
-    if (hasDoubledMember(text)) throw new KeySetError('a member stands in it twice')
+    if (hasDoubledMember(text)) throw new KeySetError('it has a duplicate member')
     return keys
   } catch (error) {
-    throw usageError(`${path} holds no published keys (${error instanceof Error ? error.message : error})`, [
-      `It is what a gateway answers at ${KEYS_PATH}.`,
+    throw usageError(`${path} contains no published keys (${error instanceof Error ? error.message : error})`, [
+      `Save the response of ${KEYS_PATH} of a gateway.`,
     ])
   }
 }
 
-/** The keys that the gateway publishes, and the bytes of its last answer; asked without an API key. */
+/** The keys that the gateway publishes, and the bytes of the response. Needs no API key. */
 export async function fetchKeys(context: CliContext): Promise<TrustedKeys & { raw: Buffer }> {
   let isRenewed = false
   const published = {
@@ -64,7 +65,7 @@ export async function fetchKeys(context: CliContext): Promise<TrustedKeys & { ra
     async renew() {
       if (isRenewed) return false
       isRenewed = true
-      await context.note('note: something is signed with another key; asking the gateway for its keys again')
+      await context.note('note: a signature has an unknown key; requesting the keys of the gateway again')
       const { keys, raw } = await askForKeys(context)
       published.keys.splice(0, published.keys.length, ...keys)
       published.raw = raw
@@ -77,7 +78,7 @@ export async function fetchKeys(context: CliContext): Promise<TrustedKeys & { ra
 
 async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; raw: Buffer }> {
   const api = await context.api()
-  // Else the answer may be as old as five minutes, and a key that was made since is not in it.
+  // A cached response may be five minutes old and lack a new key.
   const headers = { 'cache-control': 'no-cache' }
   const { raw, requestId } = await api.send({ method: 'GET', path: KEYS_PATH, anonymous: true, headers })
   try {
@@ -87,16 +88,16 @@ async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; 
   }
 }
 
-/** What is to be trusted: the file, where one was named, else what the gateway says of itself. */
+/** The keys of the file, if one was named, else those that the gateway publishes. */
 export const getTrustedKeys = async (context: CliContext, file: string | undefined): Promise<TrustedKeys> =>
   file === undefined ? fetchKeys(context) : fixedKeys(await readKeyFile(file), 'file')
 
 const WORDS: Record<TrustedKeys['from'], string> = {
-  file: 'of the file that was named',
-  export: "of the export itself; with --keys it is checked without the export's own word",
-  gateway: "that the gateway publishes now; with --keys it is checked without the gateway's own word",
+  file: 'of the named file',
+  export: 'of the export itself; --keys makes the check independent of the export',
+  gateway: 'that the gateway publishes now; --keys makes the check independent of the gateway',
 }
 
-/** Says on stderr whose keys were trusted: a check is worth as much as they are. */
+/** Notes the source of the keys, because the result is only as trustworthy as they are. */
 export const noteTrust = (context: CliContext, { keys, from }: TrustedKeys): Promise<void> =>
   context.note(`note: trusting the keys ${WORDS[from]} (${keys.map(({ kid }) => kid).join(', ') || 'none'})`)

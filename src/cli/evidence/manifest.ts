@@ -1,13 +1,14 @@
+/** The manifest of an export, and its signature. */
 import { isCount } from '../../shared/evidence/entry.ts'
 import { type ExportedChain, exportOrigin } from '../../shared/evidence/export-root.ts'
 import { isObject, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { checkpointText, decodeBase64, signedNote } from '../../shared/evidence/note.ts'
 import { isText } from './shapes.ts'
 
-/** What a file of an export holds, so that a changed one is found. */
+/** The hash and size of a file of an export. */
 export type FileSum = { name: string; sha256: string; bytes: number }
 
-/** What an export is about (docs/evidence.md, Exports). */
+/** The contents of an export (docs/evidence.md, Exports). */
 export type Manifest = {
   version: 1
   created_at: string
@@ -24,7 +25,7 @@ export type Manifest = {
 /** The content of manifest.sig. `signature` is base64. */
 export type ManifestSignature = { kid: string; name: string; note: string; signature: string }
 
-/** Files that a manifest vouches for, and the two that it cannot. */
+/** The files that a manifest covers. */
 export const COVERED_FILES = [
   'data.ndjson',
   'data.csv',
@@ -34,11 +35,11 @@ export const COVERED_FILES = [
   'README.txt',
   'verify.mjs',
 ] as const
-/** In place of the manifest, in the export of a log that does not hold. */
+/** Replaces the manifest in the export of a violated log. */
 export const VIOLATIONS_FILE = 'violations.json'
 export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] as const
 
-/** What is wrong with a manifest's signature; undefined for one that a trusted key made over exactly these bytes. */
+/** Why the signature of a manifest is invalid; undefined if a trusted key signed exactly these bytes. */
 export function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint }: Manifest,
   sha256: string,
@@ -48,15 +49,15 @@ export function signatureProblem(
   const key = keys.find((known) => known.kid === kid)
   if (key === undefined) return `it is signed with a key that is not trusted (${kid})`
   if (key.name !== name) return `it is signed as ${name} with the key of ${key.name}`
-  if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint} and is signed with ${kid}`
+  if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint}, but is signed with ${kid}`
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
   const text = checkpointText({ origin: exportOrigin(name, sha256), size: rowCount, root })
   const bytes = decodeBase64(signature)
   if (bytes === undefined || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
-  return note === signedNote(text, name, key.publicKey, bytes) ? undefined : 'the note beside its signature is another'
+  return note === signedNote(text, name, key.publicKey, bytes) ? undefined : 'its note does not match its signature'
 }
 
-/** Whether JSON has the form of a manifest, with every file that an export has, each once. */
+/** Whether JSON has the form of a manifest, with every file of an export once. */
 export function isManifest(json: unknown): json is Manifest {
   if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
@@ -73,7 +74,7 @@ export function isManifest(json: unknown): json is Manifest {
   return names.join() === [...COVERED_FILES].sort().join()
 }
 
-/** Each name once, in the order of code units. */
+/** Sorted by code units, without duplicates. */
 const isSorted = (names: readonly string[]): boolean =>
   names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 

@@ -1,18 +1,19 @@
+/** Reads checkpoints from files of signed notes. */
 import { readFile } from 'node:fs/promises'
 import { type Checkpoint, SIGNATURE_MARK, verifyNote } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
-import { CliError, EXIT, unreadable, usageError } from '../errors.ts'
+import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 
-/** Base64 of a key hash and a signature with Ed25519: what is shorter was not written to its end. */
+/** Base64 of a key hash and an Ed25519 signature. A shorter text was truncated. */
 const SIGNATURE_CHARS = 92
 
-/** The notes of a file, and what a crash has left of others. */
+/** The complete notes of a file, and those that a crash has truncated. */
 export type Notes = { whole: string[]; halves: string[] }
 
 /**
- * The notes of a text, one after the other as a gateway appends them to a file: each is its text, an empty line and its
- * signatures (C2SP signed-note). Empty lines between them do not count.
+ * The notes of a text, in the order in which they were appended. A note is its text, an empty line and its signatures
+ * (C2SP signed-note). Empty lines between notes are ignored.
  */
 export function splitNotes(text: string): Notes {
   const notes: Notes = { whole: [], halves: [] }
@@ -36,13 +37,13 @@ export function splitNotes(text: string): Notes {
   return notes
 }
 
-/** Whether a line is a signature that was written to its end; it may still be a wrong one. */
+/** Whether a line is a complete signature, valid or not. */
 const isWholeSignature = (line: string): boolean =>
   line.startsWith(SIGNATURE_MARK) && line.length - line.lastIndexOf(' ') > SIGNATURE_CHARS
 
 /**
- * The checkpoints of note files; of half a note the caller is warned. Throws a usage error for a file without any, exit 10 for
- * one that is not signed by a trusted key, and for a file of nothing but halves.
+ * The checkpoints of note files. Truncated notes are skipped with a warning. Throws a usage error for a file without
+ * notes, exit 10 for a note without a trusted signature, and for a file with only truncated notes.
  */
 export async function readCheckpointFiles(
   { note: warn }: Pick<CliContext, 'note'>,
@@ -53,30 +54,29 @@ export async function readCheckpointFiles(
   for (const path of paths) {
     const { whole, halves } = await readNotes(path)
     for (const half of halves) {
-      await warn(`warning: ${path} has half a checkpoint, which is passed over: ${JSON.stringify(firstOf(half))}`)
+      await warn(`warning: ${path} has a truncated checkpoint, which is skipped: ${JSON.stringify(firstOf(half))}`)
     }
-    if (whole.length === 0 && halves.length === 0) throw usageError(`${path} holds no checkpoint`)
-    if (whole.length === 0) throw invalid(`${path} holds no whole checkpoint`)
+    if (whole.length === 0 && halves.length === 0) throw usageError(`${path} contains no checkpoint`)
+    if (whole.length === 0) throw invalid(`${path} contains no complete checkpoint`)
     for (const note of whole) {
       try {
         checkpoints.push(await withKeys(trusted, (keys) => verifyNote(note, keys)))
       } catch (error) {
-        throw invalid(`a checkpoint in ${path} does not hold: ${error instanceof Error ? error.message : error}`)
+        throw invalid(`a checkpoint in ${path} is invalid: ${error instanceof Error ? error.message : error}`)
       }
     }
   }
   return checkpoints
 }
 
-/** Half a note may end within a character, which costs no other: bytes that are no UTF-8 are in none that is signed. */
-async function readNotes(path: string): Promise<Notes> {
-  const bytes = await readFile(path).catch((error: unknown) => {
-    throw unreadable(path, error)
-  })
-  return splitNotes(bytes.toString())
-}
+/**
+ * A truncated note may end within a character, so invalid UTF-8 is allowed. A complete note with it has no valid
+ * signature.
+ */
+const readNotes = async (path: string): Promise<Notes> =>
+  splitNotes((await readFile(path).catch(failedToRead(path))).toString())
 
-/** What half a note is called by: its origin, if it came as far. */
+/** The origin of a truncated note, as far as it was written. */
 const firstOf = (half: string): string => half.slice(0, Math.min(half.indexOf('\n'), 100))
 
 const invalid = (message: string): CliError => new CliError(EXIT.checkFailed, message, { code: 'CHECKPOINT_INVALID' })

@@ -1,3 +1,4 @@
+/** Finds a receipt in a file, on stdin, or at the gateway. */
 import { stat } from 'node:fs/promises'
 import { isObject } from '../../shared/evidence/keys.ts'
 import type { CliContext } from '../context.ts'
@@ -9,18 +10,18 @@ import { itemIn } from '../resources/resolve.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 import { parseJson } from './shapes.ts'
 
-/** No receipt comes near; a file that is longer is something else. */
+/** Far more than any receipt. */
 const RECEIPT_BYTES = 1_048_576
 const BUNDLE_ID = /^[\w.:-]{1,128}$/
 
-/** GET /receipts/{bundleId}. Throws exit 3 when there is none. */
+/** GET /receipts/{bundleId}. Throws exit 3 if there is none. */
 export async function fetchReceipt(context: CliContext, bundleId: string): Promise<{ receipt: object; raw: Buffer }> {
   const api = await context.api()
   const { body, raw } = await api.send({ method: 'GET', path: `receipts/${encodeURIComponent(bundleId.trim())}` })
   return { receipt: itemIn<object>(body, 'receipt', api.baseUrl), raw }
 }
 
-/** The receipt of a file, of stdin for `-`, or of the gateway for a bundle id. A file goes before an id of the same name. */
+/** The receipt of a file, of stdin for `-`, or of the gateway for a bundle id. A file has precedence over an id. */
 export async function findReceipt(context: CliContext, given: string): Promise<object> {
   if (given === '-') {
     if (context.io.stdin.isTTY === true) throw usageError('no receipt was given, and stdin is a terminal')
@@ -35,17 +36,16 @@ export async function findReceipt(context: CliContext, given: string): Promise<o
 }
 
 /**
- * The receipt itself, or the answer that holds it. Throws a usage error for anything else, exit 10 for a text in which a member
- * stands twice.
+ * The receipt, or the one in a response body. Throws a usage error for anything else, exit 10 for duplicate members.
  */
 function parseReceipt(text: string, from: string): object {
   const parsed = parseJson(text)
   const receipt = findAtPath(parsed, 'receipt') ?? parsed
   if (!isObject(receipt)) {
-    throw usageError(`${from} holds no receipt`, ['Save one:  aigw receipts show BUNDLE_ID -o json > receipt.json'])
+    throw usageError(`${from} contains no receipt`, ['Save one:  aigw receipts show BUNDLE_ID -o json > receipt.json'])
   }
   if (hasDoubledMember(text)) {
-    throw new CliError(EXIT.checkFailed, 'the receipt does not hold: a member stands in it twice', {
+    throw new CliError(EXIT.checkFailed, 'the receipt is invalid: it has a duplicate member', {
       code: 'RECEIPT_INVALID',
     })
   }

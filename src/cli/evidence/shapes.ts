@@ -1,10 +1,11 @@
+/** Validates the form of evidence. */
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { isCount, isHash } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 
-// What is verified comes from those who may have changed it, so not even its form is taken for granted.
+// Evidence may be forged, so its form is validated too.
 
 export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
 
@@ -29,13 +30,13 @@ export const isRowOfChain = (json: unknown): json is RowOfChain =>
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
 
-/** These members and no others: an export is signed as it is, and what else an answer had is covered by no hash. */
+/** Only the members that a hash covers. An export must not contain others. */
 export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): ChainRow => {
   const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
   return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }
 }
 
-/** An entry of an export: with the members of `toChainRow`, each of them covered, and no others. */
+/** An entry of an export: exactly the members of `toChainRow`. */
 export const isChainRow = (json: unknown): json is ChainRow =>
   isObject(json) &&
   isText(json.tenant_id) &&

@@ -1,3 +1,4 @@
+/** Verifies all chains of a source. */
 import { type Checkpoint, chainOrigin, signedNoteOf } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
@@ -7,17 +8,17 @@ import { type TrustedKeys, withKeys } from './key-set.ts'
 
 type Given = {
   trusted: TrustedKeys
-  /** From elsewhere than the source, with signatures that were checked. */
+  /** Checkpoints from outside the source, with verified signatures. */
   outside?: readonly Checkpoint[]
   onRow?: (seen: SignedRow) => Promise<void> | void
   onCheckpoint?: (checkpoint: CheckpointNote) => Promise<void> | void
-  /** Told of a checkpoint that does not hold, which is passed over then. */
+  /** Called with the error of an invalid checkpoint, which is then skipped. */
   onBroken?: ((problem: CliError) => void) | undefined
 }
 
 /**
- * Walks every chain of a source, one after the other, with a count on stderr. Throws exit 10 for a checkpoint that the source
- * keeps and that is not signed as one of its chain, unless `onBroken` is told instead.
+ * Verifies the chains one after the other, with progress on stderr. Throws exit 10 for an invalid checkpoint without
+ * `onBroken`.
  */
 export async function checkEvidence(
   context: CliContext,
@@ -62,7 +63,7 @@ export async function checkedNote(
   trusted: TrustedKeys,
 ): Promise<Checkpoint> {
   const fail = (why: string) =>
-    new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} does not hold: ${why}`, {
+    new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} is invalid: ${why}`, {
       code: 'CHECKPOINT_INVALID',
     })
   let signed: ReturnType<typeof signedNoteOf>
@@ -73,11 +74,11 @@ export async function checkedNote(
   }
   const { checkpoint, signers } = signed
   const isOfChain = signers.some((name) => checkpoint.origin === chainOrigin(name, tenantId, chain))
-  if (!isOfChain || checkpoint.size !== tree_size) throw fail('it is one of something else')
+  if (!isOfChain || checkpoint.size !== tree_size) throw fail('it belongs to another chain')
   return checkpoint
 }
 
-/** What became of one chain, as it is printed. */
+/** The result of one chain, as it is printed. */
 export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, firstBad }: CheckedChain) => ({
   chain,
   ok,
@@ -95,7 +96,7 @@ export const CHECKED_VIEW = {
   none: 'The log is empty.',
   columns: [
     { path: 'chain' },
-    { path: 'ok', title: 'HOLDS' },
+    { path: 'ok', title: 'VALID' },
     { path: 'entries' },
     { path: 'expunged' },
     { path: 'checkpoints' },
@@ -104,17 +105,17 @@ export const CHECKED_VIEW = {
   ],
 }
 
-/** Throws exit 10, naming the first entry, when a chain does not hold. */
-export function assertHolds(checked: readonly CheckedChain[]): void {
+/** Throws exit 10 with the first invalid entry of an invalid chain. */
+export function assertValid(checked: readonly CheckedChain[]): void {
   const [violation] = violationsOf(checked)
   if (violation !== undefined) throw violation
 }
 
-/** For each chain that does not hold what is to be said of it; exit 10. */
+/** The error of each invalid chain; exit 10. */
 export const violationsOf = (checked: readonly CheckedChain[]): CliError[] =>
   checked.flatMap(({ chain, firstBad }) => {
     if (firstBad === undefined) return []
-    const message = `chain ${chain} does not hold from entry ${firstBad.seq} on: ${firstBad.problem}`
-    const hints = ['What stands before that entry is as it was written.']
+    const message = `chain ${chain} is invalid from entry ${firstBad.seq} on: ${firstBad.problem}`
+    const hints = ['The entries before that one are valid.']
     return [new CliError(EXIT.checkFailed, message, { code: 'CHAIN_VIOLATED', hints })]
   })

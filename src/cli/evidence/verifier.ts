@@ -7,7 +7,7 @@ import type { Checkpoint } from '../../shared/evidence/note.ts'
 import { CliError, EXIT } from '../errors.ts'
 import { type CheckedChain, checkChain } from './chains.ts'
 import { ExportViolated, type GivenKeys, openExport, type Report, readGivenKeys } from './export-reader.ts'
-import { assertHolds, checkedNote } from './verification.ts'
+import { assertValid, checkedNote } from './verification.ts'
 
 const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
@@ -81,7 +81,7 @@ async function checkExport(folder: string, given: GivenKeys | undefined, report:
       last = seen.commit
       onRow(seen)
     })
-    assertHolds([chain])
+    assertValid([chain])
     report(`chain ${chain.chain}`, `${chain.size} entries, ${chain.expunged} expunged`)
     checked.push(chain)
   }

@@ -1,3 +1,4 @@
+/** Durations and times of flags. */
 import { usageError } from '../errors.ts'
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
@@ -14,4 +15,20 @@ export function getDuration(text: string, name: string): number {
   const durationMs = findDuration(text)
   if (durationMs !== undefined) return durationMs
   throw usageError(`${name} must be a duration, not '${text}'`, ['Write 500ms, 30s, 2m or 1h.'])
+}
+
+/** Seconds of a flag: `300`, or a duration such as `5m`. Throws a usage error that names the flag. */
+export function toSeconds(text: string, flag: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  const durationMs = findDuration(text)
+  if (durationMs !== undefined) return Math.floor(durationMs / 1000)
+  throw usageError(`${flag} must be seconds or a duration, not '${text}'`, ['Write 300, 90s, 5m or 24h.'])
+}
+
+/** Unix seconds of a flag: `1767225600`, or `2026-01-01T00:00:00Z`. Throws a usage error that names the flag. */
+export function toUnixSeconds(text: string, flag: string): number {
+  if (/^\d{1,12}$/.test(text)) return Number(text)
+  const ms = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(ms)) return Math.floor(ms / 1000)
+  throw usageError(`${flag} must be a time, not '${text}'`, ['Write Unix seconds, or 2026-01-31T12:00:00Z.'])
 }

@@ -7,8 +7,8 @@ import { unreadable, usageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 
 /**
- * Lets the user change a text in `$VISUAL` or `$EDITOR`, in a file that only they may read and whose name tells the
- * editor what it is. Throws a usage error when the editor fails.
+ * Opens a text in `$VISUAL` or `$EDITOR`, as a file with mode 0600, and returns the result. Throws a usage error if the
+ * editor fails.
  */
 export async function editText(text: string, env: Io['env'], fileName: string): Promise<string> {
   const editor = [env.VISUAL, env.EDITOR].find((command) => command !== undefined && command !== '') ?? 'vi'
@@ -16,13 +16,13 @@ export async function editText(text: string, env: Io['env'], fileName: string): 
   try {
     const path = join(folder, fileName)
     await writeFile(path, text, { mode: 0o600 })
-    // A command line rather than a program: `code --wait` is a common one.
+    // A command line, because `code --wait` is common.
     const child = spawn(`${editor} "${path}"`, { shell: true, stdio: 'inherit', env })
     const [exitCode] = await once(child, 'close')
     if (exitCode !== 0) throw usageError(`the editor '${editor}' failed`, ['Choose another:  export EDITOR=nano'])
     return (await readFile(path, 'utf8')).replace(/\n+$/, '')
   } catch (error) {
-    throw error instanceof Error && 'syscall' in error ? unreadable('what was edited', error) : error
+    throw error instanceof Error && 'syscall' in error ? unreadable('the edited file', error) : error
   } finally {
     await rm(folder, { recursive: true })
   }

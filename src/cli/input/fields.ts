@@ -1,3 +1,4 @@
+/** Flags and arguments that set members of a request. */
 import { type Command, Option } from 'commander'
 import type { CliContext } from '../context.ts'
 import { usageError } from '../errors.ts'
@@ -7,27 +8,27 @@ import { repeatable } from './repeatable.ts'
 
 /** One flag or argument of a command, and the member of the request that it sets. */
 export type Field = {
-  /** A member, or the path of one in an object: `rateLimit.requestsPerMinute`. */
+  /** The path of the member: `name`, or `rateLimit.requestsPerMinute`. */
   member: string
-  /** As commander spells it: `-d, --description <text>`, `--no-shield`, or `[name]` for an argument. */
+  /** In commander's syntax: `-d, --description <text>`, `--no-shield`, or `[name]` for an argument. */
   flag: string
   help: string
   choices?: readonly string[]
-  /** What is typed by default. */
+  /** The default, as it would be typed. */
   initially?: string
-  /** May be given several times. The list replaces the one that is there. */
+  /** The flag is repeatable. Its list replaces the current one. */
   isList?: true
-  /** Attributes of flags that may not stand on the same line. */
+  /** Attributes of flags that cannot be combined with this one. */
   conflicts?: string | string[]
-  /** The member for what was typed. Throws a usage error that names the flag. */
+  /** The member for the typed text, or its promise. Throws a usage error that names the flag. */
   parse?: (text: string, flag: string, context: CliContext) => unknown
-  /** What a flag without a value sets; by default its member, to false for `--no-…` and else to true. */
+  /** What a flag without a value sets. By default it sets its member to true, or to false for `--no-…`. */
   sets?: object
-  /** Looks up what was typed, such as the id of a user, once everything else is known to be valid. */
+  /** Looks up the typed text, such as the id of a user. Runs after all other flags were validated. */
   resolve?: (context: CliContext, text: string) => Promise<unknown>
-  /** What a person at the terminal is asked when neither flag nor file has it. Without a terminal it is a usage error. */
+  /** The prompt if neither flag nor file sets the member. Without a terminal, a missing member is a usage error. */
   ask?: string
-  /** A file may give only text for this member, or with `isList` a list of texts. */
+  /** A file must set this member to text, or with `isList` to a list of texts. */
   isText?: true
 }
 
@@ -41,7 +42,7 @@ function toOption({ flag, help, choices, initially, isList, conflicts }: Field):
   return isList ? repeatable(option) : option
 }
 
-/** Adds the flags and arguments in their order. `--x` and `--no-x` on one line are a usage error. */
+/** Adds the flags and arguments in their order. `--x` together with `--no-x` is a usage error. */
 export function addFields(command: Command, fields: readonly Field[]): Command {
   for (const field of fields) {
     if (isArgument(field)) command.argument(field.flag, field.help)
@@ -52,8 +53,8 @@ export function addFields(command: Command, fields: readonly Field[]): Command {
   return command
 }
 
-/** Makes `--<name>` and `--no-<name>` on one line a usage error, where commander would let the later one win. */
-export function exclusive(command: Command, name: string): void {
+/** Makes `--<name>` together with `--no-<name>` a usage error. By default commander uses the last one. */
+function exclusive(command: Command, name: string): void {
   const given = new Set<string>()
   for (const flag of [name, `no-${name}`]) {
     command.on(`option:${flag}`, () => {
@@ -62,7 +63,7 @@ export function exclusive(command: Command, name: string): void {
   }
 }
 
-/** What was typed for each field; undefined where nothing was. */
+/** The value that was typed for a field, if any. */
 function typedFor(field: Field, fields: readonly Field[], command: Command): unknown {
   if (isArgument(field)) return command.processedArgs[fields.filter(isArgument).indexOf(field)]
   const option = toOption(field)
@@ -71,15 +72,15 @@ function typedFor(field: Field, fields: readonly Field[], command: Command): unk
   return value === false || (Array.isArray(value) && value.length === 0) ? undefined : value
 }
 
-/** The members that flags and arguments set. Throws usage errors before anything is asked or sent. */
-export function parseFlags(context: CliContext, fields: readonly Field[], command: Command): Fields {
+/** The members that flags and arguments set. Throws usage errors before any prompt or request. */
+export async function parseFlags(context: CliContext, fields: readonly Field[], command: Command): Promise<Fields> {
   let members: Fields = {}
   for (const field of fields) {
     const typed = typedFor(field, fields, command)
     if (typed === undefined) continue
     const name = labelOf(field)
     const parse = (text: unknown) => (field.parse === undefined ? text : field.parse(String(text), name, context))
-    const value = Array.isArray(typed) ? [...new Set(typed.map(parse))] : parse(typed)
+    const value = Array.isArray(typed) ? [...new Set(await Promise.all(typed.map(parse)))] : await parse(typed)
     members = withFlags(
       members,
       typeof typed === 'boolean' ? (field.sets ?? nest(field.member, typed)) : nest(field.member, value),
@@ -88,14 +89,14 @@ export function parseFlags(context: CliContext, fields: readonly Field[], comman
   return members
 }
 
-/** How error messages call it: `NAME` or `--description`. */
+/** The name of a field in error messages: `NAME` or `--description`. */
 const labelOf = (field: Field): string =>
   isArgument(field) ? field.flag.replace(/[[\]<>.]/g, '').toUpperCase() : (toOption(field).long ?? field.flag)
 
 const nest = (path: string, value: unknown): Fields =>
   path.split('.').reduceRight<Fields>((inner, name, at, all) => ({ [name]: at === all.length - 1 ? value : inner }), {})
 
-/** The same members with ids for names. Throws exit 3 for a name that nothing has. */
+/** The same members with ids in place of names. Throws exit 3 for an unknown name. */
 export async function resolveFlags(context: CliContext, fields: readonly Field[], members: Fields): Promise<Fields> {
   const resolved = { ...members }
   for (const { member, resolve } of fields) {
@@ -105,7 +106,7 @@ export async function resolveFlags(context: CliContext, fields: readonly Field[]
   return resolved
 }
 
-/** Asks for each member that is missing; the answer is treated as if it had been typed. */
+/** Prompts for each missing member. The answer is treated like a typed value. */
 export async function askFields(context: CliContext, fields: readonly Field[], known: Fields): Promise<Fields> {
   let members: Fields = {}
   for (const field of fields) {
@@ -115,7 +116,7 @@ export async function askFields(context: CliContext, fields: readonly Field[], k
     const flag = labelOf(field)
     const { askMissing } = await import('./prompt.ts')
     const text = await askMissing(context, { flag, message: ask }, typeof value === 'string' ? value : undefined)
-    members = withFlags(members, nest(member, parse === undefined ? text : parse(text, flag, context)))
+    members = withFlags(members, nest(member, parse === undefined ? text : await parse(text, flag, context)))
   }
   return members
 }

@@ -1,29 +1,30 @@
+/** Reads the fields of a resource from a JSON or YAML file. */
 import { readFile, stat } from 'node:fs/promises'
 import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
 import { readStdin } from '../io.ts'
 
-/** No body of these resources is larger; the gateway says so itself below this. */
+/** More than the gateway accepts, which reports its own limit. */
 const FILE_BYTES = 4_194_304
 
 export type Fields = Record<string, unknown>
 
 /**
- * The members of a resource: whether a file may say each, and of one that is an object, which of its members. A view takes
- * its names from the same table.
+ * The members of a resource, and whether a file may set them. For objects, the members that it may set. Views use the
+ * same names.
  */
 export type Members<Name extends string = string> = Readonly<Record<Name, boolean | readonly string[]>>
 
 /**
- * The members of the object in a JSON or YAML file (`-` for stdin); none without a file. Values are left to the gateway to
- * judge. Throws a usage error for a file that holds something else, or a member that it may not say.
+ * The members of the object in a JSON or YAML file (`-` for stdin); none without a file. The gateway validates the
+ * values. Throws a usage error for any other content, and for members that a file may not set.
  */
 export async function readFields(context: CliContext, file: string | undefined, members: Members): Promise<Fields> {
   if (file === undefined) return {}
   const where = file === '-' ? 'stdin' : file
   const content = await parse(await readSource(context, file), where)
   const allowed = Object.keys(members).filter((name) => members[name] !== false)
-  if (!isObject(content)) throw usageError(`${where} must hold one object`, [`Its members:  ${allowed.join(', ')}`])
+  if (!isObject(content)) throw usageError(`${where} must contain one object`, [`Its members:  ${allowed.join(', ')}`])
   await assertKnown(Object.keys(content), allowed, where)
   for (const [name, value] of Object.entries(content)) {
     const inner = members[name]
@@ -33,17 +34,13 @@ export async function readFields(context: CliContext, file: string | undefined, 
 }
 
 /**
- * The same for a change. What `show -o json` prints may be edited and sent back, so the file may also hold the members that
- * only the gateway sets; the gateway refuses another value of them.
+ * The same for an update. The output of `show -o json` may be edited and sent back, so the file may contain the members
+ * that only the gateway sets. The gateway rejects changes of them.
  */
 export const readChanges = (context: CliContext, file: string | undefined, members: Members): Promise<Fields> =>
   readFields(context, file, Object.fromEntries(Object.entries(members).map(([name, inner]) => [name, inner || true])))
 
-/** The fields that only the gateway sets. */
-export const shownOnly = (fields: Fields, members: Members): Fields =>
-  Object.fromEntries(Object.entries(fields).filter(([name]) => members[name] === false))
-
-/** Whether it has members. */
+/** Whether the value is an object, and not a list. */
 export const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -57,10 +54,7 @@ async function assertKnown(names: string[], allowed: readonly string[], where: s
   throw usageError(`${where}: unknown member '${unknown}'`, hints)
 }
 
-/**
- * The fields of a file under those of flags, in objects each member by itself; a flag that was not given is undefined and
- * changes nothing.
- */
+/** Merges flags into the fields of a file, recursively. Flags override the file. Undefined flags change nothing. */
 export function withFlags(fields: object, flags: object): Fields {
   const merged: Fields = { ...fields }
   for (const [name, value] of Object.entries(flags)) {
@@ -85,7 +79,7 @@ async function readSource({ io }: CliContext, file: string): Promise<string> {
 async function parse(source: string, where: string): Promise<unknown> {
   const { parse: parseYaml } = await import('yaml')
   try {
-    // Every JSON text is YAML.
+    // JSON is a subset of YAML.
     return parseYaml(source)
   } catch (error) {
     const [reason] = (error instanceof Error ? error.message : String(error)).split('\n')
@@ -93,7 +87,7 @@ async function parse(source: string, where: string): Promise<unknown> {
   }
 }
 
-/** The text that a file gives for a member. Throws a usage error for any other kind of value. */
+/** The text of a member. Throws a usage error for another type. */
 export function textIn(fields: Fields, name: string): string | undefined {
   const value = fields[name]
   if (value === undefined || value === null) return undefined
@@ -101,7 +95,7 @@ export function textIn(fields: Fields, name: string): string | undefined {
   throw usageError(`'${name}' in the file must be text`, ['Put it in quotes.'])
 }
 
-/** The list of texts that a file gives for a member. Throws a usage error for any other kind of value. */
+/** The list of texts of a member. Throws a usage error for another type. */
 export function textsIn(fields: Fields, name: string): string[] | undefined {
   const value = fields[name]
   if (value === undefined || value === null) return undefined

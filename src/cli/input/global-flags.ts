@@ -1,9 +1,10 @@
+/** The global flags, accepted before and after the command. */
 import { type Command, Option } from 'commander'
 
 export const FORMATS = ['table', 'json', 'ndjson', 'yaml', 'tsv', 'id'] as const
 export type Format = (typeof FORMATS)[number]
 
-/** Values of the global flags, before or after the subcommand. */
+/** The values of the global flags. */
 export type GlobalFlags = {
   profile?: string
   baseUrl?: string
@@ -48,21 +49,21 @@ const globalOptions = (): Option[] => [
     'never',
   ]),
   new Option('--no-pager', 'never page long tables (AIGW_PAGER, PAGER)'),
-  new Option('--timeout <duration>', 'give up after 500ms, 30s, 2m'),
-  new Option('--retries <n>', 'tries after the first, when repeating is safe (default 2)'),
+  new Option('--timeout <duration>', 'timeout such as 500ms, 30s, 2m'),
+  new Option('--retries <n>', 'retries of safe requests (default 2)'),
 ]
 
-/** Adds the global flags; below the root they work but are left out of the help, which points to `aigw --help`. */
+/** Adds the global flags. The help of commands omits them and refers to `aigw --help`. */
 export function addGlobalOptions(command: Command, { shown }: { shown: boolean }): void {
   const own = new Set(command.options.flatMap((option) => [option.short, option.long]))
   for (const option of globalOptions()) {
-    // commander refuses two options of one name; what a command calls so itself is what its user means.
+    // commander rejects duplicate options. A command's own option has precedence.
     if (own.has(option.long) || (option.short !== undefined && own.has(option.short))) continue
     command.addOption(option.hideHelp(!shown))
   }
 }
 
-/** Merges the flags from root to leaf: what stands nearer to the end of the line wins. */
+/** Merges the flags from root to leaf. The last one on the command line applies. */
 export function globalFlagsOf(leaf: Command): GlobalFlags {
   const names = new Set(globalOptions().map((option) => option.attributeName()))
   const lineage: Command[] = []
@@ -75,7 +76,7 @@ export function globalFlagsOf(leaf: Command): GlobalFlags {
   return Object.fromEntries(given)
 }
 
-/** Whether the next word belongs to this one: `-o`, `--output`, and `-qo` as a cluster of short flags. */
+/** Whether the next word is the value of this flag: `-o`, `--output`, or `-qo` as combined short flags. */
 function takesNextWord(word: string): boolean {
   const valued = globalOptions().filter((option) => option.required)
   if (word.startsWith('--')) return valued.some((option) => option.long === word)
@@ -83,7 +84,7 @@ function takesNextWord(word: string): boolean {
   return at >= 0 && at === word.length - 1
 }
 
-/** The words of a command line that are neither flags nor values of global flags: `[command, verb, ...]`. */
+/** The words of a command line without flags and values of global flags: `[command, verb, ...]`. */
 export function findOperands(argv: string[]): string[] {
   const operands: string[] = []
   for (let at = 0; at < argv.length; at++) {

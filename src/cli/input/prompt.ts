@@ -1,21 +1,22 @@
+/** Asks the user at the terminal. */
 import type { CliContext } from '../context.ts'
 import { Interrupted, usageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { forTerminalLine } from '../output/terminal-text.ts'
 import type { Settings } from '../profile/profile.ts'
 
-/** A question needs someone to see it and someone to answer. */
+/** Whether prompts are allowed, and stdin and stderr are terminals. */
 export const mayPrompt = (settings: Settings, io: Io): boolean =>
   settings.mayPrompt && io.stdin.isTTY === true && io.stderr.isTTY === true
 
 const promptContext = (io: Io) => ({ input: io.stdin, output: io.stderr, signal: io.signal })
 
-/** Returns when the user agrees or passed `--yes`; throws a usage error otherwise. Never assumes a yes. */
+/** Returns if the user confirms or passed `--yes`. Throws a usage error otherwise. */
 export async function assertConfirmed(question: string, settings: Settings, io: Io): Promise<void> {
   if (settings.yes) return
-  if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (nobody can be asked here)`)
+  if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (prompting needs a terminal)`)
   const { confirm } = await import('@inquirer/prompts')
-  // It names what others have named.
+  // The question may contain names from the gateway.
   const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
     toInterrupted,
   )
@@ -28,10 +29,7 @@ export async function askSecret(message: string, io: Io): Promise<string> {
   return password({ message, mask: false }, promptContext(io)).catch(toInterrupted)
 }
 
-/**
- * The value, or what the person at the terminal answers for it. Throws a usage error that names `flag` where nobody can be
- * asked.
- */
+/** The value, or the answer to a prompt. Throws a usage error that names `flag` without a terminal. */
 export async function askMissing(
   context: CliContext,
   { flag, message }: { flag: string; message: string },
@@ -44,7 +42,7 @@ export async function askMissing(
   return input({ message, required: true }, promptContext(io)).catch(toInterrupted)
 }
 
-// The library has its own error for Ctrl-C.
+// The library has a separate error for Ctrl-C.
 function toInterrupted(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') throw new Interrupted('SIGINT')
   throw error

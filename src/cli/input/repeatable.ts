@@ -1,5 +1,5 @@
 import type { Option } from 'commander'
 
-/** An option that may be given several times; its value is the list of all. */
+/** Makes an option repeatable. Its value is the list of all values. */
 export const repeatable = (option: Option): Option =>
   option.default([]).argParser((value: string, all: string[]) => [...all, value])

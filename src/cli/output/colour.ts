@@ -1,5 +1,7 @@
+/** Decides about colours, and applies them. */
+
 type ColourInput = {
-  /** Value of `--color`. */
+  /** The value of `--color`. */
   flag: string | undefined
   env: Record<string, string | undefined>
   isTerminal: boolean
@@ -9,8 +11,9 @@ const isSet = (value: string | undefined): value is string => value !== undefine
 const isOff = (value: string): boolean => value === '0' || value === 'false'
 
 /**
- * Whether to colour one stream. First that speaks wins: `--color always|never`, NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE,
- * TERM=dumb, CLICOLOR=0, and then whether the stream is a terminal (no-color.org, bixense.com/clicolors).
+ * Whether to colour one stream. The first setting applies: `--color always|never`, NO_COLOR, FORCE_COLOR,
+ * CLICOLOR_FORCE, TERM=dumb, CLICOLOR=0, and then whether the stream is a terminal (no-color.org,
+ * bixense.com/clicolors).
  */
 export function mayColour({ flag, env, isTerminal }: ColourInput): boolean {
   if (flag === 'always') return true
@@ -35,7 +38,7 @@ const PLAIN: Painter = {
   strikethrough: same,
 }
 
-/** Loads chalk only when something is to be coloured; the decision is ours, chalk alone does not read NO_COLOR. */
+/** Loads chalk only for colours. chalk itself does not read NO_COLOR. */
 export async function createPainter(colour: boolean): Promise<Painter> {
   if (!colour) return PLAIN
   const { Chalk } = await import('chalk')

@@ -1,3 +1,4 @@
+/** Reports failures on stderr. */
 import { DryRun } from '../api/client.ts'
 import type { CliContext } from '../context.ts'
 import {
@@ -15,10 +16,10 @@ import { writeTo } from '../io.ts'
 import { createPainter, mayColour } from './colour.ts'
 import { forTerminal, forTerminalLine } from './terminal-text.ts'
 
-/** Tells the user what went wrong, on stderr, and answers with the exit code. */
+/** Prints the error to stderr and returns the exit code. */
 export async function reportFailure(error: unknown, words: string[], context: CliContext): Promise<number> {
   const { io } = context
-  // Whatever broke after the user stopped the program, or its reader left, is a consequence of that.
+  // After a stop or a closed pipe, other errors are consequences.
   const first: unknown = io.signal.aborted ? io.signal.reason : error
   if (isClosedPipe(first) || first instanceof Interrupted) return exitCodeOf(first)
   const cause = isFailedWrite(first) ? unwritable('the output', first) : first
@@ -52,7 +53,7 @@ async function formatFailure(error: unknown, words: string[], context: CliContex
   return [marked, ...lines].map((line) => `${line}\n`).join('')
 }
 
-/** Also works when the mistake is in the flags or the configuration, so that no settings exist. */
+/** Works without settings too, if flags or configuration are invalid. */
 async function wantsJson(words: string[], context: CliContext): Promise<boolean> {
   const settings = await context.settings().catch(() => undefined)
   if (settings?.format !== undefined) return settings.format === 'json' || settings.format === 'ndjson'

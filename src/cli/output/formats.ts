@@ -1,21 +1,22 @@
+/** Resources in the output formats. */
 import { usageError } from '../errors.ts'
 import { forTerminalLine } from './terminal-text.ts'
 
-/** A column is a path into the resource; the same names work in `--fields`, `--field` and JSON. */
+/** A column is a path into the resource, as in `--fields` and `--field`. */
 export type Column = {
   path: string
-  /** Header on a terminal; the path in capitals by default. */
+  /** The header on a terminal; by default the path in capitals. */
   title?: string
-  /** Cut to what the terminal's width leaves. */
+  /** Truncated to the remaining width of the terminal. */
   flexible?: boolean
-  /** What tables and TSV show of a value that is not text itself. */
+  /** The value for tables and TSV. */
   toCell?: (value: unknown) => unknown
 }
 
-/** How a kind of resource is shown. `members` are the names a resource may have, where a command must know beforehand. */
+/** How a resource is shown. `members` are its possible names, for commands that validate `--fields` before a change. */
 export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
 
-/** The value at a dotted path (`users.0.email`); undefined where there is none. */
+/** The value at a dotted path (`users.0.email`); undefined if there is none. */
 export function findAtPath(value: unknown, path: string): unknown {
   let current = value
   for (const segment of path.split('.')) {
@@ -31,13 +32,13 @@ export function cellOf(row: object, { path, toCell }: Column): unknown {
   return toCell === undefined ? value : toCell(value)
 }
 
-/** For lists of resources: this member of each. */
+/** For lists of resources: one member of each. */
 export const eachAt =
   (path: string) =>
   (value: unknown): unknown =>
     Array.isArray(value) ? value.map((entry) => findAtPath(entry, path)) : value
 
-/** A value as one piece of text: strings as they are, nothing for null, JSON for what has parts. */
+/** A value as text: strings unchanged, empty for null, JSON for objects. */
 function toText(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value === 'string') return value
@@ -45,7 +46,7 @@ function toText(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** The columns that `--fields` asks for, else those of the view. Throws a usage error for a field no row has. */
+/** The columns of `--fields`, else those of the view. Throws a usage error for a field that no row has. */
 export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
   if (fields.length === 0) return view.columns
   return fields.map((path) => {
@@ -57,11 +58,11 @@ export function chooseColumns(rows: object[], view: View, fields: string[]): Col
   })
 }
 
-/** The part of one resource that `--fields` leaves. */
+/** The members of one resource that `--fields` selects. */
 export const chooseFields = (row: object, columns: Column[]): object =>
   Object.fromEntries(columns.map(({ path }) => [path, findAtPath(row, path) ?? null]))
 
-/** `--field`: one value; on a list, one line for each row unless the path begins with a position. */
+/** The value of `--field`. For a list, one line per row, unless the path begins with a position. */
 export function toFieldLines(value: object | object[], path: string): string {
   const rows = Array.isArray(value) && !/^\d+(\.|$)/.test(path) ? value : [value]
   const values = rows.map((row) => findAtPath(row, path))
@@ -73,7 +74,7 @@ export function toFieldLines(value: object | object[], path: string): string {
 
 const namesIn = (rows: object[]): string[] => [...new Set(rows.flatMap((row) => Object.keys(row)))]
 
-/** Throws a usage error for a field that no resource of this view has; for commands that change something first. */
+/** Throws a usage error for a field that no resource of this view has. */
 export function assertMembers({ members }: View, paths: string[]): void {
   const unknown = paths.find((path) => members?.includes(path.split('.')[0] ?? '') === false)
   if (unknown !== undefined) throw unknownField(unknown, members ?? [])
@@ -83,13 +84,13 @@ function unknownField(path: string, names: string[]): Error {
   return usageError(`there is no field '${path}'`, [`Fields:  ${names.join(', ')}`])
 }
 
-/** Where the ids are. Throws a usage error for resources that have none. */
+/** The path of ids. Throws a usage error for resources without ids. */
 export function getIdPath({ idPath }: View): string {
   if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
   return idPath
 }
 
-/** The id of each row on its own line. Throws a usage error for resources that have none. */
+/** The id of each row on its own line. Throws a usage error for resources without ids. */
 export function toIdLines(rows: object[], view: View): string {
   const idPath = getIdPath(view)
   return rows.map((row) => `${toText(findAtPath(row, idPath))}\n`).join('')
@@ -105,15 +106,15 @@ export function toTsv(rows: object[], columns: Column[], headers: boolean): stri
   return lines.map((cells) => `${cells.join('\t')}\n`).join('')
 }
 
-/** JSON with two spaces. On a terminal C1 controls and DEL are escaped too, which leaves the value the same. */
+/** JSON. On a terminal, C1 controls and DEL are escaped too, which does not change the value. */
 export function toJson(value: unknown, { indent, terminal }: { indent: number; terminal: boolean }): string {
   const text = JSON.stringify(value, null, indent)
   if (!terminal) return `${text}\n`
   return `${text.replace(/[\x7f-\x9f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
 }
 
-/** What a terminal shows of one cell: one safe line, and a dash for nothing. */
+/** The text of one cell on a terminal: one line without control characters; a dash if it is empty. */
 export const toTerminalCell = (value: unknown): string => forTerminalLine(toText(value)) || '-'
 
-/** Title of a column on a terminal. */
+/** The title of a column on a terminal. */
 export const titleOf = ({ path, title }: Column): string => title ?? path.toUpperCase()

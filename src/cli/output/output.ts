@@ -1,3 +1,4 @@
+/** Prints data to stdout in the chosen format. */
 import { once } from 'node:events'
 import { usageError } from '../errors.ts'
 import type { Format } from '../input/global-flags.ts'
@@ -18,24 +19,26 @@ import {
 } from './formats.ts'
 import { forTerminal, terminalText } from './terminal-text.ts'
 
-/** The bytes of an API answer, for `--raw`; absent for what never came from the API. */
+/** The bytes of a response, for `--raw`; undefined for data that is not from the API. */
 type RawBody = Uint8Array | undefined
 
-/** The one owner of stdout. Everything that is not data goes to stderr through `CliContext.note`. */
+/** The only writer to stdout. Messages go to stderr, through `CliContext.note`. */
 export type Output = {
-  /** Whether stdout is a terminal, where text of others is made harmless first. */
+  /** Whether stdout is a terminal. Control characters are then removed from foreign text. */
   terminal: boolean
-  /** Throws the usage error that showing would throw; for commands that change something before they show it. */
+  /** Throws the usage error that showing would throw. Commands call it before they change anything. */
   assertShowable(view: View): void
   list(rows: object[], view: View, raw?: RawBody): Promise<void>
   one(row: object, view: View, raw?: RawBody): Promise<void>
+  /** One resource: `text` if no format with names was chosen, else its fields. */
+  textOrOne(text: string, row: object, view: View, raw?: RawBody): Promise<void>
   /** Text that is data itself, such as a script or a unit file. */
   text(text: string): Promise<void>
-  /** Starts a text that arrives in pieces: harmless on a terminal, exact everywhere else. */
+  /** Starts a text that arrives in chunks: without control characters on a terminal, unchanged otherwise. */
   textStream(): (chunk: string) => Promise<void>
-  /** Text that holds sequences of ours and none of others, exactly. */
+  /** Text whose escape sequences are ours, unchanged. */
   ownText(text: string): Promise<void>
-  /** Bytes exactly as they came, also on a terminal. */
+  /** Bytes unchanged, also on a terminal. */
   bytes(bytes: Uint8Array): Promise<void>
 }
 
@@ -50,7 +53,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
 
   const show = async (value: object[] | object, view: View, raw: RawBody): Promise<void> => {
     if (settings.raw) {
-      if (raw === undefined) throw usageError('--raw needs an answer of the API, and this command makes none')
+      if (raw === undefined) throw usageError('--raw prints a response of the API, and this command has none')
       return write(raw)
     }
     if (settings.field !== undefined) {
@@ -93,6 +96,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
     },
     list: show,
     one: show,
+    textOrOne: (text, row, view, raw) => (isPlain(settings) ? printText(io, text) : show(row, view, raw)),
     text: (text) => printText(io, text),
     textStream() {
       if (!terminal) return write
@@ -107,7 +111,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
   }
 }
 
-/** Whether no format with names was asked for, so that stdout can be one text, such as a secret, and nothing else. */
+/** Whether no format with names was chosen. Then stdout may carry plain text, such as a secret. */
 export const isPlain = ({
   raw,
   field,
@@ -116,14 +120,17 @@ export const isPlain = ({
 }: Pick<Settings, 'raw' | 'field' | 'fields' | 'format'>): boolean =>
   !raw && field === undefined && fields.length === 0 && (format === 'table' || format === 'tsv')
 
-/** Text that is data itself, for commands that work without any settings. */
+/** Text that is data itself, for commands without settings. */
 export const printText = ({ stdout }: Pick<Io, 'stdout'>, text: string): Promise<void> =>
   writeTo(stdout, stdout.isTTY === true ? forTerminal(text) : text)
 
-/** What a shell exits with when it finds the command, or may run it, not at all (POSIX, Exit Status for Commands). */
+/** Exit codes of a shell that did not find, or could not run, the command (POSIX, Exit Status for Commands). */
 const NOT_STARTED = new Set([126, 127])
 
-/** Shows a long table through the user's pager. One that is left early is no failure; one that does not start shows nothing. */
+/**
+ * Shows a long table in the user's pager, or directly if the pager does not start. Leaving the pager early is not an
+ * error.
+ */
 async function page(text: string, command: string, io: Io): Promise<void> {
   const { spawn } = await import('node:child_process')
   const pager = spawn(command, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...io.env } })

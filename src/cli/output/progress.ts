@@ -3,7 +3,8 @@ import type { Timer } from '../../shared/time.ts'
 import type { Io } from '../io.ts'
 import type { Settings } from '../profile/profile.ts'
 
-const PATIENCE_MS = 300
+/** Shorter waits show no spinner. */
+const DELAY_MS = 300
 
 export type Progress = {
   /** Replaces the line. */
@@ -14,8 +15,7 @@ export type Progress = {
 const SILENT: Progress = { show: () => {}, end: () => {} }
 
 /**
- * One counted line with a spinner on stderr, for people only: on a terminal, after 300 ms, and neither in CI nor with
- * `-q`, `-o json` or a trace that it would tear apart.
+ * A spinner with one line on stderr, after 300 ms. Only on a terminal, and not in CI, with `-q`, `-o json` or a trace.
  */
 export function createProgress(io: Io, settings: Settings): Progress {
   const { quiet, format, verbose, debug } = settings
@@ -24,9 +24,9 @@ export function createProgress(io: Io, settings: Settings): Progress {
   let text = ''
   let spinner: Ora | undefined
   let ended = false
-  const timer: Timer = io.clock.after(PATIENCE_MS, async () => {
+  const timer: Timer = io.clock.after(DELAY_MS, async () => {
     const { default: ora } = await import('ora')
-    // Ctrl-C stays ours: ora would otherwise take the terminal's input.
+    // Without this option, ora would read the terminal's input and handle Ctrl-C.
     if (!ended) spinner = ora({ text, stream: io.stderr, discardStdin: false, isEnabled: true }).start()
   })
   return {
@@ -38,7 +38,7 @@ export function createProgress(io: Io, settings: Settings): Progress {
       ended = true
       timer.cancel()
       spinner?.stop()
-      // Once is enough: another stop would move the cursor back to the begin of a line that holds text by now.
+      // A second stop would overwrite the current line.
       spinner = undefined
     },
   }

@@ -1,20 +1,21 @@
+/** Writes a secret that is shown once into a file. */
 import { type FileHandle, lstat, open, realpath, rename, unlink } from 'node:fs/promises'
-import { CliError, EXIT, isErrno, unwritable, usageError } from '../errors.ts'
+import { CliError, EXIT, failedToWrite, isErrno, unwritable, usageError } from '../errors.ts'
 
-/** Room that is taken on the disk before there is a secret; no secret is longer. */
+/** Disk space that is reserved before the secret exists. No secret is longer. */
 const RESERVED_BYTES = 512
 
 export type SecretFile = {
-  /** Ends the file with the secret and one newline in it. Throws exit 1, and names where the secret is, when it cannot. */
+  /** Writes the secret and a newline. If that fails, throws exit 1 with the location of the secret. */
   write(secret: string): Promise<void>
-  /** Removes what was made; a file that `force` was to replace is as it was. */
+  /** Removes the new file. A file that `force` would replace stays unchanged. */
   discard(): Promise<void>
 }
 
 /**
- * Opens a file for a secret that is shown once, with mode 0600 from its first byte on. To be called before the secret is
- * asked for, so that a missing folder or a full disk cannot lose it. Throws a usage error for a file that exists, unless
- * `force`; it is then replaced only when the secret is there. Nothing but a file, or what a link to one names, is replaced.
+ * Opens a file with mode 0600 before the secret is requested, so that a missing folder or a full disk cannot lose it.
+ * Throws a usage error for an existing file, unless `force`. `force` replaces only regular files, directly or through a
+ * link, and only when the secret has arrived.
  */
 export async function openSecretFile(path: string, { force }: { force: boolean }): Promise<SecretFile> {
   const replaced = force ? await findReplaceable(path) : undefined
@@ -24,34 +25,34 @@ export async function openSecretFile(path: string, { force }: { force: boolean }
 async function newFile(path: string): Promise<SecretFile> {
   const file = await create(path).catch((error: unknown) => {
     if (!isErrno(error) || error.code !== 'EEXIST') throw unwritable(path, error)
-    throw usageError(`${path} exists already and is not overwritten`, ['Replace it:  --force'])
+    throw usageError(`${path} already exists and is not overwritten`, ['Replace it:  --force'])
   })
   return {
     discard: () => remove(file, path),
-    write: (secret) => end(file, secret).catch(failedOn(path)),
+    write: (secret) => end(file, secret).catch(failedToWrite(path)),
   }
 }
 
-/** What a folder answers that takes no new file from this user. */
+/** Errors of a folder in which this user may not create files. */
 const REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS'])
 
-/** The secret goes into a file beside the one that it replaces. */
+/** Writes a new file in the same folder, which then replaces the old one. */
 async function replacement(path: string): Promise<SecretFile> {
   const draft = `${path}.${process.pid}.new`
   const file = await create(draft).catch((error: unknown) => {
     if (!isErrno(error) || !REFUSALS.has(error.code ?? '')) throw unwritable(draft, error)
     return undefined
   })
-  // A folder that takes no new file may hold one that takes a new content.
+  // A folder that allows no new file may contain a writable file.
   if (file === undefined) return inPlace(path)
   return {
     discard: () => remove(file, draft),
     async write(secret) {
-      await end(file, secret).catch(failedOn(draft))
+      await end(file, secret).catch(failedToWrite(draft))
       try {
         await rename(draft, path)
       } catch {
-        // A file that is mounted by itself cannot be replaced, only changed.
+        // A file that is a mount point cannot be replaced, only changed.
         try {
           await end(await openFile(path), secret)
         } catch (error) {
@@ -70,21 +71,17 @@ async function replacement(path: string): Promise<SecretFile> {
 
 async function inPlace(path: string): Promise<SecretFile> {
   const { mode } = await lstat(path)
-  const file = await openFile(path).catch(failedOn(path))
+  const file = await openFile(path).catch(failedToWrite(path))
   return {
     async discard() {
       await file.chmod(mode & 0o777).catch(() => {})
       await file.close()
     },
-    write: (secret) => end(file, secret).catch(failedOn(path)),
+    write: (secret) => end(file, secret).catch(failedToWrite(path)),
   }
 }
 
-const failedOn = (path: string) => (error: unknown) => {
-  throw unwritable(path, error)
-}
-
-/** Where the file is that is to be replaced; undefined when there is nothing yet. */
+/** The real path of the file to replace; undefined if there is none. */
 async function findReplaceable(path: string): Promise<string | undefined> {
   const absent = (error: unknown) => {
     if (isErrno(error) && error.code === 'ENOENT') return undefined
@@ -92,12 +89,12 @@ async function findReplaceable(path: string): Promise<string | undefined> {
   }
   if ((await lstat(path).catch(absent)) === undefined) return undefined
   const target = await realpath(path).catch(absent)
-  if (target === undefined) throw usageError(`${path} is a link to nothing`)
+  if (target === undefined) throw usageError(`${path} is a broken link`)
   if (!(await lstat(target)).isFile()) throw usageError(`${path} is not a file`)
   return target
 }
 
-/** A file of our own that takes a secret. */
+/** Creates a new file and reserves its space. */
 async function create(path: string): Promise<FileHandle> {
   const file = await open(path, 'wx', 0o600)
   try {
@@ -109,7 +106,7 @@ async function create(path: string): Promise<FileHandle> {
   }
 }
 
-/** One that is there, and is nobody else's to read from now on. */
+/** Opens an existing file and makes it readable only by its owner. */
 async function openFile(path: string): Promise<FileHandle> {
   const file = await open(path, 'r+')
   try {
@@ -132,7 +129,7 @@ async function end(file: FileHandle, secret: string): Promise<void> {
   await file.close()
 }
 
-/** Makes the bytes all that the file holds, in place. */
+/** Replaces the content of the file in place. */
 async function fill(file: FileHandle, bytes: Buffer): Promise<void> {
   let written = 0
   while (written < bytes.length) {

@@ -1,3 +1,4 @@
+/** Tables and cards for a terminal. */
 import type { Painter } from './colour.ts'
 import { type Column, cellOf, titleOf, toTerminalCell } from './formats.ts'
 
@@ -12,7 +13,7 @@ const SMALLEST_FLEXIBLE = 16
 
 type TableOptions = { columns: Column[]; headers: boolean; width: number; painter: Painter }
 
-/** A list as aligned columns for a terminal of `width` cells; the flexible column takes what the others leave. */
+/** A list as aligned columns for a terminal of `width` cells. The flexible column gets the remaining width. */
 export async function toTable(rows: object[], { columns, headers, width, painter }: TableOptions): Promise<string> {
   const { default: Table } = await import('cli-table3')
   const titles = columns.map(titleOf)
@@ -27,7 +28,7 @@ export async function toTable(rows: object[], { columns, headers, width, painter
     return table.toString().split('\n')
   }
 
-  // Titles are ASCII and padded to their column, so the first line tells the true width also over wide characters.
+  // Titles are ASCII and padded to their column, so the first line has the true width, even with wide characters below.
   const fixed = columns.filter((column) => column.flexible !== true)
   const [ruler = ''] = draw(
     fixed.map(titleOf),

@@ -1,6 +1,6 @@
 /**
- * Makes text of others (a model, a gateway, a file name) safe to show on a terminal: control characters and escape
- * sequences are dropped, newlines and tabs stay. Pipes and files get the exact bytes instead, so this is for terminals only.
+ * Makes foreign text (of a model, a gateway, a file name) safe for a terminal: control characters and escape sequences are
+ * dropped, newlines and tabs stay. Pipes and files get the exact bytes.
  *
  * States and moves (ECMA-48, as terminals read it):
  * ```
@@ -18,7 +18,7 @@ const STRING_ENDS = new Set([0x07, 0x9c, 0x18, 0x1a])
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/
 
 type TerminalText = {
-  /** The part of `chunk` that may be shown. A sequence cut by the chunk's border is still recognised. */
+  /** The printable part of `chunk`. A sequence that two chunks split is recognised. */
   push(chunk: string): string
 }
 
@@ -54,7 +54,7 @@ export function terminalText(): TerminalText {
     if (STRING_ENDS.has(code)) state = 'text'
     else if (code === 0x1b) state = 'escape'
     else if (char === '\n') {
-      // A terminal would go on swallowing; ending here keeps a hostile opener from hiding the lines that follow.
+      // A terminal would continue to hide text. Ending here prevents a hostile sequence from hiding the next lines.
       state = 'text'
       return char
     }

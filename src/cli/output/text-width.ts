@@ -1,9 +1,9 @@
 import stringWidth from 'string-width'
 
-/** Cells that a terminal needs for a line; styles need none. */
+/** The width of a line in terminal cells, without styles. */
 export const textWidth = (line: string): number => stringWidth(line)
 
-/** A line as lines of at most `width` cells, broken between words; a word that is longer stays whole. */
+/** Wraps a line between words at `width` cells. A longer word stays whole. */
 export function wrapLine(line: string, width: number): string[] {
   if (textWidth(line) <= width) return [line]
   const lines: string[] = []

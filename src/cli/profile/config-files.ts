@@ -1,3 +1,4 @@
+/** Reads and changes the configuration files and the stored keys. */
 import { mkdir, open, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isErrno, unreadable, unwritable, usageError } from '../errors.ts'
@@ -7,12 +8,12 @@ export type ChatDefaults = { model?: string; index?: string; policy?: string }
 
 export type ProfileEntry = {
   base_url?: string
-  /** Prints the key on stdout; a string goes through the shell, a list does not. */
+  /** Prints the key to stdout. A string runs in a shell, a list runs without one. */
   key_command?: string | string[]
   chat?: ChatDefaults
 }
 
-/** `config.yaml` of the user and `/etc/aigw/cli.yaml` alike. */
+/** The format of the user's `config.yaml` and of `/etc/aigw/cli.yaml`. */
 export type ConfigFile = {
   current_profile?: string
   output?: string
@@ -23,10 +24,10 @@ export type ConfigFile = {
   profiles?: Record<string, ProfileEntry>
 }
 
-/** Keys by profile; each may go only to the origin it was stored with. */
+/** Keys by profile. Each is sent only to its own origin. */
 export type Credentials = Record<string, { origin: string; key: string }>
 
-/** The entry of this name; never a member that every object has. */
+/** The entry with this name, without inherited members. */
 export const entryOf = <Entry>(entries: Record<string, Entry> | undefined, name: string): Entry | undefined =>
   entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined
 
@@ -79,10 +80,10 @@ const configFile = members({
 })
 const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text })) })
 
-/** Folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
+/** The folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
 function configDir(env: Io['env']): string {
   const base = env.XDG_CONFIG_HOME
-  // The specification asks to ignore relative values.
+  // The specification requires relative values to be ignored.
   if (base?.startsWith('/')) return join(base, 'aigw')
   return join(env.HOME ?? '/', '.config', 'aigw')
 }
@@ -90,7 +91,7 @@ function configDir(env: Io['env']): string {
 export const configPath = (env: Io['env']): string => join(configDir(env), 'config.yaml')
 export const credentialsPath = (env: Io['env']): string => join(configDir(env), 'credentials.yaml')
 
-/** Reads all three files; one that is missing is empty. Throws a usage error that names file and key. */
+/** Reads all three files. A missing file counts as empty. Throws a usage error that names file and key. */
 export async function loadConfigFiles(
   io: Io,
 ): Promise<{ user: ConfigFile; system: ConfigFile; credentials: Credentials }> {
@@ -102,7 +103,7 @@ export async function loadConfigFiles(
   return { user: user ?? {}, system: system ?? {}, credentials: keys?.keys ?? {} }
 }
 
-/** Whether others than the owner may read the stored keys. */
+/** Whether other users may read the stored keys. */
 export async function areCredentialsExposed(env: Io['env']): Promise<boolean> {
   const found = await stat(credentialsPath(env)).catch(() => undefined)
   return found !== undefined && (found.mode & 0o077) !== 0
@@ -121,20 +122,20 @@ async function readYaml<Content>(path: string, check: Check): Promise<Content | 
     return content
   } catch (error) {
     const [reason] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw usageError(`${path}: ${reason}`, ['Correct the file, or move it away to start afresh.'])
+    throw usageError(`${path}: ${reason}`, ['Correct the file, or remove it to start with defaults.'])
   }
 }
 
-/** One change to a YAML file: the value to put at a path, or undefined to remove what is there. */
+/** One change of a YAML file: the value at a path, or undefined to remove it. */
 type Edit = { path: string[]; value: unknown }
 
 /**
- * Changes single values of the user's configuration; comments and everything else stay as they are, also the mode of the
- * file. Throws exit 1 when it cannot be written.
+ * Changes single values of the user's configuration. Comments, other values and the file mode stay. Throws exit 1 on
+ * failure.
  */
 export const editConfig = (env: Io['env'], edits: Edit[]): Promise<void> => editYaml(configPath(env), edits, undefined)
 
-/** The same for the keys; the file is readable by its owner only from its first byte on. */
+/** The same for the keys. The file always has mode 0600. */
 export const editCredentials = (env: Io['env'], edits: Edit[]): Promise<void> =>
   editYaml(credentialsPath(env), edits, 0o600)
 
@@ -151,7 +152,7 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   }
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // A file that is a link into a folder of dotfiles stays one: what it leads to is replaced.
+    // If the file is a link, its target is replaced and the link stays.
     const target = await realpath(path).catch(() => path)
     const found = await stat(target).catch(() => undefined)
     await replaceFile(target, String(document), mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
@@ -160,12 +161,12 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   }
 }
 
-/** Readers see the old file or the new one, never half of it, also after a crash. */
-async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+/** Replaces a file atomically: after a crash it has the old or the new content. */
+export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
   const draft = `${path}.${process.pid}.new`
   const file = await open(draft, 'wx', mode)
   try {
-    // The mode at opening is narrowed by the umask.
+    // The umask restricts the mode of `open`.
     await file.chmod(mode)
     await file.writeFile(content)
     await file.sync()

@@ -1,6 +1,7 @@
+/** Reads the API key from its source. */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { CliError, EXIT, unreadable, usageError } from '../errors.ts'
+import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import type { Io, Note } from '../io.ts'
 import { readStdin } from '../io.ts'
 import { areCredentialsExposed, credentialsPath } from './config-files.ts'
@@ -9,16 +10,16 @@ import type { Settings } from './profile.ts'
 /** No key is longer. */
 export const KEY_BYTES = 4_096
 
-/** A key as it goes into a header: one line, visible ASCII. Throws a usage error that never shows it. */
+/** A key for a header: one line of visible ASCII. The usage error never contains it. */
 export function toKey(text: string, from: string): string {
   const key = text.trim()
-  if (key === '') throw usageError(`${from} holds no API key`)
+  if (key === '') throw usageError(`${from} contains no API key`)
   if (!/^[\x21-\x7e]+$/.test(key))
     throw usageError(`${from} is not an API key: one line of visible characters is expected`)
   return key
 }
 
-/** The key for this run, or undefined when there is none. */
+/** The key of this run, or undefined. */
 export async function findKey(settings: Settings, io: Io, note: Note): Promise<string | undefined> {
   const { key } = settings
   switch (key.kind) {
@@ -31,13 +32,13 @@ export async function findKey(settings: Settings, io: Io, note: Note): Promise<s
       return toKey(key.value, 'AIGW_API_KEY')
     case 'file':
       if (key.path === '-') return toKey((await readStdin(io, KEY_BYTES, 'the API key')).toString(), 'stdin')
-      return toKey(await readKeyFile(key.path), key.path)
+      return toKey(await readFile(key.path, 'utf8').catch(failedToRead(key.path)), key.path)
     case 'command':
       return toKey(await runKeyCommand(key.command, io), 'key_command')
   }
 }
 
-/** Like `findKey`; without a key throws exit 4 and says how to get one. */
+/** Like `findKey`, but throws exit 4 without a key. */
 export async function getKey(settings: Settings, io: Io, note: Note): Promise<string> {
   const key = await findKey(settings, io, note)
   if (key !== undefined) return key
@@ -52,25 +53,17 @@ export async function getKey(settings: Settings, io: Io, note: Note): Promise<st
   })
 }
 
-async function readKeyFile(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw unreadable(path, error)
-  }
-}
-
 function runKeyCommand(command: string | string[], io: Io): Promise<string> {
   const [program = '', ...words] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
   return new Promise((resolve, reject) => {
     const options = { env: io.env, signal: io.signal, maxBuffer: KEY_BYTES, timeout: 60_000 }
     const child = execFile(program, words, options, (error, stdout) => {
       if (error === null) return resolve(stdout)
-      // The command's output is not repeated: it may hold part of a key.
+      // The error omits the command's output, which may contain a part of the key.
       reject(
         new CliError(EXIT.auth, `key_command failed (${error.code ?? error.signal ?? 'not started'})`, {
           code: 'KEY_COMMAND_FAILED',
-          hints: ['Run it by hand to see why; it must print the key and nothing else.'],
+          hints: ['Run it by hand to see the reason. It must print only the key.'],
         }),
       )
     })

@@ -1,3 +1,4 @@
+/** Resolves every setting from flags, environment and configuration. */
 import { usageError } from '../errors.ts'
 import { getDuration } from '../input/duration.ts'
 import { FORMATS, type Format, type GlobalFlags } from '../input/global-flags.ts'
@@ -16,15 +17,15 @@ const DEFAULT_PROFILE = 'default'
 const DEFAULT_RETRIES = 2
 const MOST_RETRIES = 10
 
-/** Where the key comes from; it is read only when a request needs it. */
+/** The source of the key, which is read only for a request. */
 type KeySource =
   | { kind: 'value'; value: string }
   | { kind: 'file'; path: string }
   | { kind: 'command'; command: string | string[] }
-  /** `why` says what stands in the way when a key exists but belongs to another gateway. */
+  /** `why` explains that a key exists but belongs to another gateway. */
   | { kind: 'none'; why?: string }
 
-/** Everything flags, environment and configuration decide, once, for the whole run. */
+/** The settings of one run. */
 export type Settings = {
   profile: string
   /** No trailing slash, no credentials, http or https. */
@@ -40,15 +41,15 @@ export type Settings = {
   verbose: boolean
   debug: boolean
   yes: boolean
-  /** False with --no-input or AIGW_NO_INPUT; prompts also need terminals. */
+  /** False with --no-input or AIGW_NO_INPUT. Prompts also need terminals. */
   mayPrompt: boolean
   dryRun: boolean
   color: string | undefined
-  /** The pager's command line, when one was asked for. */
+  /** The pager's command line, if one is set. */
   pager: string | undefined
-  /** For one ordinary call: --timeout, else the configuration. */
+  /** The timeout of ordinary calls: --timeout, else the configuration. */
   timeoutMs: number | undefined
-  /** --timeout alone. Answers of models and uploads take as long as they take unless this run says otherwise. */
+  /** --timeout only. The configuration does not limit answers of models and uploads. */
   timeoutFlagMs: number | undefined
   retries: number
 }
@@ -61,13 +62,13 @@ export type SettingsInput = {
   credentials: Credentials
 }
 
-/** The name that `login` and `profiles` act on when none is given: flag, environment, configuration, `default`. */
+/** The profile: flag, environment, configuration, or `default`. */
 const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'credentials'>): string =>
   flags.profile ?? filled(env.AIGW_PROFILE) ?? user.current_profile ?? system.current_profile ?? DEFAULT_PROFILE
 
 /**
- * Decides every setting: flag > environment > user config > system config > default. Throws a usage error for a value
- * that does not hold. An unknown profile that was asked for by name is one, unless `mayBeNew` (login creates it, `profiles` repairs).
+ * Resolves every setting: flag > environment > user config > system config > default. Throws a usage error for an
+ * invalid value, and for an unknown profile unless `mayBeNew` (for `login` and `profiles`).
  */
 export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
   const { flags, env, user, system } = input
@@ -110,27 +111,27 @@ export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: 
   }
 }
 
-/** Reads the configuration files and decides; see `resolveSettings`. */
+/** Reads the configuration files and resolves the settings. */
 export async function loadSettings(flags: GlobalFlags, io: Io, options: { mayBeNew: boolean }): Promise<Settings> {
   const files = await loadConfigFiles(io)
   return resolveSettings({ flags, env: io.env, ...files }, options)
 }
 
-/** Checks a gateway address and drops a trailing slash or `/api/external`, which people paste along. */
+/** Validates a gateway address and removes a trailing slash or `/api/external`. */
 export function toBaseUrl(text: string, from: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw usageError(`${from} is not an address: '${text}'`, ['Write it like http://127.0.0.1:8787.'])
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw usageError(`${from} may hold only scheme, host, port and path`, ['Keys go into: aigw login'])
+    throw usageError(`${from} may contain only scheme, host, port and path`, ['Save keys with:  aigw login'])
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '').replace(/\/api\/external$/, '')}`
 }
 
 type Chosen = { profile: string; entry: ProfileEntry | undefined; ownUrl: string; baseUrl: string }
 
-/** A key that was stored for one gateway is never sent to another, whatever the flags say. */
+/** A stored key is never sent to another gateway, whatever the flags are. */
 function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry, ownUrl, baseUrl }: Chosen): KeySource {
   if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile }
   const value = filled(env.AIGW_API_KEY)
@@ -159,7 +160,7 @@ function chooseFormat({ flags, env, user, system }: SettingsInput): Format | und
   const text = flags.json === true ? 'json' : (flags.output ?? filled(env.AIGW_OUTPUT) ?? user.output ?? system.output)
   const format = FORMATS.find((known) => known === text)
   if (text !== undefined && format === undefined) {
-    throw usageError(`'${text}' is no output format`, [`Formats:  ${FORMATS.join(', ')}`])
+    throw usageError(`'${text}' is not an output format`, [`Formats:  ${FORMATS.join(', ')}`])
   }
   return format
 }
@@ -167,7 +168,7 @@ function chooseFormat({ flags, env, user, system }: SettingsInput): Format | und
 function toTimeout(text: string | undefined, from: string): number | undefined {
   if (text === undefined) return undefined
   const timeoutMs = getDuration(text, from)
-  if (timeoutMs === 0) throw usageError(`${from} must be longer than nothing`)
+  if (timeoutMs === 0) throw usageError(`${from} must be greater than 0`)
   return timeoutMs
 }
 

@@ -1,10 +1,12 @@
-import { mkdir, open, readFile, rename, stat, unlink } from 'node:fs/promises'
+/** Reads and writes files that the client keeps between runs. */
+import { mkdir, open, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Io } from '../io.ts'
+import { replaceFile } from './config-files.ts'
 
 /**
- * Where the client keeps what it remembers between runs: `$XDG_STATE_HOME/aigw`, else `~/.local/state/aigw` (XDG Base
- * Directory). Undefined with `AIGW_NO_HISTORY`, and for users whose home does not exist, which is then not made.
+ * The folder of the client's state: `$XDG_STATE_HOME/aigw`, else `~/.local/state/aigw` (XDG Base Directory). Undefined
+ * with `AIGW_NO_HISTORY`, and for users without a home folder.
  */
 export async function findStateDir(env: Io['env']): Promise<string | undefined> {
   if ((env.AIGW_NO_HISTORY ?? '') !== '') return undefined
@@ -14,26 +16,16 @@ export async function findStateDir(env: Io['env']): Promise<string | undefined> 
   return found?.isDirectory() ? join(home, '.local', 'state', 'aigw') : undefined
 }
 
-/** The text of a file; empty when it cannot be read: what is remembered is a comfort, never a reason to fail. */
+/** The text of a file; empty if it is unreadable, because state is optional. */
 export const readState = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
 
-/** Replaces a file, readable by its owner only from its first byte on. Rejects when that is not possible. */
+/** Replaces a file, mode 0600. Rejects on failure. */
 export async function writeState(path: string, content: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}.new`
-  const file = await open(draft, 'w', 0o600)
-  try {
-    await file.writeFile(content)
-    await file.close()
-    await rename(draft, path)
-  } catch (error) {
-    await file.close().catch(() => {})
-    await unlink(draft).catch(() => {})
-    throw error
-  }
+  await replaceFile(path, content, 0o600)
 }
 
-/** Adds to a file that only its owner may read, also when it was made otherwise. Rejects when that is not possible. */
+/** Appends to a file and sets its mode to 0600. Rejects on failure. */
 export async function appendState(path: string, content: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const file = await open(path, 'a', 0o600)

@@ -1,122 +1,166 @@
-import type { ApiRequest } from '../api/client.ts'
+/** Creates a resource once, also when a script runs twice, and shows a secret that the gateway returns only once. */
+import { access } from 'node:fs/promises'
+import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT, usageError } from '../errors.ts'
-import type { View } from '../output/formats.ts'
+import type { Fields } from '../input/from-file.ts'
+import { findAtPath, type View } from '../output/formats.ts'
+import { isPlain, type Output } from '../output/output.ts'
+import { openSecretFile } from '../output/secret-file.ts'
 import { toShellWord } from '../output/shell-word.ts'
-import type { CreateFlags } from './options.ts'
-import { itemIn, toCode } from './resolve.ts'
+import type { Settings } from '../profile/profile.ts'
+import type { CreateFlags, SecretFlags } from './options.ts'
+import { type Described, findNamed, itemIn, toCode } from './resolve.ts'
 
-export type Creation<Item extends object> = CreateFlags & {
-  request: ApiRequest
-  /** Where the answer has what was made. */
-  itemKey: string
-  noun: string
-  name: string
-  /** The existing one, after a 409; undefined when the conflict is about something else. */
-  find(): Promise<Item | undefined>
-  /** What was asked for by name, by the member of the resource that shows it. */
-  wanted: object
-  /** The resource in the form of `wanted`, where that differs from its own. */
-  toComparable?: ((item: Item) => object) | undefined
-  /** Whether a 409 is about `name`, where more than names is unique. */
-  isAboutName?: ((conflict: CliError) => boolean) | undefined
-  /** What to do with an existing one; `aigw <noun>s show <name>` by default. */
-  useIt?: string
+/** How one kind of resource is created, where the defaults do not fit. */
+export type Creation<Item extends object> = {
+  /** What `--if-not-exists` compares, instead of the whole request. */
+  toWanted?(request: Fields, flags: Record<string, unknown>): object
+  /** The resource in the form of the request. */
+  toComparable?(item: Item): object
+  /** Whether a 409 is about `key`, if other members are unique too. */
+  isAboutName?(conflict: CliError): boolean
+  /** Finds the existing resource; by name by default. */
+  find?(context: CliContext, key: string, request: Fields): Promise<Item | undefined>
+  /** The command to use an existing resource; `show` by default. */
+  useIt?(name: string): string
+  /** Set if the response contains a secret that is shown once. */
+  secret?: {
+    /** What to print of a new resource, if that is more than the resource. */
+    toShown?(item: Item, body: object): object
+    /** The success message. */
+    done(item: Item): string
+    /** The command that gives an existing resource a new secret. */
+    renewal(item: Item): string
+  }
+  view?: View
+  note?(context: CliContext, item: Item): Promise<void>
 }
 
-type Created<Item> =
-  | { item: Item; isNew: true; body: object; raw: Buffer }
-  /** It existed already; a note on stderr reports it. */
-  | { item: Item; isNew: false }
+type Input = {
+  json: Fields
+  /** The member that identifies the resource, and its value. */
+  key: string
+  name: string
+  flags: CreateFlags & SecretFlags
+}
 
 /**
- * Sends the request. With `ifNotExists`, a 409 leads to the existing one, and stderr says in which of the named fields it
- * differs. Throws exit 6 without it, and with `strict` when it differs.
+ * Sends the request and prints the new resource. With `ifNotExists`, an existing resource is printed instead, and
+ * stderr names the differing members. Throws exit 6 if it exists without that flag, or differs with `strict`.
  */
-export async function createUnlessThere<Item extends object>(
+export async function create<Item extends { id: string }>(
   context: CliContext,
+  resource: Described<Item>,
   creation: Creation<Item>,
-): Promise<Created<Item>> {
-  const { request, itemKey, ifNotExists, isAboutName = () => true } = creation
-  const api = await context.api()
-  try {
-    const { body, raw } = await api.send(request)
-    return { item: itemIn<Item>(body, itemKey, api.baseUrl), isNew: true, body, raw }
-  } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.conflict) throw error
-    if (!ifNotExists) throw isAboutName(error) ? alreadyExists(creation, error) : error
-    const item = await findExisting(context, creation)
-    if (item === undefined) throw error
-    return { item, isNew: false }
+  { json, key, name, flags }: Input,
+): Promise<void> {
+  const { path, itemKey, noun } = resource
+  const { secret, view = resource.view, isAboutName = () => true, toComparable = (item: Item) => item } = creation
+  const { ifNotExists, strict } = flags
+  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
+  const shown = secret === undefined ? view : await toSecretView(context, flags, view)
+  if (strict && !ifNotExists) throw usageError('--strict needs --if-not-exists')
+  if (settings.raw && ifNotExists) throw usageError('--raw and --if-not-exists cannot be combined')
+  output.assertShowable(shown)
+
+  const findExisting = async (): Promise<Item | undefined> => {
+    const { find = () => findNamed(context, resource, name), toWanted = (others: Fields) => others } = creation
+    const item = await find(context, name, json)
+    if (item === undefined) return undefined
+    const { [key]: _, ...others } = json
+    const comparable = toComparable(item)
+    await noteExisting(context, { noun, name, strict }, comparable, differences(toWanted(others, flags), comparable))
+    return item
+  }
+  /** The body is undefined for a resource that exists already. */
+  const send = async (): Promise<{ item: Item; body?: object; raw?: Buffer }> => {
+    try {
+      const { body, raw } = await api.send({ method: 'POST', path, json })
+      return { item: itemIn<Item>(body, itemKey, api.baseUrl), body, raw }
+    } catch (error) {
+      if (!(error instanceof CliError) || error.exitCode !== EXIT.conflict) throw error
+      const useIt = creation.useIt?.(name) ?? `aigw ${resource.command} show ${toShellWord(name)}`
+      if (!ifNotExists) throw isAboutName(error) ? alreadyExists(noun, name, useIt, error) : error
+      const item = await findExisting()
+      if (item === undefined) throw error
+      return { item }
+    }
+  }
+
+  if (secret === undefined) {
+    const { item, raw } = await send()
+    await output.one(item, view, raw)
+    return creation.note?.(context, item)
+  }
+  // Looking first avoids creating a file for a resource whose secret cannot be shown any more.
+  let existing = ifNotExists && !settings.dryRun ? await findExisting() : undefined
+  if (existing === undefined) {
+    const { toShown = (item: Item) => item, done } = secret
+    const call = async () => {
+      const { item, body, raw } = await send()
+      if (body !== undefined && raw !== undefined) return { item: toShown(item, body), body, raw, done: done(item) }
+      existing = item
+      return undefined
+    }
+    await keepSecret(context, { ...flags, view, call })
+  }
+  if (existing === undefined) return
+  const renewal = secret.renewal(existing)
+  const { saveTo } = flags
+  if (saveTo === undefined) {
+    await context.note(`note: its secret was shown when it was created; for a new secret:  ${renewal}`)
+    // Plain stdout carries only the secret. A script would take any other text for the secret.
+    if (!isPlain(settings)) await output.one({ ...existing, secret: null }, shown)
+  } else if (await isThere(saveTo)) await showRest(output, settings, existing, shown)
+  else {
+    const message = `${noun} '${name}' exists, but ${saveTo} does not, and its secret is shown only once`
+    const hints = [`A new secret:  ${renewal} --save-to ${toShellWord(saveTo)}`]
+    throw new CliError(EXIT.conflict, message, { code: `${toCode(noun)}_SECRET_MISSING`, hints })
   }
 }
 
-/** The existing item, after a note on stderr. Throws exit 6 with `strict` when it differs. */
-export async function findExisting<Item extends object>(
+async function noteExisting(
   context: CliContext,
-  creation: Creation<Item>,
-): Promise<Item | undefined> {
-  const item = await creation.find()
-  if (item !== undefined) await noteExisting(context, creation, item)
-  return item
-}
-
-/** Throws a usage error for flags that contradict each other, and for an output that the result does not have. */
-export async function checkCreation(
-  context: CliContext,
-  { ifNotExists, strict }: CreateFlags,
-  view: View,
+  { noun, name, strict }: { noun: string; name: string; strict: boolean },
+  existing: object,
+  differing: string[],
 ): Promise<void> {
-  const [output, { raw }] = await Promise.all([context.output(), context.settings()])
-  if (strict && !ifNotExists) throw usageError('--strict is of use only with --if-not-exists')
-  if (raw && ifNotExists) throw usageError('--raw and --if-not-exists cannot be combined')
-  output.assertShowable(view)
-}
-
-/** Creates it unless it is there, prints what there is then, and returns it. */
-export async function createOrFind<Item extends object>(
-  context: CliContext,
-  { view, ...creation }: Creation<Item> & { view: View },
-): Promise<Item> {
-  await checkCreation(context, creation, view)
-  const created = await createUnlessThere(context, creation)
-  const output = await context.output()
-  await output.one(created.item, view, created.isNew ? created.raw : undefined)
-  return created.item
-}
-
-async function noteExisting<Item extends object>(
-  context: CliContext,
-  { noun, name, wanted, toComparable, strict }: Creation<Item>,
-  existing: Item,
-): Promise<void> {
-  const there = toComparable === undefined ? existing : toComparable(existing)
-  const differing = differences(wanted, there)
   if (strict && differing.length > 0) {
     throw new CliError(EXIT.conflict, `${noun} '${name}' already exists and differs: ${differing.join(', ')}`, {
       code: `${toCode(noun)}_DIFFERS`,
-      hints: differing.map((field) => `Its ${field} is: ${JSON.stringify(Reflect.get(there, field))}`),
+      hints: differing.map((field) => `Its ${field} is: ${JSON.stringify(Reflect.get(existing, field))}`),
     })
   }
   const suffix = differing.length === 0 ? '' : ` (differs: ${differing.join(', ')})`
   await context.note(`note: ${noun} '${name}' already exists; left unchanged${suffix}`)
 }
 
-/** The members of `wanted` that are otherwise in `existing`; what was not mentioned does not differ. */
+function alreadyExists(noun: string, name: string, useIt: string, cause: CliError): CliError {
+  const { httpStatus, requestId, code } = cause
+  // Of all nouns here that begin with a vowel letter, only `user` does not begin with a vowel.
+  const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
+  return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
+    ...{ code, httpStatus, requestId, cause },
+    hints: [`Use it:      ${useIt}`, 'In scripts:  add --if-not-exists'],
+  })
+}
+
+/** The members of `wanted` that differ in `existing`. Members that `wanted` omits are not compared. */
 export const differences = (wanted: object, existing: object): string[] =>
   Object.entries(wanted)
     .filter(([field, value]) => !isSame(field, value, Reflect.get(existing, field)))
     .map(([field]) => field)
 
 const toLowerCase = (text: string): string => text.toLowerCase()
-/** How to normalise such a member before comparing; other texts are compared as they are. */
+/** How to normalise a member before comparing. Other texts are compared unchanged. */
 const NORMALISERS = new Map<string, (text: string) => unknown>([
   ['email', toLowerCase],
   ['username', toLowerCase],
   ['roleId', toLowerCase],
   ['expiresAt', Date.parse],
 ])
-/** Models of a chain are tried in their order; all other lists that the gateway keeps are sets. */
+/** The order of models in a chain matters. The gateway treats all other lists as sets. */
 const ORDERED_LISTS = new Set(['models'])
 
 function isSame(field: string, wanted: unknown, existing: unknown): boolean {
@@ -140,18 +184,86 @@ function isSame(field: string, wanted: unknown, existing: unknown): boolean {
 /** Repeated entries count once. */
 const toSet = (list: unknown[]): Set<string> => new Set(list.map((entry) => JSON.stringify(entry)))
 
-function alreadyExists(
-  { noun, name, useIt = `aigw ${noun}s show ${toShellWord(name)}` }: Pick<Creation<object>, 'noun' | 'name' | 'useIt'>,
-  cause: CliError,
-): CliError {
-  const { httpStatus, requestId, code } = cause
-  // Of all nouns here that begin with a vowel letter, only `user` does not begin with a vowel.
-  const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
-  return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
-    code,
-    hints: [`Use it:      ${useIt}`, 'In scripts:  add --if-not-exists'],
-    httpStatus,
-    requestId,
-    cause,
+/** The response with a secret: what to print, and the success message. */
+type Response = { item: object; body: object; raw: Uint8Array; done: string }
+
+/**
+ * Calls the gateway and keeps the secret of its response. The file of `--save-to` is opened before the call and removed
+ * if the call fails. Without a file, stdout gets the secret alone, or the resource with its `secret` in a format with
+ * names. Throws a usage error, before the call, for an output that would lose the secret. `call` returns undefined if
+ * it created nothing.
+ */
+export async function keepSecret(
+  context: CliContext,
+  { view, call, ...flags }: SecretFlags & { view: View; call(): Promise<Response | undefined> },
+): Promise<void> {
+  const [output, settings] = await Promise.all([context.output(), context.settings()])
+  const { saveTo, force } = flags
+  const shown = await toSecretView(context, flags, view)
+  const file = saveTo === undefined || settings.dryRun ? undefined : await openSecretFile(saveTo, { force })
+  const called = async () => {
+    const response = await call()
+    return response && { ...response, secret: secretIn(response.body, (await context.api()).baseUrl) }
+  }
+  const response = await called().catch(async (error: unknown) => {
+    await file?.discard()
+    throw error
   })
+  if (response === undefined) return file?.discard()
+  const { item, secret, raw, done } = response
+  if (file !== undefined) {
+    await file.write(secret)
+    await context.note(`${done} Its secret is in ${saveTo} (mode 0600) and cannot be shown again.`)
+    return showRest(output, settings, item, shown)
+  }
+  await context.note(`${done} Its secret cannot be shown again.`)
+  return output.textOrOne(`${secret}\n`, { ...item, secret }, shown, raw)
 }
+
+/**
+ * Prints the resource only if the user chose an output. Otherwise stdout stays empty, because the secret is in the
+ * file.
+ */
+async function showRest(output: Output, { format, field, fields }: Settings, item: object, view: View): Promise<void> {
+  if (format !== undefined || field !== undefined || fields.length > 0) await output.one(item, view)
+}
+
+/**
+ * The view of the result. Throws a usage error for an output that would lose the secret, or that the view does not
+ * have.
+ */
+async function toSecretView(context: CliContext, flags: SecretFlags, view: View): Promise<View> {
+  const [output, settings] = await Promise.all([context.output(), context.settings()])
+  assertKept(settings, flags)
+  const members = view.members && [...view.members, 'secret']
+  const shown = flags.saveTo === undefined && members !== undefined ? { ...view, members } : view
+  if (!settings.dryRun) output.assertShowable(shown)
+  return shown
+}
+
+function secretIn(body: object, baseUrl: string): string {
+  const secret = findAtPath(body, 'secret')
+  if (typeof secret === 'string') return secret
+  throw notAGateway(EXIT.error, `${baseUrl} did not answer with a secret`, {})
+}
+
+function assertKept({ raw, field, fields, format, dryRun }: Settings, { saveTo, force }: SecretFlags): void {
+  if (saveTo !== undefined) {
+    if (raw) throw usageError('--raw would print the secret that --save-to writes', ['Omit one of them.'])
+    return
+  }
+  if (force) throw usageError('--force needs --save-to')
+  const isShown =
+    dryRun ||
+    raw ||
+    (field === undefined ? format !== 'id' && (fields.length === 0 || fields.includes('secret')) : field === 'secret')
+  if (!isShown) {
+    throw usageError('this output omits the secret, which is shown only once', ['Keep it:  --save-to FILE'])
+  }
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )

@@ -1,26 +1,28 @@
+/** Reads and prints lists, page by page. */
 import { PAGE_LIMIT, SEARCH_CHARS } from '../../shared/spec-limits.ts'
 import type { Pagination } from '../../shared/wire/common.ts'
 import type { ApiRequest } from '../api/client.ts'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
+import { pause } from '../io.ts'
 import type { View } from '../output/formats.ts'
 
 type ListSource = {
   path: string
-  /** Filters and order; page and limit are set here. */
+  /** Filters and order. Page and limit are added here. */
   query?: ApiRequest['query']
-  /** Where the answer has its rows. */
+  /** The member of the response with the rows. */
   itemsKey: string
-  /** The answer keeps its rows and its numbers of pages in `data`. */
+  /** The response has rows and pagination in `data`. */
   isInData?: boolean
-  /** The gateway has no pages of these, and no search: every answer holds them all. */
+  /** The list has no pages and no search. One response contains all rows. */
   isWhole?: boolean | undefined
-  /** Waits when the gateway asks for it between two pages, instead of failing halfway. */
+  /** Waits for a rate limit between pages, instead of failing. */
   isPatient?: boolean
 }
 
-/** Prints an administrator's list, page by page, and says on stderr when there are more. `--raw` prints every page. */
+/** Prints a list, and notes on stderr if there are more rows. `--raw` prints every page. */
 export async function listAll<Row extends object>(
   context: CliContext,
   { limit, all, view, ...source }: ListSource & { limit: number; all: boolean; view: View },
@@ -28,7 +30,7 @@ export async function listAll<Row extends object>(
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const wanted = all ? Number.POSITIVE_INFINITY : limit
   const rows: Row[] = []
-  // One size for every page: a smaller last page would shift the numbering of pages.
+  // All pages have one size, because a smaller last page would change the numbering of pages.
   for await (const page of readPages<Row>(context, { ...source, isPatient: all }, Math.min(PAGE_LIMIT.max, wanted))) {
     rows.push(...page.rows.slice(0, wanted - rows.length))
     if (settings.raw) await output.list(rows, view, page.raw)
@@ -39,12 +41,12 @@ export async function listAll<Row extends object>(
   if (!settings.raw) await output.list(rows, view)
 }
 
-/** Every row that `matches`, in the order of the list; `search` lets the gateway leave out most of the others. */
+/** Every row that `matches`, in the order of the list. `search` reduces the rows at the gateway. */
 export async function* findMatching<Row extends object>(
   context: CliContext,
   { search, matches, ...source }: ListSource & { search: string; matches(row: Row): boolean },
 ): AsyncGenerator<Row> {
-  // Half of a pair at the cut would be no text; what is left still finds the whole.
+  // The cut must not split a surrogate pair. A prefix still finds the whole name.
   const part = search.slice(0, SEARCH_CHARS).replace(/[\uD800-\uDBFF]$/, '')
   const query = { ...source.query, search: part }
   for await (const { rows } of readPages<Row>(context, { ...source, query }, PAGE_LIMIT.max)) {
@@ -90,22 +92,21 @@ export async function* readPages<Row extends object>(
 
 const isRow = <Row extends object>(value: unknown): value is Row => typeof value === 'object' && value !== null
 
-/** A minute's limit is over within a minute; one of an hour is not worth waiting for. */
-const PATIENCE_SECONDS = 65
+/** Long enough for a limit per minute, not for one per hour. */
+const LONGEST_WAIT_SECONDS = 65
 
-/** Sends it again each time that the gateway says when it may come back, within the patience for one page. */
+/** Retries after a rate limit, as long as the total wait stays within LONGEST_WAIT_SECONDS. */
 export async function waitingFor<T>(context: CliContext, send: () => Promise<T>): Promise<T> {
-  for (let left = PATIENCE_SECONDS; ; ) {
+  for (let left = LONGEST_WAIT_SECONDS; ; ) {
     try {
       return await send()
     } catch (error) {
       const asked = error instanceof CliError ? error.retryAfterSeconds : undefined
-      // Zero would be no pause at all.
+      // At least one second, so that a zero cannot cause a busy loop.
       const seconds = Math.max(1, asked ?? Number.POSITIVE_INFINITY)
       if (seconds > left) throw error
       left -= seconds
-      await context.note(`note: the gateway limits requests; going on in ${seconds} s`)
-      const { pause } = await import('../api/client.ts')
+      await context.note(`note: the gateway limits requests; continuing in ${seconds} s`)
       await pause(seconds * 1_000, context.io)
     }
   }

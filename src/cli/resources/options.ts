@@ -1,3 +1,4 @@
+/** Flags that several commands share. */
 import { type Command, Option } from 'commander'
 import { PAGE_LIMIT } from '../../shared/spec-limits.ts'
 import { usageError } from '../errors.ts'
@@ -5,15 +6,13 @@ import { usageError } from '../errors.ts'
 export type ListFlags = { search?: string; limit: string; all: boolean }
 export type ListInput = { search: string | undefined; limit: number; all: boolean }
 
-/** The flags that every list has; `searched` says what `--search` looks at, without which there is no such flag. */
+/** The flags of lists. `searched` names the members that `--search` looks at. */
 export function addListOptions(command: Command, searched?: string): Command {
   if (searched !== undefined) command.option('--search <text>', `only those with this in ${searched}`)
-  return command
-    .option('--limit <n>', 'how many', String(PAGE_LIMIT.large))
-    .option('--all', 'every one, however many', false)
+  return command.option('--limit <n>', 'maximum number', String(PAGE_LIMIT.large)).option('--all', 'all of them', false)
 }
 
-/** Throws a usage error for a limit that is none. */
+/** Throws a usage error for an invalid limit. */
 export function toListInput({ search, limit: text, all }: ListFlags): ListInput {
   const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1) return { search, limit, all }
@@ -21,20 +20,20 @@ export function toListInput({ search, limit: text, all }: ListFlags): ListInput 
 }
 
 export const addFromFileOption = (command: Command): Command =>
-  command.option('--from-file <path>', "take the fields from a JSON or YAML file, '-' for stdin; flags win over it")
+  command.option('--from-file <path>', "read fields from a JSON or YAML file, '-' for stdin; flags override it")
 
 export type CreateFlags = { ifNotExists: boolean; strict: boolean }
 
 /** The flags that let a script run twice. */
 export const addCreateOptions = (command: Command): Command =>
   command
-    .option('--if-not-exists', 'succeed when it exists already, and print it', false)
-    .option('--strict', 'with --if-not-exists: exit 6 when the existing one differs', false)
+    .option('--if-not-exists', 'succeed if it exists already, and print it', false)
+    .option('--strict', 'with --if-not-exists: exit 6 if the existing one differs', false)
 
 export type RemoveFlags = { ignoreNotFound: boolean }
 
 export const addRemoveOptions = (command: Command, noun: string): Command =>
-  command.option('--ignore-not-found', `succeed when there is no such ${noun}`, false)
+  command.option('--ignore-not-found', `succeed if the ${noun} does not exist`, false)
 
 export type SecretFlags = { saveTo?: string; force: boolean }
 
@@ -44,4 +43,4 @@ export const addSecretOptions = (command: Command): Command =>
       '--save-to <file>',
       'write the secret into this new file, mode 0600; stdout stays empty unless an output is chosen',
     )
-    .addOption(new Option('--force', 'with --save-to: replace the file if there is one').default(false))
+    .addOption(new Option('--force', 'with --save-to: replace an existing file').default(false))

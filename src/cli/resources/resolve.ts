@@ -1,3 +1,4 @@
+/** Finds one resource by its id or name, and prints it. */
 import { EMAIL_CHARS } from '../../shared/spec-limits.ts'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
@@ -5,26 +6,39 @@ import { CliError, EXIT, usageError } from '../errors.ts'
 import type { View } from '../output/formats.ts'
 import { findMatching } from './listing.ts'
 
-/** A kind of thing that administrators keep: how people call it, and where the gateway has it. */
+/** A kind of resource: its names for people, and its routes at the gateway. */
 export type Resource<Item extends { id: string }> = {
   noun: string
-  /** The command that works on it: `aigw <command> list`. */
+  /** The command for this resource: `aigw <command> list`. */
   command: string
-  /** Of the list, unless that has a path of its own; a single one is at `<path>/<id>`. */
+  /** The path of the list, unless `listPath` is set. A single resource is at `<path>/<id>`. */
   path: string
   listPath?: string
-  /** What shows all of them, where that is not `aigw <command> list`. */
+  /** The command that lists all of them; `aigw <command> list` by default. */
   listCommand?: string
   itemsKey: string
   itemKey: string
-  /** Whether a person who says `name` means this one. */
+  /** Whether `name` identifies this item. */
   isCalled(item: Item, name: string): boolean
-  /** Where several may be called the same. */
+  /** Several items may have the same name. */
   sharesNames?: true
   /** The list has no pages. */
   isWhole?: true
-  /** Where others take an id, its routes take a name as well. */
+  /** Its routes accept a name in place of an id. */
   takesNames?: true
+}
+
+/** A resource with everything that its commands share. */
+export type Described<Item extends { id: string }> = Resource<Item> & {
+  /** How to name one, for help texts. */
+  argument: string
+  view: View
+  /** The view of lists, if it shows less. */
+  listView?: View
+  /** The name as the gateway spells it. Throws a usage error for an invalid name. */
+  toReference?(given: string): string
+  /** The name cannot change. A file for an update may contain it. */
+  keepsName?: true
 }
 
 /** No name, username or role name is longer than an email may be. */
@@ -32,23 +46,23 @@ const LONGEST_NAME_CHARS = EMAIL_CHARS
 
 const ID = /^[0-9a-f]{24}$/i
 
-/** Whether this is how ids look; a name may look so too. */
+/** Whether the text has the form of an id. A name may have the same form. */
 export const isId = (text: string): boolean => ID.test(text.trim())
 
 export const itemPath = ({ path }: { path: string }, id: string): string =>
   `${path}/${encodeURIComponent(id.trim().toLowerCase())}`
 
-/** Whether the routes of a resource take this text as it is. */
+/** Whether the routes of a resource accept this text unchanged. */
 const isReference = ({ takesNames }: { takesNames?: true }, text: string): boolean => takesNames === true || isId(text)
 
-/** The member of an answer that holds the resource. */
+/** The resource in a response body. Throws exit 1 if it is missing. */
 export function itemIn<Item extends object>(body: object, itemKey: string, baseUrl: string): Item {
   const item: Item | undefined = Reflect.get(body, itemKey)
   if (typeof item === 'object' && item !== null) return item
   throw notAGateway(EXIT.error, `${baseUrl} did not answer with '${itemKey}'`, {})
 }
 
-/** Asks for one by its name, or returns undefined. Throws a usage error when several have it. */
+/** Finds a resource by its name. Throws a usage error if several have that name. */
 export async function findNamed<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -56,21 +70,15 @@ export async function findNamed<Item extends { id: string }>(
 ): Promise<Item | undefined> {
   if (resource.takesNames) return (await findById(context, resource, given))?.item
   const { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun } = resource
-  // As the gateway keeps names. No list can be asked for a longer one than there can be, and nothing is called nothing.
+  // The gateway trims names. It rejects a search for an empty text, or for one longer than any name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
-  // The oldest first: what is added meanwhile does not push others from page to page.
+  // Oldest first: resources that are added meanwhile do not move others to the next page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
   let found: Item | undefined
-  for await (const item of findMatching<Item>(context, {
-    path: listPath,
-    query,
-    itemsKey,
-    isWhole,
-    search: name,
-    matches,
-  })) {
+  const source = { path: listPath, query, itemsKey, isWhole, search: name, matches }
+  for await (const item of findMatching<Item>(context, source)) {
     if (found !== undefined) {
       const hint = `Say which by its id:  ${found.id} or ${item.id}`
       throw usageError(`more than one ${noun} is called '${name}'`, [hint])
@@ -84,8 +92,7 @@ export async function findNamed<Item extends { id: string }>(
 type Found<Item> = { item: Item; raw: Buffer | undefined }
 
 /**
- * The one that `given` names: by its id, else by its exact name. `raw` is the answer when it was asked for by id.
- * Throws exit 3 when there is none.
+ * The resource with this id or exact name; `raw` is the response to a request by id. Throws exit 3 if there is none.
  */
 export async function getItem<Item extends { id: string }>(
   context: CliContext,
@@ -97,7 +104,7 @@ export async function getItem<Item extends { id: string }>(
   return { item: await getNamed(context, resource, given), raw: undefined }
 }
 
-/** Asks for one by its name. Throws exit 3 when there is none. */
+/** The resource with this name. Throws exit 3 if there is none. */
 async function getNamed<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -131,8 +138,8 @@ async function findById<Item extends { id: string }>(
 }
 
 /**
- * Runs `act` on the one that `given` names, by id or exact name. What looks like an id is not looked up first: the gateway
- * says itself when there is none. Throws exit 3 then, unless it is a name.
+ * Runs `act` on the resource with this id or exact name. Text in the form of an id is passed on first, and looked up as
+ * a name only if the gateway does not find it. Throws exit 3 if there is none.
  */
 export async function withId<Item extends { id: string }, T>(
   context: CliContext,
@@ -151,7 +158,7 @@ export async function withId<Item extends { id: string }, T>(
   }
 }
 
-/** Id for a request that the gateway checks itself: what looks like one is passed on, a name is looked up. */
+/** The id for a request that the gateway validates: text in the form of an id is passed on, a name is looked up. */
 export const toId = async <Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -169,21 +176,21 @@ export async function toIds<Item extends { id: string }>(
   return [...new Set(ids)]
 }
 
-/** Prints the one that `given` names. Throws exit 3 when there is none. */
-export async function showItem<Item extends { id: string }>(
+/** Prints the resource with this id or name. Throws exit 3 if there is none. */
+export const showItem = async <Item extends { id: string }>(
   context: CliContext,
-  { resource, given, view }: { resource: Resource<Item>; given: string; view: View },
-): Promise<void> {
-  await showFound(context, { resource, found: await getItem(context, resource, given), view })
-}
+  resource: Described<Item>,
+  given: string,
+): Promise<void> => showFound(context, resource, await getItem(context, resource, given))
 
-/** Prints what was found. A list has it as it is, but only its own route has the bytes that `--raw` prints. */
+/** Prints a resource. `--raw` fetches it by id if it came from a list. */
 export async function showFound<Item extends { id: string }>(
   context: CliContext,
-  { resource, found, view }: { resource: Resource<Item>; found: Found<Item>; view: View },
+  resource: Described<Item>,
+  found: Found<Item>,
 ): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const { item, raw } =
     settings.raw && found.raw === undefined ? await getItem(context, resource, found.item.id) : found
-  await output.one(item, view, raw)
+  await output.one(item, resource.view, raw)
 }

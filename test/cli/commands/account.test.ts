@@ -85,7 +85,7 @@ describe('signing in', () => {
     expect((await aigw(['whoami'])).stderr).toContain('warning: others can read your keys; run: chmod 600')
   })
 
-  test('logout forgets the key and keeps the profile; a second time changes nothing', async () => {
+  test('logout deletes the key and keeps the profile; a second time changes nothing', async () => {
     await login()
     expect((await aigw(['logout'])).exitCode).toBe(0)
     expect(await credentials()).not.toContain(KEY)
@@ -114,7 +114,7 @@ describe('signing in', () => {
 })
 
 describe('the address and the answer', () => {
-  test('an answer that begins and then stands still is given up when its time is over', async () => {
+  test('a stalled response ends at its timeout', async () => {
     await login()
     const clock = createFakeClock()
     gateway.on('GET /api/external/whoami', (_, response) => {
@@ -246,7 +246,7 @@ describe('profiles', () => {
     expect(await kept()).toEqual([])
   })
 
-  test('removing without --yes is refused where nobody can be asked', async () => {
+  test('removing without --yes is rejected without a terminal', async () => {
     await login()
     const { exitCode, stderr } = await aigw(['profiles', 'remove', 'default'])
     expect(exitCode).toBe(2)

@@ -155,17 +155,17 @@ test('redirects are followed five times, and no further', async () => {
   await sentFor('/4')
   asked = []
   const { exitCode, stderr } = await add(`${origin}/3`)
-  expect([exitCode, stderr]).toEqual([9, expect.stringContaining('leads on more than 5 times')])
+  expect([exitCode, stderr]).toEqual([9, expect.stringContaining('redirects more than 5 times')])
   expect(asked).toHaveLength(6)
 })
 
 test.each([
   ['a page that is not there', '/none.md', 9, 'answered 404'],
-  ['an answer that breaks off', '/cut.md', 9, 'cannot be had'],
+  ['an answer that breaks off', '/cut.md', 9, 'could not be downloaded'],
   ['an empty one', '/empty.md', 2, 'is empty'],
-  ['another kind of file', '/image.png', 2, 'is not a kind of file that can be read'],
+  ['another kind of file', '/image.png', 2, 'is an unsupported file type'],
   ['one that says it is too large', '/large.md', 2, 'is larger than 50 MB'],
-  ['one that is packed', '/packed.md', 9, 'is packed (gzip)'],
+  ['one that is packed', '/packed.md', 9, 'sent an unexpected encoding (gzip)'],
   ['a redirect to another kind of address', '/file.md', 2, 'is not an address of http or https'],
   ['a redirect to an address with a password', '/secret.md', 2, 'with a name or password'],
 ])('%s is refused, and nothing is sent', async (_, path, code, reason) => {

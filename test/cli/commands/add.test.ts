@@ -67,7 +67,7 @@ const readable =
   }
 
 describe('aigw indexes add', () => {
-  test('sends files with the way to them as their name, and tells what it left out', async () => {
+  test('sends files under their paths, and notes the skipped ones', async () => {
     const docs = join(folder, 'docs')
     await mkdir(join(docs, 'a'), { recursive: true })
     await writeFile(join(docs, 'a', 'README.md'), '# One é')
@@ -83,13 +83,7 @@ describe('aigw indexes add', () => {
       exitCode: 0,
       stdout: `name\tstatus\n${nameOf('docs/a/README.md')}\tindexed\n${nameOf('docs/b.txt')}\tindexed\n`,
     })
-    for (const reason of [
-      'empty',
-      'not a kind of file that can be read',
-      'hidden',
-      'larger than 50 MB',
-      'a symbolic link',
-    ]) {
+    for (const reason of ['empty', 'unsupported file type', 'hidden', 'larger than 50 MB', 'a symbolic link']) {
       expect(stderr).toContain(`: ${reason}\n`)
     }
     expect(stderr).toContain('handbook: 2 added (4 passages), 5 skipped.')
@@ -127,7 +121,7 @@ describe('aigw indexes add', () => {
     expect([file?.name, file?.type, file?.content.toString()]).toEqual(['notes.txt', 'text/plain', 'From a pipe'])
   })
 
-  test('goes on after a batch of which nothing could be read, shows every document and exits 1', async () => {
+  test('continues after an unreadable batch, shows every document and exits 1', async () => {
     const bad = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`${String(at).padStart(2, '0')}.md`, 'x']))
     await write({ ...bad, 'z.md': 'good' })
     gateway.on(
@@ -197,7 +191,7 @@ describe('aigw indexes add', () => {
     }
   })
 
-  test('two documents of one name are refused before anything is sent', async () => {
+  test('two documents with one name are rejected before any request', async () => {
     const [path = ''] = await write({ 'a.md': 'x' })
     const words = ['add', 'handbook', path, '-', '--name', nameOf('a.md')]
     const { exitCode, stderr } = await indexes(words, { stdin: 'other' })
@@ -206,12 +200,12 @@ describe('aigw indexes add', () => {
     expect(gateway.requests).toEqual([])
   })
 
-  test('a file that was named and cannot be taken is a mistake, and nothing is sent', async () => {
+  test('a named file of an unsupported type is a usage error, and no request is sent', async () => {
     const good = await write({ 'good.md': 'x' })
     const bad = await write({ 'photo.jpg': 'x', 'empty.md': '' })
     const { exitCode, stderr } = await indexes(['add', 'handbook', ...good, ...bad])
     expect(exitCode).toBe(2)
-    expect(stderr).toContain('photo.jpg: not a kind of file that can be read')
+    expect(stderr).toContain('photo.jpg: unsupported file type')
     expect(stderr).toContain('empty.md: empty')
     expect(gateway.requests).toEqual([])
   })
@@ -224,7 +218,7 @@ describe('aigw indexes add', () => {
     },
   )
 
-  test('a file of a kind that can be converted says to what', async () => {
+  test('the error of a convertible file names the target format', async () => {
     const paths = await write({ 'a.doc': 'x', 'b.ods': 'x' })
     const { exitCode, stderr } = await indexes(['add', 'handbook', ...paths])
     expect(exitCode).toBe(2)
@@ -233,7 +227,7 @@ describe('aigw indexes add', () => {
     expect(gateway.requests).toEqual([])
   })
 
-  test('goes on after a batch of which everything is too large', async () => {
+  test('continues after a batch in which every file is too large', async () => {
     const paths = await write({ 'a.md': 'x' })
     const documents = [{ name: 'a.md', status: 'failed', chunks: 0, error: 'too large' }]
     gateway.on(TRAIN, flatError(413, 'File too large', 'No document could be indexed.', { documents }))
@@ -281,7 +275,7 @@ describe('aigw indexes add', () => {
     expect(gateway.requests).toEqual([])
   })
 
-  test('a refusal in the middle shows what was added before it', async () => {
+  test('an error in the middle shows the documents that were added before', async () => {
     const names = Array.from({ length: 21 }, (_, at) => join(folder, `${String(at).padStart(2, '0')}.md`))
     await Promise.all(names.map((name) => writeFile(name, name)))
     const first = Array.from({ length: 20 }, (_, at) => ({ name: `${at}`, status: 'indexed', chunks: 1 }))

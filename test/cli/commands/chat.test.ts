@@ -59,7 +59,7 @@ describe('aigw chat', () => {
     expect((await chat(['hi'], { terminal: { stdout: true } })).stdout).toBe('ab\n')
   })
 
-  test('exits 8 when the stream carries an error frame, and says that the text is a part', async () => {
+  test('exits 8 after an error frame, and reports that the text is incomplete', async () => {
     gateway.on(ROUTE, stream(toEvents([metadataFrame(), chunkFrame('You have'), ERROR_FRAME], { done: false })))
     const { exitCode, stdout, stderr } = await chat(['hi'])
     expect({ exitCode, stdout }).toEqual({ exitCode: 8, stdout: 'You have' })
@@ -133,7 +133,7 @@ describe('aigw chat', () => {
     expect(stderr).toContain('! a/slow timed out after 8.0s, continuing with local/extract\n')
     expect(stderr).toContain('Sources: leave.md (0.91)\n')
     expect(stderr).toMatch(/^local\/extract {2}412 in \/ 38 out {2}first token .*conv-1$/m)
-    expect(stderr).toContain('cut at the token limit')
+    expect(stderr).toContain('truncated at the token limit')
     expect((await chat(['hi', '-u', '--sources', '-q'])).stderr).toBe('')
   })
 
@@ -165,7 +165,7 @@ describe('aigw chat', () => {
     ['auth_failed', "rejected the gateway's key", "check the key of 'a' in the gateway's configuration"],
     ['model_not_found', 'is not known to its provider', "check the name 'a/b', and the base_url of 'a'"],
     ['quota_exhausted', 'has no quota left', "check credit and limits of the account behind 'a'"],
-  ])('says what to do about %s, and does not ask again', async (reason, words, advice) => {
+  ])('advises about %s, and does not retry', async (reason, words, advice) => {
     const failed = { model: 'a/b', status: 'failed', reason, latency_ms: 900 }
     gateway.on(ROUTE, flatError(502, 'All model attempts failed', 'No model answered.', { attempts: [failed, failed] }))
     const { stderr } = await chat(['hi', '--retries', '1'])
@@ -248,7 +248,7 @@ describe('aigw chat', () => {
     expect(gateway.requests[0]?.json).toMatchObject({ system_message: '-v' })
   })
 
-  test('without a prompt on a terminal it says how to ask', async () => {
+  test('without a prompt on a terminal it prints the usage', async () => {
     const { exitCode, stderr } = await chat([], { terminal: { stdin: true } })
     expect(exitCode).toBe(2)
     expect(stderr).toContain('no prompt given and stdout is not a terminal')
@@ -265,14 +265,14 @@ describe('aigw chat', () => {
     expect(gateway.requests[0]?.json).toMatchObject({ stream: true, redundancy: { commit: 'complete' } })
   })
 
-  test('--commit first-token is what the gateway does by itself, and anything else is refused', async () => {
+  test("--commit first-token is the gateway's default, and other values are rejected", async () => {
     await chat(['hi', '--commit', 'first-token', '--on', 'timeout'])
     expect(gateway.requests[0]?.json).toMatchObject({ redundancy: { commit: 'first_token', on: ['timeout'] } })
     const { exitCode, stderr } = await chat(['hi', '--commit', 'never'])
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('first-token, complete')])
   })
 
-  test('--timeout ends a stream that goes on for too long, and the answer counts as incomplete', async () => {
+  test('--timeout ends a long stream, and the answer counts as incomplete', async () => {
     gateway.on(ROUTE, (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(toEvents([metadataFrame(), chunkFrame('You')], { done: false }))
@@ -315,7 +315,7 @@ describe('aigw chat', () => {
   test.each([
     ['--fields', 'nope'],
     ['--field', 'nope.x'],
-  ])('%s with a field that no answer has is refused before anything is billed', async (...flags) => {
+  ])('%s with an unknown field is rejected before the request is billed', async (...flags) => {
     const { exitCode, stderr } = await chat(['hi', ...flags])
     expect(exitCode).toBe(2)
     expect(stderr).toContain('Fields:  success, id,')
@@ -349,7 +349,7 @@ describe('aigw chat', () => {
     expect(stderr).not.toContain(secret.slice(0, 8))
   })
 
-  test('a gateway that never begins to answer is given up after 6 minutes with exit 9', async () => {
+  test('a gateway that never responds times out after 6 minutes with exit 9', async () => {
     const clock = createFakeClock()
     gateway.on(ROUTE, () => clock.advance(360_000))
     const result = await chat(['hi'], { io: { clock } })
@@ -386,7 +386,7 @@ describe('aigw chat -c', () => {
   const path = () => join(state, 'aigw', 'conversation-default.json')
   const lastBody = () => gateway.requests.at(-1)?.json
 
-  test('goes on with the last conversation: its id, its messages and its system prompt', async () => {
+  test('continues the last conversation: its id, its messages and its system prompt', async () => {
     await kept(['-s', 'Be brief', 'How many?'])
     expect((await stat(path())).mode & 0o777).toBe(0o600)
     expect(await kept(['-c', 'And next year?'])).toMatchObject({ exitCode: 0, stderr: '' })
@@ -420,16 +420,16 @@ describe('aigw chat -c', () => {
     expect(await readFile(path(), 'utf8')).toBe(before)
   })
 
-  test('with a file that holds half a conversation is a mistake and no crash', async () => {
+  test('with a truncated conversation file is a usage error, not a crash', async () => {
     await kept(['hi'])
     await writeFile(path(), '{"id":"conv')
     expect((await kept(['-c', 'hi'])).stderr).toContain('has no conversation to continue')
   })
 
-  test('is never in the way: what cannot be kept is no failure', async () => {
+  test('a conversation that cannot be stored is not a failure', async () => {
     await writeFile(join(state, 'aigw'), 'in the way')
     expect(await kept(['hi'])).toEqual({ exitCode: 0, stdout: 'You have 28 days.\n', stderr: '' })
-    expect((await kept(['-v', 'hi'])).stderr).toContain('note: the conversation is not kept')
+    expect((await kept(['-v', 'hi'])).stderr).toContain('note: the conversation was not stored')
   })
 
   test('--conversation sends an id and no earlier message, and excludes -c', async () => {
@@ -458,10 +458,10 @@ describe('aigw chat -x', () => {
     gateway.on(ROUTE, answer(content))
     const { exitCode, stdout, stderr } = await chat(['-x', 'hi'])
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-    expect(stderr).toContain(`${content}\nerror: the answer holds no complete code block`)
+    expect(stderr).toContain(`${content}\nerror: the answer contains no complete code block`)
   })
 
-  test('prints nothing of an answer that broke off', async () => {
+  test('prints no code of a truncated answer', async () => {
     gateway.on(ROUTE, stream(toEvents([metadataFrame(), chunkFrame(text)], { done: false })))
     expect(await chat(['-x', 'hi'])).toMatchObject({ exitCode: 8, stdout: '' })
   })

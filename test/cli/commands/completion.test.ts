@@ -18,7 +18,7 @@ const waysTo = (entries: Entry[], before: string[] = []): string[][] =>
   )
 /** Every command by every name that leads to it. */
 const WAYS = waysTo(COMMAND_GROUPS.flatMap((group) => group.entries)).map((way) => way.join(' '))
-const VERBS = ['create', 'list', 'show', 'update', 'delete', 'add', 'docs', 'remove', 'search', 'rebuild']
+const VERBS = ['create', 'list', 'show', 'update', 'delete', 'docs', 'remove', 'rebuild', 'add', 'search']
 
 describe('completion for bash', () => {
   let complete: (line: string) => Promise<string[]>

@@ -33,7 +33,7 @@ describe('aigw health', () => {
     ])
   })
 
-  test('exits 10 and names what fails when the gateway is not ready', async () => {
+  test('exits 10 and names the failing check if the gateway is not ready', async () => {
     gateway.on('GET /readyz', NOT_READY)
     const { exitCode, stderr } = await aigw(['health', '--ready'])
     expect(exitCode).toBe(10)
@@ -89,12 +89,12 @@ describe('aigw health', () => {
     }
   })
 
-  test('a gateway that says it is not healthy exits 10, whatever its status line', async () => {
+  test('an unhealthy gateway exits 10, whatever its status line', async () => {
     gateway.on('GET /api/external/health', json(200, { success: false, status: 'unhealthy' }))
     expect((await aigw(['health'])).exitCode).toBe(10)
   })
 
-  test('exits 9 when nobody listens', async () => {
+  test('exits 9 without a listening gateway', async () => {
     await gateway.close()
     const result = await aigw(['health', '--retries', '0'])
     expect(result.exitCode).toBe(9)
@@ -162,7 +162,7 @@ describe('aigw api', () => {
     expect(gateway.requests).toEqual([])
   })
 
-  test('an answer without a body is one, also when it says it holds JSON', async () => {
+  test('an empty body is accepted, also with a JSON content type', async () => {
     gateway.on('HEAD /livez', json(200, { status: 'ok' }))
     for (const terminal of [{}, { stdout: true }]) {
       expect(await aigw(['api', 'HEAD', '/livez'], { terminal })).toEqual({ exitCode: 0, stdout: '', stderr: '' })
@@ -173,7 +173,7 @@ describe('aigw api', () => {
     expect((await aigw(['api', 'GET', 'none', '-o', 'json'])).exitCode).toBe(0)
   })
 
-  test('a body that is not the JSON it says it is goes into a pipe as it is, and has no other format', async () => {
+  test('invalid JSON is written to a pipe unchanged, and has no other format', async () => {
     gateway.on('GET /api/external/odd', (_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"a":')
     })
@@ -193,7 +193,7 @@ describe('aigw api', () => {
     expect(stderr).toContain('broke in the middle of the answer')
   })
 
-  test('--timeout also bounds an answer that goes on for ever', async () => {
+  test('--timeout also limits an endless response', async () => {
     gateway.on('GET /api/external/events', (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write('data: 1\n\n')
@@ -231,7 +231,7 @@ describe('aigw service unit', () => {
     expect(unit).not.toMatch(/DynamicUser|ProtectHome|network-online|#/)
   })
 
-  test('prints the packaged unit with nothing left to fill in', async () => {
+  test('prints the packaged unit without placeholders', async () => {
     const { exitCode, stdout } = await aigw(['service', 'unit'])
     expect(exitCode).toBe(0)
     const directives = stdout.split('\n').filter((line) => !line.startsWith('#'))
@@ -250,7 +250,7 @@ describe('aigw serve', () => {
 })
 
 describe('a key from a file', () => {
-  test('is read without its line break, and a strange one is refused without being shown', async () => {
+  test('is read without its line break, and an invalid key is rejected without being shown', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
     const path = join(folder, 'key')
     const env = { AIGW_API_KEY: '', AIGW_API_KEY_FILE: path }

@@ -193,9 +193,9 @@ describe('before anything is sent', () => {
     ['a missing description', ['create', 'x'], '--description is missing'],
     ['a missing name', ['create', '-d', 'x'], 'NAME is missing'],
     ['an unknown status', ['create', 'x', '-d', 'x', '--status', 'Actve'], 'Allowed choices are Active, Inactive'],
-    ['an update without a change', ['update', 'x'], 'say what is to change about the group'],
+    ['an update without a change', ['update', 'x'], 'no change of the group was given'],
     ['a field that no group has', ['update', 'x', '-d', 'y', '--fields', 'nope'], "there is no field 'nope'"],
-    ['--strict alone', ['create', 'x', '-d', 'x', '--strict'], '--strict is of use only with --if-not-exists'],
+    ['--strict alone', ['create', 'x', '-d', 'x', '--strict'], '--strict needs --if-not-exists'],
     [
       'bytes of an answer that may not come',
       ['create', 'x', '-d', 'x', '--raw', '--if-not-exists'],
@@ -211,8 +211,8 @@ describe('before anything is sent', () => {
 
   test.each([
     ['nmae: x', "unknown member 'nmae'", "Did you mean 'name'?"],
-    ['[1, 2]', 'must hold one object', 'name, description, status, users'],
-    ['', 'must hold one object', ''],
+    ['[1, 2]', 'must contain one object', 'name, description, status, users'],
+    ['', 'must contain one object', ''],
     ['{ "name": ', 'is neither JSON nor YAML', ''],
     ['name: 5\ndescription: x', "'name' in the file must be text", ''],
     ['name: x\ndescription: x\nusers: ada', "'users' in the file must be a list of texts", ''],

@@ -70,7 +70,7 @@ describe('with a gateway', () => {
       expect(stdout).toMatch(/^smltp_policy_access\tpassed\t$/m)
     })
 
-    test('says what would be redacted', async () => {
+    test('prints what would be redacted', async () => {
       const { asKey } = await world({ policy: { pii: { enabled: true, action: 'mask' } } })
       const { exitCode, stdout } = await asKey(check(), { stdin: 'ada@example.com' })
       expect(exitCode).toBe(0)
@@ -242,13 +242,13 @@ describe('before anything is sent', () => {
 
   test.each([
     [['policies', 'check'], 'hi', 'no model given'],
-    [['policies', 'check', '-m', 'a/b'], '', 'stdin holds no text'],
+    [['policies', 'check', '-m', 'a/b'], '', 'stdin contains no text'],
     [['policies', 'check', '-m', 'a/b', '/nonexistent/x'], '', 'cannot read /nonexistent/x'],
     [['shield', 'check', '--layers', 'regex,magic'], 'hi', "--layers takes regex, heuristic, ml, llm, not 'magic'"],
     [['shield', 'check', '--sensitivity', 'high'], 'hi', 'strict, balanced, permissive'],
-    [['shield', 'policies', 'update', 'ours'], '', 'say what is to change about the prompt shield policy'],
+    [['shield', 'policies', 'update', 'ours'], '', 'no change of the prompt shield policy was given'],
     [['shield', 'policies', 'create', 'x', '--set', 'mode'], '', '--set must be FIELD=VALUE'],
-    [['guard-rules', 'update', 'ours'], '', 'say what is to change about the guard rule'],
+    [['guard-rules', 'update', 'ours'], '', 'no change of the guard rule was given'],
     [['guard-rules', 'create', 'x', '--enabled', '--no-enabled'], '', 'contradict each other'],
     [['guard-rules', 'create', 'x', '--max-chars', 'many'], '', '--max-chars must be a whole number'],
     [['guard-rules', 'simulate', '--from-file', '-'], '', 'cannot both come from stdin'],

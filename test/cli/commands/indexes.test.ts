@@ -32,7 +32,7 @@ describe('aigw indexes rebuild', () => {
   const REBUILD = `POST /api/external/indexes/${'1'.repeat(24)}/rebuild`
   const rebuilt = { success: true, message: 'Index rebuilt', rebuilt: { documents: 3, passages: 40 } }
 
-  test('takes a name, asks for the rebuild by id, and says what it went through', async () => {
+  test('accepts a name, requests the rebuild by id, and prints the counts', async () => {
     gateway.on('GET /api/external/indexes/all', page(1, ['handbook'], 1, 1))
     gateway.on(REBUILD, json(200, rebuilt))
     const { exitCode, stdout } = await indexes(['rebuild', 'handbook', '-o', 'json'])
@@ -65,7 +65,7 @@ describe('aigw indexes create', () => {
     expect(gateway.requests).toEqual([])
   })
 
-  test('a taken name exits 6 and says what to do', async () => {
+  test('a taken name exits 6 with the next step', async () => {
     gateway.on('POST /api/external/indexes', structuredError(409, 'INDEX_NAME_EXISTS', 'Taken.'))
     const { exitCode, stderr } = await indexes(['create', 'handbook'])
     expect(exitCode).toBe(6)
@@ -101,12 +101,12 @@ describe('the name of an index', () => {
     },
   )
 
-  test('is what the gateway makes of it, for search as well', async () => {
+  test('is normalised like at the gateway, for search too', async () => {
     expect((await indexes(['search', 'Hand_book', 'leave'])).exitCode).toBe(0)
     expect(gateway.requests[0]?.path).toContain('/indexes/handbook/search')
     const { exitCode, stderr } = await indexes(['search', '!?', 'leave'])
     expect(exitCode).toBe(2)
-    expect(stderr).toContain("'!?' is no name for an index")
+    expect(stderr).toContain("'!?' is not a valid index name")
   })
 })
 
@@ -169,7 +169,7 @@ describe('aigw indexes show, update, delete', () => {
     expect((await indexes(['delete', 'nowhere', '--yes', '--ignore-not-found'])).exitCode).toBe(0)
   })
 
-  test('nothing is deleted unasked', async () => {
+  test('a deletion needs a confirmation', async () => {
     expect((await indexes(['delete', ID])).exitCode).toBe(2)
     expect(gateway.requests).toEqual([])
   })
@@ -191,7 +191,7 @@ describe('aigw indexes show, update, delete', () => {
     expect(gateway.requests).toEqual([])
   })
 
-  test('create gives it to its owner, and tells when the existing one is somebody elses', async () => {
+  test('create sets the owner, and reports an existing index with another owner', async () => {
     expect((await indexes(['create', 'handbook', '--group', 'support'])).exitCode).toBe(0)
     expect(gateway.requests.at(-1)?.json).toEqual({ name: 'handbook', assignedGroup: '3'.repeat(24) })
     gateway.on('POST /api/external/indexes', structuredError(409, 'INDEX_NAME_EXISTS', 'Taken.'))
@@ -213,7 +213,7 @@ describe('aigw indexes docs, remove', () => {
     expect([method, path]).toEqual(['DELETE', `/api/external/indexes/handbook/documents/${'2'.repeat(24)}`])
   })
 
-  test('a document that is not there exits 3 and says how to see those that are', async () => {
+  test('an unknown document exits 3 with the command that lists documents', async () => {
     const { exitCode, stderr } = await indexes(['remove', 'handbook', 'leave', '--yes'])
     expect(exitCode).toBe(3)
     expect(stderr).toContain('aigw indexes docs handbook')

@@ -375,7 +375,7 @@ describe('with a scripted gateway', () => {
     [['--expires', 'tomorrow'], '--expires'],
     [['--billing-mode', 'free'], 'user-completions, usage-by-model'],
     [['--strict'], '--if-not-exists'],
-    [['--index', '!'], 'no name for an index'],
+    [['--index', '!'], 'is not a valid index name'],
   ])('create %j is a mistake before any request, and names %s', async (words, named) => {
     const { exitCode, stdout, stderr } = await keys(['create', '--name', 'ci', ...words])
     expect({ exitCode, stdout, requests: gateway.requests }).toEqual({ exitCode: 2, stdout: '', requests: [] })

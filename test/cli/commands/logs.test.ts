@@ -35,7 +35,7 @@ const queries = () =>
   gateway.requests.map(({ path }) => Object.fromEntries(new URL(path, gateway.url).searchParams.entries()))
 
 describe('logs list', () => {
-  test('shows when, what, how it ended and who did it', async () => {
+  test('shows time, type, outcome and user', async () => {
     const { stdout } = await logs(['list'], { terminal: { stdout: true }, columns: 160 })
     expect(stdout).toContain('2026-01-01T00:00:00.000Z  api_access  success  Ada   External API: answered chat')
     expect(JSON.parse((await logs(['list', '--json'])).stdout)).toEqual([logOf()])
@@ -144,11 +144,11 @@ describe('logs show', () => {
     expect((await logs(['show', 'jti-1'], terminal)).stdout).toMatch(/^ATTEMPTS +(-|)$/m)
   })
 
-  test('of what was not logged exits 3', async () => {
+  test('of an unknown request exits 3', async () => {
     gateway.on(LOGS, logPage([]))
     expect(await logs(['show', 'req-9'])).toMatchObject({
       exitCode: 3,
-      stderr: expect.stringContaining("nothing was logged of 'req-9'"),
+      stderr: expect.stringContaining("the log has no entry of 'req-9'"),
     })
   })
 })
@@ -228,7 +228,7 @@ describe('logs tail', () => {
     expect((await ended).stdout).toBe('one\nthree\ntwo\n')
   })
 
-  test('asks again at once while there are more than one answer holds, with the same filters', async () => {
+  test('requests the next page at once after a full page, with the same filters', async () => {
     const { ended } = tail(['-n', '0', '--limit', '250', '--status', '5xx'])
     await pass(5_000, () => {
       for (let at = 0; at < 250; at++) add(`new-${at}`, START_MS)
@@ -259,7 +259,7 @@ describe('logs tail', () => {
     expect((await ended).stdout).toBe('first\n')
   })
 
-  test('a gateway that restarts is waited for, and nothing of that time is missed or shown twice', async () => {
+  test('waits for a restarting gateway, and shows every entry of that time once', async () => {
     add('before', START_MS)
     const { said, ended } = tail(['--limit', '2'])
     await said('before\n')
@@ -268,7 +268,7 @@ describe('logs tail', () => {
     await pass(20_000, () => gateway.on(LOGS, served))
     const { stdout, stderr } = await ended
     expect(stdout).toBe('before\nmeanwhile\n')
-    expect(stderr).toContain('note: the gateway does not answer; trying again in 10 s')
+    expect(stderr).toContain('note: the gateway does not answer; retrying in 10 s')
   })
 
   test('ends with 130 at Ctrl-C, and with the meaning of a refusal when the key is not accepted any more', async () => {
@@ -285,7 +285,7 @@ describe('logs tail', () => {
     expect((await refused.ended).exitCode).toBe(4)
   })
 
-  test('at a limit of an hour or a day says which it is, and goes on when it is over', async () => {
+  test('at a limit per hour or day it names the limit, and continues afterwards', async () => {
     add('one', START_MS)
     const { said, ended } = tail(['--limit', '2'])
     await said('one\n')
@@ -302,7 +302,7 @@ describe('logs tail', () => {
     })
     const { stdout, stderr } = await ended
     expect(stdout).toBe('one\ntwo\n')
-    expect(stderr).toContain(`note: ${message} (RATE_LIMIT_EXCEEDED); going on at 2026-01-02T00:00:00.000Z\n`)
+    expect(stderr).toContain(`note: ${message} (RATE_LIMIT_EXCEEDED); continuing at 2026-01-02T00:00:00.000Z\n`)
   })
 
   test('ends at once when the first question fails', async () => {

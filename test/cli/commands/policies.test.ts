@@ -27,7 +27,7 @@ describe('with a gateway', () => {
     runCli(['policies', ...words], { env: { AIGW_BASE_URL: gateway.current.url, AIGW_API_KEY: key } })
   const shown = async (...words: string[]) => JSON.parse((await policies(['show', ...words, '-o', 'json'])).stdout)
 
-  test('create sends what was said and prints the policy without its wrapper', async () => {
+  test('create sends the named fields and prints the policy without its wrapper', async () => {
     const created = await policies([
       ...['create', 'Health Data', '-d', 'About patients', '--set', 'pii.enabled=true', '--set', 'retentionDays=7'],
       ...['--set', 'allowedProviders=test,local', '--set', 'pii.entities=EMAIL', '--json'],
@@ -92,7 +92,7 @@ describe('with a gateway', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('cannot be renamed') })
   })
 
-  test('what is wrong with a document comes back with the field that was meant', async () => {
+  test('an invalid document is reported with its field', async () => {
     const { exitCode, stderr } = await policies(['create', 'Wrong', '-d', 'x', '--set', 'pii.enabeld=true'])
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('did you mean "enabled"?') })
   })
@@ -160,7 +160,7 @@ describe('before anything is sent', () => {
   test.each([
     [['create', 'x', '-d', 'x', '--set', 'pii'], "--set must be FIELD=VALUE, not 'pii'"],
     [['update', 'ours', '--set', 'a.b.c=1'], "--set must be FIELD=VALUE, not 'a.b.c=1'"],
-    [['update', 'ours'], 'say what is to change about the policy'],
+    [['update', 'ours'], 'no change of the policy was given'],
     [['create', 'x'], '--description'],
     [['diff', 'internal'], "missing required argument 'to'"],
   ])('%j is a mistake that is explained', async (words, message) => {
@@ -208,7 +208,7 @@ describe('settings of a document', () => {
     expect(toSetting(text)).toEqual({ path: text.slice(0, text.indexOf('=')), value })
   })
 
-  test('are shown as they can be set again, and what says nothing is left out', () => {
+  test('are shown in the form of --set, without fields that are off', () => {
     const document = PolicyDocument.parse({
       deniedModels: ['a/a', 'b/b'],
       residency: { allowedRegions: ['eu'] },

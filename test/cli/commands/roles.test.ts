@@ -29,7 +29,7 @@ describe('with a gateway', () => {
     })
   const shown = async (role: string) => JSON.parse((await roles(['show', role, '-o', 'json'])).stdout)
 
-  test('create sends what was said and prints the role without its wrapper', async () => {
+  test('create sends the named fields and prints the role without its wrapper', async () => {
     const permissions = ['--permission', 'analytics=reader', '--permission', 'settings=admin']
     const created = await roles([
       'create',
@@ -110,11 +110,11 @@ describe('with a gateway', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('cannot be renamed') })
   })
 
-  test('permissions that open nothing are pointed out', async () => {
+  test('permissions without effect are noted', async () => {
     const { exitCode, stderr } = await roles(['create', 'closed', ...AUDITOR, '--permission', 'home=reader'])
     expect({ exitCode, stderr }).toEqual({
       exitCode: 0,
-      stderr: "note: the permissions of 'closed' open nothing without --admin-panel\n",
+      stderr: "note: the permissions of 'closed' have no effect without --admin-panel\n",
     })
     expect((await roles(['update', 'closed', '--admin-panel'])).stderr).toBe('')
   })
@@ -165,7 +165,7 @@ describe('before anything is sent', () => {
     ],
     [
       ['--permission', 'analytics'],
-      "error: 'analytics' is no permission\n  Write SECTION=LEVEL:  --permission analytics=reader\n",
+      "error: 'analytics' is not a permission\n  Write SECTION=LEVEL:  --permission analytics=reader\n",
     ],
     [
       ['--permission', 'home=reader', '--permission', 'home=admin'],

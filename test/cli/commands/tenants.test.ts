@@ -47,7 +47,7 @@ describe('with a gateway', () => {
     expect(taken).toMatchObject({ exitCode: 6, stderr: expect.stringContaining('aigw tenants show twice') })
   })
 
-  test('create --if-not-exists whose file is gone exits 6, and leads to a new key for the same tenant', async () => {
+  test('create --if-not-exists without its file exits 6, and suggests a new key for the same tenant', async () => {
     const path = join(folder, 'lost.key')
     const create = () => tenants(['create', 'lost', ...ADMIN, '--save-to', path, '--if-not-exists', '-o', 'id'])
     const first = await create()

@@ -65,7 +65,7 @@ describe('with a gateway', () => {
     expect((await shown('ben')).customRole).toMatchObject({ id: roleId, name: 'auditor' })
   })
 
-  test('a conflict says what is taken: the email leads to the user, a username to another username', async () => {
+  test('a conflict names the member: an email refers to its user, a username to another username', async () => {
     await create('Cyd')
     const email = await users(['create', 'Cyd II', '--email', 'cyd@example.com'])
     expect(email).toMatchObject({ exitCode: 6, stdout: '', stderr: expect.stringContaining('--if-not-exists') })
@@ -267,7 +267,7 @@ describe('with a scripted gateway', () => {
     },
   })
 
-  test('list --all waits as long as the gateway asks for between two pages, and says so', async () => {
+  test('list --all waits for a rate limit between two pages, and notes it', async () => {
     gateway.on('GET /api/external/users', page(1, 'Ada'), limited('33'), limited('32'), page(2, 'Ben'))
     const pauses: number[] = []
     const listed = await users(['list', '--all', '--field', 'name'], { io: { clock: hasty(pauses) } })
@@ -275,7 +275,7 @@ describe('with a scripted gateway', () => {
       exitCode: 0,
       stdout: 'Ada\nBen\n',
       stderr:
-        'note: the gateway limits requests; going on in 33 s\nnote: the gateway limits requests; going on in 32 s\n',
+        'note: the gateway limits requests; continuing in 33 s\nnote: the gateway limits requests; continuing in 32 s\n',
     })
     expect(pauses).toEqual([33_000, 32_000])
   })

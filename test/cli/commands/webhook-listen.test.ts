@@ -70,7 +70,7 @@ describe('with a gateway', () => {
   const env = () => ({ AIGW_BASE_URL: gateway.current.url, AIGW_API_KEY: gateway.current.adminKey })
   const webhooks = (...words: string[]) => runCli(['webhooks', ...words], { env: env() })
 
-  test('shows each event that is triggered, and forwards it as a webhook with a signature that holds', async () => {
+  test('shows each triggered event, and forwards it as a webhook with a valid signature', async () => {
     const secret = (await webhooks('listen', '--print-secret')).stdout.trim()
     expect(secret).toMatch(/^whsec_dev_[0-9a-f]{64}$/)
     const listener = listen(['--event', 'pii:*', '--forward-to', address, '--limit', '1', '-o', 'ndjson'], env())
@@ -119,7 +119,7 @@ describe('with a scripted gateway', () => {
   }
   const connections = () => gateway.requests.map(({ path }) => new URL(path, gateway.url).searchParams.get('since'))
 
-  test('a line says when, what, and what the receiver answered', async () => {
+  test("a line has the time, the event and the receiver's response", async () => {
     respond = (response) => response.writeHead(500).end('Error: db is locked\nat line 7')
     gateway.on(FEED, feed([readyFrame(), ...events('evt_1')], { open: true }))
     const { stdout } = await listen(['--limit', '1', '--forward-to', address], env(), { clock }).ended
@@ -127,7 +127,7 @@ describe('with a scripted gateway', () => {
     expect(stdout).toBe(`${time}  pii:incident  evt_1  -> 500  0 ms  Error: db is locked\n`)
   })
 
-  test('a receiver that is not there or does not answer is said, and does not end the listener', async () => {
+  test('an absent or silent receiver is reported and does not end the listener', async () => {
     gateway.on(FEED, feed([readyFrame(), ...events('evt_1', 'evt_2')], { open: true }))
     const refused = await listen(['--limit', '2', '--forward-to', 'http://127.0.0.1:1/'], env(), { clock }).ended
     expect(refused.stdout).toMatch(/evt_1 {2}-> failed {2}\d+ ms {2}connection refused\n/)
@@ -140,7 +140,7 @@ describe('with a scripted gateway', () => {
     expect((await silent.ended).stdout).toMatch(/evt_1 {2}-> failed {2}5000 ms {2}no answer within 5 s\n/)
   })
 
-  test('a connection that ends is made again at the cursor, and no event is shown twice', async () => {
+  test('reconnects at the cursor after a disconnect, and shows every event once', async () => {
     gateway.on(
       FEED,
       feed([readyFrame('start'), ...events('evt_1')]),
@@ -153,8 +153,8 @@ describe('with a scripted gateway', () => {
     expect(await listener.ended).toMatchObject({ exitCode: 0, stdout: 'evt_1\nevt_2\n' })
     expect(connections()).toEqual([null, 'at-evt_1', 'at-evt_1'])
     const { stderr } = await listener.ended
-    expect(stderr).toContain('trying again in 1 s')
-    expect(stderr).toContain('trying again in 2 s')
+    expect(stderr).toContain('retrying in 1 s')
+    expect(stderr).toContain('retrying in 2 s')
     expect(stderr.match(/Ready\./g)).toHaveLength(1)
     expect(stderr).toContain('note: connected again\n')
   })
@@ -178,7 +178,7 @@ describe('with a scripted gateway', () => {
     expect(await listener.ended).toMatchObject({ exitCode: 5 })
   })
 
-  test('something else than a feed is said to be none', async () => {
+  test('a response that is not a feed is reported', async () => {
     gateway.on(FEED, json(200, { success: true, events: [], next: null }))
     expect(await listen([], env()).ended).toMatchObject({ exitCode: 1, stdout: '' })
     gateway.on(FEED, feed([{ no: 'frame' }]))

@@ -74,7 +74,7 @@ describe('verify', () => {
   const check = (header: string, more: string[] = [], options: CliOptions = {}) =>
     webhooks(['verify', file, ...WITH_SECRET, '--signature', header, ...more], options)
 
-  test('says what is right, how old it is and which event it is', async () => {
+  test('prints validity, age and event', async () => {
     const header = sign(BODY, [SECRET], NOW - 4)
     expect(await check(header)).toEqual({
       exitCode: 0,
@@ -109,7 +109,7 @@ describe('verify', () => {
       'TIMESTAMP_OUTSIDE_TOLERANCE',
       'timestamp is 912 s old, tolerance is 300 s (the signature itself is correct)',
     ],
-  ])('exits 10 for %s, and says which check failed', async (_, header, code, message) => {
+  ])('exits 10 for %s with the failed check', async (_, header, code, message) => {
     const failed = await check(header)
     expect(failed).toMatchObject({ exitCode: 10, stdout: '', stderr: expect.stringContaining(message) })
     expect(JSON.parse((await check(header, ['-o', 'json'])).stderr)).toMatchObject({ code, exit_code: 10 })
@@ -133,7 +133,7 @@ describe('verify', () => {
   })
 })
 
-test('what is signed is verified, and nothing else is', () => {
+test('accepts exactly the signed bytes', () => {
   const secrets = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 100 }), { minLength: 2, maxLength: 4 })
   const time = fc.integer({ min: 0, max: 2 ** 40 })
   fc.assert(
@@ -158,7 +158,7 @@ describe('events', () => {
     expect({ exitCode, names: stdout.trim().split('\n') }).toEqual({ exitCode: 0, names })
   })
 
-  test('says which event is sent to an endpoint whatever it subscribes to, and shows a sample of it', async () => {
+  test('lists the test event, which needs no subscription, and shows its sample', async () => {
     const listed = JSON.parse((await webhooks(['events', '--json'])).stdout)
     expect(listed.filter(({ subscribable }: { subscribable: boolean }) => !subscribable)).toEqual([
       { event: 'webhook:test', subscribable: false, fires_when: expect.stringContaining('aigw webhooks test') },

@@ -254,15 +254,15 @@ describe('with a scripted gateway', () => {
     const { exitCode, stdout, stderr } = await webhooks(['test', ID, '--wait', '--field', 'lastStatus'])
     expect({ exitCode, stdout }).toEqual({ exitCode: 10, stdout: '500\n' })
     expect(stderr).toContain('the delivery was not acknowledged (HTTP 500)')
-    expect(stderr).toContain('tries again at later')
+    expect(stderr).toContain('retries at later')
   })
 
-  test('recover goes on until nothing is left', async () => {
+  test('recover continues until no event is left', async () => {
     const part = (recovered: number, more: boolean) => json(200, { success: true, message: '', recovered, more })
     gateway.on(`POST ${HOOK}/recover`, part(1_000, true), part(1_000, true), part(7, false))
     const { stdout, stderr } = await webhooks(['recover', ID, '--since', '2026-01-01', '--field', 'recovered'])
     expect(stdout).toBe('2007\n')
-    expect(stderr).toContain('2000 are on their way; going on')
+    expect(stderr).toContain('2000 are scheduled; continuing')
     expect(gateway.requests.map(({ json }) => json)).toEqual(Array(3).fill({ since: '2026-01-01T00:00:00.000Z' }))
   })
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { hasDoubledMember } from '../../../src/cli/evidence/doubled-members.ts'
 
-test('what JSON.stringify writes has no member twice', () => {
+test('the output of JSON.stringify has no duplicate members', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.constantFrom(0, 2), (value, indent) => {
       expect(hasDoubledMember(JSON.stringify(value, null, indent))).toBe(false)

@@ -148,7 +148,7 @@ const TAMPERED: Tampering[] = [
   ['no signature', {}, (dir) => writeFile(join(dir, 'manifest.sig'), 'null')],
 ]
 
-test('one whose own keys are none is refused without others too', async () => {
+test('an export without own keys is rejected without other keys too', async () => {
   const dir = join(folder, 'own')
   await writeExport(dir, parts, signer)
   await writeFile(join(dir, 'keys.json'), '{}')
@@ -156,7 +156,7 @@ test('one whose own keys are none is refused without others too', async () => {
   expect(exitCode).toBe(10)
 })
 
-test('one whose own keys say something twice is refused without others too', async () => {
+test('an export with duplicate members in its keys is rejected without other keys too', async () => {
   const dir = join(folder, 'twice')
   const keys = (await readFile(keyFile, 'utf8')).replace('"name"', '"name":"other","name"')
   await writeExport(dir, { ...parts, files: { 'keys.json': keys } }, signer)
@@ -164,13 +164,13 @@ test('one whose own keys say something twice is refused without others too', asy
   expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
 })
 
-test('an export holds by both verifiers', async () => {
+test('both verifiers accept an export', async () => {
   const dir = join(folder, 'good')
   await writeExport(dir, parts, signer)
   expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
 })
 
-test('an export holds with every character that JSON has as it is', async () => {
+test('both verifiers accept every character that JSON allows unescaped', async () => {
   const row = nextRow(undefined, { model: 'a\u2028b\u2029c\u0085d\u007f' }, 'commit-0', 0)
   const commits = new Map([['commit-0', testCommit('commit-0', [row.entry_hash], signer)]])
   const dir = join(folder, 'characters')
@@ -185,7 +185,7 @@ describe('one that somebody else has made and signed', () => {
   const verify = (...args: string[]) => runCli(['audit', 'verify', ...args], { env: { NO_COLOR: '1' } })
   const verifyReceipt = (...args: string[]) => runCli(['receipts', 'verify', ...args], { env: { NO_COLOR: '1' } })
 
-  test('holds by its own keys, and by no others, however they are named', async () => {
+  test('is valid with its own keys, and with no others, whatever their names', async () => {
     expect((await verify(dir())).exitCode).toBe(0)
     for (const args of [
       [dir(), '--keys', keyFile],
@@ -222,7 +222,7 @@ describe('one that somebody else has made and signed', () => {
   })
 })
 
-test.each(TAMPERED)('one with %s is refused by both verifiers, for the same reason', async (what, changed, after) => {
+test.each(TAMPERED)('both verifiers reject an export with %s, for the same reason', async (what, changed, after) => {
   const dir = join(folder, what)
   await writeExport(dir, { ...parts, ...changed }, signer)
   await after?.(dir)

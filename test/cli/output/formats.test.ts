@@ -26,7 +26,7 @@ describe('formats', () => {
     expect(toTsv(rows, view.columns, false).split('\n')).toHaveLength(3)
   })
 
-  test('what has parts is one cell in a table, and stays what it is in a field', async () => {
+  test('an object is one cell in a table, and unchanged in a field', async () => {
     const columns = [{ path: 'name' }, { path: 'users', toCell: eachAt('email') }]
     const group = { name: 'a', users: [{ email: 'a@b.c' }, { email: 'd@e.f' }] }
     expect(toTsv([group], columns, false)).toBe('a\ta@b.c,d@e.f\n')
@@ -45,7 +45,7 @@ describe('formats', () => {
     )
   })
 
-  test('JSON on a terminal holds no control character and means the same', () => {
+  test('JSON on a terminal contains no control characters and has the same value', () => {
     const value = { text: 'a\x1b[31m\x9b2J\x7f' }
     const shown = toJson(value, { indent: 2, terminal: true })
     expect(shown).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
@@ -73,7 +73,7 @@ describe('formats', () => {
     expect(() => chooseColumns(rows, view, ['colour'])).toThrow("there is no field 'colour'")
   })
 
-  test('-o id prints ids alone and refuses where there are none', () => {
+  test('-o id prints only ids, and rejects resources without ids', () => {
     expect(toIdLines(rows, view)).toBe('1\n2\n')
     expect(() => toIdLines(rows, { columns: [] })).toThrow('no ids')
   })

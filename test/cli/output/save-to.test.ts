@@ -32,7 +32,7 @@ const run = (words: string[], { env, ...options }: CliOptions = {}) =>
 describe.each(Object.entries(COMMANDS))('%s --save-to', (command, words) => {
   const all = (...more: string[]) => [...command.split(' '), ...words, '--save-to', join(folder, 'secret'), ...more]
 
-  test('leaves stdout empty, and says on stderr where the secret is', async () => {
+  test('leaves stdout empty and names the file of the secret on stderr', async () => {
     const { exitCode, stdout, stderr } = await run(all())
     expect([exitCode, stdout]).toEqual([0, ''])
     const secret = await readFile(join(folder, 'secret'), 'utf8')

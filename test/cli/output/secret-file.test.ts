@@ -22,7 +22,7 @@ const failureOf = (opened: Promise<unknown>) =>
     (error: unknown) => (error instanceof CliError ? error : expect.unreachable(String(error))),
   )
 
-test('holds the secret and a newline, and is readable by its owner only before anything is in it', async () => {
+test('contains the secret and a newline, and has mode 0600 from the start', async () => {
   const file = await openSecretFile(path, { force: false })
   expect(await modeOf(path)).toBe('600')
   await file.write('sk-secret')
@@ -52,20 +52,20 @@ test('with force it replaces a file only when the secret is there', async () => 
   expect(await readdir(folder)).toEqual(['key'])
 })
 
-test('leaves nothing behind when it is discarded', async () => {
+test('removes the file when it is discarded', async () => {
   const file = await openSecretFile(path, { force: false })
   await file.discard()
   expect(await readdir(folder)).toEqual([])
 })
 
-test('says before there is a secret that a folder is missing, or is in its place', async () => {
+test('reports a missing folder, or a folder of that name, before the secret exists', async () => {
   const failure = await failureOf(openSecretFile(join(folder, 'nothing/key'), { force: false }))
   expect(failure.exitCode).toBe(EXIT.error)
   expect(failure.message).toContain('no such file or directory')
   expect(await failureOf(openSecretFile(folder, { force: true }))).toMatchObject({ exitCode: EXIT.usage })
 })
 
-test('with force it replaces nothing but a file: no device, folder, pipe, or link to one of these or to nothing', async () => {
+test('with force it replaces only files: no device, folder, pipe, link to one of these, or broken link', async () => {
   const pipe = join(folder, 'pipe')
   await promisify(execFile)('mkfifo', [pipe])
   const linkTo = async (target: string, name: string) => {
@@ -106,7 +106,7 @@ test('a file that cannot be replaced is changed in place, and is readable by its
   expect(await modeOf(path)).toBe('600')
 })
 
-test('a secret that cannot get where it shall is kept beside it, and the failure says where', async () => {
+test('a secret that cannot replace its file stays in a file next to it, which the error names', async () => {
   await writeFile(path, 'precious')
   const file = await openSecretFile(path, { force: true })
   await unlink(path)

@@ -39,7 +39,7 @@ describe('text of others on a terminal', () => {
     expect(forTerminal('a\x1b]0;never closed\nnext line\x1bPq\nlast')).toBe('a\nnext line\nlast')
   })
 
-  test('a broken sequence does not eat what comes after it', () => {
+  test('an incomplete sequence does not hide the following text', () => {
     expect(forTerminal('a\x1b[3\nb\x1b\x1b[1mc\x1b[é')).toBe('a\nbcé')
   })
 
@@ -54,7 +54,7 @@ describe('text of others on a terminal', () => {
     )
   })
 
-  test('no control character but newline and tab ever comes through, and what is safe is left alone', () => {
+  test('removes every control character except newline and tab, and keeps other text', () => {
     fc.assert(
       fc.property(hostile, (text) => {
         const shown = forTerminal(text)

@@ -197,7 +197,7 @@ describe('text of others on a terminal', () => {
     expect(refused.stderr).toContain('error: safe (safe)')
     await writeFile(join(folder, 'a\x1b[2Jb.jpg'), 'x')
     const skipped = await aigw(['indexes', 'add', 'handbook', folder])
-    expect(skipped.stderr).toContain('ab.jpg: not a kind of file that can be read')
+    expect(skipped.stderr).toContain('ab.jpg: unsupported file type')
     for (const { stderr } of [refused, skipped]) expect(stderr).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/)
   })
 })
@@ -213,11 +213,11 @@ describe('a table that is longer than the terminal', () => {
     expect(await readFile(path, 'utf8')).toMatch(/^NAME .*\nhandbook .*\nfaq .*\n$/)
   })
 
-  test('is no failure when the pager is left before its end', async () => {
+  test('leaving the pager early is not a failure', async () => {
     expect((await long('true')).exitCode).toBe(0)
   })
 
-  test('is shown all the same when there is no such pager', async () => {
+  test('is shown directly if the pager does not exist', async () => {
     const { exitCode, stdout } = await long('no-such-pager 2> /dev/null')
     expect(exitCode).toBe(0)
     expect(stdout).toContain('handbook')
@@ -247,7 +247,7 @@ describe('while nothing happens', () => {
     return { ...result, stderr: stderr.text() }
   }
 
-  test('a person sees what is waited for, and stdout holds the answer alone', async () => {
+  test('a terminal shows progress on stderr, and stdout has only the answer', async () => {
     const asked = await slow(ASK, CHAT, answer('28 days.'))
     expect(asked).toMatchObject({ exitCode: 0, stdout: '28 days.\n' })
     expect(asked.stderr).toContain('Waiting for local/extract')
@@ -275,7 +275,7 @@ describe('while nothing happens', () => {
     expect((await aigw([...ASK, ...flags], { env: { CI: '', ...env }, io: { clock } })).stderr).toBe('')
   })
 
-  test('nothing is shown for an answer that comes at once, nor into a pipe', async () => {
+  test('no progress is shown for a fast response, nor in a pipe', async () => {
     const clock = createFakeClock()
     expect((await aigw(ASK, { env: { CI: '' }, io: { clock } })).stderr).toBe('')
     expect(clock.pending).toBe(0)

@@ -79,7 +79,7 @@ describe('settings', () => {
   })
 
   test.each([
-    [{ output: 'jsn' }, "'jsn' is no output format"],
+    [{ output: 'jsn' }, "'jsn' is not an output format"],
     [{ retries: 'many' }, '--retries'],
     [{ retries: '-1' }, '--retries'],
     [{ timeout: '10' }, '--timeout must be a duration'],
@@ -93,6 +93,6 @@ describe('settings', () => {
   test('an address loses its slash and the API path, and may hold no credentials', () => {
     expect(toBaseUrl('https://ai.example.com/gw/api/external/', 'x')).toBe('https://ai.example.com/gw')
     expect(toBaseUrl('http://[::1]:8787/', 'x')).toBe('http://[::1]:8787')
-    expect(() => toBaseUrl('https://user:pass@ai.example.com', 'x')).toThrow('may hold only')
+    expect(() => toBaseUrl('https://user:pass@ai.example.com', 'x')).toThrow('may contain only')
   })
 })

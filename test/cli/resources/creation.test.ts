@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { toShellWord } from '../../../src/cli/output/shell-word.ts'
 import { differences } from '../../../src/cli/resources/creation.ts'
 
-test('what was not mentioned does not differ, at any depth', () => {
+test('omitted members do not differ, at any depth', () => {
   const there = { name: 'a', limits: { minute: 60, hour: 1000 }, users: ['1', '2'], note: null }
   expect(differences({}, there)).toEqual([])
   expect(differences({ name: undefined, limits: { minute: 60 } }, there)).toEqual([])

@@ -1,3 +1,4 @@
+/** Validates an API key with the gateway and saves it. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
@@ -6,17 +7,17 @@ import { readStdin } from '../../io.ts'
 import { configPath, editConfig, editCredentials } from '../../profile/config-files.ts'
 import { findKey, KEY_BYTES, toKey } from '../../profile/key-source.ts'
 import type { Settings } from '../../profile/profile.ts'
-import { assertProfileName } from '../profiles/names.ts'
+import { assertProfileName } from '../profiles/commands.ts'
 import { toWhoami, WHOAMI_VIEW, type Whoami } from './whoami.ts'
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-export type LoginInput = { withToken: boolean }
+type Flags = { withToken: boolean }
 
-export function toCommand(context: CliContext, run = login): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('login')
     .description(
-      'Check an API key with the gateway, then keep it in a file only you can read.\n' +
+      'Validate an API key with the gateway, then save it in a file that only you can read.\n' +
         'The key comes from stdin (--with-token), --api-key-file, AIGW_API_KEY or a hidden prompt, never from a flag.',
     )
     .option('--with-token', 'read the key from stdin', false)
@@ -24,11 +25,11 @@ export function toCommand(context: CliContext, run = login): Command {
       'after',
       '\nExamples:\n  aigw login --base-url https://ai.example.com\n  aigw login -P work --base-url https://ai.example.com --with-token < key.txt',
     )
-    .action((flags: LoginInput) => run(context, flags))
+    .action((flags: Flags) => login(context, flags))
 }
 
-/** Saves profile and key only after GET /whoami has accepted the key; a key that is refused changes nothing. */
-export async function login(context: CliContext, { withToken }: LoginInput): Promise<void> {
+/** Saves profile and key after GET /whoami has accepted the key. A rejected key changes nothing. */
+async function login(context: CliContext, { withToken }: Flags): Promise<void> {
   const { io } = context
   const settings = await context.settings()
   const { baseUrl, profile } = settings
@@ -36,7 +37,7 @@ export async function login(context: CliContext, { withToken }: LoginInput): Pro
   const { note } = context
   const { origin, protocol, hostname } = new URL(baseUrl)
   if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
-    await note(`warning: ${baseUrl} is not encrypted; the key can be read on the way`)
+    await note(`warning: ${baseUrl} is not encrypted; others on the network can read the key`)
   }
   const output = await context.output()
   output.assertShowable(WHOAMI_VIEW)
@@ -47,7 +48,7 @@ export async function login(context: CliContext, { withToken }: LoginInput): Pro
 
   if (settings.dryRun) await note(`Would save profile '${profile}' for ${baseUrl}.`)
   else {
-    // The key first: a profile without its key asks to sign in again, a key without its profile is merely unused.
+    // The key is saved first. An interruption leaves an unused key, and not a profile without a key.
     await editCredentials(io.env, [{ path: ['keys', profile], value: { origin, key } }])
     await editConfig(io.env, [
       { path: ['current_profile'], value: profile },
@@ -60,14 +61,14 @@ export async function login(context: CliContext, { withToken }: LoginInput): Pro
   await output.one(whoami, WHOAMI_VIEW, raw)
 }
 
-async function findNewKey(context: CliContext, settings: Settings, { withToken }: LoginInput): Promise<string> {
+async function findNewKey(context: CliContext, settings: Settings, { withToken }: Flags): Promise<string> {
   const { io, globals, note } = context
   if (withToken) return toKey((await readStdin(io, KEY_BYTES, 'the API key')).toString(), 'stdin')
   const given = globals.apiKeyFile ?? (io.env.AIGW_API_KEY || io.env.AIGW_API_KEY_FILE)
   const key = given ? await findKey(settings, io, note) : undefined
   if (key !== undefined) return key
   if (mayPrompt(settings, io)) return toKey(await askSecret(`API key for ${settings.baseUrl}:`, io), 'the answer')
-  throw usageError('no API key was given, and nobody can be asked here', [
+  throw usageError('no API key was given, and prompting needs a terminal', [
     'From a file:  aigw login --with-token < key.txt',
     'Or set AIGW_API_KEY or AIGW_API_KEY_FILE.',
   ])

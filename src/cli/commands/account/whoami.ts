@@ -21,14 +21,14 @@ export const WHOAMI_VIEW = {
 /** The resource without its `success` wrapper. */
 export const toWhoami = ({ user, tenant, api_key }: Whoami) => ({ user, tenant, api_key })
 
-export function toCommand(context: CliContext, run = showWhoami): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('whoami')
-    .description('Show user, tenant and key that requests are made with.')
-    .action(() => run(context))
+    .description('Show the user, tenant and key of requests.')
+    .action(() => showWhoami(context))
 }
 
 /** GET /whoami. */
-export async function showWhoami(context: CliContext): Promise<void> {
+async function showWhoami(context: CliContext): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { body, raw } = await api.send<Whoami>({ method: 'GET', path: 'whoami' })
   await output.one(toWhoami(body), WHOAMI_VIEW, raw)

@@ -1,9 +1,10 @@
+/** Calls any route of the gateway. */
 import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { type Api, type ApiRequest, type OpenAnswer, parseAnswer } from '../../api/client.ts'
 import { redirected, toHttpError } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
-import { unreadable, usageError } from '../../errors.ts'
+import { failedToRead, usageError } from '../../errors.ts'
 import { repeatable } from '../../input/repeatable.ts'
 import { readStdin } from '../../io.ts'
 import { findAtPath } from '../../output/formats.ts'
@@ -12,20 +13,9 @@ const BODY_BYTES = 67_108_864
 
 const TYPED = 'true, false, null and numbers'
 
-export type CallInput = {
-  method: string
-  path: string
-  /** JSON text, `@FILE` or `-`. */
-  data: string | undefined
-  fields: string[]
-  headers: string[]
-  paginate: boolean
-  include: boolean
-}
-
-export function toCommand(context: CliContext, run = call): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('api')
-    .description('Call any route of the gateway with your key and print what it answers.')
+    .description('Call any route of the gateway with your key and print its response.')
     .argument('<method>', 'GET, POST, PUT, DELETE')
     .argument('<path>', 'below /api/external, or from the root when it begins with a slash')
     .option('-d, --data <json>', "body: JSON, @FILE or '-' for stdin")
@@ -37,42 +27,33 @@ export function toCommand(context: CliContext, run = call): Command {
       'after',
       '\nExamples:\n  aigw api GET whoami\n  aigw api POST groups -F name=ops -F description="On call"\n  aigw api GET /openapi.json',
     )
-    .action((method: string, path: string, flags: CallFlags) =>
-      run(context, {
-        method: method.toUpperCase(),
-        path,
-        data: flags.data,
-        fields: flags.form,
-        headers: flags.header,
-        paginate: flags.paginate,
-        include: flags.include,
-      }),
-    )
+    .action((method: string, path: string, flags: Flags) => call(context, method.toUpperCase(), path, flags))
 }
 
-type CallFlags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
+/** `data` is JSON text, `@FILE` or `-`. */
+type Flags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
 
-/** Prints the body of any answer; a status from 300 on is also reported, with its exit code. */
-export async function call(context: CliContext, input: CallInput): Promise<void> {
+/** Prints the body of any response. A status of 300 or higher is also reported, with its exit code. */
+async function call(context: CliContext, method: string, path: string, flags: Flags): Promise<void> {
   const api = await context.api()
-  const request = await toRequest(context, input)
-  if (input.paginate) return printPages(context, api, request)
+  const request = await toRequest(context, method, path, flags)
+  if (flags.paginate) return printPages(context, api, request)
   const answer = await api.open(request)
-  if (input.include) await printHead(context, answer)
+  if (flags.include) await printHead(context, answer)
   await printBody(context, api, answer)
 }
 
-async function toRequest(context: CliContext, input: CallInput): Promise<ApiRequest> {
-  const { method, path, fields } = input
-  if (!/^[A-Z]+$/.test(method)) throw usageError(`'${method}' is no HTTP method`)
+async function toRequest(context: CliContext, method: string, path: string, flags: Flags): Promise<ApiRequest> {
+  const { data, form: fields, header } = flags
+  if (!/^[A-Z]+$/.test(method)) throw usageError(`'${method}' is not an HTTP method`)
   if (path.startsWith('//') || /^[a-z]+:/i.test(path)) {
     throw usageError('give a path, not an address: the key is only sent to the gateway of the profile', [
       'Other gateway?  --base-url URL',
     ])
   }
-  if (input.data !== undefined && fields.length > 0) throw usageError('--data and --form cannot be combined')
-  const headers = Object.fromEntries(input.headers.map(toHeader))
-  const json = input.data === undefined ? undefined : parseJson(await readData(context, input.data))
+  if (data !== undefined && fields.length > 0) throw usageError('--data and --form cannot be combined')
+  const headers = Object.fromEntries(header.map(toHeader))
+  const json = data === undefined ? undefined : parseJson(await readData(context, data))
   const body = fields.length > 0 ? Object.fromEntries(fields.map(toField)) : json
   return { method, path, headers: { accept: '*/*', ...headers }, ...(body === undefined ? {} : { json: body }) }
 }
@@ -80,9 +61,7 @@ async function toRequest(context: CliContext, input: CallInput): Promise<ApiRequ
 async function readData({ io }: CliContext, data: string): Promise<string> {
   if (data === '-') return (await readStdin(io, BODY_BYTES, 'the body')).toString()
   if (!data.startsWith('@')) return data
-  return readFile(data.slice(1), 'utf8').catch((error: unknown) => {
-    throw unreadable(data.slice(1), error)
-  })
+  return readFile(data.slice(1), 'utf8').catch(failedToRead(data.slice(1)))
 }
 
 function parseJson(text: string): unknown {
@@ -95,14 +74,14 @@ function parseJson(text: string): unknown {
 
 function toHeader(text: string): [string, string] {
   const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/.exec(text) ?? []
-  if (name === undefined || value === undefined) throw usageError(`'${text}' is no header`, ['Write NAME:VALUE.'])
+  if (name === undefined || value === undefined) throw usageError(`'${text}' is not a header`, ['Write NAME:VALUE.'])
   if (name.toLowerCase() === 'authorization') throw usageError('the key is never a flag value', ['Use --api-key-file.'])
   return [name.toLowerCase(), value]
 }
 
 function toField(text: string): [string, unknown] {
   const at = text.indexOf('=')
-  if (at < 1) throw usageError(`'${text}' is no field`, ['Write KEY=VALUE.'])
+  if (at < 1) throw usageError(`'${text}' is not a field`, ['Write KEY=VALUE.'])
   const value = text.slice(at + 1)
   return [text.slice(0, at), /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? JSON.parse(value) : value]
 }
@@ -127,7 +106,7 @@ async function printBody(context: CliContext, api: Api, answer: OpenAnswer): Pro
   if (status >= 300) throw toHttpError({ status, requestId, headers, raw })
 }
 
-/** Events, metrics and pages leave as they come; on a terminal without their control characters. */
+/** Streams events, metrics and pages; on a terminal without control characters. */
 async function printStream(context: CliContext, api: Api, answer: OpenAnswer): Promise<void> {
   const [output, { timeoutFlagMs }] = await Promise.all([context.output(), context.settings()])
   const decoder = new TextDecoder()
@@ -138,7 +117,7 @@ async function printStream(context: CliContext, api: Api, answer: OpenAnswer): P
   }
 }
 
-/** JSON for people, or the format that was asked for, over columns found in the answer itself. */
+/** Prints JSON, or the chosen format with the columns of the response. */
 async function printShaped(context: CliContext, value: object, raw?: Buffer): Promise<void> {
   const [{ createOutput }, settings] = await Promise.all([import('../../output/output.ts'), context.settings()])
   const rows: object[] = Array.isArray(value) ? value : [value]
@@ -154,8 +133,7 @@ async function printPages(context: CliContext, api: Api, request: ApiRequest): P
   for (let page = 1; ; page++) {
     const { body } = await api.send({ ...request, query: { page } })
     const list = findList(body)
-    if (list === undefined)
-      throw usageError('--paginate needs an answer that holds one list', [`Path:  ${request.path}`])
+    if (list === undefined) throw usageError('--paginate needs a response with one list', [`Path:  ${request.path}`])
     rows.push(...list)
     const pages = findAtPath(body, 'pagination.pages') ?? findAtPath(body, 'data.pagination.pages')
     if (typeof pages !== 'number' || page >= pages) break
@@ -165,7 +143,7 @@ async function printPages(context: CliContext, api: Api, request: ApiRequest): P
 
 function findList(body: object): object[] | undefined {
   if (Array.isArray(body)) return body
-  const holder = findAtPath(body, 'data') ?? body
-  const lists = Object.values(holder).filter((value) => Array.isArray(value))
+  const parent = findAtPath(body, 'data') ?? body
+  const lists = Object.values(parent).filter((value) => Array.isArray(value))
   return lists.length === 1 ? lists[0] : undefined
 }

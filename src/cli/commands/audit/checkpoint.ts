@@ -1,15 +1,15 @@
+/** Creates signed checkpoints of the log. */
 import { appendFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { CheckpointsResponse } from '../../../shared/wire/evidence.ts'
 import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
-import { EXIT, unwritable } from '../../errors.ts'
+import { EXIT, failedToWrite } from '../../errors.ts'
 import { TRANSPARENCY } from '../../evidence/gateway-source.ts'
 import { isPlain } from '../../output/output.ts'
 
 type Flags = { out?: string; chain?: string }
-export type CheckpointInput = Flags
 
 const MEMBERS = ['chain', 'tree_size', 'root', 'kid', 'note', 'created_at']
 const VIEW = {
@@ -19,19 +19,19 @@ const VIEW = {
   columns: MEMBERS.filter((path) => path !== 'note').map((path) => ({ path })),
 }
 
-export function toCommand(context: CliContext, run = makeCheckpoints): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('checkpoint')
     .description(
-      'Have the gateway sign how far its log goes now, and print the signed notes. Kept where the gateway cannot reach\n' +
-        'them, they show later that nothing was taken out: aigw audit verify --checkpoint FILE',
+      'Sign the current size of the log, and print the signed notes. Keep them out of reach of the gateway: they later\n' +
+        'prove that no entry was removed. Verify them with:  aigw audit verify --checkpoint FILE',
     )
-    .option('--out <file>', 'add them to the end of this file')
-    .option('--chain <chain>', 'of this chain only')
-    .action((flags: Flags) => run(context, flags))
+    .option('--out <file>', 'append them to this file')
+    .option('--chain <chain>', 'only of this chain')
+    .action((flags: Flags) => makeCheckpoints(context, flags))
 }
 
 /** POST /transparency/checkpoints. */
-export async function makeCheckpoints(context: CliContext, { out, chain }: CheckpointInput): Promise<void> {
+async function makeCheckpoints(context: CliContext, { out, chain }: Flags): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   output.assertShowable(VIEW)
   const { body, raw, requestId } = await api.send<z.infer<typeof CheckpointsResponse>>({
@@ -44,12 +44,10 @@ export async function makeCheckpoints(context: CliContext, { out, chain }: Check
   if (!Array.isArray(checkpoints)) {
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with checkpoints`, { requestId })
   }
-  // One empty line between two, so that a file of them can be read by people too.
+  // An empty line between two notes keeps the file readable for people.
   const notes = checkpoints.map(({ note }) => `${note}\n`).join('')
   if (out !== undefined) {
-    await appendFile(out, notes, { flush: true }).catch((error: unknown) => {
-      throw unwritable(out, error)
-    })
+    await appendFile(out, notes, { flush: true }).catch(failedToWrite(out))
     await context.note(`Added ${checkpoints.length} checkpoints to ${out}.`)
   }
   return out === undefined && isPlain(settings) ? output.text(notes) : output.list(checkpoints, VIEW, raw)

@@ -1,3 +1,4 @@
+/** Exports the log into a directory. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { inNewFolder } from '../../evidence/export-folder.ts'
@@ -16,36 +17,29 @@ const VIEW = {
   members: ['directory', 'entries', 'chains', 'root', 'key', 'created_at'],
 }
 
-export function toCommand(context: CliContext, run = exportAudit): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('export')
     .description(
-      'Write the whole log of this tenant into a directory that anyone can check without a gateway:\n' +
-        'data, signatures, keys, a signed manifest and a verifier. Each entry is checked on its way.',
+      'Write the whole log of this tenant into a directory that anyone can verify without a gateway:\n' +
+        'data, signatures, keys, a signed manifest and a verifier. Each entry is verified before it is written.',
     )
-    .argument('<dir>', 'a new or empty directory; an earlier export in it is replaced after a question')
-    .option(
-      '--even-violated',
-      'a log that does not hold too, as it is: unsigned, with violations.json; still exit 10',
-      false,
-    )
-    .addHelpText('after', '\nTo check one:\n  aigw audit verify DIR, or: node DIR/verify.mjs')
-    .action((folder: string, flags: { evenViolated: boolean }) => run(context, folder, flags))
+    .argument('<dir>', 'a new or empty directory; an earlier export is replaced after a confirmation')
+    .option('--even-violated', 'export a violated log too: unsigned, with violations.json; still exit 10', false)
+    .addHelpText('after', '\nTo verify one:\n  aigw audit verify DIR, or: node DIR/verify.mjs')
+    .action((folder: string, flags: { evenViolated: boolean }) => exportAudit(context, folder, flags))
 }
 
-/**
- * Throws exit 10 when the log does not hold, and leaves nothing, or with `evenViolated` the log as it is and a list of what
- * does not hold.
- */
-export async function exportAudit(
+/** Throws exit 10 for a violated log. It is written only with `evenViolated`, with a list of its violations. */
+async function exportAudit(
   context: CliContext,
   folder: string,
-  { evenViolated = false }: { evenViolated?: boolean } = {},
+  { evenViolated }: { evenViolated: boolean },
 ): Promise<void> {
   const output = await context.output()
   output.assertShowable(VIEW)
   const written = await inNewFolder(context, folder, (draft) => writeExport(context, draft, { evenViolated }))
   if ('violation' in written) {
-    await context.note(`note: the log as it is stands in ${folder}, unsigned; violations.json says what does not hold`)
+    await context.note(`note: the violated log is in ${folder}, unsigned; violations.json lists its violations`)
     throw written.violation
   }
   const { manifest } = written

@@ -1,3 +1,4 @@
+/** Verifies the log of a gateway or of an export. */
 import { Command, Option } from 'commander'
 import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
@@ -7,43 +8,42 @@ import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
-import { assertHolds, CHECKED_VIEW, checkEvidence, toRow } from '../../evidence/verification.ts'
+import { assertValid, CHECKED_VIEW, checkEvidence, toRow } from '../../evidence/verification.ts'
 import { repeatable } from '../../input/repeatable.ts'
 
 type Flags = { checkpoint: string[]; otherLogs: boolean; keys?: string }
-export type VerifyAuditInput = Flags & { folder: string | undefined }
 
-export function toCommand(context: CliContext, run = verifyAudit): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('verify')
     .description(
-      'Check that nothing of the log was changed: every entry, every signature, every checkpoint, on this machine.\n' +
-        'Exit 0 when it holds, else 10 with the first entry that does not. A log that was cut, or put back to an\n' +
-        'earlier state, is found with a checkpoint that was kept elsewhere.',
+      'Verify on this machine that the log is unchanged: every entry, every signature, every checkpoint.\n' +
+        'Exit 0 if it is valid, else 10 with the first invalid entry. A log that was truncated, or reset to an earlier\n' +
+        'state, is detected with a checkpoint from outside the gateway.',
     )
-    .argument('[dir]', "an export, which needs no gateway; without it the gateway's log is read")
-    .addOption(repeatable(new Option('--checkpoint <file>', 'checkpoints that were kept elsewhere; repeatable')))
-    .option('--other-logs', 'the files also hold checkpoints of other tenants', false)
+    .argument('[dir]', "an export, which needs no gateway; default: the gateway's log")
+    .addOption(repeatable(new Option('--checkpoint <file>', 'checkpoints from outside the gateway; repeatable')))
+    .option('--other-logs', 'the files also contain checkpoints of other tenants', false)
     .option(...KEYS_OPTION)
     .addHelpText('after', '\nExample:\n  aigw audit verify --checkpoint kept.note --keys aigw-keys.json')
-    .action((folder: string | undefined, flags: Flags) => run(context, { folder, ...flags }))
+    .action((folder: string | undefined, flags: Flags) => verifyAudit(context, folder, flags))
 }
 
-/** Prints what became of each chain. Throws exit 10 when one does not hold. */
-export async function verifyAudit(context: CliContext, { folder, ...flags }: VerifyAuditInput): Promise<void> {
+/** Prints the result of each chain. Throws exit 10 for an invalid chain. */
+async function verifyAudit(context: CliContext, folder: string | undefined, flags: Flags): Promise<void> {
   const output = await context.output()
   output.assertShowable(CHECKED_VIEW)
   const checked =
     folder === undefined ? await verifyGateway(context, flags) : await verifyFolder(context, folder, flags)
   await output.list(checked.map(toRow), CHECKED_VIEW)
-  assertHolds(checked)
+  assertValid(checked)
   if (flags.checkpoint.length === 0) {
-    await context.note('note: without --checkpoint, a log that was cut or put back to an earlier state is not found')
+    await context.note('note: without --checkpoint, a truncated log, or one reset to an earlier state, is not detected')
   }
 }
 
 async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
   const source = await openGateway(context)
-  // Asked for after the sizes of the chains, so that they hold every key that has signed up to there.
+  // Requested after the sizes of the chains, so that the keys include every signer of these entries.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
@@ -61,7 +61,7 @@ async function verifyFolder(context: CliContext, folder: string, { keys: keyFile
   return checked
 }
 
-/** Throws exit 10 for a checkpoint of a log that is not there: a whole chain may have been taken out. */
+/** Throws exit 10 for a checkpoint of an unknown log: a whole chain may have been removed. */
 function assertKnown(
   { tenantId, heads }: EvidenceSource,
   outside: readonly Checkpoint[],
@@ -71,8 +71,8 @@ function assertKnown(
   const known = new Set(heads.flatMap(({ chain }) => checkpointsOf(tenantId, chain, outside)))
   const unknown = outside.find((checkpoint) => !known.has(checkpoint))
   if (unknown === undefined) return
-  throw new CliError(EXIT.checkFailed, `there is no log ${unknown.origin}, of which a checkpoint was given`, {
+  throw new CliError(EXIT.checkFailed, `the log ${unknown.origin} of a given checkpoint does not exist`, {
     code: 'LOG_MISSING',
-    hints: ['Does the file also hold checkpoints of other tenants?  --other-logs'],
+    hints: ['Does the file also contain checkpoints of other tenants?  --other-logs'],
   })
 }

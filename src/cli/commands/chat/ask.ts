@@ -1,3 +1,4 @@
+/** Asks one question and prints the answer in the chosen form. */
 import type { ChatResponse } from '../../../shared/wire/chat.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
@@ -32,26 +33,26 @@ const VIEW = {
 
 export type Ask = {
   body: Question['body'] & { index: string }
-  /** Whom the answer is waited for, for the person who watches. */
+  /** The model, for the progress line. */
   model: string
-  /** How the answer is shown: its text as it comes, one code block of it, raw frames, or the envelope in some format. */
+  /** What is printed: the streamed text, one code block, the raw frames, or the whole response. */
   show: 'text' | 'code' | 'frames' | 'envelope'
-  /** Which of several code blocks is shown. */
+  /** Which of several code blocks is printed. */
   block: 'first' | 'last'
   render: Render
   idempotencyKey: string | undefined
   usage: boolean
   sources: boolean
-  /** Ends the answer and nothing else. */
+  /** Stops the answer, and not the program. */
   stop?: AbortSignal
-  /** Told every piece of the answer, also of one that is then not completed. */
-  heard?(text: string): void
+  /** Called with every piece of the answer, also of a truncated one. */
+  onText?(text: string): void
 }
 
-/** Puts one question to the gateway, prints the answer and returns it; throws when no complete answer came. */
+/** Asks one question, prints the answer and returns it. Throws without a complete answer. */
 export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
-  // An answer is billed, so a field that it cannot have is refused before.
+  // An answer is billed, so unknown fields are rejected first.
   if (input.show === 'envelope') output.assertShowable(VIEW)
   if (settings.verbose) await context.note(`index: ${input.body.index}`)
   const text = input.show === 'text' ? await showText(context, input.render) : undefined
@@ -59,10 +60,10 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   progress.show(`Waiting for ${input.model}`)
   let answer: Answer
   try {
-    answer = await receive(context, input, listenerOf(input, { output, text, heard: progress.end }))
+    answer = await receive(context, input, listenerOf(input, { output, text, onFirst: progress.end }))
   } catch (error) {
     progress.end()
-    // Where stdout itself fails there is nothing to end, and the first error is the one to tell.
+    // If stdout itself fails, the mark fails too. The first error is reported.
     await text?.breakOff(markOf(error, input, context)).catch(() => {})
     throw error
   } finally {
@@ -76,25 +77,25 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   return answer
 }
 
-/** What stands between a part of an answer and the reason why there is no more; nothing when the program is stopped. */
+/** The mark after a truncated answer; none if the program is stopped. */
 function markOf(error: unknown, { stop }: Ask, { io }: CliContext): string | undefined {
   if (io.signal.aborted) return undefined
   if (stop?.aborted) return 'stopped'
   return error instanceof CliError ? 'the answer broke off here' : undefined
 }
 
-type Show = { output: Awaited<ReturnType<CliContext['output']>>; text: ShownText | undefined; heard(): void }
+type Show = { output: Awaited<ReturnType<CliContext['output']>>; text: ShownText | undefined; onFirst(): void }
 
-function listenerOf({ show, heard }: Ask, to: Show): Listener {
+function listenerOf({ show, onText }: Ask, to: Show): Listener {
   return {
     async text(piece) {
-      if (show !== 'code') to.heard()
-      heard?.(piece)
+      if (show !== 'code') to.onFirst()
+      onText?.(piece)
       await to.text?.write(piece)
     },
     async frame({ frame, json }) {
       if (show !== 'frames') return
-      to.heard()
+      to.onFirst()
       await to.output.text(json.includes('\n') ? toJson(frame, ONE_LINE) : `${json}\n`)
     },
   }
@@ -102,12 +103,12 @@ function listenerOf({ show, heard }: Ask, to: Show): Listener {
 
 const ONE_LINE = { indent: 0, terminal: false }
 
-/** Throws exit 1 when there is none; what was said instead is paid for, so it is shown on stderr. */
+/** Throws exit 1 without a complete code block. The answer is billed, so it is then printed to stderr. */
 async function chooseBlock(context: CliContext, text: string, which: 'first' | 'last'): Promise<string> {
   const block = codeBlocksIn(text).at(which === 'first' ? 0 : -1)
   if (block !== undefined) return block
   await context.note(text, { lines: true })
-  throw new CliError(EXIT.error, 'the answer holds no complete code block', {
+  throw new CliError(EXIT.error, 'the answer contains no complete code block', {
     code: 'NO_CODE_BLOCK',
     hints: ['The text above is all of it.'],
   })

@@ -1,3 +1,4 @@
+/** The chat command: gathers the prompt, then asks one question or starts a session. */
 import { basename } from 'node:path'
 import { Command, Option } from 'commander'
 import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
@@ -50,7 +51,7 @@ Examples:
   aigw chat -o json "ping" | jq -r .metadata.served_model
   aigw chat                                  a session; /help lists its commands`
 
-/** commander would take the next word as the value of `--shield`, which is the prompt more often than not. */
+/** By default, commander would use the next word, often the prompt, as the value of `--shield`. */
 class ChatCommand extends Command {
   override parseOptions(args: string[]) {
     const end = args.includes('--') ? args.indexOf('--') : args.length
@@ -58,37 +59,37 @@ class ChatCommand extends Command {
   }
 }
 
-export function toCommand(context: CliContext, run = chat): Command {
+export function toCommand(context: CliContext): Command {
   return new ChatCommand('chat')
     .description(
-      'Ask a model. The prompt is what you type, what is piped in, or both. Without any, on a terminal, a session begins.',
+      'Ask a model. The prompt comes from arguments, from stdin, or from both. Without a prompt, a terminal starts a session.',
     )
     .argument('[prompt...]', 'the question')
     .addOption(repeatable(new Option('-m, --model <provider/model>', 'model; repeat it to build a failover chain')))
-    .addOption(repeatable(new Option('--fallback <provider/model>', 'model to go on with when the one before fails')))
-    .option('--chain <a,b,c>', 'failover chain; A@8s or A@8s/2s bounds an attempt and its first token')
+    .addOption(repeatable(new Option('--fallback <provider/model>', 'next model if the previous one fails')))
+    .option('--chain <a,b,c>', 'failover chain; A@8s or A@8s/2s limits an attempt and its first token')
     .addOption(
-      new Option('--on <trigger>', 'what counts as a failure, repeatable')
+      new Option('--on <trigger>', 'failures that move on to the next model; repeatable')
         .choices(TRIGGERS)
         .default([])
         .argParser(collectTrigger),
     )
     .addOption(
-      new Option('--commit <when>', 'from when on an answer that breaks is not given by the next model')
+      new Option('--commit <when>', 'when the model is fixed, so that a later failure cannot move on')
         .choices([...COMMITS.keys()])
         .argParser(toCommit),
     )
-    .option('-i, --index <name>', "knowledge base to answer from, 'none' for none")
+    .option('-i, --index <name>', "knowledge base; 'none' for none")
     .option('--no-rag', 'name the index but skip retrieval')
     .option('--policy <name>', 'SMLTP policy')
     .option('--shield [policy]', 'turn the prompt shield on, with a policy: --shield=NAME')
     .option('--no-shield', 'turn the prompt shield off')
     .option('-s, --system <text|@file>', 'system prompt')
     .option('-t, --temperature <n>', '0 to 2')
-    .option('--max-tokens <n>', 'longest answer')
+    .option('--max-tokens <n>', 'limit of the answer')
     .addOption(repeatable(new Option('-f, --file <path>', "add a text file to the prompt, '-' for stdin; repeatable")))
-    .option('-c, --continue', 'go on with the last conversation of this profile')
-    .addOption(new Option('--conversation <id>', 'id to send with it; sends no earlier messages').conflicts('continue'))
+    .option('-c, --continue', 'continue the last conversation of this profile')
+    .addOption(new Option('--conversation <id>', 'conversation id; sends no earlier messages').conflicts('continue'))
     .option('--user <id>', 'user to bill (administrators)')
     .option('--no-stream', 'wait for the whole answer')
     .addOption(new Option('--render <when>', 'format Markdown for reading').choices(RENDER).default('auto'))
@@ -96,13 +97,13 @@ export function toCommand(context: CliContext, run = chat): Command {
     .addOption(new Option('--extract-last', 'print only the last code block').conflicts('extract'))
     .option('-u, --usage', 'show tokens and times on stderr')
     .option('--sources', 'show sources on stderr')
-    .option('--idempotency-key <key>', 'repeating a request with the same key returns the first result')
+    .option('--idempotency-key <key>', 'the same key returns the first answer and bills once')
     .option('--no-stdin', 'ignore piped stdin')
     .addHelpText('after', EXAMPLES)
-    .action((words: string[], flags: ChatFlags) => run(context, words, flags))
+    .action((words: string[], flags: ChatFlags) => chat(context, words, flags))
 }
 
-/** As flags spell them. */
+/** The values of `--commit`. */
 const COMMITS: ReadonlyMap<string, CommitPoint> = new Map([
   ['first-token', 'first_token'],
   ['complete', 'complete'],
@@ -110,18 +111,19 @@ const COMMITS: ReadonlyMap<string, CommitPoint> = new Map([
 
 function toCommit(value: string): CommitPoint {
   const commit = COMMITS.get(value)
-  if (commit === undefined) throw usageError(`'${value}' is none of ${[...COMMITS.keys()].join(', ')}`)
+  if (commit === undefined)
+    throw usageError(`--commit must be one of ${[...COMMITS.keys()].join(', ')}, not '${value}'`)
   return commit
 }
 
 function collectTrigger(value: string, all: FailoverTrigger[]): FailoverTrigger[] {
   const trigger = TRIGGERS.find((known) => known === value)
-  if (trigger === undefined) throw usageError(`'${value}' is no trigger`, [`Triggers:  ${TRIGGERS.join(', ')}`])
+  if (trigger === undefined) throw usageError(`'${value}' is not a trigger`, [`Triggers:  ${TRIGGERS.join(', ')}`])
   return [...all, trigger]
 }
 
-/** Gathers the prompt, builds the request and asks. Without a prompt, on a terminal, it holds a session. */
-export async function chat(context: CliContext, words: string[], flags: ChatFlags): Promise<void> {
+/** Asks one question. Without a prompt, on a terminal, it starts a session. */
+async function chat(context: CliContext, words: string[], flags: ChatFlags): Promise<void> {
   const settings = await context.settings()
   const show = howToShow(settings, flags)
   const prompt = toPrompt(await gatherPrompt(context, words, flags))
@@ -129,10 +131,10 @@ export async function chat(context: CliContext, words: string[], flags: ChatFlag
   const { usage = false, sources = false, idempotencyKey, render } = flags
   const input = await toInput(flags, before)
   if (prompt === '') {
-    if (!mayHoldSession(context, settings)) throw noPrompt(context)
+    if (!mayStartSession(context, settings)) throw noPrompt(context)
     assertSession(show, flags)
-    const { holdSession } = await import('./session/session.ts')
-    return holdSession(context, { input, render, usage, sources, messages: before?.messages ?? [] })
+    const { runSession } = await import('./session/session.ts')
+    return runSession(context, { input, render, usage, sources, messages: before?.messages ?? [] })
   }
   const messages = [...(before?.messages ?? []), { role: 'user' as const, content: prompt }]
   const fitting = fitMessages(messages, input.system)
@@ -173,22 +175,22 @@ async function toInput(flags: ChatFlags, before: Conversation | undefined): Prom
   }
 }
 
-const mayHoldSession = ({ io }: CliContext, { mayPrompt }: Settings): boolean =>
+const mayStartSession = ({ io }: CliContext, { mayPrompt }: Settings): boolean =>
   mayPrompt && io.stdin.isTTY === true && io.stdout.isTTY === true
 
 function assertSession(show: Ask['show'], { idempotencyKey, stream }: ChatFlags): void {
   const hints = ['Give a prompt:  aigw chat "your question"']
-  if (show !== 'text') throw usageError('a session shows the text of its answers and nothing else', hints)
-  if (idempotencyKey !== undefined) throw usageError('--idempotency-key is for one question, not for a session', hints)
-  if (!stream) throw usageError('a session streams its answers, so --no-stream needs a prompt', hints)
+  if (show !== 'text') throw usageError('a session prints only the text of its answers', hints)
+  if (idempotencyKey !== undefined) throw usageError('--idempotency-key needs a prompt', hints)
+  if (!stream) throw usageError('--no-stream needs a prompt, because a session streams its answers', hints)
 }
 
-/** Text is for people and pipes; every other format shows the envelope, and ndjson the frames. */
+/** `table` prints the text, `ndjson` the frames, and every other format the whole response. */
 function howToShow(settings: Settings, { extract = false, extractLast = false }: ChatFlags): Ask['show'] {
   const { format = 'table', field, fields, raw } = settings
   const isText = field === undefined && fields.length === 0 && !raw && format === 'table'
   if (extract || extractLast) {
-    if (!isText) throw usageError('a code block is text and cannot be shown in another format')
+    if (!isText) throw usageError('a code block is text and has no other format')
     return 'code'
   }
   if (isText) return 'text'
@@ -200,7 +202,7 @@ async function gatherPrompt(context: CliContext, words: string[], flags: ChatFla
   const { key } = await context.settings()
   const keyTakesStdin = key.kind === 'file' && key.path === '-'
   const wantsStdin = flags.file.includes('-')
-  if (wantsStdin && keyTakesStdin) throw usageError('stdin cannot hold both the API key and a file')
+  if (wantsStdin && keyTakesStdin) throw usageError('the API key and a file cannot both come from stdin')
   const hasPrompt = words.length > 0 || flags.file.some((path) => path !== '-')
   const mayRead = wantsStdin || (flags.stdin && !keyTakesStdin && isStdinPiped(io.stdin))
   const piped = mayRead ? await readPiped(io, context.note, { hasPrompt: hasPrompt && !wantsStdin }) : ''

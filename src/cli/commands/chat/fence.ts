@@ -1,4 +1,4 @@
-/** The first line of a fenced code block (CommonMark 4.5). */
+/** Fenced code blocks of Markdown (CommonMark 4.5). */
 export type Fence = { indent: number; mark: string; language: string }
 
 export function findFence(line: string): Fence | undefined {
@@ -7,17 +7,17 @@ export function findFence(line: string): Fence | undefined {
   return { indent: indent.length, mark, language: rest.trim() }
 }
 
-/** Whether the line ends the block that `fence` began. */
+/** Whether the line closes the fence. */
 export function closesFence(line: string, { mark }: Fence): boolean {
   const closing = line.trim()
   return closing.length >= mark.length && closing === mark.charAt(0).repeat(closing.length)
 }
 
-/** A line of code without the indentation that its fence has. */
+/** A line of code without the indentation of its fence. */
 export const withoutIndent = (line: string, { indent }: Fence): string =>
   line.slice(Math.min(indent, /^[ \t]*/.exec(line)?.[0].length ?? 0))
 
-/** The fenced code blocks of a text, exactly. One that is not closed is none: it may be half a program. */
+/** The fenced code blocks of a text, exactly. An unclosed block is omitted, because it may be truncated. */
 export function codeBlocksIn(text: string): string[] {
   const blocks: string[] = []
   let open: { fence: Fence; code: string } | undefined

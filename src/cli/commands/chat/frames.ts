@@ -1,3 +1,4 @@
+/** Parses the frames of a streamed answer. */
 import { createParser } from 'eventsource-parser'
 import type { ChatFrame } from '../../../shared/wire/chat.ts'
 import { brokenAnswer } from '../../api/http-errors.ts'
@@ -5,11 +6,11 @@ import { CliError, EXIT } from '../../errors.ts'
 
 const DONE = '[DONE]'
 
-export type ReceivedFrame = { frame: ChatFrame /** As it was sent. */; json: string }
+export type ReceivedFrame = { frame: ChatFrame /** Unchanged. */; json: string }
 
 /**
- * The frames of a streamed answer, as they come. Only a stream that ended with `[DONE]` ends this without an error:
- * one that just stops is incomplete, also on a clean close, and throws exit 8.
+ * The frames of a streamed answer. A stream without a final `[DONE]` is truncated, even after a clean close: throws
+ * exit 8.
  */
 export async function* readFrames(
   body: AsyncIterable<Uint8Array>,
@@ -37,7 +38,7 @@ export async function* readFrames(
   } catch (error) {
     throw error instanceof CliError ? error : brokenAnswer(error, requestId)
   }
-  // The last event may lack the empty line that would have ended it.
+  // The last event may lack its empty line.
   parser.feed(`${decoder.decode()}\n\n`)
   yield* take()
   if (!done) throw incomplete('the stream ended before the answer was complete', requestId)
@@ -48,10 +49,10 @@ function parseFrame(json: string, requestId: string | undefined): ChatFrame {
     const frame: ChatFrame = JSON.parse(json)
     if (isWhole(frame)) return frame
   } catch {}
-  throw incomplete('the stream holds something that is no frame', requestId)
+  throw incomplete('the stream contains an invalid frame', requestId)
 }
 
-/** Whether a frame has what is read of it; kinds that are not known here are passed on. */
+/** Whether a frame has the members that are read here. Unknown types are passed on. */
 function isWhole({ type, data }: ChatFrame): boolean {
   if (typeof data !== 'object' || data === null) return false
   if (type === 'metadata') return typeof data.metadata === 'object' && data.metadata !== null
@@ -59,7 +60,7 @@ function isWhole({ type, data }: ChatFrame): boolean {
   return true
 }
 
-/** The answer broke off; what was printed so far is a part of it. */
+/** The answer was truncated. The text printed so far is only a part of it. */
 export const incomplete = (message: string, requestId: string | undefined, code = 'ANSWER_INCOMPLETE'): CliError =>
   new CliError(EXIT.upstream, message, {
     code,

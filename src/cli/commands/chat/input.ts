@@ -1,3 +1,4 @@
+/** Builds the chat request from flags and prompt. */
 import { FALLBACK_MODELS, MESSAGE_CONTENT_BYTES, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
 import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
@@ -7,7 +8,7 @@ import type { ChatDefaults } from '../../profile/config-files.ts'
 import { getIndexName } from '../indexes/name.ts'
 import type { Message } from './conversation.ts'
 
-/** The index name that means "no retrieval"; its type keeps it equal to the wire's. */
+/** The index name for "no retrieval". Its type keeps it equal to the API's. */
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
 export const TRIGGERS = [
@@ -17,7 +18,7 @@ export const TRIGGERS = [
   'timeout',
 ] as const satisfies FailoverTrigger[]
 
-/** What the flags of `chat` said about the request. */
+/** The flags of `chat` that set members of the request. */
 export type ChatInput = {
   models: string[]
   fallbacks: string[]
@@ -27,7 +28,7 @@ export type ChatInput = {
   index: string | undefined
   rag: boolean
   policy: string | undefined
-  /** `''` turns the shield on with its default policy, false turns it off, undefined leaves it to the gateway. */
+  /** `''` turns the shield on with its default policy, false turns it off, undefined keeps the gateway's default. */
   shield: string | false | undefined
   system: string | undefined
   temperature: string | undefined
@@ -36,19 +37,19 @@ export type ChatInput = {
   user: string | undefined
 }
 
-/** The parts of one prompt, in the order the model gets them. */
+/** The parts of one prompt, in their order. */
 export type PromptParts = { files: { name: string; text: string }[]; piped: string; words: string[] }
 
 type ChainEntry = { model: string; timeout_ms?: number; first_token_timeout_ms?: number }
 
-/** A code fence that the text itself cannot close. */
+/** The text in a code fence that is longer than any fence in the text. */
 function fenced({ name, text }: { name: string; text: string }): string {
   const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length))
   const fence = '`'.repeat(longest + 1)
   return `${fence}${name}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`
 }
 
-/** Files first, then the piped text, then the words; parts are set apart by a blank line. Throws when too long. */
+/** Files, then the piped text, then the words, separated by blank lines. Throws a usage error if it is too long. */
 export function toPrompt({ files, piped, words }: PromptParts): string {
   const parts = [...files.map(fenced), piped.replace(/\n+$/, ''), words.join(' ')]
   const prompt = parts.filter((part) => part.trim() !== '').join('\n\n')
@@ -61,7 +62,7 @@ export function toPrompt({ files, piped, words }: PromptParts): string {
   return prompt
 }
 
-/** One entry of `--chain`: `A`, `A@8s` (whole attempt) or `A@8s/2s` (and first token). */
+/** One entry of `--chain`: `A`, `A@8s` (timeout of the attempt) or `A@8s/2s` (and of its first token). */
 export function toChainEntry(text: string): ChainEntry {
   const [, model = '', whole, first] =
     /^(.+?)(?:@(\d[\d.]*(?:ms|s|m|h))(?:\/(\d[\d.]*(?:ms|s|m|h)))?)?$/.exec(text) ?? []
@@ -115,17 +116,17 @@ function toNumber(text: string | undefined, flag: string): number | undefined {
   throw usageError(`${flag} must be a number, not '${text}'`)
 }
 
-/** The index to ask, as the gateway calls it: flag, profile, or none; `none` is short for Zero-Knowledge. */
+/** The index of the request, from flag or profile. `none` means Zero-Knowledge, the default. */
 export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
   const index = flag ?? byDefault ?? NO_INDEX
   const meansNone = index === 'none' || index.toLowerCase() === NO_INDEX.toLowerCase()
   return meansNone ? NO_INDEX : getIndexName(index)
 }
 
-/** One question by itself, or the latest of a conversation. */
+/** One question, or the latest messages of a conversation. */
 export type PromptText = { prompt: string } | { messages: Message[] }
 
-/** The body of POST /chat/completions; the gateway has defaults for all members that are not given. */
+/** The body of POST /chat/completions. The gateway has defaults for omitted members. */
 export function toChatRequest(input: Partial<ChatInput>, text: PromptText, defaults: ChatDefaults, stream: boolean) {
   const temperature = toNumber(input.temperature, '--temperature')
   const maxTokens = toNumber(input.maxTokens, '--max-tokens')
@@ -148,7 +149,7 @@ export function toChatRequest(input: Partial<ChatInput>, text: PromptText, defau
   }
 }
 
-/** Whom a request asks first, in words. */
+/** The first model of a request, for the progress line. */
 export const firstModel = ({ model, models }: { model?: string; models?: { model: string }[] }): string =>
   model ?? models?.[0]?.model ?? 'an answer'
 

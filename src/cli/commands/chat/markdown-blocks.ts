@@ -1,8 +1,9 @@
+/** Renders blocks of Markdown as lines for a terminal. */
 import type { MarkedToken, Token, Tokens } from 'marked'
 import type { Painter } from '../../output/colour.ts'
 import { textWidth, wrapLine } from '../../output/text-width.ts'
 
-/** How blocks look: in these styles, on lines of at most `width` cells where words allow. */
+/** The styles, and the width of lines in cells. A longer word stays whole. */
 export type Look = { painter: Painter; width: number }
 
 const RULE_WIDTH = 40
@@ -43,13 +44,13 @@ function inlineText(token: MarkedToken, painter: Painter): string {
 
 const boxOf = ({ checked }: Tokens.Checkbox): string => (checked ? '[x] ' : '[ ] ')
 
-/** The address is always shown: what a link is called says nothing about where it leads. */
+/** The address is always shown, because the text of a link may mislead. */
 function linkText({ href, text, tokens }: Tokens.Link | Tokens.Image, painter: Painter): string {
   const name = painter.underline(inlinesText(tokens, painter))
   return text === href || `mailto:${text}` === href ? name : `${name} ${painter.dim(`(${href})`)}`
 }
 
-/** The lines of one block. Whatever is no block of Markdown is shown as it was written. */
+/** The lines of one block. Unknown blocks are shown unchanged. */
 export function blockLines(block: Token, look: Look): string[] {
   const token = known(block)
   const { painter, width } = look
@@ -83,7 +84,7 @@ const wrapped = (text: string, width: number): string[] => text.split('\n').flat
 
 const narrower = (look: Look, by: number): Look => ({ ...look, width: Math.max(SMALLEST_WIDTH, look.width - by) })
 
-/** Blocks below each other: a blank line between paragraphs, none around what stands out by itself. */
+/** Nested blocks, with a blank line only between paragraphs. */
 function blocksLines(tokens: Token[], look: Look): string[] {
   const lines: string[] = []
   let before: string | undefined
@@ -99,7 +100,7 @@ function blocksLines(tokens: Token[], look: Look): string[] {
 const markerOf = ({ ordered, start }: Tokens.List, at: number): string =>
   ordered ? `${(start === '' ? 1 : start) + at}. ` : '• '
 
-/** An item behind its marker; what follows in it stands below its first word. */
+/** An item after its marker. Its other lines are indented to its first word. */
 export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Look): string[] {
   const box = tokens.flatMap(known).find(({ type }) => type === 'checkbox')
   const content = tokens.filter((token) => token !== box)
@@ -110,14 +111,14 @@ export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Loo
   ]
 }
 
-/** Code stays between its fences, so that what is copied is Markdown still. */
+/** Code keeps its fences, so that copied text stays valid Markdown. */
 const codeLines = ({ text, lang = '' }: Tokens.Code, painter: Painter): string[] => [
   painter.dim(`\`\`\`${lang}`),
   ...text.split('\n'),
   painter.dim('```'),
 ]
 
-/** Aligned columns; on a terminal too narrow for them, each row as lines of `title: value`. */
+/** Aligned columns. On a narrow terminal, each row becomes lines of `title: value`. */
 function tableLines({ header, rows, align }: Tokens.Table, { painter, width }: Look): string[] {
   const cellsOf = (row: Tokens.TableCell[]) => row.map(({ tokens }) => inlinesText(tokens, painter))
   const titles = cellsOf(header).map((title) => painter.bold(title))

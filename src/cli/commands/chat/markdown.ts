@@ -1,32 +1,33 @@
+/** Renders streamed Markdown. Printed text never changes. */
 import type { Token, Tokens } from 'marked'
 import { terminalText } from '../../output/terminal-text.ts'
 import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
 import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
 
-/** A block that is longer is shown as it was written, so that reading again what is pending stays cheap. */
+/** A longer block is shown unchanged, because each new line parses the pending text again. */
 const PENDING_CHARS = 8_192
 
 export type MarkdownText = {
-  /** What can be shown now. Nothing that was shown is ever changed. */
+  /** The text that can be printed now. */
   push(chunk: string): string
-  /** The rest; the whole ends with one newline. */
+  /** The remaining text. The whole output ends with one newline. */
   end(): string
 }
 
 /**
- * Renders Markdown that arrives in pieces: each block once it is complete, code and lists line by line. Control
- * characters of the text are dropped first, so that the only sequences in the result are ours.
+ * Renders each block when it is complete, and code and lists line by line. Control characters of the text are removed
+ * first, so that the result contains only our own escape sequences.
  */
 export async function createMarkdown(look: Look): Promise<MarkdownText> {
   const { Lexer } = await import('marked')
   const harmless = terminalText()
   /** The last line, until its newline comes. */
   let line = ''
-  /** Lines of blocks that are not complete. */
+  /** Lines of incomplete blocks. */
   let pending = ''
   let kindBefore = 'blank'
   let code: Fence | undefined
-  /** Items of the list that was shown last, when it may go on. */
+  /** The last list, if it may continue. */
   let list: { ordered: boolean; next: number } | undefined
   let isFirst = true
 
@@ -34,24 +35,24 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     try {
       return new Lexer({ gfm: true }).lex(text)
     } catch {
-      // Thousands of nested quotes overflow the library's stack; nobody would read them rendered either.
+      // Thousands of nested quotes overflow the library's stack. They are shown unchanged.
       return [{ type: 'text', raw: text, text }]
     }
   }
 
-  const shown = (lines: string[], { goesOn = false } = {}): string => {
+  const shown = (lines: string[], { continues = false } = {}): string => {
     if (lines.length === 0) return ''
-    const gap = isFirst || goesOn ? '' : '\n'
+    const gap = isFirst || continues ? '' : '\n'
     isFirst = false
     return `${gap}${lines.join('\n')}\n`
   }
 
   const showItems = (token: Tokens.List, items: Tokens.ListItem[]): string => {
-    const goesOn = list !== undefined && list.ordered === token.ordered
-    let next = list !== undefined && goesOn ? list.next : token.start === '' ? 1 : token.start
+    const continues = list !== undefined && list.ordered === token.ordered
+    let next = list !== undefined && continues ? list.next : token.start === '' ? 1 : token.start
     const lines = items.flatMap((item) => itemLines(item, token.ordered ? `${next++}. ` : '• ', look))
     list = { ordered: token.ordered, next }
-    return shown(lines, { goesOn })
+    return shown(lines, { continues })
   }
 
   const show = (block: Token): string => {
@@ -62,7 +63,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     return shown(blockLines(token, look))
   }
 
-  /** Shows what is complete of the pending text; the last block stays unless it cannot go on. */
+  /** Shows the complete blocks of the pending text. The last block stays pending if it may continue. */
   const settle = (): string => {
     const tokens = read(pending)
     const last = tokens.findLastIndex(({ type }) => type !== 'space')
@@ -95,7 +96,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     return text
   }
 
-  const flushAsWritten = (): string => {
+  const flushUnchanged = (): string => {
     const text = shown(pending.replace(/\n$/, '').split('\n'))
     pending = ''
     list = undefined
@@ -120,7 +121,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     const mayComplete = kind === 'blank' || kind === 'item' || kind !== kindBefore
     kindBefore = kind
     pending += `${text}\n`
-    if (pending.length > PENDING_CHARS) return flushAsWritten()
+    if (pending.length > PENDING_CHARS) return flushUnchanged()
     return mayComplete ? settle() : ''
   }
 
@@ -140,7 +141,9 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
   }
 }
 
-/** What a line may begin, as far as that decides whether the block before it is over. Deeper ones are inside of an item. */
+/**
+ * The kind of block that a line may begin. A new kind completes the block before it. Deeper lines belong to an item.
+ */
 function kindOf(line: string): string {
   if (line.trim() === '') return 'blank'
   const [, mark = ''] = /^ ?(#{1,6}(?=\s)|>|[-*+](?=\s)|\d{1,9}[.)](?=\s)|\||([-_*=] *){3,}$)/.exec(line) ?? []

@@ -1,9 +1,10 @@
+/** The lines about an answer on stderr. */
 import type { ChatMetadata } from '../../../shared/wire/chat.ts'
 import { failureWords } from '../../api/failed-models.ts'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
 
-/** One line for each model that failed before another one answered. */
+/** One line for each failed model before the one that answered. */
 export function failoverLines({ failover, served_model }: ChatMetadata): string[] {
   const attempts = failover?.attempts ?? []
   return attempts
@@ -16,13 +17,14 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
     .filter((line) => line !== '')
 }
 
-/** Says so when a conversation has grown beyond what one request may hold. */
+/** The note that a request omits the first messages of its conversation. */
 export const leftOutLine = (count: number): string | undefined =>
-  count === 0 ? undefined : `note: the first ${count} messages are left out: a request cannot hold more`
+  count === 0 ? undefined : `note: the first ${count} messages are omitted, because a request cannot contain more`
 
-/** Says so when the answer is whole as delivered, but not all the model would have said. */
+/** The note that the answer ended at a limit or at a filter. */
 export function finishLine(finishReason: string | undefined): string | undefined {
-  if (finishReason === 'length') return 'note: the answer was cut at the token limit; allow more with --max-tokens'
+  if (finishReason === 'length')
+    return 'note: the answer was truncated at the token limit; allow more with --max-tokens'
   if (finishReason === 'content_filter') return 'note: the provider filtered a part of the answer'
   return undefined
 }

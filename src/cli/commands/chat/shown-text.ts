@@ -1,25 +1,23 @@
+/** Prints the text of one answer: rendered for a terminal, or byte for byte. */
 import type { CliContext } from '../../context.ts'
 import { createPainter, mayColour, type Painter } from '../../output/colour.ts'
 
 export const RENDER = ['auto', 'always', 'never'] as const
 export type Render = (typeof RENDER)[number]
 
-/** For a terminal that does not say how wide it is; some say zero. */
+/** The width of a terminal that reports none, or zero. */
 const DEFAULT_COLUMNS = 80
 
 /** The text of one answer on stdout. */
 export type ShownText = {
   write(text: string): Promise<void>
-  /** After the last of it: one newline ends a complete answer. */
+  /** Ends a complete answer with one newline. */
   finish(): Promise<void>
-  /** After a part of it: what is said next stands on a line of its own, behind `mark`; a pipe gets not a byte too much. */
+  /** Ends a truncated answer with `mark` on its own line of stderr. A pipe gets no extra byte. */
   breakOff(mark: string | undefined): Promise<void>
 }
 
-/**
- * Starts an answer: rendered, or the model's text byte for byte. By itself that is rendered for terminals that may be
- * coloured, since without styles the Markdown as written says more.
- */
+/** Starts an answer. By default, only colour terminals render Markdown. */
 export async function showText(context: CliContext, render: Render): Promise<ShownText> {
   const { io } = context
   const [output, { color }] = await Promise.all([context.output(), context.settings()])
@@ -46,13 +44,13 @@ export async function showText(context: CliContext, render: Render): Promise<Sho
       if (!begun) return
       if (markdown !== undefined) await put(markdown.end())
       if (!atLineStart && terminal) await put('\n')
-      // Both streams may lead to one place, as in `2>&1`, and only stderr may be added to.
+      // The line break goes to stderr, because stdout must stay exact.
       if (mark !== undefined) io.stderr.write(`${atLineStart ? '' : '\n'}--- ${mark} ---\n`)
     },
   }
 }
 
-/** Loaded only for people who read: pipes and scripts need neither parser nor widths. */
+/** Pipes and scripts do not load the parser. */
 async function openMarkdown(columns: number | undefined, painter: Painter) {
   const { createMarkdown } = await import('./markdown.ts')
   return createMarkdown({ painter, width: columns || DEFAULT_COLUMNS })

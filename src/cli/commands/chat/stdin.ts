@@ -1,13 +1,14 @@
+/** Reads a prompt from stdin. */
 import { fstatSync } from 'node:fs'
 import { MESSAGE_CONTENT_BYTES } from '../../../shared/spec-limits.ts'
 import { usageError } from '../../errors.ts'
 import { toUtf8 } from '../../input/text-input.ts'
 import type { Io, Note } from '../../io.ts'
 
-/** How long a pipe that stays silent is waited for when there is a prompt already. */
-const PATIENCE_MS = 3_000
+/** How long to wait for a silent pipe, if there is a prompt. */
+const SILENCE_MS = 3_000
 
-/** Whether stdin may hold text: a pipe, a file or a socket, but no terminal, no `/dev/null` and nothing closed. */
+/** Whether stdin is a pipe, a file or a socket. A terminal, `/dev/null` and a closed stdin are not read. */
 export function isStdinPiped({ isTTY, fd }: { isTTY?: boolean; fd?: number }): boolean {
   if (isTTY === true) return false
   if (fd === undefined) return true
@@ -20,8 +21,8 @@ export function isStdinPiped({ isTTY, fd }: { isTTY?: boolean; fd?: number }): b
 }
 
 /**
- * The text that was piped in, read to its end. With a prompt at hand a silent pipe is given up after 3 s with a note,
- * since programs like cron and ssh leave one open; without a prompt there is nothing to do but wait.
+ * The text of stdin, read to its end. With a prompt, a silent pipe is ignored after 3 s, because programs like cron and
+ * ssh leave it open. Without a prompt, it waits.
  */
 export async function readPiped(io: Io, note: Note, { hasPrompt }: { hasPrompt: boolean }): Promise<string> {
   const { stdin, clock, signal } = io
@@ -41,24 +42,26 @@ export async function readPiped(io: Io, note: Note, { hasPrompt }: { hasPrompt: 
       chunks.push(bytes)
       size += bytes.length
       if (size > MESSAGE_CONTENT_BYTES) {
-        finish(() => reject(usageError(`stdin holds more than the ${MESSAGE_CONTENT_BYTES} bytes a prompt may have`)))
+        finish(() =>
+          reject(usageError(`stdin has more than the ${MESSAGE_CONTENT_BYTES} bytes that a prompt may have`)),
+        )
       }
     }
     const onEnd = () => finish(() => resolve(false))
     const onError = (error: Error) => finish(() => reject(error))
     const stopped = () => finish(() => reject(signal.reason))
-    const timer = hasPrompt ? clock.after(PATIENCE_MS, () => finish(() => resolve(true))) : undefined
+    const timer = hasPrompt ? clock.after(SILENCE_MS, () => finish(() => resolve(true))) : undefined
     const alive = setInterval(() => {}, 2 ** 30)
     signal.addEventListener('abort', stopped, { once: true })
     stdin.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onError)
     if (signal.aborted) stopped()
-  }).finally(() => leave(stdin))
-  if (gaveUp) await note('note: nothing came on stdin for 3 s, going on without it (--no-stdin skips the wait)')
+  }).finally(() => close(stdin))
+  if (gaveUp) await note('note: stdin was silent for 3 s; continuing without it (--no-stdin skips the wait)')
   return toUtf8(Buffer.concat(chunks), 'stdin')
 }
 
-/** A pipe that is still open must not keep the program from ending. */
-function leave(stdin: Io['stdin']): void {
+/** Closes stdin: an open pipe would keep the process alive. */
+function close(stdin: Io['stdin']): void {
   stdin.pause()
   if ('destroy' in stdin && typeof stdin.destroy === 'function') stdin.destroy()
 }

@@ -7,20 +7,21 @@ import { packagePath } from '../../package.ts'
 export const daemonPath = (): string => packagePath('bin/aigwd.js')
 
 /**
- * Runs the daemon on our own stdin, stdout and stderr until it ends and answers with its exit code (128 + n when signal
- * n killed it). SIGINT, SIGTERM and SIGHUP are passed on, each as often as it comes. The daemon also stops when we are
- * killed: it holds the other end of a pipe (AIGW_PARENT_PIPE names its descriptor) that closes with us.
+ * Runs the daemon on our own stdin, stdout and stderr, and returns its exit code (128 + n after signal n). Forwards
+ * every SIGINT, SIGTERM and SIGHUP. If this process is killed, its end of a pipe closes and the daemon stops
+ * (AIGW_PARENT_PIPE).
  */
 export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'signals'>): Promise<number> {
   const child = spawn(process.execPath, [daemonPath(), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: { ...env, AIGW_PARENT_PIPE: '3' },
-    // A process group of its own: on Ctrl-C the terminal signals our whole group, and the daemon would count the
-    // terminal's signal and the one we pass on as two, of which the second means "do not drain, stop at once".
+    // A separate process group: on Ctrl-C the terminal signals our whole group. The daemon would get that signal and
+    // the
+    // forwarded one, and the second means "stop without draining".
     detached: true,
   })
   const pipe = child.stdio[3]
-  // The daemon's end of it goes with the daemon, which is no fault.
+  // The pipe breaks when the daemon ends.
   pipe?.on('error', () => {})
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const forward = (name: NodeJS.Signals) => void child.kill(name)

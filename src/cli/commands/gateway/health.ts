@@ -1,15 +1,15 @@
+/** Checks the health of a gateway, once or until it is healthy. */
 import { Command, Option } from 'commander'
-import { type Api, CALL_TIMEOUT_MS, pause } from '../../api/client.ts'
+import { type Api, CALL_TIMEOUT_MS } from '../../api/client.ts'
 import { notAGateway, parseBody } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { getDuration } from '../../input/duration.ts'
+import { pause } from '../../io.ts'
 import { findAtPath } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 
-export type HealthInput = { probe: 'health' | 'live' | 'ready'; waitMs: number }
-
-/** Where to ask, and the one answer that means well (spec: health; the probes of the root). */
+/** The path of each probe, and its status of success. */
 const PROBES = {
   health: { path: 'health', status: 'healthy' },
   live: { path: '/livez', status: 'ok' },
@@ -18,26 +18,28 @@ const PROBES = {
 const POLL_MS = 200
 const VIEW = { columns: [{ path: 'status' }, { path: 'base_url', title: 'ADDRESS' }] }
 
-export function toCommand(context: CliContext, run = checkHealth): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('health')
     .description(
-      'Ask a gateway whether it is well; needs no key. Exit 0 when it is, 10 when not, 9 when it cannot be reached.',
+      'Check the health of a gateway; needs no key. Exit 0 if it is healthy, 10 if not, 9 if it is unreachable.',
     )
-    .option('--wait <duration>', 'keep asking until it is well, e.g. 30s')
-    .addOption(new Option('--live', 'only whether the process answers').conflicts('ready'))
-    .addOption(new Option('--ready', 'whether it takes requests: store, migrations, not draining'))
+    .option('--wait <duration>', 'retry until it is healthy, e.g. for 30s')
+    .addOption(new Option('--live', 'check only that the process responds').conflicts('ready'))
+    .addOption(new Option('--ready', 'check that it accepts requests: store, migrations, not draining'))
     .action((flags: { wait?: string; live?: boolean; ready?: boolean }) =>
-      run(context, {
-        probe: flags.live ? 'live' : flags.ready ? 'ready' : 'health',
-        waitMs: flags.wait === undefined ? 0 : getDuration(flags.wait, '--wait'),
-      }),
+      checkHealth(
+        context,
+        flags.live ? 'live' : flags.ready ? 'ready' : 'health',
+        flags.wait === undefined ? 0 : getDuration(flags.wait, '--wait'),
+      ),
     )
 }
 
-type Finding = { well: boolean; status: number; body: object; raw: Buffer }
+type Probe = keyof typeof PROBES
+type Finding = { healthy: boolean; status: number; body: object; raw: Buffer }
 
-/** Asks once, or until `waitMs` have passed; throws exit 10 or, when nobody answers, exit 9. */
-export async function checkHealth(context: CliContext, { probe, waitMs }: HealthInput): Promise<void> {
+/** Checks once, or until `waitMs` have passed. Throws exit 10 for an unhealthy gateway, exit 9 without a response. */
+async function checkHealth(context: CliContext, probe: Probe, waitMs: number): Promise<void> {
   const { io } = context
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   const callMs = settings.timeoutMs ?? CALL_TIMEOUT_MS
@@ -46,7 +48,7 @@ export async function checkHealth(context: CliContext, { probe, waitMs }: Health
   progress.show(`Waiting for ${api.baseUrl}`)
   try {
     for (let leftMs = waitMs; ; leftMs = deadline - io.clock.monotonic()) {
-      // While waiting, this loop does the repeating, and no single question may outlast the wait.
+      // With `--wait`, this loop retries, and no single request may exceed the remaining time.
       const limits = waitMs === 0 ? {} : { timeoutMs: Math.min(callMs, leftMs), retries: 0 }
       const finding = await ask(api, probe, limits).catch((error: unknown) => {
         if (error instanceof CliError && (error.exitCode === EXIT.unreachable || error.exitCode === EXIT.upstream)) {
@@ -54,12 +56,12 @@ export async function checkHealth(context: CliContext, { probe, waitMs }: Health
         }
         throw error
       })
-      if (!(finding instanceof CliError) && finding.well) {
+      if (!(finding instanceof CliError) && finding.healthy) {
         progress.end()
         return await output.one({ ...finding.body, base_url: api.baseUrl }, VIEW, finding.raw)
       }
       if (deadline - io.clock.monotonic() <= POLL_MS) {
-        throw finding instanceof CliError ? finding : notWell(api.baseUrl, finding)
+        throw finding instanceof CliError ? finding : notHealthy(api.baseUrl, finding)
       }
       await pause(POLL_MS, io)
     }
@@ -68,27 +70,27 @@ export async function checkHealth(context: CliContext, { probe, waitMs }: Health
   }
 }
 
-async function ask(api: Api, probe: HealthInput['probe'], limits: { timeoutMs?: number; retries?: number }) {
+async function ask(api: Api, probe: Probe, limits: { timeoutMs?: number; retries?: number }) {
   const { path, status: expected } = PROBES[probe]
   const answer = await api.open({ method: 'GET', path, anonymous: true, ...limits })
   const raw = await api.read(answer)
-  // A proxy may answer for a gateway that is down, with anything.
+  // If the gateway is down, a proxy may answer with any body.
   const parsed = parseBody(raw)
   const body = typeof parsed === 'object' && parsed !== null ? parsed : {}
-  const well = answer.status === 200 && findAtPath(body, 'status') === expected
-  return { well, status: answer.status, body, raw } satisfies Finding
+  const healthy = answer.status === 200 && findAtPath(body, 'status') === expected
+  return { healthy, status: answer.status, body, raw } satisfies Finding
 }
 
-function notWell(baseUrl: string, { status, body }: Finding): CliError {
+function notHealthy(baseUrl: string, { status, body }: Finding): CliError {
   if (status === 200 && typeof findAtPath(body, 'status') !== 'string') {
-    const message = `${baseUrl} answered, but not as a gateway does`
+    const message = `${baseUrl} is not an aigw gateway`
     return notAGateway(EXIT.checkFailed, message, { httpStatus: status, retryable: true })
   }
   const checks = findAtPath(body, 'checks')
   const failing = Object.entries(typeof checks === 'object' && checks !== null ? checks : {}).filter(
-    ([, well]) => well !== true,
+    ([, passed]) => passed !== true,
   )
-  return new CliError(EXIT.checkFailed, `the gateway at ${baseUrl} is not well (HTTP ${status})`, {
+  return new CliError(EXIT.checkFailed, `the gateway at ${baseUrl} is not healthy (HTTP ${status})`, {
     code: 'NOT_HEALTHY',
     httpStatus: status,
     retryable: true,

@@ -2,27 +2,25 @@ import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { runDaemon } from './daemon-process.ts'
 
-export type ServeInput = { config?: string; listen?: string; dataDir?: string; check?: boolean }
+type Flags = { config?: string; listen?: string; dataDir?: string; check?: boolean }
 
-export function toCommand(context: CliContext, run = serve): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('serve')
-    .description('Run the gateway on this machine until it is told to stop; the same as aigwd.')
+    .description('Run the gateway on this machine until it is stopped; the same as aigwd.')
     .option('--config <file>', 'configuration file (AIGW_CONFIG)')
     .option('--listen <host:port>', 'address to listen on (AIGW_LISTEN), default 127.0.0.1:8787')
-    .option('--data-dir <dir>', 'where the store lives (AIGW_DATA_DIR)')
-    .option('--check', 'check the configuration and leave; exit 78 when it does not hold')
-    .addHelpText('after', '\nExit code: that of the daemon; 78 for a configuration that does not hold.')
-    .action((flags: ServeInput) => run(context, flags))
+    .option('--data-dir <dir>', 'directory of the store (AIGW_DATA_DIR)')
+    .option('--check', 'check the configuration and exit; exit 78 if it is invalid')
+    .addHelpText('after', '\nExit code: that of the daemon; 78 for an invalid configuration.')
+    .action(async (flags: Flags) => {
+      context.exitCode = await runDaemon(toDaemonArgs(flags), context.io)
+    })
 }
 
-/** The daemon's flags; what was not given is left to its environment and its file. */
-export const toDaemonArgs = ({ config, listen, dataDir, check }: ServeInput): string[] => [
+/** The daemon's flags. Omitted flags leave the setting to its environment and its file. */
+export const toDaemonArgs = ({ config, listen, dataDir, check }: Flags): string[] => [
   ...(config === undefined ? [] : ['--config', config]),
   ...(listen === undefined ? [] : ['--listen', listen]),
   ...(dataDir === undefined ? [] : ['--data-dir', dataDir]),
   ...(check === true ? ['--check'] : []),
 ]
-
-export async function serve(context: CliContext, input: ServeInput): Promise<void> {
-  context.exitCode = await runDaemon(toDaemonArgs(input), context.io)
-}

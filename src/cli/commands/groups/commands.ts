@@ -1,3 +1,4 @@
+/** Manages groups. */
 import type { Group } from '../../../shared/wire/groups.ts'
 import type { CliContext } from '../../context.ts'
 import { type Fields, isObject, textsIn } from '../../input/from-file.ts'
@@ -29,12 +30,12 @@ export const commands = {
   }),
   list: listVerb(GROUPS, {
     description: 'List groups, the newest first.',
-    fields: [{ ...status, help: 'only those' }],
+    fields: [{ ...status, help: 'only those with this status' }],
     searched: 'their name or description',
   }),
   show: showVerb(GROUPS, 'Show a group and its members.'),
   update: updateVerb(GROUPS, {
-    description: 'Change the named fields of a group; the rest stays as it is.',
+    description: 'Change the named fields of a group; other fields stay.',
     fields: [
       { member: 'name', flag: '--name <name>', help: 'new name', isText: true },
       { ...description, help: 'new description' },
@@ -47,7 +48,7 @@ export const commands = {
   delete: deleteVerb(GROUPS, { description: 'Delete a group. Its members stay.' }),
 }
 
-/** Users by id. A group that was printed has them as objects. */
+/** The users by id. In a printed group they are objects. */
 async function withMemberIds(context: CliContext, input: Fields): Promise<Fields> {
   const { users: given } = input
   const users = Array.isArray(given)

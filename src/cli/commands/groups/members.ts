@@ -1,3 +1,4 @@
+/** Adds and removes members of a group. */
 import { Command } from 'commander'
 import type { Group, UserReference } from '../../../shared/wire/groups.ts'
 import type { CliContext, CommandFactory } from '../../context.ts'
@@ -14,8 +15,8 @@ const memberVerb =
       .description(description)
       .argument('<group>', GROUPS.argument)
       .argument('<user...>', USERS.argument)
-      // The API takes the list of all members only, so a change reads the list first.
-      .addHelpText('after', '\nOf two changes to one group at the same moment, the later one may undo the other.')
+      // The API accepts only the whole list of members, so a change reads the list first.
+      .addHelpText('after', '\nTwo changes of one group at the same moment may overwrite each other.')
       .action((group: string, users: string[]) =>
         changeMembers(context, group, (now) => toMembers(context, now, users)),
       )
@@ -25,12 +26,12 @@ export const commands = {
   remove: memberVerb('remove', 'Remove users from a group. The users stay.', removeMembers),
 }
 
-/** Throws exit 3 for a user who does not exist; then nobody is added. */
+/** Throws exit 3 for an unknown user. Then no user is added. */
 async function addMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   return [...new Set([...members.map(({ id }) => id), ...(await toIds(context, USERS, users))])]
 }
 
-/** Throws exit 3 for a name or email that nobody has. */
+/** Throws exit 3 for an unknown name or email. */
 async function removeMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   const removed = new Set<string>()
   for (const user of users) {
@@ -40,7 +41,7 @@ async function removeMembers(context: CliContext, members: UserReference[], user
   return members.map(({ id }) => id).filter((id) => !removed.has(id))
 }
 
-/** PUT /groups/{id} with all members; prints the group. Throws exit 3 for a group that does not exist. */
+/** PUT /groups/{id} with all members. Throws exit 3 for an unknown group. */
 async function changeMembers(
   context: CliContext,
   group: string,
@@ -52,10 +53,10 @@ async function changeMembers(
   const found = await getItem(context, GROUPS, group)
   const { item } = found
   const users = await toMembers(item.users)
-  // Members are only ever added, or only removed.
+  // A change only adds, or only removes, so an equal length means no change.
   if (users.length === item.users.length) {
     await context.note(`note: nothing to change in group '${item.name}'`)
-    return showFound(context, { resource: GROUPS, found, view })
+    return showFound(context, GROUPS, found)
   }
   const { body, raw } = await api.send({ method: 'PUT', path: itemPath(GROUPS, item.id), json: { users } })
   await output.one(itemIn<Group>(body, GROUPS.itemKey, api.baseUrl), view, raw)

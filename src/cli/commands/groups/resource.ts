@@ -1,7 +1,7 @@
 import type { Group } from '../../../shared/wire/groups.ts'
 import type { Members } from '../../input/from-file.ts'
 import { eachAt } from '../../output/formats.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 export const GROUP_MEMBERS: Members<keyof Group> = {
   id: false,

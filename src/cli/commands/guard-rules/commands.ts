@@ -1,3 +1,4 @@
+/** Manages guard rules. */
 import { readFields } from '../../input/from-file.ts'
 import { createVerb, deleteVerb, listVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
 import { RULE_FIELDS } from './fields.ts'
@@ -12,7 +13,7 @@ export const commands = {
     fields: [
       {
         ...{ member: 'name', flag: '[name]', ask: 'Name of the rule:' },
-        help: 'its id is this in lower case, with hyphens for spaces',
+        help: 'name; its id is this in lower case, with hyphens for spaces',
       },
       ...RULE_FIELDS,
     ],
@@ -22,7 +23,7 @@ export const commands = {
       "  aigw guard-rules create Tickets --kind dlp --detector regex --pattern 'TCK-[0-9]{6}' --simulate",
   }),
   update: updateVerb(GUARD_RULES, {
-    description: 'Change the named fields of a guard rule; the rest stays as it is.',
+    description: 'Change the named fields of a guard rule; other fields stay.',
     fields: RULE_FIELDS,
     file: RULE_MEMBERS,
     read: readFields,

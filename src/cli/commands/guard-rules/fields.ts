@@ -1,6 +1,6 @@
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
-import { usageError } from '../../errors.ts'
 import type { Field } from '../../input/fields.ts'
+import { toWholeNumber } from '../../input/numbers.ts'
 
 const KINDS: Record<GuardRule['kind'], true> = { dlp: true, pii: true }
 const VALIDATORS: Record<NonNullable<GuardRule['validator']>, true> = { luhn: true, iban: true, entropy: true }
@@ -11,40 +11,35 @@ const ACTIONS: Record<GuardRule['action'], true> = { log: true, mask: true, remo
 const severity = { member: 'severity', choices: Object.keys(SEVERITIES) }
 const direction = { member: 'direction', choices: Object.keys(DIRECTIONS) }
 
-/** The flags of a rule, new or old; `--no-…` switches off what was on. */
+/** The flags of a rule, for create, update and simulate. */
 export const RULE_FIELDS: Field[] = [
-  { member: 'kind', flag: '--kind <kind>', help: 'what its incidents are', choices: Object.keys(KINDS) },
+  { member: 'kind', flag: '--kind <kind>', help: 'the kind of its incidents', choices: Object.keys(KINDS) },
   {
     ...{ member: 'detector', flag: '--detector <name>' },
-    help: 'regex, keywords, dictionary, or one that is built in: builtin:secrets, builtin:EMAIL',
+    help: 'regex, keywords, dictionary, or a built-in one: builtin:secrets, builtin:EMAIL',
   },
   { member: 'description', flag: '-d, --description <text>', help: 'its purpose' },
-  { member: 'pattern', flag: '--pattern <regex>', help: 'of the detector regex, in the syntax of RE2' },
+  { member: 'pattern', flag: '--pattern <regex>', help: 'pattern of the detector regex, in RE2 syntax' },
   {
     ...{ member: 'words', flag: '--word <text>', isList: true },
-    help: 'of keywords and dictionary; repeatable, replaces the list',
+    help: 'word of keywords and dictionary; repeatable, replaces the list',
   },
-  { member: 'caseSensitive', flag: '--case-sensitive', help: 'capitals count' },
-  { member: 'caseSensitive', flag: '--no-case-sensitive', help: 'capitals do not count' },
+  { member: 'caseSensitive', flag: '--case-sensitive', help: 'match upper and lower case exactly' },
+  { member: 'caseSensitive', flag: '--no-case-sensitive', help: 'ignore upper and lower case' },
   { member: 'maxChars', flag: '--max-chars <n>', help: 'the longest match of the pattern', parse: toCount },
   {
     ...{ member: 'validator', flag: '--validator <name>', choices: [...Object.keys(VALIDATORS), 'none'] },
-    ...{ help: 'an additional check of each match', parse: orNull },
+    ...{ help: 'an additional check of each match', parse: (text) => (text === 'none' ? null : text) },
   },
-  { ...severity, flag: '--severity <severity>', help: 'of its incidents' },
-  { ...direction, flag: '--direction <direction>', help: 'which texts it looks at' },
-  { member: 'action', flag: '--action <action>', help: 'what is done about a match', choices: Object.keys(ACTIONS) },
-  { member: 'enabled', flag: '--enabled', help: 'switched on' },
-  { member: 'enabled', flag: '--no-enabled', help: 'switched off for now' },
-  { member: 'simulate', flag: '--simulate', help: 'matches are recorded, and nothing else is done' },
-  { member: 'simulate', flag: '--no-simulate', help: 'its action is taken' },
+  { ...severity, flag: '--severity <severity>', help: 'severity of its incidents' },
+  { ...direction, flag: '--direction <direction>', help: 'texts that it scans' },
+  { member: 'action', flag: '--action <action>', help: 'action on a match', choices: Object.keys(ACTIONS) },
+  { member: 'enabled', flag: '--enabled', help: 'enable it' },
+  { member: 'enabled', flag: '--no-enabled', help: 'disable it' },
+  { member: 'simulate', flag: '--simulate', help: 'only record matches' },
+  { member: 'simulate', flag: '--no-simulate', help: 'take its action' },
 ]
 
-function orNull(text: string): string | null {
-  return text === 'none' ? null : text
-}
-
 function toCount(text: string, flag: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text)
-  throw usageError(`${flag} must be a whole number, not '${text}'`)
+  return toWholeNumber(text, flag, { min: 0 })
 }

@@ -1,6 +1,6 @@
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
 import type { Members } from '../../input/from-file.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 export const RULE_MEMBERS: Members<keyof GuardRule> = {
   id: false,
@@ -39,7 +39,7 @@ const shared = {
   none: 'No guard rules yet. Create one:  aigw guard-rules create NAME --kind dlp --detector keywords --word WORD',
 }
 
-/** Found by name or id, in any case. */
+/** Rules are found by name or id, in upper or lower case. */
 export const GUARD_RULES: Described<GuardRule> = {
   noun: 'guard rule',
   command: 'guard-rules',
@@ -50,7 +50,7 @@ export const GUARD_RULES: Described<GuardRule> = {
   isWhole: true,
   takesNames: true,
   keepsName: true,
-  argument: 'name or id, in any case',
+  argument: 'name or id, in upper or lower case',
   listView: { ...shared, columns: IN_LISTS },
   view: {
     ...shared,

@@ -1,3 +1,4 @@
+/** Tests guard rules on a text. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { GuardRule, SimulateGuardRulesResponse } from '../../../shared/wire/guard-rules.ts'
@@ -15,8 +16,8 @@ type Flags = { rule?: string; fromFile?: string }
 
 export function toCommand(context: CliContext): Command {
   const command = new Command('simulate').description(
-    'Show what rules would find in a text; nothing is stored. By default, all rules of the tenant are tried, also those\n' +
-      'that are switched off.',
+    'Show what rules would find in a text; nothing is stored. By default, all rules of the tenant are applied, including\n' +
+      'disabled ones.',
   )
   addTextArgument(command).option('--rule <rule>', `only this one: ${GUARD_RULES.argument}`)
   return addFromFileOption(addFields(command, RULE_FIELDS))
@@ -25,12 +26,14 @@ export function toCommand(context: CliContext): Command {
       '\nThe other flags describe a rule that does not exist yet, or with --rule change it for this run.\n\n' +
         "Example:\n  aigw guard-rules simulate --kind dlp --detector regex --pattern 'TCK-[0-9]{6}' mail.txt",
     )
-    .action((file: string, flags: Flags) =>
-      simulate(context, { ...flags, file, members: parseFlags(context, RULE_FIELDS, command) }),
+    .action(async (file: string, flags: Flags) =>
+      simulate(context, { ...flags, file, members: await parseFlags(context, RULE_FIELDS, command) }),
     )
 }
 
-/** POST /api/admin/guard-rules/simulate. Prints where in the text something was found, never what. Throws exit 3 for no such rule. */
+/**
+ * POST /api/admin/guard-rules/simulate. Prints positions in the text, never values. Throws exit 3 for an unknown rule.
+ */
 async function simulate(
   context: CliContext,
   { file, rule: given, fromFile, members }: Flags & { file: string; members: Fields },

@@ -1,3 +1,4 @@
+/** Lists, shows and counts the findings of guards. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type {
@@ -9,8 +10,8 @@ import type {
   Severity,
 } from '../../../shared/wire/incidents.ts'
 import type { CliContext } from '../../context.ts'
-import { addFields, type Field, parseFlags } from '../../input/fields.ts'
-import { PAST_FORMS, parsePast } from '../../input/past-time.ts'
+import { addFields, parseFlags } from '../../input/fields.ts'
+import { PERIOD } from '../../input/past-time.ts'
 import { itemIn, itemPath } from '../../resources/resolve.ts'
 import { idOf, listVerb, toQuery } from '../../resources/verbs.ts'
 import { KEYS } from '../keys/resource.ts'
@@ -29,27 +30,19 @@ const ACTIONS: Record<IncidentAction, true> = {
   block: true,
 }
 
-const PERIOD: Field[] = [
-  {
-    ...{ member: 'startDate', flag: '--since <when>', parse: parsePast },
-    help: `only those from then on: ${PAST_FORMS}`,
-  },
-  { member: 'endDate', flag: '--until <when>', help: 'only those up to then; the same forms', parse: parsePast },
-]
-
 export const commands = {
   list: listVerb(INCIDENTS, {
-    description: 'List findings of guards, the newest first; never the values.',
+    description: 'List findings of guards, newest first; never the values.',
     fields: [
       { member: 'kind', flag: '--kind <kind>', help: 'only these', choices: Object.keys(KINDS) },
       { member: 'severity', flag: '--severity <severity>', help: 'only these', choices: Object.keys(SEVERITIES) },
       {
         ...{ member: 'direction', flag: '--direction <direction>', choices: Object.keys(DIRECTIONS) },
-        help: 'only those found there',
+        help: 'only those in these texts',
       },
       {
         ...{ member: 'action', flag: '--action <action>', choices: Object.keys(ACTIONS) },
-        help: 'only those for which it is prescribed',
+        help: 'only those with this action',
       },
       {
         ...{ member: 'apiKeyId', flag: '--key <key>', resolve: idOf(KEYS) },
@@ -67,10 +60,10 @@ export const commands = {
   counts: countsCommand,
 }
 
-/** GET /api/admin/incidents/{id}. Throws exit 3 when there is none. */
+/** GET /api/admin/incidents/{id}. Throws exit 3 if there is none. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
-    .description('Show an incident: what kind of thing was found where, and what was done about it.')
+    .description('Show an incident: the kind of finding, its location, and the action.')
     .argument('<incident>', INCIDENTS.argument)
     .action(async (id: string) => {
       const [api, output] = await Promise.all([context.api(), context.output()])
@@ -88,7 +81,7 @@ const COUNTS_VIEW = {
 function countsCommand(context: CliContext): Command {
   const command = new Command('counts').description('Count incidents by kind, severity and action.')
   return addFields(command, PERIOD).action(async () => {
-    const query = toQuery(parseFlags(context, PERIOD, command))
+    const query = toQuery(await parseFlags(context, PERIOD, command))
     const [api, output] = await Promise.all([context.api(), context.output()])
     const request = { method: 'GET', path: `${INCIDENTS.path}/counts`, query }
     const { body, raw } = await api.send<z.infer<typeof CountIncidentsResponse>>(request)

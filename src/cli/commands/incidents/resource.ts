@@ -1,28 +1,5 @@
 import type { Incident } from '../../../shared/wire/incidents.ts'
-import type { Described } from '../../resources/verbs.ts'
-
-const MEMBERS: Record<keyof Incident, true> = {
-  id: true,
-  createdAt: true,
-  requestId: true,
-  traceId: true,
-  apiKeyId: true,
-  userId: true,
-  endpoint: true,
-  model: true,
-  kind: true,
-  ruleId: true,
-  ruleName: true,
-  category: true,
-  types: true,
-  count: true,
-  severity: true,
-  direction: true,
-  action: true,
-  enforced: true,
-  riskScore: true,
-  policy: true,
-}
+import type { Described } from '../../resources/resolve.ts'
 
 /** `2 EMAIL, 1 PHONE`. */
 const toCounts = (types: unknown): string =>
@@ -41,7 +18,7 @@ const IN_LISTS = [
   { path: 'id' },
 ]
 
-const shared = { idPath: 'id', members: Object.keys(MEMBERS), none: 'No incidents.' }
+const shared = { idPath: 'id', none: 'No incidents.' }
 
 export const INCIDENTS: Described<Incident> = {
   noun: 'incident',

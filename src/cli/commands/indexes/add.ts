@@ -1,3 +1,4 @@
+/** Adds files, folders, web pages and stdin to a knowledge base. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import { TRAIN_FILE_BYTES } from '../../../shared/spec-limits.ts'
@@ -21,9 +22,7 @@ import { toMultipart } from './multipart.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { FETCH_TIMEOUT_MS, fetchDocument, isUrl } from './web-document.ts'
 
-export type AddInput = { index: string; paths: string[]; stdinName: string; strict: boolean }
-
-/** Indexing is part of the answer, so it takes longer than other calls. */
+/** The response arrives after the indexing, so it takes longer than other calls. */
 const TRAIN_TIMEOUT_MS = 600_000
 const SKIPPED_SHOWN = 10
 
@@ -39,26 +38,26 @@ const VIEW = {
   none: 'Nothing was added.',
 }
 
-export function toCommand(context: CliContext, run = addDocuments): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('add')
     .description(`Add files to a knowledge base; folders are read in full. ${TAKEN}`)
     .argument('<index>', 'knowledge base')
     .argument('<path...>', "files, folders and addresses (http, https), '-' for stdin")
-    .option('--name <name>', 'name of what comes on stdin', 'stdin.md')
-    .option('--strict', 'send nothing when something in a folder would be skipped', false)
+    .option('--name <name>', 'name of the document on stdin', 'stdin.md')
+    .option('--strict', 'send nothing if a file in a folder would be skipped', false)
     .addHelpText(
       'after',
-      '\nExit code 1 when some documents could not be added; adding the same again changes nothing.',
+      '\nExit code 1 if some documents could not be added. Adding the same document again changes nothing.',
     )
-    .action((index: string, paths: string[], flags: { name: string; strict: boolean }) =>
-      run(context, { index: getIndexName(index), paths, stdinName: flags.name, strict: flags.strict }),
-    )
+    .action((index: string, paths: string[], flags: Flags) => addDocuments(context, getIndexName(index), paths, flags))
 }
 
+type Flags = { name: string; strict: boolean }
 type Outcome = z.infer<typeof TrainResponse>['results']['documents'][number]
 
-/** Sends every document, prints what became of each, and throws exit 1 when some failed. */
-export async function addDocuments(context: CliContext, { index, paths, stdinName, strict }: AddInput): Promise<void> {
+/** Sends every document and prints the result of each. Throws exit 1 if some failed. */
+async function addDocuments(context: CliContext, index: string, paths: string[], flags: Flags): Promise<void> {
+  const { name: stdinName, strict } = flags
   const { io } = context
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   output.assertShowable(VIEW)
@@ -88,12 +87,12 @@ export async function addDocuments(context: CliContext, { index, paths, stdinNam
   if (failed > 0) {
     throw new CliError(EXIT.error, `${failed} of ${added.length} documents could not be added`, {
       code: 'DOCUMENTS_FAILED',
-      hints: ['The list above says why; the others are in the index.'],
+      hints: ['The list above states the reasons. The other documents were added.'],
     })
   }
 }
 
-/** All documents that the arguments name, addresses fetched, each once. */
+/** The documents of all arguments, without duplicates. Addresses are downloaded. */
 async function collect(
   context: CliContext,
   paths: readonly string[],
@@ -123,7 +122,7 @@ async function train(context: CliContext, index: string, batch: Document[]) {
       path: indexPath(index, 'train'),
       upload: toMultipart(batch),
       timeoutMs: timeoutFlagMs ?? TRAIN_TIMEOUT_MS,
-      // The gateway recognises a document it has already, by its content.
+      // The gateway recognises a known document by its content.
       repeatable: true,
     })
     return { outcomes: body.results.documents, raw }
@@ -135,7 +134,7 @@ async function train(context: CliContext, index: string, batch: Document[]) {
   }
 }
 
-/** The gateway refuses a request of which it could read no document, and says in the refusal what became of each. */
+/** If every document is unreadable, the gateway rejects the request with the result of each document. */
 function outcomesIn(raw: Uint8Array = new Uint8Array()): { outcomes: Outcome[]; raw: Uint8Array } | undefined {
   const documents = findAtPath(parseBody(raw), 'documents')
   return Array.isArray(documents) ? { outcomes: documents, raw } : undefined

@@ -1,14 +1,15 @@
+/** Collects the documents in files and folders. */
 import { lstat, open, readdir, stat } from 'node:fs/promises'
 import { extname, join, relative, resolve, sep } from 'node:path'
 import { TRAIN_FILE_BYTES, TRAIN_FILES } from '../../../shared/spec-limits.ts'
-import { CliError, unreadable, usageError } from '../../errors.ts'
+import { CliError, failedToRead, unreadable, usageError } from '../../errors.ts'
 
-/** One document to be sent; `name` is what sources and search results will show, `path` says which file it is. */
+/** A document to send. Sources and search results show its `name`; `path` is its file or address. */
 export type Document = { name: string; path: string; type: string; size: number; read(): AsyncIterable<Uint8Array> }
 
 export type Skipped = { path: string; reason: string }
 
-// The gateway reads the same endings.
+/** The file endings that the gateway accepts. */
 export const TYPES: Record<string, string> = {
   '.txt': 'text/plain',
   '.text': 'text/plain',
@@ -28,7 +29,7 @@ export const TYPES: Record<string, string> = {
   '.xlsm': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
   '.xls': 'application/vnd.ms-excel',
 }
-/** What people have that the gateway cannot read, and what they can make of it. */
+/** Unsupported formats, and how to convert them. */
 const CONVERT: Record<string, string> = {
   '.doc': 'save it as DOCX or PDF',
   '.rtf': 'save it as DOCX or PDF',
@@ -39,9 +40,9 @@ const CONVERT: Record<string, string> = {
   '.pptx': 'export it as PDF',
   '.odp': 'export it as PDF',
 }
-/** What to tell people who named something else. */
-export const TAKEN = `These are taken:  ${Object.keys(TYPES).join(' ')}`
-/** Small enough to be sent within one request's time limit on a slow line. A larger file goes alone. */
+/** The hint for unsupported files. */
+export const TAKEN = `Supported files:  ${Object.keys(TYPES).join(' ')}`
+/** Small enough for one request's timeout on a slow connection. A larger file is sent alone. */
 const BATCH_BYTES = 8_388_608
 const REFUSED_SHOWN = 10
 
@@ -49,16 +50,14 @@ type Collected = { documents: Document[]; skipped: Skipped[] }
 type Found = { size: number; isFile(): boolean }
 
 /**
- * The files that the arguments name, folders in full. Inside folders, what cannot be taken is left out,
- * and so are hidden entries and links. Throws a usage error for an argument that cannot be taken itself.
+ * The documents of the paths; folders are read recursively. Inside folders, unsupported files, hidden entries and links
+ * are skipped. Throws a usage error for an unsupported file that was named itself.
  */
 export async function collectDocuments(paths: string[]): Promise<Collected> {
   const collected: Collected = { documents: [], skipped: [] }
   const refused: string[] = []
   for (const path of paths) {
-    const found = await stat(path).catch((error: unknown) => {
-      throw unreadable(path, error)
-    })
+    const found = await stat(path).catch(failedToRead(path))
     if (found.isDirectory()) await collectFolder(path, collected)
     else {
       const taken = toDocument(path, found)
@@ -67,23 +66,16 @@ export async function collectDocuments(paths: string[]): Promise<Collected> {
     }
   }
   if (refused.length > 0) {
-    throw usageError(`cannot add ${refused.length} of the files that were named`, [
-      ...refused.slice(0, REFUSED_SHOWN),
-      TAKEN,
-    ])
+    throw usageError(`cannot add ${refused.length} of the named files`, [...refused.slice(0, REFUSED_SHOWN), TAKEN])
   }
   return collected
 }
 
 async function collectFolder(folder: string, collected: Collected): Promise<void> {
-  const names = await readdir(folder).catch((error: unknown) => {
-    throw unreadable(folder, error)
-  })
+  const names = await readdir(folder).catch(failedToRead(folder))
   for (const entry of names.sort()) {
     const path = join(folder, entry)
-    const found = await lstat(path).catch((error: unknown) => {
-      throw unreadable(path, error)
-    })
+    const found = await lstat(path).catch(failedToRead(path))
     const skip = (reason: string) => void collected.skipped.push({ path, reason })
     if (entry.startsWith('.')) skip('hidden')
     else if (found.isSymbolicLink()) skip('a symbolic link')
@@ -96,23 +88,23 @@ async function collectFolder(folder: string, collected: Collected): Promise<void
   }
 }
 
-/** The document in a file, or the reason why it is none. */
+/** The document in a file, or the reason why it is unsupported. */
 function toDocument(path: string, file: Found): Document | string {
   const type = typeOf(path)
   const { size } = file
   if (!file.isFile()) return 'not a regular file'
-  if (type === undefined) return CONVERT[extname(path).toLowerCase()] ?? 'not a kind of file that can be read'
+  if (type === undefined) return CONVERT[extname(path).toLowerCase()] ?? 'unsupported file type'
   if (size === 0) return 'empty'
   if (size > TRAIN_FILE_BYTES) return `larger than ${TRAIN_FILE_BYTES / 1024 / 1024} MB`
   return { name: toDocumentName(path), path: resolve(path), type, size, read: () => readExactly(path, size) }
 }
 
-/** The MIME type that the ending of a file name stands for. */
+/** The MIME type of a file name's ending. */
 export const typeOf = (name: string): string | undefined => TYPES[extname(name).toLowerCase()]
 
 /**
- * The way to a file from the current folder, however it was written, so that files of one name in different folders stay
- * apart and adding a file again replaces it. What leads out of the folder is left out.
+ * The path relative to the current folder, without `..`. Files with one name in different folders stay distinct, and
+ * adding a file again replaces it.
  */
 const toDocumentName = (path: string): string =>
   relative('.', path)
@@ -121,7 +113,7 @@ const toDocumentName = (path: string): string =>
     .join('/')
     .normalize('NFC')
 
-/** Each file once. Throws a usage error when two documents would have one name: one would replace the other. */
+/** Removes duplicates. Throws a usage error for two documents with one name, because one would replace the other. */
 export function distinctDocuments(documents: Document[]): Document[] {
   const byName = new Map<string, Document>()
   for (const document of documents) {
@@ -135,11 +127,9 @@ export function distinctDocuments(documents: Document[]): Document[] {
   return [...byName.values()]
 }
 
-/** The announced number of bytes; a file that shrinks meanwhile is an error, not a shorter document. */
+/** Reads exactly `size` bytes. Throws a usage error if the file has shrunk. */
 async function* readExactly(path: string, size: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path).catch((error: unknown) => {
-    throw unreadable(path, error)
-  })
+  const file = await open(path).catch(failedToRead(path))
   try {
     let left = size
     for await (const chunk of file.createReadStream({ end: size - 1, autoClose: false })) {
@@ -155,7 +145,7 @@ async function* readExactly(path: string, size: number): AsyncGenerator<Uint8Arr
   }
 }
 
-/** Documents in groups that one request may carry (spec: train, at most 20 files a call). */
+/** The documents in batches for one request each. */
 export function toBatches(documents: Document[]): Document[][] {
   const batches: Document[][] = []
   let bytes = 0

@@ -1,12 +1,13 @@
+/** Streams documents as multipart/form-data. */
 import { randomUUID } from 'node:crypto'
 import type { UploadBody } from '../../api/client.ts'
 import type { Document } from './documents.ts'
 
-// Names are escaped as browsers do it (HTML, "multipart/form-data encoding algorithm").
+// Names are escaped like in browsers (HTML, "multipart/form-data encoding algorithm").
 const toFileName = (name: string): string =>
   name.replace(/["\r\n]/g, (char) => (char === '"' ? '%22' : char === '\r' ? '%0D' : '%0A'))
 
-/** The documents as `files` parts (RFC 7578). Its length is known beforehand, its content is read while it is sent. */
+/** The documents as `files` parts (RFC 7578). The length is known in advance, and files are streamed. */
 export function toMultipart(documents: Document[]): UploadBody {
   const boundary = `aigw-${randomUUID()}`
   const parts = documents.map((document) => ({

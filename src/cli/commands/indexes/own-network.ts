@@ -1,12 +1,13 @@
+/** Prevents redirects from public sites into the user's own network. */
 import { lookup as lookupName } from 'node:dns'
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net'
 
-/** A redirect led from a site of others into the network of whoever runs the command. */
+/** A redirect led from a public site into the user's own network. */
 export class OwnNetworkRefused extends Error {
   override name = 'OwnNetworkRefused'
 }
 
-/** Addresses that other sites have no business with: private, loopback, link-local and special ones (RFC 6890). */
+/** Addresses that are not public: private, loopback, link-local and special ones (RFC 6890). */
 const OWN = new BlockList()
 for (const subnet of [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
@@ -22,20 +23,20 @@ for (const subnet of [
 
 const isOwn = (address: string): boolean => OWN.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 
-/** Resolves names for one download, so that what is checked is what is dialled. */
+/** Resolves and checks the hosts of one download. The checked address is the one that is connected to. */
 export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
 
 /**
- * Whoever types an address of their own network may be led through it. Any other first address may lead to public ones only:
- * the first host that is asked about decides. `check` is for hosts that are no names, which nobody looks up.
- * @param resolve looks names up as dns.lookup does
+ * If the first host is in the user's own network, redirects may go anywhere. Otherwise they may go only to public hosts. Call `check`
+ * for IP addresses, which are not looked up.
+ * @param resolve looks names up like dns.lookup
  */
 export function createDialling(resolve: typeof lookupName = lookupName): Dialling {
   let mayOwn: boolean | undefined
   const admit = (host: string, addresses: readonly string[]) => {
-    const leadsHome = addresses.some(isOwn)
-    mayOwn ??= leadsHome
-    if (leadsHome && !mayOwn) throw new OwnNetworkRefused(host)
+    const isPrivate = addresses.some(isOwn)
+    mayOwn ??= isPrivate
+    if (isPrivate && !mayOwn) throw new OwnNetworkRefused(host)
   }
   return {
     check(hostname) {

@@ -1,3 +1,4 @@
+/** Formats search results for people. */
 import type { z } from 'zod'
 import type { SearchResponse } from '../../../shared/wire/indexes.ts'
 import type { Painter } from '../../output/colour.ts'
@@ -9,7 +10,7 @@ export type SearchMatch = z.infer<typeof SearchResponse>['results']['matches'][n
 const INDENT = 3
 const WIDEST = 100
 
-/** Matches as a person reads them: where each is from, then the passage with the words of the query set off. */
+/** Each match as its source, then the passage with the words of the query underlined. */
 export function toPassages(
   matches: readonly SearchMatch[],
   query: string,
@@ -30,7 +31,7 @@ export function toPassages(
 
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u
 
-/** Finds words that begin as those of the query do: the gateway finds "endings" for "ended" too. */
+/** Matches words with the stems of the query: the gateway finds "endings" for "ended" too. */
 function wordsIn(query: string): RegExp | undefined {
   const words = query.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []
   const patterns = words.flatMap((word) => {

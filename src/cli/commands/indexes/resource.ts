@@ -1,5 +1,5 @@
 import type { Index, IndexDocument } from '../../../shared/wire/indexes.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 import { indexPath, toIndexNameOrId } from './name.ts'
 
 const MEMBERS: Record<keyof Index, true> = {
@@ -66,14 +66,6 @@ export const INDEXES: Described<Index> = {
   },
 }
 
-const DOCUMENT_MEMBERS: Record<keyof IndexDocument, true> = {
-  id: true,
-  name: true,
-  title: true,
-  chunks: true,
-  createdAt: true,
-}
-
 /** The documents of one index. */
 export const documentsOf = (index: string): Described<IndexDocument> => ({
   noun: 'document',
@@ -92,7 +84,6 @@ export const documentsOf = (index: string): Described<IndexDocument> => ({
       { path: 'title', flexible: true },
     ],
     idPath: 'id',
-    members: Object.keys(DOCUMENT_MEMBERS),
     none: 'No documents yet. Add some:  aigw indexes add INDEX FILE',
   },
 })

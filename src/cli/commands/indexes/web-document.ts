@@ -1,3 +1,4 @@
+/** Downloads a document from a web address. */
 import { hash } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
@@ -9,7 +10,7 @@ import type { Io } from '../../io.ts'
 import { type Document, TYPES, typeOf } from './documents.ts'
 import { createDialling, type Dialling, OwnNetworkRefused } from './own-network.ts'
 
-/** For all of it, redirects included. */
+/** For the whole download, including redirects. */
 export const FETCH_TIMEOUT_MS = 60_000
 const REDIRECTS = 5
 const NAME_CHARS = 200
@@ -18,9 +19,8 @@ const NAME_CHARS = 200
 export const isUrl = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
- * The document at an address, read in full. Nothing is sent along that tells who asks: neither a key nor cookies. Throws a
- * usage error for what cannot be taken (an address with a password, another kind of file, more than TRAIN_FILE_BYTES) and
- * exit 9 when it cannot be had.
+ * The document at an address. The request carries neither key nor cookies. Throws a usage error for an address with a
+ * password, an unsupported file or more than TRAIN_FILE_BYTES, and exit 9 if the download fails.
  */
 export async function fetchDocument(
   address: string,
@@ -39,7 +39,7 @@ export async function fetchDocument(
     const type = typeOf(name)
     if (type === undefined) {
       response.destroy()
-      throw usageError(`${address} is not a kind of file that can be read`, [`It would be called '${name}'.`])
+      throw usageError(`${address} is an unsupported file type`, [`It would be called '${name}'.`])
     }
     const bytes = await readAll(response, address)
     return {
@@ -55,7 +55,7 @@ export async function fetchDocument(
     if (signal.aborted) throw signal.reason
     if (error instanceof OwnNetworkRefused) {
       throw usageError(`${address} leads to ${error.message}, which is in your own network`, [
-        'If that is where the document is, add it by that address.',
+        'If the document is there, add it with that address.',
       ])
     }
     throw error instanceof CliError ? error : unavailable(address, reasonOf(error), error)
@@ -83,18 +83,18 @@ async function follow(
     response.destroy()
     const target = parseAddress(new URL(next, url).href)
     if (url.protocol === 'https:' && target.protocol !== 'https:') {
-      throw unavailable(address, `leads from https to ${target.origin}, which is not encrypted`)
+      throw unavailable(address, `redirects from https to ${target.origin}, which is not encrypted`)
     }
     url = target
   }
-  throw unavailable(address, `leads on more than ${REDIRECTS} times`)
+  throw unavailable(address, `redirects more than ${REDIRECTS} times`)
 }
 
 function parseAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !isUrl(url.href)) throw usageError(`'${text}' is not an address of http or https`)
   if (url.username !== '' || url.password !== '') {
-    throw usageError(`an address with a name or password is not fetched`, ['Download the file, and add it.'])
+    throw usageError(`addresses with a name or password are not supported`, ['Download the file, and add it.'])
   }
   return url
 }
@@ -113,7 +113,7 @@ async function readAll(response: http.IncomingMessage, address: string): Promise
   const tooLarge = () => usageError(`${address} is larger than ${TRAIN_FILE_BYTES / 1024 / 1024} MB`)
   try {
     if (Number(length) > TRAIN_FILE_BYTES) throw tooLarge()
-    if (encoding !== 'identity') throw unavailable(address, `is packed (${encoding}), although that was not asked for`)
+    if (encoding !== 'identity') throw unavailable(address, `sent an unexpected encoding (${encoding})`)
     const chunks: Buffer[] = []
     let size = 0
     for await (const chunk of response) {
@@ -121,7 +121,7 @@ async function readAll(response: http.IncomingMessage, address: string): Promise
       if (size > TRAIN_FILE_BYTES) throw tooLarge()
       chunks.push(chunk)
     }
-    if (!response.complete) throw unavailable(address, 'ended before its end')
+    if (!response.complete) throw unavailable(address, 'was truncated')
     if (size === 0) throw usageError(`${address} is empty`)
     return Buffer.concat(chunks)
   } finally {
@@ -130,14 +130,14 @@ async function readAll(response: http.IncomingMessage, address: string): Promise
 }
 
 /**
- * What the document is called: its whole address as it was typed, so that pages of one name do not replace each other; then
- * what its sender calls it; then the ending of what its sender says it is, where no other tells.
+ * The name of the document: its whole typed address, so that pages with one name stay distinct, then the file name of
+ * the server, then an ending from the content type if the name has none.
  */
 function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const path = typed.pathname.replace(/\/$/, '/index').split('/').map(partOf).join('/')
   const sent = attachmentName(headers['content-disposition'] ?? '')
   const attachment = sent === undefined ? '' : `/${basename(sent.replaceAll('\\', '/'))}`
-  const name = `${typed.host}${path}${partOf(typed.search)}${attachment}`.replace(UNSEEN, '').normalize('NFC')
+  const name = `${typed.host}${path}${partOf(typed.search)}${attachment}`.replace(INVISIBLE, '').normalize('NFC')
   const ending = typeOf(name) === undefined ? endingOf(typed, url, headers) : extname(name)
   const stem = name.endsWith(ending) ? name.slice(0, name.length - ending.length) : name
   if (stem.length + ending.length <= NAME_CHARS) return stem + ending
@@ -146,12 +146,12 @@ function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string
 }
 
 const HASH_CHARS = 12
-/** What nobody sees, but for the joiners with which Persian and emoji are spelt. */
-const UNSEEN = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
+/** Invisible characters, except the joiners of Persian and emoji. */
+const INVISIBLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 const partOf = (text: string): string => decoded(text).replace(/[\\/]/g, '_')
 
-/** The ending of a kind of file that can be read, or none. */
+/** The ending of a supported file type, or none. */
 function endingOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   const byType = Object.keys(TYPES).find((one) => TYPES[one] === type)
@@ -161,7 +161,7 @@ function endingOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): stri
   return byType ?? byPath ?? ''
 }
 
-/** RFC 6266: `filename*` before `filename`. */
+/** `filename*` has precedence over `filename` (RFC 6266). */
 function attachmentName(header: string): string | undefined {
   const extended = /filename\*\s*=\s*utf-8''([^;\s]+)/i.exec(header)?.[1]
   if (extended !== undefined) return decoded(extended)
@@ -178,7 +178,7 @@ function decoded(text: string): string {
 }
 
 const reasonOf = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? `cannot be had: ${error.code}` : 'cannot be had'
+  error instanceof Error && 'code' in error ? `could not be downloaded: ${error.code}` : 'could not be downloaded'
 
 const unavailable = (address: string, reason: string, cause?: unknown) =>
   new CliError(EXIT.unreachable, `${address} ${reason}`, { code: 'DOCUMENT_UNAVAILABLE', cause })

@@ -1,3 +1,4 @@
+/** Manages API keys. */
 import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { CliContext } from '../../context.ts'
@@ -16,7 +17,7 @@ const BILLING_MODES: Record<ApiKey['billingMode'], true> = { 'user-completions':
 const INDEX_ACCESS: Record<ApiKey['indexAccess'], true> = { read: true, write: true }
 const STATUSES: Record<ApiKey['status'], true> = { active: true, expired: true, revoked: true }
 
-/** A flag that repeats replaces the whole list, and `--any-…` empties it: an empty list restricts nothing. */
+/** A repeatable flag replaces the whole list. `--any-…` empties it, which removes the restriction. */
 const models = { member: 'allowedModels', conflicts: 'model', sets: { allowedModels: [] } }
 const indexes = { member: 'allowedIndexes', conflicts: 'index', sets: { allowedIndexes: [] } }
 const policies = { member: 'allowedSMLTPPolicies', conflicts: 'policy', sets: { allowedSMLTPPolicies: [] } }
@@ -24,14 +25,14 @@ const addresses = { member: 'allowedIPs', conflicts: 'allowIp', sets: { allowedI
 const count = { parse: toCount }
 const list = { isList: true } as const
 
-const name: Field = { member: 'name', flag: '--name <text>', help: 'what it is for' }
+const name: Field = { member: 'name', flag: '--name <text>', help: 'its name' }
 const admin = { member: 'adminAccess', flag: '--admin', help: "with its owner's administrator rights" }
 const user = { member: 'userId', flag: '--user <user>', resolve: idOf(USERS) }
 
-/** What create and update share. */
+/** The fields of create and update. */
 const FIELDS: Field[] = [
   { member: 'enablePromptShield', flag: '--shield', help: 'its prompts go through the prompt shield' },
-  { member: 'enablePromptShield', flag: '--no-shield', help: 'they do not, unless a policy asks for it' },
+  { member: 'enablePromptShield', flag: '--no-shield', help: 'they do not, unless a policy requires it' },
   {
     ...{ member: 'allowedModels', flag: '--model <model>', ...list },
     help: "it may use PROVIDER/MODEL or 'PROVIDER/*'; repeatable",
@@ -41,16 +42,16 @@ const FIELDS: Field[] = [
     ...{ member: 'allowedIndexes', flag: '--index <name>', ...list, parse: toIndex },
     help: "it may query this knowledge base, or 'none'; repeatable",
   },
-  { ...indexes, flag: '--any-index', help: 'it may query every one' },
+  { ...indexes, flag: '--any-index', help: 'it may query every knowledge base' },
   {
     ...{ member: 'indexAccess', flag: '--index-access <level>', choices: Object.keys(INDEX_ACCESS) },
-    help: 'whether it changes the documents of knowledge bases',
+    help: 'whether it may change documents',
   },
   {
     ...{ member: 'allowedSMLTPPolicies', flag: '--policy <name>', ...list },
-    help: 'it may ask for this SMLTP policy; repeatable',
+    help: 'it may request this SMLTP policy; repeatable',
   },
-  { ...policies, flag: '--any-policy', help: 'it may ask for every one' },
+  { ...policies, flag: '--any-policy', help: 'it may request every policy' },
   {
     ...{ member: 'defaultSMLTPPolicy', flag: '--default-policy <name>', parse: orNull },
     help: "SMLTP policy of requests that name none, or 'none'",
@@ -74,7 +75,7 @@ const FIELDS: Field[] = [
   },
   {
     ...{ member: 'billingMode', flag: '--billing-mode <mode>', choices: Object.keys(BILLING_MODES) },
-    help: 'what its requests draw on',
+    help: 'how its requests are billed',
   },
 ]
 
@@ -82,10 +83,10 @@ export const commands = {
   create: createVerb(KEYS, {
     description:
       'Create an API key and print its secret, once: alone on stdout, or as `secret` of the key with -o json.\n' +
-      "The key has none of its owner's administrator rights, unless --admin is given. Fields that are not named have\n" +
-      "the gateway's defaults.",
+      "The key has none of its owner's administrator rights, unless --admin is given. Omitted fields have the\n" +
+      "gateway's defaults.",
     fields: [
-      { ...name, ask: 'Name of the key:', parse: trim },
+      { ...name, ask: 'Name of the key:', parse: (text) => text.trim() },
       { ...user, help: 'its owner: id, email, username or name (default: the caller)' },
       admin,
       ...FIELDS,
@@ -93,10 +94,10 @@ export const commands = {
     file: KEY_MEMBERS,
     help:
       '--if-not-exists looks for an active key of this name and owner. Names of keys need not be unique, so two runs\n' +
-      'at the same moment may make two. The secret of an existing key cannot be shown again.\n\nExample:\n' +
+      'at the same moment may create two keys. The secret of an existing key cannot be shown again.\n\nExample:\n' +
       "  aigw keys create --name ci --user ada@example.com --model 'local/*' --daily 500 --save-to ci.key",
     toRequest: (_, input) => ({ adminAccess: false, ...input }),
-    // "In 90 days" was another time when the existing key was made.
+    // A relative time depends on when the existing key was created.
     toWanted: (request, { expires }) => (isRelative(expires) ? { ...request, expiresAt: undefined } : request),
     find: (context, called, { userId }) => findActive(context, called, userId),
     useIt: () => 'aigw keys list',
@@ -115,19 +116,19 @@ export const commands = {
   }),
   show: showVerb(KEYS, 'Show an API key and all of its restrictions; never its secret.'),
   update: updateVerb(KEYS, {
-    description: 'Change the named fields of an API key; the rest stays as it is. A repeatable flag replaces its list.',
+    description: 'Change the named fields of an API key; other fields stay. A repeatable flag replaces its list.',
     fields: [name, admin, { member: 'adminAccess', flag: '--no-admin', help: 'without them' }, ...FIELDS],
     file: KEY_MEMBERS,
     toChange(_, changes) {
       const { failoverDefaults: chain } = changes
       if (!isObject(chain)) return { changes }
-      // The gateway replaces the whole object; members that are not named, such as a time limit, stay.
+      // The gateway replaces the whole object, so the request repeats its other members.
       return { changes, complete: (now) => ({ failoverDefaults: withFlags(now.failoverDefaults ?? {}, chain) }) }
     },
   }),
   rotate: secretVerb<ApiKey>(KEYS, {
     name: 'rotate',
-    description: 'Give an API key a new secret and print it, once. The old one stops working at once.',
+    description: 'Give an API key a new secret and print it, once. The old one expires at once.',
     question: (key) => `Rotate the secret of API key '${key}'? The current one stops.`,
     done: (key) => `Rotated API key '${key.name}'.`,
   }),
@@ -139,7 +140,7 @@ export const commands = {
   }),
 }
 
-/** The active key of this name and owner; without an owner, the caller's. */
+/** The active key with this name and owner; by default the caller is the owner. */
 async function findActive(context: CliContext, called: string, userId: unknown): Promise<ApiKey | undefined> {
   const owner = typeof userId === 'string' ? userId : await ownId(context)
   const query = { userId: owner, status: 'active', sortOrder: 'asc' }
@@ -159,13 +160,9 @@ function toExpiresAt(text: string, _flag: string, context: CliContext): string |
 
 const isRelative = (expires: unknown): boolean => typeof expires === 'string' && toExpiry(expires, 0).isRelative
 
-function trim(text: string): string {
-  return text.trim()
-}
-
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
-/** Every key may ask without a knowledge base, so that one alone in the list shuts out all others. */
+/** Every key may chat without a knowledge base. A list with only `none` excludes all others. */
 function toIndex(text: string): string {
   return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)
 }
@@ -174,7 +171,7 @@ function orNull(text: string): string | null {
   return text === 'none' ? null : text
 }
 
-/** The gateway checks the bounds. */
+/** The gateway validates the range. */
 function toCount(text: string, flag: string): number | null {
   if (text === 'none') return null
   if (/^\d{1,15}$/.test(text)) return Number(text)

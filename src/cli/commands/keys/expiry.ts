@@ -1,3 +1,4 @@
+/** Expiry times of keys. */
 import { isoTime } from '../../../shared/time.ts'
 import { usageError } from '../../errors.ts'
 
@@ -7,16 +8,19 @@ const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\
 /** The last time that JavaScript knows (ECMA-262, Time Values and Time Range). */
 const LAST_MS = 8_640_000_000_000_000
 
-/** `at` is ISO 8601, null for never. A time from now on is another one in each run. */
+/** `at` is ISO 8601, or null for never. A relative time differs in each run. */
 export type Expiry = { at: string | null; isRelative: boolean }
 
-/** Whether the month has such a day; JavaScript takes 30 February for the second of March. */
+/** Whether the date exists. JavaScript reads 30 February as the second of March. */
 const isDay = (date: string): boolean => {
   const ms = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(ms) && isoTime(ms).startsWith(date)
 }
 
-/** Reads `90d`, `12h`, `4w`, a date (midnight UTC), a time with its zone, or `never`. Throws a usage error for others. */
+/**
+ * Reads `90d`, `12h`, `4w`, a date (midnight UTC), a time with its zone, or `never`. Throws a usage error for anything
+ * else.
+ */
 export function toExpiry(text: string, nowMs: number): Expiry {
   if (text === 'never') return { at: null, isRelative: false }
   const [, amount, unit] = /^(\d+)([hdw])$/.exec(text) ?? []

@@ -1,6 +1,6 @@
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { Members } from '../../input/from-file.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 const RATE_LIMIT = ['requestsPerMinute', 'requestsPerHour'] as const satisfies (keyof ApiKey['rateLimit'])[]
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof ApiKey['usageByModel'])[]
@@ -50,7 +50,7 @@ const IN_LISTS = [
   { path: 'id' },
 ]
 
-/** An empty list restricts nothing, and null is no limit. */
+/** An empty list is no restriction, and null is no limit. */
 const orAny = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? 'any' : value)
 const orNone = (value: unknown): unknown => value ?? 'none'
 
@@ -71,7 +71,7 @@ const RESTRICTIONS = [
 
 const shared = { idPath: 'id', members: Object.keys(KEY_MEMBERS), none: 'No keys found.' }
 
-/** Names of keys are labels that several may have. A revoked key is history, and is found by its id alone. */
+/** Several keys may have the same name. A revoked key is found only by its id. */
 export const KEYS: Described<ApiKey> = {
   noun: 'API key',
   command: 'keys',
@@ -80,7 +80,7 @@ export const KEYS: Described<ApiKey> = {
   itemKey: 'apiKey',
   isCalled: ({ name, status }, given) => name === given && status !== 'revoked',
   sharesNames: true,
-  argument: 'id, or name if only one has it',
+  argument: 'id, or a unique name',
   listView: { ...shared, columns: IN_LISTS },
   view: { ...shared, columns: [...IN_LISTS, ...RESTRICTIONS] },
 }

@@ -1,26 +1,29 @@
+/** Follows the log. */
 import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { ActivityLog } from '../../../shared/wire/logs.ts'
-import { type ApiRequest, pause } from '../../api/client.ts'
+import type { ApiRequest } from '../../api/client.ts'
 import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
-import { CliError, EXIT } from '../../errors.ts'
+import { EXIT, isPassing } from '../../errors.ts'
+import { pause } from '../../io.ts'
 import { readPages, waitingFor } from '../../resources/listing.ts'
-import { LOGS_PATH } from './view.ts'
+
+export const LOGS_PATH = 'activity-logs'
 
 const POLL_MS = 5_000
 const LONGEST_WAIT_MS = 30_000
 
 /**
- * The last `lines` entries, then every one that is logged, each once. The gateway is told how much of each of its chains was
- * read, so that no time decides what is new. Throws when the first question fails, and when the gateway refuses this key
- * later; a gateway that is away is asked again.
+ * The last `lines` entries, then every new entry, each once. A position in the chains, and not a time, decides which
+ * entries are new. Throws if the first request fails, or if the gateway later rejects this key. Retries while the
+ * gateway is unreachable.
  */
 export async function* followLogs(
   context: CliContext,
   { query, lines }: { query: ApiRequest['query']; lines: number },
 ): AsyncGenerator<ActivityLog> {
-  // Before the last lines are read: what comes between the two is in both, and shown once.
+  // The position is read before the last lines. An entry in between is in both answers, and shown once.
   let position = (await readAfter(context, query, 'now')).position
   const last = await lastEntries(context, query, lines)
   const shown = new Set(last.map(({ id }) => id))
@@ -46,20 +49,17 @@ export async function* followLogs(
       const { retryAfterSeconds, message } = error
       if (retryAfterSeconds === undefined) {
         waitMs = backoffMs = Math.min(backoffMs * 2, LONGEST_WAIT_MS)
-        await context.note(`note: the gateway does not answer; trying again in ${waitMs / 1000} s`)
+        await context.note(`note: the gateway does not answer; retrying in ${waitMs / 1000} s`)
       } else {
-        // A limit of an hour or a day: whoever reads along is told which, and how long it stays quiet.
+        // After a limit of an hour or a day, the note states the limit and the end of the wait.
         waitMs = Math.max(POLL_MS, retryAfterSeconds * 1000)
-        await context.note(`note: ${message}; going on at ${isoTime(context.io.clock.now() + waitMs)}`)
+        await context.note(`note: ${message}; continuing at ${isoTime(context.io.clock.now() + waitMs)}`)
       }
     }
   }
 }
 
-const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
-
-/** The newest ones, the oldest of them first. */
+/** The newest entries, in chronological order. */
 async function lastEntries(context: CliContext, query: ApiRequest['query'], lines: number): Promise<ActivityLog[]> {
   const newest: ActivityLog[] = []
   const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, isPatient: true }
@@ -74,7 +74,7 @@ async function lastEntries(context: CliContext, query: ApiRequest['query'], line
 
 type NewEntries = { data?: { logs?: ActivityLog[]; position?: string } }
 
-/** What came into the log after a position, and the position behind it. */
+/** The entries after a position, and the next position. */
 async function readAfter(context: CliContext, query: ApiRequest['query'], after: string) {
   const api = await context.api()
   const request = { method: 'GET', path: LOGS_PATH, query: { ...query, after, limit: PAGE_LIMIT.max } }

@@ -1,3 +1,4 @@
+/** Runs all checks of a chat request without calling a model. */
 import { Command, Option } from 'commander'
 import type { PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
 import type { CliContext } from '../../context.ts'
@@ -7,23 +8,22 @@ import { addTextArgument, readTextInput } from '../../input/text-input.ts'
 import { toChatRequest } from '../chat/input.ts'
 
 type Flags = { policy?: string; model: string[]; index?: string }
-export type CheckInput = Flags & { file: string }
 
-export function toCommand(context: CliContext, run = checkPolicy): Command {
+export function toCommand(context: CliContext): Command {
   const command = new Command('check').description(
-    'Show what would become of a prompt, check by check: no model is asked, nothing is billed or kept. Exit 10 when it\n' +
-      'would not be let through.',
+    'Run all checks on a prompt, without calling a model; nothing is billed or stored. Exit 10 if the prompt would be\n' +
+      'rejected.',
   )
   return addTextArgument(command)
-    .option('--policy <name>', "SMLTP policy to ask for (default: the profile's, else the key's)")
+    .option('--policy <name>', "SMLTP policy to request (default: the profile's, else the key's)")
     .addOption(repeatable(new Option('-m, --model <id>', 'model, as PROVIDER/MODEL; repeatable for a chain')))
     .option('-i, --index <name>', "knowledge base; 'none' for no retrieval")
     .addHelpText('after', '\nExample:\n  aigw policies check --policy confidential -m local/extract mail.txt')
-    .action((file: string, flags: Flags) => run(context, { file, ...flags }))
+    .action((file: string, flags: Flags) => checkPolicy(context, file, flags))
 }
 
-/** POST /policy-check. Prints every check; throws exit 10 when the gateway would not let the request through. */
-export async function checkPolicy(context: CliContext, { file, ...flags }: CheckInput): Promise<void> {
+/** POST /policy-check. Prints every check. Throws exit 10 if the gateway would reject the request. */
+async function checkPolicy(context: CliContext, file: string, flags: Flags): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   const prompt = await readTextInput(context, file)
   const json = toChatRequest({ ...flags, models: flags.model }, { prompt }, settings.chat, false)
@@ -49,7 +49,7 @@ type Outcome = PolicyCheckResponse['checks'][keyof PolicyCheckResponse['checks']
 type Made = Extract<Outcome, { passed: boolean }>
 type Row = { check: string; result: 'passed' | 'failed' | 'skipped'; detail: string }
 
-/** A check with everything that the gateway said of it, and that in words. */
+/** A check with all its members, and its result in words. */
 function toRow(check: string, outcome: Outcome): Row {
   if ('skipped' in outcome) return { check, result: 'skipped', detail: '' }
   const { passed, ...more } = outcome
@@ -64,11 +64,11 @@ function factsOf(check: Made): string {
     return `${check.points_required} points, ${check.points_remaining ?? 'any number'} left`
   }
   if ('findings' in check) {
-    const told = check.findings?.map(({ types, action, enforced }) => {
+    const texts = check.findings?.map(({ types, action, enforced }) => {
       const found = Object.entries(types).map(([type, count]) => `${count} ${type}`)
       return `${found.join(', ')}: ${action}${enforced ? '' : ' (only recorded)'}`
     })
-    return told?.join('; ') ?? ''
+    return texts?.join('; ') ?? ''
   }
   if ('verdict' in check) return `${check.verdict}, score ${check.risk_score}`
   return ''

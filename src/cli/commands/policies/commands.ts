@@ -1,4 +1,16 @@
+/** Manages SMLTP policies: named sets of security rules. */
+import { Command } from 'commander'
+import type { z } from 'zod'
+import type {
+  ActivePolicyResponse,
+  DiscoverPoliciesResponse,
+  ListPoliciesResponse,
+  Policy,
+} from '../../../shared/wire/policies.ts'
+import type { CliContext } from '../../context.ts'
+import { CliError, EXIT } from '../../errors.ts'
 import { readFields } from '../../input/from-file.ts'
+import { itemIn, itemPath, showItem } from '../../resources/resolve.ts'
 import { createVerb, deleteVerb, updateVerb } from '../../resources/verbs.ts'
 import { NAME_FIELD, policyFields, toNewPolicy, toPolicyChange } from './fields.ts'
 import { POLICIES, POLICY_MEMBERS } from './resource.ts'
@@ -7,10 +19,19 @@ const [description, settings] = policyFields('pii.action=mask')
 const FIELDS_HELP = 'All fields of a document:  aigw policies show public -o yaml'
 
 export const commands = {
+  list: (context: CliContext) =>
+    new Command('list')
+      .description('List policies: all of them for an administrator, otherwise those the key may request.')
+      .action(() => list(context)),
+  show: (context: CliContext) =>
+    new Command('show')
+      .description('Show a policy with its document; by default the active policy.')
+      .argument('[policy]', POLICIES.argument)
+      .action(async (given: string | undefined) => showItem(context, POLICIES, given ?? (await activeId(context)))),
   create: createVerb(POLICIES, {
     description: 'Create a policy. On a terminal, missing values are prompted for. Its name cannot be changed later.',
     fields: [
-      { ...NAME_FIELD, help: 'its id is this in lower case, with hyphens for spaces' },
+      { ...NAME_FIELD, help: 'name; its id is this in lower case, with hyphens for spaces' },
       { member: 'setAsActive', flag: '--activate', help: 'make it the active one at once' },
       { ...description, ask: 'Description:' },
       settings,
@@ -23,7 +44,7 @@ export const commands = {
     toWanted: ({ setAsActive, ...request }) => (setAsActive ? { ...request, isActive: true } : request),
   }),
   update: updateVerb(POLICIES, {
-    description: 'Change the named fields of a policy; the rest stays as it is. The change applies at once.',
+    description: 'Change the named fields of a policy; other fields stay. The change applies at once.',
     fields: [description, settings],
     file: POLICY_MEMBERS,
     read: readFields,
@@ -31,4 +52,44 @@ export const commands = {
     toChange: (_, input) => toPolicyChange(input),
   }),
   delete: deleteVerb(POLICIES, { description: 'Delete a policy that is not active and that no key names.' }),
+  activate: (context: CliContext) =>
+    new Command('activate')
+      .description('Make a policy the active one. It applies to requests without a policy, by keys without a default.')
+      .argument('<policy>', POLICIES.argument)
+      .action((policy: string) => activate(context, policy)),
+}
+
+/** GET /smltp-policies/all; GET /smltp-policies for a key without administrator rights. */
+async function list(context: CliContext): Promise<void> {
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  const { path, view, listView = view } = POLICIES
+  try {
+    const { body, raw } = await api.send<z.infer<typeof ListPoliciesResponse>>({ method: 'GET', path: `${path}/all` })
+    const { builtInPolicies, customPolicies } = body.data
+    await output.list([...builtInPolicies, ...customPolicies], listView, raw)
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.forbidden) throw error
+    const { body, raw } = await api.send<z.infer<typeof DiscoverPoliciesResponse>>({ method: 'GET', path })
+    await context.note('note: this key is not an administrator; showing the policies it may request')
+    await output.list(body.policies, REQUESTABLE_VIEW, raw)
+  }
+}
+
+const REQUESTABLE_VIEW = { columns: [{ path: 'id' }, { path: 'description', flexible: true }], idPath: 'id' }
+
+async function activeId(context: CliContext): Promise<string> {
+  const api = await context.api()
+  const request = { method: 'GET', path: `${POLICIES.path}/active` }
+  const { body } = await api.send<z.infer<typeof ActivePolicyResponse>>(request)
+  return body.data.template
+}
+
+/** POST /smltp-policies/{policyId}/activate. Throws exit 3 for an unknown policy. */
+async function activate(context: CliContext, given: string): Promise<void> {
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  const { view, itemKey } = POLICIES
+  output.assertShowable(view)
+  const path = `${itemPath(POLICIES, given)}/activate`
+  const { body, raw } = await api.send({ method: 'POST', path, repeatable: true })
+  await output.one(itemIn<Policy>(body, itemKey, api.baseUrl), view, raw)
 }

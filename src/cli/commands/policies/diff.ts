@@ -1,3 +1,4 @@
+/** Compares two policies. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { DiffPoliciesResponse } from '../../../shared/wire/policies.ts'
@@ -6,23 +7,21 @@ import { usageError } from '../../errors.ts'
 import { isObject, readFields } from '../../input/from-file.ts'
 import { POLICIES, POLICY_MEMBERS } from './resource.ts'
 
-export type DiffInput = { from: string; to: string }
-
-export function toCommand(context: CliContext, run = diffPolicies): Command {
+export function toCommand(context: CliContext): Command {
   const side = 'a policy by name or id, or @FILE'
   return new Command('diff')
-    .description('Show the fields in which two policies differ. Nothing is changed.')
+    .description('Show the fields in which two policies differ.')
     .argument('<from>', side)
     .argument('<to>', side)
     .addHelpText(
       'after',
       '\nExamples:\n  aigw policies diff internal confidential\n  aigw policies diff ours @ours.yaml',
     )
-    .action((from: string, to: string) => run(context, { from, to }))
+    .action((from: string, to: string) => diff(context, from, to))
 }
 
-/** POST /smltp-policies/diff. Throws exit 3 for a policy that does not exist. */
-export async function diffPolicies(context: CliContext, { from, to }: DiffInput): Promise<void> {
+/** POST /smltp-policies/diff. Throws exit 3 for an unknown policy. */
+async function diff(context: CliContext, from: string, to: string): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   output.assertShowable(DIFF_VIEW)
   const json = { from: await sideOf(context, from), to: await sideOf(context, to) }
@@ -35,18 +34,18 @@ export async function diffPolicies(context: CliContext, { from, to }: DiffInput)
   await output.list(body.data.differences, DIFF_VIEW, raw)
 }
 
-/** What the gateway takes for a side: a name, or the document of a file such as `show -o yaml` prints. */
+/** One side of the request: a name, or the document in a file. */
 async function sideOf(context: CliContext, given: string): Promise<string | object> {
   if (!given.startsWith('@')) return given
   const { policy } = await readFields(context, given.slice(1), { ...POLICY_MEMBERS, ...SHOWN_ONLY })
   if (isObject(policy)) return policy
-  throw usageError(`${given.slice(1)} must hold a member 'policy' with the document`)
+  throw usageError(`${given.slice(1)} needs a member 'policy' with the document`)
 }
 
-/** What a policy that was printed holds beside what a file may set. */
+/** Members that only `show` prints. */
 const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, createdAt: true, updatedAt: true }
 
-/** One side of a field. */
+/** The value of one side. */
 const toText = (value: unknown) => (Array.isArray(value) ? value.join(',') : String(value))
 
 const DIFF_VIEW = {
@@ -57,5 +56,5 @@ const DIFF_VIEW = {
   ],
   idPath: 'path',
   members: ['path', 'from', 'to'],
-  none: 'They say the same.',
+  none: 'No differences.',
 }

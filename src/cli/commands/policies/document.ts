@@ -1,11 +1,12 @@
+/** Fields of policy documents, as `--set` takes them. */
 import { usageError } from '../../errors.ts'
 import { type Fields, isObject, withFlags } from '../../input/from-file.ts'
 import { findAtPath } from '../../output/formats.ts'
 
-/** A field of a policy document by its path, such as `pii.action`, and what it is set to. */
+/** A field of a policy document by its path, such as `pii.action`, and its value. */
 export type Setting = { path: string; value: unknown }
 
-/** The fields that are lists, also those of prompt shield policies; two of them may also be a word. */
+/** The fields that are lists, also in prompt shield policies. Some of them may also be one of `WORDS`. */
 const LISTS = [
   'layers',
   ...['allowedModels', 'deniedModels', 'allowedProviders', 'residency.allowedRegions'],
@@ -14,8 +15,8 @@ const LISTS = [
 const WORDS = ['all', 'default']
 
 /**
- * Reads `PATH=VALUE`: JSON where the value is such, in a list several with commas between, else text. Whether the field
- * exists is for the gateway to say. Throws a usage error for anything else.
+ * Reads `PATH=VALUE`. The value is JSON, or a comma-separated list for list fields, or text. The gateway validates it.
+ * Throws a usage error for anything else.
  */
 export function toSetting(text: string): Setting {
   const [, path, value] = /^([A-Za-z]+(?:\.[A-Za-z_]+)?)=(.*)$/s.exec(text) ?? []
@@ -35,7 +36,7 @@ function toValue(path: string, text: string): unknown {
   return text.split(',').flatMap((entry) => entry.trim() || [])
 }
 
-/** The document with these fields set; those beside them stay. */
+/** The document with these fields set. Other fields stay. */
 export function withSettings(document: object, settings: readonly Setting[]): Fields {
   let changed: Fields = { ...document }
   for (const { path, value } of settings) {
@@ -46,7 +47,7 @@ export function withSettings(document: object, settings: readonly Setting[]): Fi
   return changed
 }
 
-/** What a document asks for, as `--set` takes it; what it leaves alone is left out. */
+/** The fields of a document in the form of `--set`, without those that are off. */
 export function toSettingTexts(document: unknown): string[] {
   if (!isObject(document)) return []
   return Object.entries(document).flatMap(([name, value]) => {
@@ -57,7 +58,7 @@ export function toSettingTexts(document: unknown): string[] {
   })
 }
 
-/** Whether a section says nothing: what it describes is not switched on. */
+/** Whether a section is disabled. */
 function isOff(section: object): boolean {
   const regions = findAtPath(section, 'allowedRegions')
   return (

@@ -1,9 +1,10 @@
+/** The flags of policies and prompt shield policies. */
 import { usageError } from '../../errors.ts'
 import type { Field } from '../../input/fields.ts'
 import { type Fields, isObject } from '../../input/from-file.ts'
 import { type Setting, toSetting, withSettings } from './document.ts'
 
-/** What create and update share, also for prompt shield policies. `example` is of a setting. */
+/** The fields of create and update. `example` is an example of a setting. */
 export const policyFields = (example: string): [Field, Field] => [
   { member: 'description', flag: '-d, --description <text>', help: 'its purpose', isText: true },
   {
@@ -15,27 +16,27 @@ export const policyFields = (example: string): [Field, Field] => [
 export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the policy:' }
 
 type PolicyInput = {
-  /** The document in the file. */
+  /** The document of the file. */
   document: object | undefined
-  /** Of the flags; they are set in the document in addition to all others. */
+  /** The settings of flags, which are applied to the document. */
   settings: Setting[]
   /** The other members. */
   others: Fields
 }
 
-/** Throws a usage error for a document that is no object. */
+/** Throws a usage error for a document that is not an object. */
 function splitPolicy({ policy: document, settings, ...others }: Fields): PolicyInput {
   if (document !== undefined && !isObject(document)) throw usageError("'policy' in the file must be an object")
   return { document, settings: Array.isArray(settings) ? settings : [], others }
 }
 
-/** A new policy, with its whole document. */
+/** The request for a new policy, with its whole document. */
 export function toNewPolicy(input: Fields): Fields {
   const { document = {}, settings, others } = splitPolicy(input)
   return { ...others, policy: withSettings(document, settings) }
 }
 
-/** A changed one. Settings are changes of the document in the file or, without it, of the current one. */
+/** The request for a change. Settings change the document of the file, or else the current one. */
 export function toPolicyChange(input: Fields) {
   const { document, settings, others } = splitPolicy(input)
   if (settings.length === 0) return { changes: { ...others, policy: document } }

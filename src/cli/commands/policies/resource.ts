@@ -1,6 +1,6 @@
 import type { Policy } from '../../../shared/wire/policies.ts'
 import type { Members } from '../../input/from-file.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 import { toSettingTexts } from './document.ts'
 
 export const POLICY_MEMBERS: Members<keyof Policy> = {
@@ -15,7 +15,7 @@ export const POLICY_MEMBERS: Members<keyof Policy> = {
   policy: true,
 }
 
-/** Found by name or id, in any case. */
+/** Policies are found by name or id, in upper or lower case. */
 export const POLICIES: Described<Policy> = {
   noun: 'policy',
   command: 'policies',
@@ -25,7 +25,7 @@ export const POLICIES: Described<Policy> = {
   isCalled: (policy, name) => policy.name === name,
   takesNames: true,
   keepsName: true,
-  argument: 'name or id, in any case',
+  argument: 'name or id, in upper or lower case',
   listView: {
     columns: [
       { path: 'id' },

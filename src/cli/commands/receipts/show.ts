@@ -1,3 +1,4 @@
+/** Shows a receipt. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { fetchReceipt } from '../../evidence/receipt-file.ts'
@@ -16,7 +17,7 @@ const toAttempts = (attempts: unknown): unknown =>
         .join(', ')
     : attempts
 
-/** `pii mask 2, dlp none`: what each guard decided, and how often it found something. */
+/** `pii mask (2), dlp none`: the verdict of each guard, and its number of findings. */
 const toVerdicts = (inspection: unknown): string =>
   Object.entries(Object(inspection))
     .map(([guard, found]) => {
@@ -54,18 +55,18 @@ const VIEW = {
   ],
 }
 
-export function toCommand(context: CliContext, run = showReceipt): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('show')
     .description(
-      'Show the receipt of a request: which policy governed it, what was decided, what it cost; never what was said.\n' +
-        'With -o json it is the receipt as it was signed, which `aigw receipts verify` checks.',
+      'Show the receipt of a request: its policy, its decisions and its cost; never its content.\n' +
+        'With -o json it is the signed receipt, which `aigw receipts verify` verifies.',
     )
     .argument('<bundle-id>', 'metadata.smltp.bundle_id of the answer, or its X-SMLTP-Bundle-Id')
-    .action((bundleId: string) => run(context, bundleId))
+    .action((bundleId: string) => showReceipt(context, bundleId))
 }
 
-/** GET /receipts/{bundleId}. Throws exit 3 when there is none. */
-export async function showReceipt(context: CliContext, bundleId: string): Promise<void> {
+/** GET /receipts/{bundleId}. Throws exit 3 if there is none. */
+async function showReceipt(context: CliContext, bundleId: string): Promise<void> {
   const output = await context.output()
   const { receipt, raw } = await fetchReceipt(context, bundleId)
   await output.one(receipt, VIEW, raw)

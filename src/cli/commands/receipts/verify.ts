@@ -1,3 +1,4 @@
+/** Verifies a receipt. */
 import { Command } from 'commander'
 import { verifyReceipt } from '../../../shared/evidence/receipt.ts'
 import type { CliContext } from '../../context.ts'
@@ -5,28 +6,25 @@ import { CliError, EXIT } from '../../errors.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { findReceipt } from '../../evidence/receipt-file.ts'
 import { findAtPath } from '../../output/formats.ts'
-import { isPlain } from '../../output/output.ts'
-
-export type VerifyInput = { receipt: string; keys?: string }
 
 const MEMBERS = ['valid', 'bundle_id', 'outcome', 'issued_at', 'signer', 'kid', 'keys_from']
 const VIEW = { columns: MEMBERS.map((path) => ({ path })), idPath: 'bundle_id', members: MEMBERS }
 
-export function toCommand(context: CliContext, run = verifyOne): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('verify')
     .description(
-      'Check a receipt: that nothing of it was changed, and that the gateway signed it. Exit 0 when it holds, else 10.\n' +
+      'Verify that a receipt is unchanged and that the gateway signed it. Exit 0 if it is valid, else 10.\n' +
         'With a file and --keys it needs no gateway.',
     )
-    .argument('<receipt>', "file with the receipt, '-' for stdin, or a bundle id, which is asked for first")
+    .argument('<receipt>', "file with the receipt, '-' for stdin, or a bundle id, which is fetched")
     .option(...KEYS_OPTION)
     .addHelpText('after', '\nExample:\n  aigw receipts verify receipt.json --keys aigw-keys.json')
-    .action((receipt: string, flags: { keys?: string }) => run(context, { receipt, ...flags }))
+    .action((receipt: string, flags: { keys?: string }) => verifyOne(context, receipt, flags))
 }
 
-/** Throws exit 10 and says what does not hold. */
-export async function verifyOne(context: CliContext, { receipt: given, keys: file }: VerifyInput): Promise<void> {
-  const [output, settings] = await Promise.all([context.output(), context.settings()])
+/** Throws exit 10 with the reason for an invalid receipt. */
+async function verifyOne(context: CliContext, given: string, { keys: file }: { keys?: string }): Promise<void> {
+  const output = await context.output()
   output.assertShowable(VIEW)
   const receipt = await findReceipt(context, given)
   const trusted = await getTrustedKeys(context, file)
@@ -35,16 +33,15 @@ export async function verifyOne(context: CliContext, { receipt: given, keys: fil
   if (!isKnown) await trusted.renew()
   const verdict = verifyReceipt(receipt, trusted.keys)
   if (!verdict.ok) {
-    throw new CliError(EXIT.checkFailed, `the receipt does not hold: ${verdict.problem}`, { code: 'RECEIPT_INVALID' })
+    throw new CliError(EXIT.checkFailed, `the receipt is invalid: ${verdict.problem}`, { code: 'RECEIPT_INVALID' })
   }
   const { bundle_id, outcome, issued_at, signer, kid } = partsOf(receipt)
-  if (!isPlain(settings)) {
-    return output.one({ valid: true, bundle_id, outcome, issued_at, signer, kid, keys_from: trusted.from }, VIEW)
-  }
   const retired = trusted.keys.find((key) => key.kid === kid)?.retiredAt
   const state = retired == null ? '' : `, retired ${retired}`
-  await output.text(
+  await output.textOrOne(
     `ok: receipt ${bundle_id} of ${issued_at} (${outcome}), signed by ${signer} with key ${kid}${state}\n`,
+    { valid: true, bundle_id, outcome, issued_at, signer, kid, keys_from: trusted.from },
+    VIEW,
   )
 }
 

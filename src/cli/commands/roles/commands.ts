@@ -1,3 +1,4 @@
+/** Manages roles. */
 import { Command } from 'commander'
 import { LEVELS, SECTIONS } from '../../../shared/permissions.ts'
 import type { Role } from '../../../shared/wire/roles.ts'
@@ -16,14 +17,14 @@ const FIELDS: Field[] = [
   { member: 'description', flag: '-d, --description <text>', help: 'who has it and why', isText: true },
   {
     ...{ member: 'named', flag: '--permission <section=level>', isList: true },
-    help: 'a section that it opens, and the level; repeatable',
+    help: 'a section, and its level; repeatable',
   },
-  { ...hasAdminPanelAccess, flag: '--admin-panel', help: 'let its permissions take effect' },
-  { ...hasAdminPanelAccess, flag: '--no-admin-panel', help: 'keep its permissions from taking effect' },
-  { ...canInteractWithAI, flag: '--ai', help: 'let its users talk to models' },
-  { ...canInteractWithAI, flag: '--no-ai', help: 'do not let them' },
-  { ...canUseChat, flag: '--chat', help: 'let its users chat' },
-  { ...canUseChat, flag: '--no-chat', help: 'do not let them' },
+  { ...hasAdminPanelAccess, flag: '--admin-panel', help: 'apply its permissions' },
+  { ...hasAdminPanelAccess, flag: '--no-admin-panel', help: 'do not apply its permissions' },
+  { ...canInteractWithAI, flag: '--ai', help: 'allow its users to use models' },
+  { ...canInteractWithAI, flag: '--no-ai', help: 'do not allow it' },
+  { ...canUseChat, flag: '--chat', help: 'allow its users to chat' },
+  { ...canUseChat, flag: '--no-chat', help: 'do not allow it' },
 ]
 const ASKED: Record<string, string> = { displayName: 'Display name:', description: 'Description:' }
 
@@ -57,16 +58,16 @@ export const commands = {
     note: noteClosedPanel,
   }),
   list: listVerb(ROLES, {
-    description: 'List roles, the newest first.',
+    description: 'List roles, newest first.',
     fields: [
-      { ...isSystem, flag: '--system', help: 'only those that every tenant has', conflicts: 'custom' },
-      { ...isSystem, flag: '--custom', help: 'only your own', sets: { isSystem: false } },
+      { ...isSystem, flag: '--system', help: 'only built-in roles', conflicts: 'custom' },
+      { ...isSystem, flag: '--custom', help: 'only custom roles', sets: { isSystem: false } },
     ],
     searched: 'their name, display name or description',
   }),
   show: showVerb(ROLES, 'Show a role and its permissions.'),
   update: updateVerb(ROLES, {
-    description: 'Change the named fields of a role; the rest stays as it is, including the other sections.',
+    description: 'Change the named fields of a role; other fields and sections stay.',
     fields: FIELDS,
     file: ROLE_MEMBERS,
     help: '`permissions` in a file replaces all of them; --permission sets one section.',
@@ -82,7 +83,10 @@ export const commands = {
   sections: sectionsCommand,
 }
 
-/** The permissions in the file, those of flags, and all other members. Throws a usage error for an unknown section or level. */
+/**
+ * The permissions of the file, those of flags, and the other members. Throws a usage error for an unknown section or
+ * level.
+ */
 function permissionsOf(input: Fields) {
   const { named, permissions: _, ...fields } = input
   return { named: toPermissions(textsIn({ named }, 'named') ?? []), permissions: permissionsIn(input), fields }
@@ -92,16 +96,16 @@ function permissionsOf(input: Fields) {
 async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
   const opensSomething = role.permissions.some(({ level }) => level !== 'none')
   if (opensSomething && !role.hasAdminPanelAccess) {
-    await context.note(`note: the permissions of '${role.name}' open nothing without --admin-panel`)
+    await context.note(`note: the permissions of '${role.name}' have no effect without --admin-panel`)
   }
 }
 
 const SECTION_VIEW = { columns: [{ path: 'section' }, { path: 'levels' }], idPath: 'section' }
 
-/** Offline: the sections are part of the contract. */
+/** Needs no gateway, because the sections are part of the contract. */
 function sectionsCommand(context: CliContext): Command {
   return new Command('sections')
-    .description('List the sections of the administration and the levels a role may have in each. Needs no gateway.')
+    .description('List the permission sections and their levels. Needs no gateway.')
     .action(async () => {
       const rows = SECTIONS.map((section) => ({ section, levels: LEVELS }))
       await (await context.output()).list(rows, SECTION_VIEW)

@@ -1,21 +1,22 @@
+/** Permissions of roles, from flags and files. */
 import { findNearestName } from '../../../shared/nearest-name.ts'
 import { LEVELS, type Permission, SECTIONS } from '../../../shared/permissions.ts'
 import { type CliError, usageError } from '../../errors.ts'
 import type { Fields } from '../../input/from-file.ts'
 import { findAtPath } from '../../output/formats.ts'
 
-/** Reads `SECTION=LEVEL`. Throws a usage error that says what was probably meant, before anything is sent. */
+/** Reads `SECTION=LEVEL`. Throws a usage error with a suggestion for anything else. */
 export function toPermissions(texts: readonly string[]): Permission[] {
   return distinct(
     texts.map((text) => {
       const [, section, level] = /^([^=]*)=(.*)$/s.exec(text) ?? []
       if (section !== undefined && level !== undefined) return toPermission(section, level)
-      throw usageError(`'${text}' is no permission`, ['Write SECTION=LEVEL:  --permission analytics=reader'])
+      throw usageError(`'${text}' is not a permission`, ['Write SECTION=LEVEL:  --permission analytics=reader'])
     }),
   )
 }
 
-/** The same from a file: a list of `{section, level}` as the API has it, or a map of sections to levels. */
+/** The permissions of a file: a list of `{section, level}`, or a map of sections to levels. */
 export function permissionsIn({ permissions }: Fields): Permission[] | undefined {
   if (permissions === undefined || permissions === null) return undefined
   if (typeof permissions !== 'object') {
@@ -27,14 +28,14 @@ export function permissionsIn({ permissions }: Fields): Permission[] | undefined
   return distinct(pairs.map(([section, level]) => toPermission(section, level)))
 }
 
-/** `base` with the sections of `named` set or changed; none of the others. */
+/** `base` with the sections of `named` added or changed. */
 export function withPermissions(base: readonly Permission[], named: readonly Permission[]): Permission[] {
   const levels = new Map(base.map(({ section, level }) => [section, level]))
   for (const { section, level } of named) levels.set(section, level)
   return [...levels].map(([section, level]) => ({ section, level }))
 }
 
-/** Level by section without the closed ones, so that two roles can be compared. */
+/** The permissions in a fixed order, without level `none`, so that two roles can be compared. */
 export const toOpenSections = (permissions: readonly Permission[]): object =>
   SECTIONS.flatMap((section) => permissions.filter((permission) => permission.section === section))
     .filter(({ level }) => level !== 'none')

@@ -1,7 +1,7 @@
 import type { Role } from '../../../shared/wire/roles.ts'
 import type { Members } from '../../input/from-file.ts'
 import { findAtPath } from '../../output/formats.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 export const ROLE_MEMBERS: Members<keyof Role> = {
   id: false,
@@ -19,7 +19,7 @@ export const ROLE_MEMBERS: Members<keyof Role> = {
   updatedAt: false,
 }
 
-/** `analytics=reader`, as `--permission` takes it. */
+/** `analytics=reader`, in the form of `--permission`. */
 const toPermissionTexts = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map((permission) => `${findAtPath(permission, 'section')}=${findAtPath(permission, 'level')}`)

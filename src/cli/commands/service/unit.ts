@@ -1,3 +1,4 @@
+/** Prints a systemd unit for this installation. */
 import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
@@ -6,8 +7,8 @@ import { packagePath } from '../../package.ts'
 import { daemonPath } from '../gateway/daemon-process.ts'
 
 /**
- * What a unit of the user's own manager keeps. The rest of the system unit needs rights that manager does not have
- * (users, namespaces, mounts), and systemd refuses to start a unit that asks for them.
+ * The directives that a user unit keeps. The others need rights that the user's service manager lacks (users,
+ * namespaces, mounts), and systemd does not start a unit that requires them.
  */
 const USER_DIRECTIVES = new Set([
   ...['Description', 'Documentation', 'StartLimitIntervalSec', 'StartLimitBurst'],
@@ -16,7 +17,7 @@ const USER_DIRECTIVES = new Set([
   ...['TimeoutStartSec', 'TimeoutStopSec', 'KillSignal', 'KillMode', 'UMask', 'NoNewPrivileges', 'LimitNOFILE'],
 ])
 
-export function toCommand(context: CliContext, run = printUnit): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('unit')
     .description('Print a systemd unit for this installation; nothing is written.')
     .option('--user', 'for your own service manager instead of the system', false)
@@ -25,7 +26,7 @@ export function toCommand(context: CliContext, run = printUnit): Command {
       '\nExamples:\n  aigw service unit | sudo tee /etc/systemd/system/aigw.service\n' +
         '  aigw service unit --user > ~/.config/systemd/user/aigw.service',
     )
-    .action((flags: { user: boolean }) => run(context, flags))
+    .action((flags: { user: boolean }) => printUnit(context, flags))
 }
 
 /** A path as one word of a systemd command line (systemd.service, Command lines: quoting, `%` and `$`). */
@@ -34,7 +35,7 @@ export function toUnitWord(path: string): string {
   return /^[\w/.+@:%-]+$/.test(literal) ? literal : `"${literal.replace(/["\\]/g, '\\$&')}"`
 }
 
-/** Reduces a system unit to what the user's service manager can run. */
+/** Reduces a system unit to a user unit. */
 export function toUserUnit(unit: string): string {
   const kept = unit.split('\n').filter((line) => {
     const [, name] = /^([A-Za-z]+)=/.exec(line) ?? []
@@ -46,7 +47,7 @@ export function toUserUnit(unit: string): string {
     .replace(/\n{3,}/g, '\n\n')
 }
 
-/** Fills in the paths of this node and this package, outside of comments. */
+/** Inserts the paths of Node and of this package, except in comments. */
 export function toUnit(
   template: string,
   { node, daemon, user }: { node: string; daemon: string; user: boolean },
@@ -57,7 +58,7 @@ export function toUnit(
   return user ? toUserUnit(unit) : unit
 }
 
-export async function printUnit(context: CliContext, { user }: { user: boolean }): Promise<void> {
+async function printUnit(context: CliContext, { user }: { user: boolean }): Promise<void> {
   const template = await readFile(packagePath('deploy/aigw.service'), 'utf8')
   await printText(context.io, toUnit(template, { node: process.execPath, daemon: daemonPath(), user }))
 }

@@ -1,3 +1,4 @@
+/** Prints completion scripts. */
 import { Argument, Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { printText } from '../../output/output.ts'
@@ -10,19 +11,15 @@ Install:
   fish        aigw completion fish > ~/.config/fish/completions/aigw.fish
   powershell  aigw completion powershell >> $PROFILE`
 
-export function toCommand(context: CliContext, run = printCompletion): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('completion')
-    .description('Print a completion script for your shell. It holds the whole tree, so completing starts no process.')
+    .description('Print a completion script for your shell. It contains all commands, so completion starts no process.')
     .addArgument(new Argument('<shell>', 'bash, zsh, fish or powershell').choices(SHELLS))
     .addHelpText('after', INSTALL)
-    .action((shell: Shell) => run(context, shell))
+    .action(async (shell: Shell) => printText(context.io, toScript(shell, toNodes(await context.commandTree(), []))))
 }
 
-export async function printCompletion(context: CliContext, shell: Shell): Promise<void> {
-  await printText(context.io, toScript(shell, toNodes(await context.commandTree(), [])))
-}
-
-/** The tree as a flat list of places, by every name that leads there, each with the words that may follow. */
+/** The command tree as a list of nodes, one for every name and alias, each with its possible next words. */
 function toNodes(command: Command, path: string[]): CompletionNode[] {
   const verbs = command.commands.map((child) => ({
     word: child.name(),

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 
-/** Only shown in the tree: the program turns `help X` into `X --help` before anything is parsed. */
+/** Only for the list of commands: the program turns `help X` into `X --help` before parsing. */
 export function toCommand(): Command {
   return new Command('help').description('Show the help of a command.').argument('[command...]', 'e.g. indexes add')
 }

@@ -1,23 +1,25 @@
+/** Completion scripts for shells. */
+
 export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 export type Shell = (typeof SHELLS)[number]
 
 export type CompletionNode = {
   /** `['indexes', 'add']` or `['index', 'add']`; empty for the root. */
   path: string[]
-  /** Aliases are understood, not offered. */
+  /** Aliases are recognised, not suggested. */
   verbs: { word: string; aliases: string[]; text: string }[]
-  /** Choices of the command's own arguments. */
+  /** Choices of the command's arguments. */
   values: string[]
   flags: { word: string; short: string | undefined; text: string; takesValue: boolean; values: string[] }[]
 }
 
-/** A script that completes commands, flags and their choices, and file names everywhere else. */
+/** A script that completes commands, flags and their choices, and otherwise file names. */
 export function toScript(shell: Shell, nodes: CompletionNode[]): string {
   switch (shell) {
     case 'bash':
       return toBash(nodes)
     case 'zsh':
-      // zsh runs bash's completion functions itself; the two answers can then not differ.
+      // zsh can run bash's completion functions, so both shells share one script.
       return `#compdef aigw\nautoload -U +X bashcompinit && bashcompinit\n${toBash(nodes)}`
     case 'fish':
       return toFish(nodes)
@@ -32,7 +34,7 @@ const singleQuoted = (text: string, escapedQuote: string): string => `'${text.re
 const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
   short === undefined ? [word] : [short, word]
 
-/** The flags with choices, by all their spellings, each once. */
+/** The flags with choices, each once, with all spellings. */
 function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
   const flags = nodes.flatMap((node) => node.flags.filter(({ values }) => values.length > 0))
   return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])
@@ -83,12 +85,12 @@ function toFish(nodes: CompletionNode[]): string {
     if (path.length === 0) return '__fish_use_subcommand'
     const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`)
     const chosen = verbs.flatMap(({ word, aliases }) => [word, ...aliases])
-    // fish knows which words were typed, not in what order: `groups members rm` is no `groups rm`.
-    const groupsBeside = nodes
+    // fish ignores the order of words, so `groups members rm` must not match `groups rm`.
+    const siblingGroups = nodes
       .filter((node) => node.verbs.length > 0 && node.path.length === path.length && path.length > 1)
       .filter((node) => node.path[0] === path[0] && node.path[1] !== path[1])
       .flatMap((node) => node.path[1] ?? [])
-    const others = [...chosen, ...groupsBeside]
+    const others = [...chosen, ...siblingGroups]
     if (others.length > 0) seen.push(`not __fish_seen_subcommand_from ${others.join(' ')}`)
     return seen.join('; and ')
   }

@@ -4,14 +4,14 @@ import { packageVersion } from '../../package.ts'
 
 const VIEW = { columns: [{ path: 'version' }, { path: 'node' }, { path: 'platform' }], idPath: 'version' }
 
-export function toCommand(context: CliContext, run = showVersion): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('version')
-    .description('Print the version of aigw and of what it runs on.')
-    .action(() => run(context))
+    .description('Print the version of aigw, of Node and the platform.')
+    .action(() => showVersion(context))
 }
 
-/** A person gets `aigw 1.2.3`, every format its fields. */
-export async function showVersion(context: CliContext): Promise<void> {
+/** Prints `aigw 1.2.3`, or the fields in the chosen format. */
+async function showVersion(context: CliContext): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const plain = settings.format === undefined && settings.field === undefined && settings.fields.length === 0
   if (plain && !settings.raw) return output.text(`aigw ${packageVersion()}\n`)

@@ -1,3 +1,4 @@
+/** Scans a text with the prompt shield. */
 import { Command, Option } from 'commander'
 import type { z } from 'zod'
 import type { ShieldLayer, ShieldPolicyDocument, ShieldScanResponse } from '../../../shared/wire/shield.ts'
@@ -16,31 +17,30 @@ const SENSITIVITIES: Record<ShieldPolicyDocument['sensitivity'], true> = {
 const LAYERS: Record<ShieldLayer, true> = { regex: true, heuristic: true, ml: true, llm: true }
 
 type Flags = { policy?: string; sensitivity?: string; layers?: string }
-export type CheckInput = Flags & { file: string }
 
-export function toCommand(context: CliContext, run = checkText): Command {
+export function toCommand(context: CliContext): Command {
   const command = new Command('check').description(
-    'Ask the prompt shield about a text. Nothing is kept of it. Exit 10 when the verdict is BLOCK.',
+    'Scan a text with the prompt shield; it is not stored. Exit 10 if the verdict is BLOCK.',
   )
   return addTextArgument(command)
     .option('--policy <name>', "a prompt shield policy that the key may select (default: the key's)")
     .addOption(
-      new Option('--sensitivity <level>', 'with the thresholds of this one').choices(Object.keys(SENSITIVITIES)),
+      new Option('--sensitivity <level>', 'use the thresholds of this level').choices(Object.keys(SENSITIVITIES)),
     )
     .option('--layers <a,b>', `only these: ${Object.keys(LAYERS).join(', ')}`)
     .addHelpText('after', '\nExample:\n  aigw shield check --sensitivity strict mail.txt')
-    .action((file: string, flags: Flags) => run(context, { file, ...flags }))
+    .action((file: string, flags: Flags) => checkText(context, file, flags))
 }
 
-/** POST /prompt-shield/scan. Throws exit 10 when the verdict is BLOCK, exit 5 for a key that has no shield. */
-export async function checkText(context: CliContext, input: CheckInput): Promise<void> {
+/** POST /prompt-shield/scan. Throws exit 10 for the verdict BLOCK, exit 5 for a key without a shield. */
+async function checkText(context: CliContext, file: string, input: Flags): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const options = {
     policy: input.policy,
     sensitivityLevel: input.sensitivity,
     detectionLayers: input.layers === undefined ? undefined : toLayers(input.layers),
   }
-  const prompt = await readTextInput(context, input.file)
+  const prompt = await readTextInput(context, file)
   const request = { method: 'POST', path: 'prompt-shield/scan', json: { prompt, options }, repeatable: true }
   const { body, raw } = await api.send<Scan>(request).catch((error: unknown) => {
     throw isWithoutShield(error) ? withoutShield(error) : error
@@ -49,12 +49,12 @@ export async function checkText(context: CliContext, input: CheckInput): Promise
   await output.one(found, VIEW, raw)
   if (found.verdict !== 'BLOCK') return
   const about = found.categoryLabel ?? found.attackCategory ?? 'no category'
-  throw new CliError(EXIT.checkFailed, `the shield takes this for an attack (${about}, score ${found.riskScore})`, {
+  throw new CliError(EXIT.checkFailed, `the shield classifies this as an attack (${about}, score ${found.riskScore})`, {
     code: 'BLOCKED',
   })
 }
 
-/** Throws a usage error for a layer that there is not. */
+/** Throws a usage error for an unknown layer. */
 function toLayers(text: string): string[] {
   const layers = text.split(',').flatMap((layer) => layer.trim() || [])
   const unknown = layers.find((layer) => !Object.hasOwn(LAYERS, layer))
@@ -62,14 +62,14 @@ function toLayers(text: string): string[] {
   throw usageError(`--layers takes ${Object.keys(LAYERS).join(', ')}, not '${unknown ?? text}'`)
 }
 
-/** How the gateway labels it. */
+/** The gateway's error label. */
 const NOT_ENABLED = 'Prompt Shield not enabled for this key'
 const isWithoutShield = (error: unknown): error is CliError => error instanceof CliError && error.code === NOT_ENABLED
 
 const withoutShield = (cause: CliError): CliError =>
   new CliError(EXIT.forbidden, 'this key has no prompt shield', {
     code: cause.code,
-    hints: ['An administrator gives it one:  aigw keys update KEY --shield'],
+    hints: ['Ask an administrator:  aigw keys update KEY --shield'],
     httpStatus: cause.httpStatus,
     requestId: cause.requestId,
     cause,

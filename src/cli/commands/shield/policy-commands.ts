@@ -1,3 +1,4 @@
+/** Manages prompt shield policies. */
 import { readFields } from '../../input/from-file.ts'
 import { createVerb, deleteVerb, listVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
 import { NAME_FIELD, policyFields, toNewPolicy, toPolicyChange } from '../policies/fields.ts'
@@ -12,11 +13,11 @@ export const commands = {
   list: listVerb(SHIELD_POLICIES, { description: 'List prompt shield policies: the built-in ones, then your own.' }),
   show: showVerb(SHIELD_POLICIES, 'Show a prompt shield policy with its document.'),
   create: createVerb(SHIELD_POLICIES, {
-    description: 'Create a prompt shield policy. Fields that you do not set are as in the policy balanced.',
+    description: 'Create a prompt shield policy. Omitted fields are those of the policy balanced.',
     fields: [
       {
         ...NAME_FIELD,
-        help: 'its id is this in lower case, with hyphens for spaces; it cannot be changed later',
+        help: 'name; its id is this in lower case, with hyphens for spaces; it cannot be changed later',
       },
       ...FIELDS,
     ],
@@ -25,7 +26,7 @@ export const commands = {
     toRequest: (_, input) => toNewPolicy(input),
   }),
   update: updateVerb(SHIELD_POLICIES, {
-    description: 'Change the named fields of a prompt shield policy; the rest stays as it is.',
+    description: 'Change the named fields of a prompt shield policy; other fields stay.',
     fields: FIELDS,
     file: SHIELD_POLICY_MEMBERS,
     read: readFields,

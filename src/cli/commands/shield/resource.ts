@@ -1,6 +1,6 @@
 import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
 import { isObject, type Members } from '../../input/from-file.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 export const SHIELD_POLICY_MEMBERS: Members<keyof ShieldPolicy> = {
   id: false,
@@ -21,7 +21,7 @@ const toSettingTexts = (document: unknown, before = ''): string[] => {
   })
 }
 
-/** Found by name or id, in any case. */
+/** Policies are found by name or id, in upper or lower case. */
 export const SHIELD_POLICIES: Described<ShieldPolicy> = {
   noun: 'prompt shield policy',
   command: 'shield policies',
@@ -32,7 +32,7 @@ export const SHIELD_POLICIES: Described<ShieldPolicy> = {
   isWhole: true,
   takesNames: true,
   keepsName: true,
-  argument: 'name or id, in any case',
+  argument: 'name or id, in upper or lower case',
   listView: {
     columns: [
       { path: 'id' },

@@ -1,3 +1,4 @@
+/** Manages tenants, with the operator key. */
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { Tenant } from '../../../shared/wire/tenants.ts'
 import { usageError } from '../../errors.ts'
@@ -9,7 +10,7 @@ import { TENANTS } from './resource.ts'
 const STATUSES: Record<Tenant['status'], true> = { Active: true, Disabled: true }
 
 const { view } = TENANTS
-/** A new one comes with its first administrator and their key. */
+/** A new tenant is shown with its first administrator and the administrator's key. */
 const NEW_TENANT_VIEW = {
   ...view,
   columns: [...view.columns, { path: 'admin.email', title: 'ADMINISTRATOR' }, { path: 'apiKey.id', title: 'KEY' }],
@@ -22,7 +23,13 @@ export const commands = {
       "Create a tenant with its first administrator, and print the secret of that administrator's key, once: alone on\n" +
       'stdout, or as `secret` with -o json. Needs the operator key.',
     fields: [
-      { member: 'name', flag: '[name]', help: 'name of the tenant', ask: 'Name of the tenant:', parse: trim },
+      {
+        member: 'name',
+        flag: '[name]',
+        help: 'name of the tenant',
+        ask: 'Name of the tenant:',
+        parse: (text) => text.trim(),
+      },
       {
         ...{ member: 'admin.name', flag: '--admin-name <text>', ask: 'Full name of its administrator:' },
         help: 'full name of its administrator',
@@ -39,8 +46,8 @@ export const commands = {
     assertFlags({ strict }) {
       if (!strict) return
       const reason =
-        '--strict cannot compare the administrator: the operator key is not shown the users of another tenant'
-      throw usageError(reason, ['Leave it out. Of an existing tenant there is nothing else to compare.'])
+        '--strict cannot compare the administrator: the operator key cannot read the users of another tenant'
+      throw usageError(reason, ['Omit it. An existing tenant has no other field to compare.'])
     },
     toWanted: () => ({}),
     secret: {
@@ -63,8 +70,8 @@ export const commands = {
   'admin-key': secretVerb<ApiKey>(TENANTS, {
     name: 'admin-key',
     description:
-      'Make a new key for an administrator of a tenant and print its secret, once: for a tenant that has lost its own.\n' +
-      'Its other keys stay as they are. Needs the operator key.',
+      'Create a new key for an administrator of a tenant that has lost its own, and print its secret, once.\n' +
+      'Its other keys stay. Needs the operator key.',
     fields: [
       {
         ...{ member: 'userId', flag: '--user <id>' },
@@ -84,8 +91,4 @@ export const commands = {
     description: 'Enable a tenant again; its keys are accepted as before. Needs the operator key.',
     changes: { status: 'Active' satisfies Tenant['status'] },
   }),
-}
-
-function trim(text: string): string {
-  return text.trim()
 }

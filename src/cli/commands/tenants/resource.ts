@@ -1,5 +1,5 @@
 import type { Tenant } from '../../../shared/wire/tenants.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 const MEMBERS: Record<keyof Tenant, true> = {
   id: true,

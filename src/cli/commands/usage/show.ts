@@ -1,3 +1,4 @@
+/** Shows usage and limits of the key. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { UsageResponse } from '../../../shared/wire/discovery.ts'
@@ -28,17 +29,17 @@ const VIEW = {
   ],
 }
 
-export function toCommand(context: CliContext, run = showUsage): Command {
+export function toCommand(context: CliContext): Command {
   return new Command('usage')
     .description(
-      "Show what the key has used and what is left; asking is not counted. '-' (null in JSON) means no limit.\n" +
+      "Show usage and remaining limits of the key; this request is not counted. '-' (null in JSON) means no limit.\n" +
         'Days and months are UTC.',
     )
-    .action(() => run(context))
+    .action(() => showUsage(context))
 }
 
 /** GET /usage. */
-export async function showUsage(context: CliContext): Promise<void> {
+async function showUsage(context: CliContext): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { body, raw } = await api.send<Usage>({ method: 'GET', path: 'usage' })
   const { points, usage_by_model, api_key } = body

@@ -1,3 +1,4 @@
+/** Manages users. */
 import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
 import type { License, User } from '../../../shared/wire/users.ts'
 import { usageError } from '../../errors.ts'
@@ -15,9 +16,9 @@ const email = { member: 'email', flag: '--email <address>', help: 'email address
 const role = { member: 'role', flag: '--role <role>', choices: SYSTEM_ROLES }
 const license = { member: 'license', flag: '--license <licence>', parse: toLicense }
 
-/** What create and update share. */
+/** The fields of create and update. */
 const FIELDS: Field[] = [
-  { member: 'username', flag: '--username <name>', help: '3 to 30 of a-z, 0-9, "." and "-"', parse: toKeptForm },
+  { member: 'username', flag: '--username <name>', help: '3 to 30 of a-z, 0-9, "." and "-"', parse: toStoredForm },
   { ...role, help: 'system role' },
   { ...license, help: LICENSE_CHOICES.join(', ') },
   {
@@ -27,7 +28,7 @@ const FIELDS: Field[] = [
   { member: 'roleId', flag: '--role-id <id>', help: 'the same', conflicts: 'customRole' },
   {
     ...{ member: 'usageByModel.enabled', flag: '--usage-by-model <switch>', choices: ['on', 'off'] },
-    ...{ help: 'may be billed in dollars, by the tokens used', parse: isOn },
+    ...{ help: 'whether usage may be billed in dollars per token', parse: isOn },
   },
   {
     ...{ member: 'usageByModel.dollarLimit', flag: '--dollar-limit <dollars>', parse: toDollars },
@@ -40,7 +41,7 @@ export const commands = {
     description: 'Create a user. Users do not sign in; they work with keys (aigw keys create --user USER).',
     fields: [
       { member: 'name', flag: '[name]', help: 'full name', ask: 'Full name:' },
-      { ...email, parse: toKeptForm, ask: 'Email:' },
+      { ...email, parse: toStoredForm, ask: 'Email:' },
       {
         ...{ member: 'authType', flag: '--auth-type <type>', choices: Object.keys(AUTH_TYPES) },
         help: 'enterprise users are verified at once',
@@ -68,7 +69,7 @@ export const commands = {
   }),
   show: showVerb(USERS, 'Show a user.'),
   update: updateVerb(USERS, {
-    description: 'Change the named fields of a user; the rest stays as it is.',
+    description: 'Change the named fields of a user; other fields stay.',
     fields: [
       { member: 'name', flag: '--name <text>', help: 'full name' },
       email,
@@ -104,19 +105,19 @@ function toStatus(text: string): unknown {
   return Reflect.get(USER_STATUS, text)
 }
 
-/** Emails and usernames as the gateway keeps them. */
-function toKeptForm(text: string): string {
+/** Emails and usernames as the gateway stores them. */
+function toStoredForm(text: string): string {
   return text.trim().toLowerCase()
 }
 
-/** A licence as it is spelt, however it was typed. Throws a usage error for an unknown one. */
+/** The licence in its exact spelling. Throws a usage error for an unknown licence. */
 function toLicense(text: string): string {
   const known = LICENSE_CHOICES.find((choice) => choice.toLowerCase() === text.toLowerCase())
   if (known !== undefined) return known
   throw usageError(`there is no licence '${text}'`, [`Licences:  ${LICENSE_CHOICES.join(', ')}`])
 }
 
-/** The gateway checks the bounds. */
+/** The gateway validates the range. */
 function toDollars(text: string, flag: string): number | null {
   if (text === 'none') return null
   if (/^\d{1,9}(\.\d{1,9})?$/.test(text)) return Number(text)

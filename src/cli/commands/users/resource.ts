@@ -1,10 +1,10 @@
 import type { User } from '../../../shared/wire/users.ts'
 import type { Members } from '../../input/from-file.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof User['usageByModel'])[]
 
-/** As `create` and `update` both take them. */
+/** The members that `create` and `update` both accept. */
 export const USER_MEMBERS: Members<keyof User> = {
   id: false,
   name: true,
@@ -24,12 +24,12 @@ export const USER_MEMBERS: Members<keyof User> = {
   lastActive: false,
 }
 
-/** As `status` is on the wire. */
+/** The values of `status` in the API. */
 export const USER_STATUS = { inactive: 0, active: 1 } as const
 
 const toStatus = (value: unknown): unknown => (value === USER_STATUS.active ? 'active' : 'inactive')
 
-/** Emails and usernames are kept in lower case. One user's name may be another one's username. */
+/** Emails and usernames are stored in lower case. A user's name may equal the username of another. */
 export const USERS: Described<User> = {
   noun: 'user',
   command: 'users',

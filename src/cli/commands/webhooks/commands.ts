@@ -1,16 +1,22 @@
-import { ALL_EVENTS } from '../../../shared/event-catalog.ts'
+/** Manages webhook endpoints. Event names are loaded only when they are needed. */
+import { Command } from 'commander'
+import type { z } from 'zod'
+import type { ALL_EVENTS as EVERY_EVENT } from '../../../shared/event-catalog.ts'
 import { WEBHOOK_HELD_COUNTED } from '../../../shared/spec-limits.ts'
-import type { Webhook } from '../../../shared/wire/webhooks.ts'
+import type { RecoverResponse, Webhook } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
+import { toSeconds } from '../../input/duration.ts'
+import { PAST_FORMS, parsePast } from '../../input/past-time.ts'
 import { findOne } from '../../resources/listing.ts'
+import { itemPath, withId } from '../../resources/resolve.ts'
 import { createVerb, deleteVerb, listVerb, secretVerb, setVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
-import { toSubscription } from './event-names.ts'
 import { WEBHOOKS } from './resource.ts'
-import { toSeconds } from './signing-input.ts'
 
 const url = { member: 'url', flag: '--url <url>', help: 'where to deliver' }
 const description = { member: 'description', flag: '-d, --description <text>', help: 'its purpose' }
 const events = { member: 'events', flag: '-e, --event <event>', isList: true, parse: toSubscription } as const
+/** Subscribes to every event. Its type keeps it equal to the catalogue's. */
+const ALL_EVENTS: typeof EVERY_EVENT = '*'
 
 export const commands = {
   create: createVerb(WEBHOOKS, {
@@ -18,14 +24,14 @@ export const commands = {
       'Register an endpoint and print its signing secret, once: alone on stdout, or as `secret` of the endpoint with\n' +
       '-o json.',
     fields: [
-      { ...url, ask: 'Where to deliver:', parse: trim },
+      { ...url, ask: 'Where to deliver:', parse: (text) => text.trim() },
       description,
       { ...events, help: 'an event to send; repeatable (default: all events)' },
       { member: 'enabled', flag: '--disabled', help: 'deliver nothing yet', sets: { enabled: false } },
     ],
     help:
       '--if-not-exists looks for an endpoint with this address. Addresses need not be unique, so two runs at the same\n' +
-      'moment may make two. The secret of an existing one cannot be shown again.\n\nExample:\n' +
+      'moment may create two endpoints. The secret of an existing one cannot be shown again.\n\nExample:\n' +
       '  aigw webhooks create --url https://example.com/hook --event pii:incident --save-to hook.secret',
     key: 'url',
     toRequest: (_, input) => ({ events: [ALL_EVENTS], enabled: true, ...input }),
@@ -40,7 +46,7 @@ export const commands = {
   list: listVerb(WEBHOOKS, { description: 'List the endpoints of this tenant; never their secrets.' }),
   show: showVerb(WEBHOOKS, 'Show an endpoint and the state of its deliveries; never its secret.'),
   update: updateVerb(WEBHOOKS, {
-    description: 'Change the named fields of an endpoint; the rest stays as it is, including its secret.',
+    description: 'Change the named fields of an endpoint; other fields and its secret stay.',
     fields: [url, description, { ...events, help: "an event to send, or '*'; repeatable, replaces the whole list" }],
     help: 'On and off:  aigw webhooks enable|disable',
   }),
@@ -52,7 +58,7 @@ export const commands = {
   }),
   disable: setVerb(WEBHOOKS, {
     name: 'disable',
-    description: 'Deliver nothing to an endpoint for now; its deliveries are held.',
+    description: 'Pause an endpoint; its deliveries are held.',
     changes: { enabled: false },
   }),
   delete: deleteVerb(WEBHOOKS, {
@@ -61,7 +67,7 @@ export const commands = {
   'rotate-secret': secretVerb<Webhook>(WEBHOOKS, {
     name: 'rotate-secret',
     description:
-      'Give an endpoint a new signing secret and print it, once. The old one stops at once, unless --grace is given.',
+      'Give an endpoint a new signing secret and print it, once. The old one expires at once, unless --grace is given.',
     fields: [
       {
         ...{ member: 'overlap_seconds', flag: '--grace <duration>', initially: '0', parse: toSeconds },
@@ -74,6 +80,30 @@ export const commands = {
     },
     done: ({ id }) => `Rotated the secret of webhook ${id}.`,
   }),
+  test: (context: CliContext) =>
+    new Command('test')
+      .description('Send a webhook:test event to an endpoint.')
+      .argument('<webhook>', WEBHOOKS.argument)
+      .option('--wait', 'wait for the receiver and show its response; exit 10 if it did not acknowledge', false)
+      .action(async (webhook: string, flags: { wait: boolean }) => {
+        const [api, { showStarted }] = await Promise.all([context.api(), import('./delivery.ts')])
+        const answer = await withId(context, WEBHOOKS, webhook, (id) =>
+          api.send({ method: 'POST', path: `${itemPath(WEBHOOKS, id)}/test` }),
+        )
+        await showStarted(context, answer, flags)
+      }),
+  recover: (context: CliContext) =>
+    new Command('recover')
+      .description('Send an endpoint the events since a time that failed, were held or were never dispatched.')
+      .argument('<webhook>', WEBHOOKS.argument)
+      .requiredOption('--since <when>', PAST_FORMS)
+      .action((webhook: string, { since }: { since: string }) =>
+        recover(context, webhook, parsePast(since, '--since', context)),
+      ),
+}
+
+async function toSubscription(name: string): Promise<string> {
+  return name === ALL_EVENTS ? name : (await import('./event-names.ts')).getEvent(name)
 }
 
 async function noteHeld(context: CliContext, { id, heldDeliveries: held }: Webhook): Promise<void> {
@@ -82,6 +112,22 @@ async function noteHeld(context: CliContext, { id, heldDeliveries: held }: Webho
   await context.note(`note: ${deliveries} deliveries were held; send them:  aigw webhooks recover ${id} --since 7d`)
 }
 
-function trim(text: string): string {
-  return text.trim()
+const RECOVERED_VIEW = { columns: [{ path: 'recovered' }], members: ['recovered'] }
+
+/** POST /api/admin/webhooks/{id}/recover, until no event is left. */
+async function recover(context: CliContext, webhook: string, since: string): Promise<void> {
+  const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
+  output.assertShowable(RECOVERED_VIEW)
+  await withId(context, WEBHOOKS, webhook, async (id) => {
+    const request = { method: 'POST', path: `${itemPath(WEBHOOKS, id)}/recover`, json: { since } }
+    let recovered = 0
+    while (true) {
+      const { body, raw } = await api.send<z.infer<typeof RecoverResponse>>(request)
+      recovered += body.recovered
+      if (settings.raw) await output.bytes(raw)
+      if (!body.more || body.recovered === 0) break
+      await context.note(`note: ${recovered} are scheduled; continuing`)
+    }
+    if (!settings.raw) await output.one({ recovered }, RECOVERED_VIEW)
+  })
 }

@@ -1,3 +1,4 @@
+/** Lists, shows and resends deliveries. */
 import { Command } from 'commander'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../../../shared/event-catalog.ts'
 import type { Delivery } from '../../../shared/wire/webhooks.ts'
@@ -16,7 +17,7 @@ const STATES: Record<Delivery['state'], true> = {
 
 export const commands = {
   list: listVerb(DELIVERIES, {
-    description: 'List deliveries, the newest first.',
+    description: 'List deliveries, newest first.',
     fields: [
       {
         ...{ member: 'webhookId', flag: '--webhook <webhook>', resolve: idOf(WEBHOOKS) },
@@ -48,7 +49,7 @@ function showCommand(context: CliContext): Command {
 /** POST /api/admin/deliveries/{id}/resend. */
 function resendCommand(context: CliContext): Command {
   return new Command('resend')
-    .description('Send the event of a delivery once more, as a delivery of its own.')
+    .description('Send the event of a delivery again, as a new delivery.')
     .argument('<delivery>', 'id')
     .option('--wait', 'wait for the receiver and show its response; exit 10 if it did not acknowledge', false)
     .action(async (id: string, flags: { wait: boolean }) => {

@@ -1,23 +1,23 @@
+/** Reads deliveries and waits for their first attempt. */
 import type { z } from 'zod'
 import type { ShowDeliveryResponse } from '../../../shared/wire/webhooks.ts'
-import { pause } from '../../api/client.ts'
 import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
+import { pause } from '../../io.ts'
 import { createProgress } from '../../output/progress.ts'
 import { itemIn } from '../../resources/resolve.ts'
 import { DELIVERIES } from './resource.ts'
 
 export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']
 
-/** Ids of deliveries are UUIDs, but whatever is given is one segment of the path. */
+/** The path of one delivery. The id stays one segment, whatever it contains. */
 export const deliveryPath = (id: string): string => `${DELIVERIES.path}/${encodeURIComponent(id.trim())}`
 
 const ACCEPTED_VIEW = { columns: [{ path: 'delivery_id', title: 'DELIVERY' }], idPath: 'delivery_id' }
 
 /**
- * What a call that started a delivery answers: its id or, with `wait`, what became of its first attempt. Throws exit 10
- * when that was not acknowledged.
+ * Prints a started delivery: its id or, with `wait`, the result of its first attempt. Throws exit 10 if that failed.
  */
 export async function showStarted(
   context: CliContext,
@@ -34,8 +34,8 @@ export async function showStarted(
   throw new CliError(EXIT.checkFailed, `the delivery was not acknowledged (${whyNot(delivery)})`, {
     code: 'NOT_DELIVERED',
     hints: [
-      ...(delivery.nextAttemptAt === null ? [] : [`The gateway tries again at ${delivery.nextAttemptAt}.`]),
-      `What became of it:  aigw webhooks deliveries show ${id}`,
+      ...(delivery.nextAttemptAt === null ? [] : [`The gateway retries at ${delivery.nextAttemptAt}.`]),
+      `Its state:  aigw webhooks deliveries show ${id}`,
     ],
   })
 }
@@ -49,24 +49,24 @@ export async function getDelivery(context: CliContext, id: string) {
   return { delivery: itemIn<DeliveryDetails>(body, 'delivery', api.baseUrl), raw }
 }
 
-/** An attempt takes 5 s at the most; a busy gateway may begin it later. */
+/** An attempt takes at most 5 s. A busy gateway may start it later. */
 const PATIENCE_MS = 30_000
-const LOOK_MS = { first: 100, longest: 2_000 }
+const POLL_MS = { first: 100, longest: 2_000 }
 
-/** Looks until an attempt has ended or none is to come. Throws exit 10 when that takes too long. */
+/** Polls until the first attempt has ended, or no attempt is scheduled. Throws exit 10 after `PATIENCE_MS`. */
 async function waitForAttempt(context: CliContext, id: string) {
   const { io } = context
   const progress = createProgress(io, await context.settings())
   progress.show('Waiting for the receiver')
   const deadline = io.clock.monotonic() + PATIENCE_MS
   try {
-    for (let waitMs = LOOK_MS.first; ; waitMs = Math.min(waitMs * 2, LOOK_MS.longest)) {
+    for (let waitMs = POLL_MS.first; ; waitMs = Math.min(waitMs * 2, POLL_MS.longest)) {
       const found = await getDelivery(context, id)
       if (found.delivery.state !== 'pending' || found.delivery.attempts > 0) return found
       if (io.clock.monotonic() >= deadline) {
         throw new CliError(EXIT.checkFailed, `nothing was sent within ${PATIENCE_MS / 1000} s`, {
           code: 'NOT_SENT',
-          hints: [`What became of it:  aigw webhooks deliveries show ${id}`],
+          hints: [`Its state:  aigw webhooks deliveries show ${id}`],
         })
       }
       await pause(waitMs, io)

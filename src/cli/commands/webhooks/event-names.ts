@@ -1,33 +1,31 @@
-import { ALL_EVENTS, SUBSCRIBABLE_EVENTS, type SubscribableEvent, TEST_EVENT } from '../../../shared/event-catalog.ts'
+/** Finds events by name or pattern. */
+import { SUBSCRIBABLE_EVENTS, type SubscribableEvent, TEST_EVENT } from '../../../shared/event-catalog.ts'
 import { findNearestName } from '../../../shared/nearest-name.ts'
 import { type CliError, usageError } from '../../errors.ts'
 
-/** One event of the catalog by its name. Throws a usage error for any other name. */
+/** The event with this name. Throws a usage error for an unknown name. */
 export function getEvent(name: string): SubscribableEvent {
   const found = SUBSCRIBABLE_EVENTS.find((event) => event === name)
   if (found === undefined) throw unknownEvent(name)
   return found
 }
 
-/** An event of a subscription: one of the catalog, or `*`. Throws a usage error for any other name. */
-export const toSubscription = (name: string): string => (name === ALL_EVENTS ? name : getEvent(name))
-
 /**
- * Whether an event is one of these names or fits one of these patterns, in which only the end may be a `*`. Throws a usage
- * error for one that no event fits.
+ * Tells whether an event matches one of these names or patterns, such as `pii:*`. No pattern matches every event.
+ * Throws a usage error for a pattern without any matching event.
  */
 export function eventMatcher(patterns: string[]): (event: string) => boolean {
-  const fits = (pattern: string, event: string) =>
+  const matches = (pattern: string, event: string) =>
     pattern.endsWith('*') ? event.startsWith(pattern.slice(0, -1)) : event === pattern
   for (const pattern of patterns) {
-    if (!SUBSCRIBABLE_EVENTS.some((event) => fits(pattern, event))) throw unknownEvent(pattern)
+    if (!SUBSCRIBABLE_EVENTS.some((event) => matches(pattern, event))) throw unknownEvent(pattern)
   }
-  return (event) => patterns.length === 0 || patterns.some((pattern) => fits(pattern, event))
+  return (event) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, event))
 }
 
 function unknownEvent(name: string): CliError {
   if (name === TEST_EVENT) {
-    return usageError(`${TEST_EVENT} is only ever sent to one endpoint`, ['Send it:  aigw webhooks test ID'])
+    return usageError(`${TEST_EVENT} is sent to one endpoint only`, ['Send it:  aigw webhooks test ID'])
   }
   const nearest = findNearestName(name, SUBSCRIBABLE_EVENTS)
   const hints = nearest === undefined ? [] : [`Did you mean '${nearest}'?`]

@@ -1,23 +1,24 @@
+/** Follows the live events of the tenant. */
 import { createParser } from 'eventsource-parser'
 import { LISTEN_PING_MS } from '../../../shared/spec-limits.ts'
 import type { EventFeedFrame } from '../../../shared/wire/event-feed.ts'
-import { pause } from '../../api/client.ts'
 import { notAGateway, toHttpError } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
-import { CliError, EXIT } from '../../errors.ts'
+import { EXIT, isPassing } from '../../errors.ts'
+import { pause } from '../../io.ts'
 
 const FEED_PATH = '/api/admin/webhooks/recent-events'
 const RECONNECT_MS = { first: 1_000, longest: 30_000 }
-/** The gateway says more often than this that it is there; after a sleep of this machine nobody else tells. */
+/** The gateway sends pings more often. A longer silence is a dead connection, for instance after this machine slept. */
 const SILENCE_MS = 3 * LISTEN_PING_MS
-/** After a reconnect the gateway repeats what it told in the last seconds; no more than this is worth remembering. */
+/** After a reconnect the gateway repeats the events of the last seconds. They are recognised by their ids. */
 const REMEMBERED_EVENTS = 10_000
 
 export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event']
 
 /**
- * The events of the tenant, each once, from now on and for good: a connection that ends is made again, where the last one
- * ended. `onReady` is called once. Throws when the first connection fails, and when the gateway refuses this key later.
+ * The events of the tenant from now on, each once. After a disconnect it reconnects and continues at the same position.
+ * `onReady` is called once. Throws if the first connection fails, or if the gateway later rejects this key.
  */
 export async function* listenToEvents(
   context: CliContext,
@@ -43,15 +44,11 @@ export async function* listenToEvents(
     } catch (error) {
       if (cursor === undefined || !isPassing(error)) throw error
     }
-    // A gateway that ends its stream is restarting; a connection that breaks has been cut on its way.
-    await context.note(`note: the connection ended; trying again in ${waitMs / 1000} s`)
+    await context.note(`note: the connection ended; retrying in ${waitMs / 1000} s`)
     await pause(waitMs, io)
     waitMs = Math.min(waitMs * 2, RECONNECT_MS.longest)
   }
 }
-
-const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-const isPassing = (error: unknown): boolean => error instanceof CliError && PASSING.has(error.exitCode)
 
 function remember(known: Set<string>, id: string): void {
   known.add(id)
@@ -59,7 +56,7 @@ function remember(known: Set<string>, id: string): void {
   for (const oldest of known) return void known.delete(oldest)
 }
 
-/** The frames of one connection, until it ends. Throws what its status means, exit 8 when it breaks. */
+/** The frames of one connection, until it ends. Throws the error of its status, exit 8 if it breaks. */
 async function* readFeed(context: CliContext, since: string | undefined): AsyncGenerator<EventFeedFrame> {
   const api = await context.api()
   const headers = { accept: 'text/event-stream' }
@@ -81,11 +78,11 @@ async function* readFeed(context: CliContext, since: string | undefined): AsyncG
   })
   const decoder = new TextDecoder()
   const expectMore = () =>
-    context.io.clock.after(SILENCE_MS, () => answer.body.destroy(new Error('nothing was heard of the gateway')))
+    context.io.clock.after(SILENCE_MS, () => answer.body.destroy(new Error('the gateway was silent')))
   let waiting = expectMore()
   try {
     for await (const chunk of api.parts(answer, { bounded: false })) {
-      // What is done with an event takes its time, and is not the gateway's silence.
+      // The time to process an event does not count as silence of the gateway.
       waiting.cancel()
       parser.feed(decoder.decode(chunk, { stream: true }))
       yield* frames.splice(0)

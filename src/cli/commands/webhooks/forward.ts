@@ -1,3 +1,4 @@
+/** Forwards an event to a local receiver. */
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
@@ -11,14 +12,17 @@ import type { ReceivedEvent } from './event-stream.ts'
 export type Forwarded = {
   /** X-Service-Delivery. */
   delivery: string
-  /** Null when the receiver did not answer. */
+  /** Null if the receiver sent no response. */
   status: number | null
   duration_ms: number
-  /** Why there is no answer, or the beginning of one that is not 2xx; null otherwise. */
+  /** The reason without a response, or the first line of a response that is not 2xx; null otherwise. */
   error: string | null
 }
 
-/** One signed POST to a receiver of one's own, as the gateway delivers: 5 s in all, no redirects. Never throws for what the receiver does. */
+/**
+ * Sends one signed POST like the gateway: 5 s in total, no redirects. A failure of the receiver is a result, not an
+ * error.
+ */
 export async function forwardEvent(
   event: ReceivedEvent,
   { url, secret, io }: { url: URL; secret: string; io: Io },
@@ -37,8 +41,8 @@ export async function forwardEvent(
   const took = () => Math.round(io.clock.monotonic() - startedAt)
   try {
     const { status, text } = await post(url, headers, body, io)
-    const isTaken = status >= 200 && status < 300
-    return { delivery, status, duration_ms: took(), error: isTaken ? null : firstLine(text) || null }
+    const isAccepted = status >= 200 && status < 300
+    return { delivery, status, duration_ms: took(), error: isAccepted ? null : firstLine(text) || null }
   } catch (error) {
     if (io.signal.aborted) throw io.signal.reason
     return { delivery, status: null, duration_ms: took(), error: reasonOf(error) }

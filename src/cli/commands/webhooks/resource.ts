@@ -1,5 +1,5 @@
 import type { Delivery, Webhook } from '../../../shared/wire/webhooks.ts'
-import type { Described } from '../../resources/verbs.ts'
+import type { Described } from '../../resources/resolve.ts'
 
 const MEMBERS: Record<keyof Webhook, true> = {
   id: true,
@@ -34,7 +34,7 @@ const shared = {
   none: 'No webhooks yet. Create one:  aigw webhooks create --url URL',
 }
 
-/** Several endpoints may have one address. */
+/** Several endpoints may have the same address. */
 export const WEBHOOKS: Described<Webhook> = {
   noun: 'webhook',
   command: 'webhooks',
@@ -44,7 +44,7 @@ export const WEBHOOKS: Described<Webhook> = {
   isCalled: (webhook, address) => webhook.url === address,
   sharesNames: true,
   isWhole: true,
-  argument: 'id, or address if only one has it',
+  argument: 'id, or a unique address',
   listView: { ...shared, columns: IN_LISTS },
   view: {
     ...shared,
@@ -53,29 +53,12 @@ export const WEBHOOKS: Described<Webhook> = {
       { path: 'description' },
       { path: 'disabledReason', title: 'DISABLED BY' },
       { path: 'heldDeliveries', title: 'HELD' },
-      { path: 'heldDropped', title: 'GIVEN UP' },
-      { path: 'previousSecretUntil', title: 'EARLIER SECRET UNTIL' },
+      { path: 'heldDropped', title: 'DROPPED' },
+      { path: 'previousSecretUntil', title: 'OLD SECRET UNTIL' },
       { path: 'createdAt', title: 'CREATED' },
       { path: 'updatedAt', title: 'UPDATED' },
     ],
   },
-}
-
-const DELIVERY_MEMBERS: Record<keyof Delivery, true> = {
-  id: true,
-  webhookId: true,
-  eventId: true,
-  eventType: true,
-  state: true,
-  attempts: true,
-  nextAttemptAt: true,
-  deliveredAt: true,
-  lastStatus: true,
-  lastError: true,
-  lastDurationMs: true,
-  resendOf: true,
-  isTest: true,
-  createdAt: true,
 }
 
 const IN_LOG = [
@@ -99,7 +82,6 @@ export const DELIVERIES: Described<Delivery> = {
   listView: {
     columns: IN_LOG,
     idPath: 'id',
-    members: Object.keys(DELIVERY_MEMBERS),
     none: 'No deliveries.',
   },
   view: {
@@ -116,6 +98,5 @@ export const DELIVERIES: Described<Delivery> = {
       { path: 'event.data', title: 'DATA' },
     ],
     idPath: 'id',
-    members: [...Object.keys(DELIVERY_MEMBERS), 'lastResponse', 'event'],
   },
 }

@@ -8,7 +8,7 @@ const turns = (sizes: number[]): Message[] =>
 
 const bytesOf = (messages: Message[]) => messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
 
-describe('what a request carries of a long conversation', () => {
+describe('the messages of a long conversation in a request', () => {
   test('is its end, from a question on, as much as is allowed', () => {
     const sizes = fc.array(fc.integer({ min: 0, max: MESSAGE_CONTENT_BYTES / 4 }), { minLength: 1, maxLength: 140 })
     fc.assert(

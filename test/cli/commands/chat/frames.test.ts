@@ -57,7 +57,7 @@ describe('a streamed answer', () => {
     '{"type":"chunk","data":{}}',
     '{"type":"chunk","data":{"choices":[{}]}}',
     '{"type":"usage","data":null}',
-  ])('with something that is no frame is refused: %s', async (data) => {
+  ])('with an invalid frame is rejected: %s', async (data) => {
     await expect(collect(inPieces(Buffer.from(`data: ${data}\n\ndata: [DONE]\n\n`), []))).rejects.toMatchObject({
       exitCode: 8,
     })

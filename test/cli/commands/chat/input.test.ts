@@ -56,11 +56,11 @@ describe('the prompt', () => {
 })
 
 describe('the request', () => {
-  test('holds what was asked for and nothing else', () => {
+  test('contains only the requested members', () => {
     expect(request({})).toEqual({ prompt: 'hi', model: 'a/b', index: 'Zero-Knowledge', stream: true })
   })
 
-  test('takes model, index and policy from the profile until a flag says otherwise', () => {
+  test('uses model, index and policy of the profile, unless a flag overrides them', () => {
     const defaults = { model: 'p/m', index: 'handbook', policy: 'internal' }
     expect(request({ models: [] }, defaults)).toMatchObject({
       model: 'p/m',

@@ -135,7 +135,7 @@ ls   # *not* emphasis
     )
   })
 
-  test('holds no sequence that the model wrote', async () => {
+  test('contains no escape sequence of the model', async () => {
     const hostile = fc.string({
       unit: fc.constantFrom('\x1b', '[', ']', '0;', 'm', '\x07', '\x9b', '\r', '\n', 'a', '*', '`', '- '),
     })

@@ -19,7 +19,7 @@ function cut(text: string, sizes: number[]): string[] {
 describe('the input of a terminal', () => {
   const words = fc.string({ unit: fc.constantFrom('a', '[', '2', '0', '~', '\n', 'é') })
 
-  test('is told into keys and pastes, wherever a chunk is cut', () => {
+  test('is split into keys and pastes, wherever a chunk ends', () => {
     fc.assert(
       fc.property(words, words, words, inPieces, (before, pasted, after, sizes) => {
         const splitter = createPasteSplitter()

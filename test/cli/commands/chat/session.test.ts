@@ -57,7 +57,7 @@ const bodies = () => gateway.requests.filter(({ method }) => method === 'POST').
 const lastMessages = () => bodies().at(-1)?.messages
 
 describe('a session', () => {
-  test('sends what was said before with each message, in one conversation', async () => {
+  test('sends the earlier messages with each message, in one conversation', async () => {
     const { stdout } = await session(['How many?', 'And next year?'])
     expect(stdout()).toContain('You have 28 days.\n')
     expect(bodies()).toMatchObject([
@@ -90,7 +90,7 @@ describe('a session', () => {
     expect(await start(['--idempotency-key', 'x']).ended).toBe(2)
   })
 
-  test('leaves the terminal as it was, by each way out', async () => {
+  test('restores the terminal at every exit', async () => {
     const abort = new AbortController()
     const ways: [number, (terminal: ReturnType<typeof start>) => void][] = [
       [0, ({ type }) => type(ctrlD)],
@@ -119,7 +119,7 @@ describe('a session', () => {
     expect(warnings).toEqual([])
   })
 
-  test('goes on after a failure, which is told', async () => {
+  test('continues after a failure, which is reported', async () => {
     gateway.on(ROUTE, flatError(403, 'Access denied', 'Not this model.'), answer('Fine.'))
     const { stdout, stderr } = await session(['One', 'Two'])
     expect(stderr()).toContain('error: Not this model. (Access denied)')
@@ -128,7 +128,7 @@ describe('a session', () => {
     expect(lastMessages()).toEqual([{ role: 'user', content: 'Two' }])
   })
 
-  test('keeps and marks what came of an answer that broke off', async () => {
+  test('keeps and marks a truncated answer', async () => {
     gateway.on(
       ROUTE,
       stream(toEvents([metadataFrame(), chunkFrame('You have'), ERROR_FRAME], { done: false })),
@@ -172,7 +172,7 @@ describe('Ctrl-C', () => {
     expect(lastMessages()).toMatchObject([{ content: 'One' }, { content: 'You have' }, { content: 'Two' }])
   })
 
-  test('gives up the line, and on an empty one says how to leave', async () => {
+  test('discards the line, and on an empty line prints how to leave', async () => {
     const terminal = start()
     await terminal.shows(PROMPT)
     terminal.type(`half a quest${ctrlC}`)
@@ -187,7 +187,7 @@ describe('Ctrl-C', () => {
     expect(lastMessages()).toEqual([{ role: 'user', content: 'Whole' }])
   })
 
-  test('what is typed while an answer comes is there for the next message', async () => {
+  test('text that is typed during an answer is used for the next message', async () => {
     const terminal = start()
     gateway.on(
       ROUTE,
@@ -296,7 +296,7 @@ describe('slash commands', () => {
     })
   })
 
-  test('that do not hold change nothing and say why', async () => {
+  test('that are invalid change nothing and state the reason', async () => {
     const { stderr } = await session([
       '/modle',
       '/model nonsense',
@@ -340,7 +340,7 @@ describe('slash commands', () => {
     ])
   })
 
-  test('/new forgets what was said, /save writes it down, /history shows it', async () => {
+  test('/new removes the messages, /save writes them to a file, /history shows them', async () => {
     const path = join(folder, 'talk.md')
     const { stdout, stderr } = await session(['One', '/history', `/save ${path}`, `/save ${path}`, '/new', 'Two'])
     expect(stdout()).toContain('> One\n  You have 28 days.\n')
@@ -359,7 +359,7 @@ describe('slash commands', () => {
     expect(stdout()).toContain('"content": "You have 28 days."')
   })
 
-  test('/copy hands the answer to the terminal, and nothing that a model wrote can do so', async () => {
+  test("/copy sends the answer to the terminal's clipboard, and text of a model cannot", async () => {
     const hostile = '\x1b]52;c;ZXZpbA==\x07hi'
     gateway.on(ROUTE, answer(hostile))
     const { stdout } = await session(['One', '/history', '/json', '/copy'])
@@ -444,18 +444,18 @@ describe('the editor', () => {
   })
 })
 
-test('a conversation that one request cannot hold any more goes on with its end, and says so', async () => {
+test('a conversation that exceeds one request continues with its latest messages, and a note', async () => {
   const path = join(folder, 'long.txt')
   await writeFile(path, 'x'.repeat(200_000))
   const { stderr } = await session([`/file ${path}`, 'One', `/file ${path}`, 'Two'])
-  expect(stderr()).toBe('note: the first 2 messages are left out: a request cannot hold more\n')
+  expect(stderr()).toBe('note: the first 2 messages are omitted, because a request cannot contain more\n')
   expect(lastMessages()).toHaveLength(1)
 })
 
-test('a session goes on with --continue where the last one ended', async () => {
+test('--continue continues the last session', async () => {
   await session(['One'])
   const { stdout } = await session(['Two'], ['-c'])
-  expect(stdout()).toContain('Going on after 2 messages.')
+  expect(stdout()).toContain('Continuing after 2 messages.')
   expect(lastMessages()).toMatchObject([{ content: 'One' }, { content: 'You have 28 days.' }, { content: 'Two' }])
   expect(bodies().at(-1)).toMatchObject({ conversation_id: 'conv-1' })
 })

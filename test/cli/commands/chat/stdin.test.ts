@@ -39,7 +39,7 @@ describe('text on stdin', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is given up with a note after 3 s of silence when there is a prompt', async () => {
+  test('is ignored with a note after 3 s of silence, if there is a prompt', async () => {
     const { clock, stdin, text, notes } = reading({ hasPrompt: true })
     clock.advance(3_000)
     expect(await text).toBe('')
@@ -54,13 +54,13 @@ describe('text on stdin', () => {
     expect(await text).toBe('here')
   })
 
-  test('that is no UTF-8 is refused, not repaired', async () => {
+  test('that is not UTF-8 is rejected, not repaired', async () => {
     const { stdin, text } = reading({ hasPrompt: false })
     stdin.end(Buffer.from([0xff, 0xd8, 0xff]))
     await expect(text).rejects.toMatchObject({ exitCode: 2 })
   })
 
-  test('that is longer than a prompt may be is refused before all of it is read', async () => {
+  test('that is longer than a prompt is rejected before it is read completely', async () => {
     const { stdin, text } = reading({ hasPrompt: false })
     stdin.write(Buffer.alloc(262_145, 'a'))
     await expect(text).rejects.toMatchObject({ exitCode: 2 })

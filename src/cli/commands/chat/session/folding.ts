@@ -1,17 +1,17 @@
+/** Represents texts of several lines by labels, because readline edits single lines. */
 import { forTerminalLine } from '../../../output/terminal-text.ts'
 
 const PREVIEW_CHARS = 24
 const LABEL = /\[#\d+ [^\]\n]*\]/g
 
-/** Lets one line of input stand for a text of many. */
 export type Folding = {
-  /** A label for a text that is no plain line; any other text is its own. */
+  /** A label for a text with line breaks or control characters; any other text unchanged. */
   fold(text: string): string
-  /** The line with the texts in place of their labels. */
+  /** The line with its labels replaced by their texts. */
   unfold(line: string): string
 }
 
-/** Keeps what was folded; labels differ, so a line may hold several. */
+/** Every label is unique, so a line may contain several. */
 export function createFolding(): Folding {
   const texts = new Map<string, string>()
   const labels = new Map<string, string>()

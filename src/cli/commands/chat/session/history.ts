@@ -1,28 +1,29 @@
+/** Stores the messages that were typed in sessions. */
 import { join } from 'node:path'
 import type { Io } from '../../../io.ts'
 import { appendState, findStateDir, readState, writeState } from '../../../profile/state-files.ts'
 
 const ENTRIES = 1_000
 
-/** What was typed in sessions, the latest first. */
+/** The typed messages, newest first. */
 export type History = {
   entries: string[]
   add(message: string): Promise<void>
 }
 
 /**
- * The history of all sessions of this user: a file of JSON strings, one on a line, mode 0600. Without one, and when it
- * cannot be written, the session has a history of its own.
+ * The history of all sessions of this user: a file with one JSON string per line, mode 0600. Write failures are
+ * ignored.
  */
 export async function loadHistory(env: Io['env']): Promise<History> {
   const folder = await findStateDir(env)
   const path = folder === undefined ? undefined : join(folder, 'chat-history')
   const kept = path === undefined ? [] : parseHistory(await readState(path))
   const entries = kept.slice(-ENTRIES).reverse()
-  const forgetful = () => {}
-  // Other sessions may be adding to it, so it is only made shorter when it has grown well beyond what is used.
+  const ignore = () => {}
+  // Other sessions may append meanwhile, so the file is shortened rarely.
   if (path !== undefined && kept.length > 2 * ENTRIES) {
-    await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(forgetful)
+    await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(ignore)
   }
   return {
     entries,
@@ -30,7 +31,7 @@ export async function loadHistory(env: Io['env']): Promise<History> {
       if (entries[0] === message) return
       entries.unshift(message)
       entries.splice(ENTRIES)
-      if (path !== undefined) await appendState(path, toLine(message)).catch(forgetful)
+      if (path !== undefined) await appendState(path, toLine(message)).catch(ignore)
     },
   }
 }

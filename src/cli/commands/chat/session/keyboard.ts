@@ -1,3 +1,4 @@
+/** Reads messages from the terminal: line editing, history, pastes, Ctrl-C and the editor. */
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
@@ -12,11 +13,13 @@ const CTRL_C = '\x03'
 const CONTINUED = '... '
 
 export type Keyboard = {
-  /** The next message, `fill` to begin with; undefined at Ctrl-D or the end of input. Throws when the program is stopped. */
+  /**
+   * The next message, prefilled with `fill`; undefined at Ctrl-D or the end of input. Throws if the program is stopped.
+   */
   readMessage(prompt: string, fill: string): Promise<string | undefined>
-  /** Until the returned function is called, Ctrl-C calls `stop`, and other keys wait for the next message. */
+  /** Until the returned function is called, Ctrl-C calls `stop`, and other keys are kept for the next message. */
   whileAnswering(stop: () => void): () => void
-  /** Leaves the terminal to another program. */
+  /** Releases the terminal to another program. */
   lend<Result>(use: () => Promise<Result>): Promise<Result>
   close(): void
 }
@@ -24,16 +27,16 @@ export type Keyboard = {
 export type KeyboardOptions = {
   io: Io
   history: History
-  /** Words that may stand in place of the line. */
+  /** Completions of the line. */
   complete(line: string): Promise<string[]>
-  /** Shown for Ctrl-C when there is nothing to give up. */
+  /** Shown for Ctrl-C on an empty line. */
   howToLeave: string
   edit(text: string): Promise<string>
 }
 
 type Entered = { kind: 'line' | 'edit' | 'clear' | 'end'; text: string }
 
-/** Takes over the terminal: raw keys, and pastes told from typing. To be closed in any case. */
+/** Takes over the terminal in raw mode. The caller must close it. */
 export function openKeyboard({ io, history, complete, howToLeave, edit }: KeyboardOptions): Keyboard {
   const { stdin, stdout } = io
   const folding = createFolding()
@@ -46,7 +49,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
   }
   const keys = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: setRaw })
   const type = (text: string) => {
-    // In pieces that end with their line: what follows a line in one piece would be lost with the reader of that line.
+    // One piece per line: the reader of a line discards the rest of its piece.
     for (const piece of text.split(/(?<=[\r\n])/)) if (piece !== '') keys.push(piece)
   }
   const onData = (chunk: Buffer | string) => {
@@ -95,7 +98,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
         keys.off('keypress', onKey)
         io.signal.removeEventListener('abort', stopped)
         reader.off('close', onClose).close()
-        // Between messages too, Ctrl-C has to arrive as a key and not as a signal that ends everything.
+        // Between messages too, Ctrl-C must arrive as a key, not as a signal.
         setRaw(true)
       }
       const finish = (entered: Entered) => {

@@ -1,12 +1,9 @@
 const QUOTES = '"""'
 
-/** What one more line made of a message: complete, or open for another. */
+/** A message after one more line: complete, or open for the next line. */
 export type MessageSoFar = { text: string; isOpen: boolean }
 
-/**
- * Puts a message together from lines: `"""` opens and closes a message of several, and a line that ends with `\` goes on
- * with the next one.
- */
+/** Adds a line to a message. `"""` opens and closes a message of several lines. A line that ends with `\` continues. */
 export function addLine(before: MessageSoFar | undefined, line: string): MessageSoFar {
   const text = before === undefined ? line : `${before.text}\n${line}`
   if (text.startsWith(QUOTES)) {

@@ -1,3 +1,5 @@
+/** Bracketed paste of terminals. */
+
 export const PASTE_ON = '\x1b[?2004h'
 export const PASTE_OFF = '\x1b[?2004l'
 const BEGIN = '\x1b[200~'
@@ -6,8 +8,7 @@ const END = '\x1b[201~'
 type Piece = { kind: 'keys' | 'paste'; text: string }
 
 /**
- * Tells what was pasted from what was typed, in input that may be cut anywhere (xterm, bracketed paste). A paste is one
- * piece, however many chunks it came in.
+ * Separates pasted from typed input (xterm, bracketed paste). A paste is one piece, also if several chunks contain it.
  */
 export function createPasteSplitter(): { push(chunk: string): Piece[] } {
   let rest = ''
@@ -19,12 +20,12 @@ export function createPasteSplitter(): { push(chunk: string): Piece[] } {
       for (;;) {
         const mark = pasted === undefined ? BEGIN : END
         const at = rest.indexOf(mark)
-        const held = at < 0 ? beginOf(mark, rest, pasted === undefined) : 0
-        const text = rest.slice(0, at < 0 ? rest.length - held : at)
+        const kept = at < 0 ? startOf(mark, rest, pasted === undefined) : 0
+        const text = rest.slice(0, at < 0 ? rest.length - kept : at)
         if (pasted !== undefined) pasted += text
         else if (text !== '') pieces.push({ kind: 'keys', text })
         if (at < 0) {
-          rest = rest.slice(rest.length - held)
+          rest = rest.slice(rest.length - kept)
           return pieces
         }
         rest = rest.slice(at + mark.length)
@@ -35,8 +36,10 @@ export function createPasteSplitter(): { push(chunk: string): Piece[] } {
   }
 }
 
-/** How much of the text's end may be the begin of `mark`. A lone escape among keys is the escape key. */
-function beginOf(mark: string, text: string, isTyped: boolean): number {
+/**
+ * How many characters at the end of the text may be the start of `mark`. A single escape character is the escape key.
+ */
+function startOf(mark: string, text: string, isTyped: boolean): number {
   const least = isTyped ? 2 : 1
   for (let length = mark.length - 1; length >= least; length--) {
     if (text.endsWith(mark.slice(0, length))) return length

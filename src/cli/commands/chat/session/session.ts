@@ -1,8 +1,9 @@
+/** Runs an interactive session of questions and slash commands. */
 import type { CliContext } from '../../../context.ts'
 import { CliError, describeError } from '../../../errors.ts'
 import { editText } from '../../../input/editor.ts'
 import { forTerminal, forTerminalLine } from '../../../output/terminal-text.ts'
-import { fetchModels } from '../../models/models.ts'
+import { fetchModels } from '../../models/commands.ts'
 import { ask } from '../ask.ts'
 import { keepConversation, type Message } from '../conversation.ts'
 import { type ChatInput, firstModel, toPrompt } from '../input.ts'
@@ -13,7 +14,7 @@ import { type Keyboard, openKeyboard } from './keyboard.ts'
 import { chainOf, completeLine, findSlashCommand, indexOf, type Outcome } from './slash-commands.ts'
 import { countLeftOut, type SessionState, toConversation, toRequest, withAnswer, withInput, withPart } from './state.ts'
 
-/** What is edited is called so; most editors then know that it is Markdown. */
+/** The name of the edited file. Editors recognise it as Markdown. */
 const EDITED = 'message.md'
 const HOW_TO_LEAVE = 'Ctrl-D or /exit leaves, /help lists the commands.'
 
@@ -22,22 +23,19 @@ export type SessionInput = {
   render: Render
   usage: boolean
   sources: boolean
-  /** What was said before, with `--continue`. */
+  /** The earlier messages, with `--continue`. */
   messages: Message[]
 }
 
-type Desk = { context: CliContext; keyboard: Keyboard; options: SessionInput; say(text: string): void }
+type Session = { context: CliContext; keyboard: Keyboard; options: SessionInput; say(text: string): void }
 
-/** Why an answer ended that the person no longer wanted. */
+/** The user stopped an answer. */
 class Stopped extends Error {
   override name = 'Stopped'
 }
 
-/**
- * Talks until Ctrl-D or `/exit`. Failures are told and the session goes on; only the end of the program, or of its
- * terminal, ends it with an error.
- */
-export async function holdSession(context: CliContext, options: SessionInput): Promise<void> {
+/** Runs until Ctrl-D or `/exit`. Failures are reported, and the session continues. */
+export async function runSession(context: CliContext, options: SessionInput): Promise<void> {
   const { io } = context
   const settings = await context.settings()
   let state: SessionState = withInput(
@@ -54,14 +52,14 @@ export async function holdSession(context: CliContext, options: SessionInput): P
   )
   let models: Promise<string[]> | undefined
   const modelNames = () => {
-    models ??= fetchModels(context, undefined).then((list) =>
-      // What the gateway calls its models is typed into the line here, so it has to be harmless.
+    models ??= fetchModels(context).then((list) =>
+      // A completion is inserted into the line, so names with control characters are omitted.
       list.models.map(({ id }) => id).filter((id) => forTerminalLine(id) === id),
     )
     return models
   }
   const say = (text: string) => void io.stdout.write(`${forTerminal(text)}\n`)
-  const tell = (error: unknown) => {
+  const report = (error: unknown) => {
     if (io.signal.aborted || !(error instanceof CliError)) throw error
     io.stderr.write(`${describeError(error).map(forTerminal).join('\n')}\n`)
   }
@@ -72,14 +70,14 @@ export async function holdSession(context: CliContext, options: SessionInput): P
     complete: (line) => completeLine(line, modelNames),
     edit: (text) =>
       editText(text, io.env, EDITED).catch((error: unknown) => {
-        tell(error)
+        report(error)
         return text
       }),
   })
-  const desk: Desk = { context, keyboard, options, say }
+  const session: Session = { context, keyboard, options, say }
   try {
     if (!settings.quiet)
-      say(state.turns.length === 0 ? HOW_TO_LEAVE : `Going on after ${state.turns.length} messages. ${HOW_TO_LEAVE}`)
+      say(state.turns.length === 0 ? HOW_TO_LEAVE : `Continuing after ${state.turns.length} messages. ${HOW_TO_LEAVE}`)
     let fill = ''
     for (;;) {
       const message = await keyboard.readMessage(promptOf(state), fill)
@@ -92,11 +90,11 @@ export async function holdSession(context: CliContext, options: SessionInput): P
         if (outcome.emit !== undefined) io.stdout.write(outcome.emit)
         if (outcome.say !== undefined) say(outcome.say)
         if (outcome.leave) return
-        if (outcome.ask !== undefined) state = await exchange(state, outcome.ask, desk, tell)
+        if (outcome.ask !== undefined) state = await exchange(state, outcome.ask, session, report)
         const { edit } = outcome
         if (edit !== undefined) fill = await keyboard.lend(() => editText(edit, io.env, EDITED))
       } catch (error) {
-        tell(error)
+        report(error)
       }
     }
   } finally {
@@ -112,12 +110,12 @@ function promptOf(state: SessionState): string {
   return `${first.replace(/@[^@]*$/, '')}${more}${index === 'Zero-Knowledge' ? '' : ` @${index}`} > `
 }
 
-/** Asks one question with everything said before, and answers with what was said then. */
+/** Asks one question with the earlier messages, and returns the state with the answer. */
 async function exchange(
   before: SessionState,
   text: string,
-  { context, keyboard, options }: Desk,
-  tell: (error: unknown) => void,
+  { context, keyboard, options }: Session,
+  report: (error: unknown) => void,
 ): Promise<SessionState> {
   const content = toPrompt({ files: before.files, piped: '', words: [text] })
   const state: SessionState = {
@@ -130,25 +128,25 @@ async function exchange(
   const leftOut = leftOutLine(countLeftOut(state))
   if (leftOut !== undefined) await context.note(leftOut)
   const controller = new AbortController()
-  const answered = keyboard.whileAnswering(() => controller.abort(new Stopped('stopped')))
-  let heard = ''
+  const endAnswer = keyboard.whileAnswering(() => controller.abort(new Stopped('stopped')))
+  let received = ''
   let after: SessionState
   try {
     const answer = await ask(context, {
       ...{ body, model: firstModel(body), show: 'text', block: 'first', idempotencyKey: undefined },
       ...{ render: options.render, usage: options.usage, sources: options.sources },
       stop: controller.signal,
-      heard(piece) {
-        heard += piece
+      onText(piece) {
+        received += piece
       },
     })
     after = withAnswer(state, answer)
   } catch (error) {
     const isStopped = error instanceof Stopped
-    if (!isStopped) tell(error)
-    after = withPart(state, heard, isStopped ? 'stopped' : 'broken off')
+    if (!isStopped) report(error)
+    after = withPart(state, received, isStopped ? 'stopped' : 'broken off')
   } finally {
-    answered()
+    endAnswer()
   }
   const conversation = toConversation(after)
   if (conversation !== undefined) await keepConversation(context, conversation)

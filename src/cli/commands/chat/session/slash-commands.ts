@@ -1,7 +1,8 @@
+/** The slash commands of a session. */
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { findNearestName } from '../../../../shared/nearest-name.ts'
-import { unwritable, usageError } from '../../../errors.ts'
+import { failedToWrite, unwritable, usageError } from '../../../errors.ts'
 import { readText } from '../../../input/text-input.ts'
 import { toJson } from '../../../output/formats.ts'
 import { forTerminalLine } from '../../../output/terminal-text.ts'
@@ -10,16 +11,16 @@ import { sourcesLine, usageLine } from '../notes.ts'
 import { readSystem } from '../text-files.ts'
 import { type SessionState, toTranscript, withInput, withoutLastQuestion } from './state.ts'
 
-/** What a slash command leads to; what it says is shown, and the rest is as it was. */
+/** The result of a slash command. Omitted members change nothing. */
 export type Outcome = {
   state?: SessionState
-  /** Lines for the person. */
+  /** Lines to print. */
   say?: string
-  /** Sequences for the terminal itself. */
+  /** Escape sequences for the terminal. */
   emit?: string
-  /** To be asked at once. */
+  /** A question to ask at once. */
   ask?: string
-  /** To be changed in the editor, and then to begin the next message with. */
+  /** A text for the editor, which then prefills the next message. */
   edit?: string
   leave?: true
 }
@@ -28,7 +29,7 @@ type SlashCommand = {
   name: string
   args: string
   summary: string
-  /** Words that may follow; the names of models are added for `models`. */
+  /** Completions of the argument. `models` adds the names of models. */
   words?: string[]
   models?: true
   run(state: SessionState, rest: string): Outcome | Promise<Outcome>
@@ -39,7 +40,7 @@ const HISTORY_CHARS = 72
 
 const orNone = (text: string): string | undefined => (text.toLowerCase() === NONE ? undefined : text)
 
-/** Where nothing follows, the current value is shown. */
+/** A setting: shows the current value without an argument. */
 const setting =
   (
     show: (state: SessionState) => string,
@@ -70,7 +71,7 @@ const COMMANDS: SlashCommand[] = [
   {
     name: 'chain',
     args: '[A,B,C]',
-    summary: 'show or change the failover chain; A@8s/2s bounds an attempt',
+    summary: 'show or change the failover chain; A@8s/2s limits an attempt',
     models: true,
     run: setting(
       (state) => `chain: ${chainOf(state)}`,
@@ -124,7 +125,7 @@ const COMMANDS: SlashCommand[] = [
   {
     name: 'set',
     args: '[temperature|max-tokens VALUE|none]',
-    summary: 'show or change how answers are made',
+    summary: 'show or change temperature and max-tokens',
     words: ['temperature', 'max-tokens'],
     run: setting(
       ({ input }) => `temperature: ${input.temperature ?? 'default'}\nmax-tokens: ${input.maxTokens ?? 'default'}`,
@@ -141,9 +142,9 @@ const COMMANDS: SlashCommand[] = [
     args: 'PATH',
     summary: 'add a text file to the next message',
     async run(state, rest) {
-      if (rest === '') return { say: state.files.map(({ name }) => name).join('\n') || 'No file waits for a message.' }
+      if (rest === '') return { say: state.files.map(({ name }) => name).join('\n') || 'No files are attached.' }
       const file = { name: basename(rest), text: await readText(rest) }
-      return { state: { ...state, files: [...state.files, file] }, say: `${file.name} goes with the next message.` }
+      return { state: { ...state, files: [...state.files, file] }, say: `${file.name} is sent with the next message.` }
     },
   },
   {
@@ -158,16 +159,16 @@ const COMMANDS: SlashCommand[] = [
   {
     name: 'edit',
     args: '',
-    summary: 'write in the editor, the last question to begin with',
+    summary: 'edit the last question in the editor',
     run: ({ asked }) => ({ edit: asked }),
   },
   {
     name: 'copy',
     args: '',
-    summary: 'copy the last answer, if the terminal lets programs (OSC 52)',
+    summary: 'copy the last answer, if the terminal allows it (OSC 52)',
     run(state) {
       const encoded = Buffer.from(lastAnswer(state)).toString('base64')
-      return { emit: `\x1b]52;c;${encoded}\x07`, say: 'Handed to the clipboard of the terminal.' }
+      return { emit: `\x1b]52;c;${encoded}\x07`, say: 'Sent to the clipboard of the terminal.' }
     },
   },
   {
@@ -223,14 +224,14 @@ const COMMANDS: SlashCommand[] = [
             const text = line.length > HISTORY_CHARS ? `${line.slice(0, HISTORY_CHARS)}…` : line
             return `${role === 'user' ? '>' : ' '} ${text}${cut === undefined ? '' : ` (${cut})`}`
           })
-          .join('\n') || 'Nothing was said yet.',
+          .join('\n') || 'There are no messages yet.',
     }),
   },
   { name: 'clear', args: '', summary: 'clear the screen', run: () => ({ emit: '\x1b[H\x1b[2J\x1b[3J' }) },
   {
     name: 'new',
     args: '',
-    summary: 'begin a new conversation',
+    summary: 'start a new conversation',
     run: (state) => ({
       state: {
         ...state,
@@ -243,10 +244,10 @@ const COMMANDS: SlashCommand[] = [
       say: 'A new conversation.',
     }),
   },
-  { name: 'exit', args: '', summary: 'leave, as Ctrl-D does', run: () => ({ leave: true }) },
+  { name: 'exit', args: '', summary: 'leave, like Ctrl-D', run: () => ({ leave: true }) },
 ]
 
-/** Undefined for what is no command but a message, such as a path. Throws a usage error for a command that is unknown. */
+/** Undefined for a message, such as a path. Throws a usage error for an unknown command. */
 export function findSlashCommand(message: string): { command: SlashCommand; rest: string } | undefined {
   const [, name, rest = ''] = /^\/([a-z-]+)(?:\s+(.*))?$/s.exec(message.trimEnd()) ?? []
   if (name === undefined) return undefined
@@ -258,11 +259,11 @@ export function findSlashCommand(message: string): { command: SlashCommand; rest
   )
   throw usageError(`there is no command /${name}`, [
     ...(nearest === undefined ? [] : [`Did you mean /${nearest}?`]),
-    'All of them:  /help. A message that begins with a slash needs a space before it.',
+    'All commands:  /help. Put a space before a message that begins with a slash.',
   ])
 }
 
-/** The whole lines that a line may become with Tab: names of commands, and what may follow them. */
+/** The completions of a line: commands and their arguments, as whole lines. */
 export async function completeLine(line: string, models: () => Promise<string[]>): Promise<string[]> {
   const [, name = '', word] = /^\/([a-z-]*)(?:\s+(\S*))?$/.exec(line) ?? []
   if (!line.startsWith('/')) return []
@@ -279,7 +280,7 @@ function helpText(): string {
   const commands = COMMANDS.map(({ summary }, at) => `${(left[at] ?? '').padEnd(width)}${summary}`)
   const keys = [
     'Ctrl-C stops an answer, Ctrl-D leaves, Ctrl-G opens the editor, Tab completes.',
-    'More lines: paste them, end a line with \\, or put """ before and after.',
+    'Several lines: paste them, end a line with \\, or put """ before and after.',
   ]
   return [...commands, '', ...keys].join('\n')
 }
@@ -291,9 +292,7 @@ function lastAnswer({ turns }: SessionState): string {
 }
 
 async function writeNew(path: string, text: string): Promise<void> {
-  const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
-    throw unwritable(path, error)
-  })
+  const file = await open(path, 'wx', 0o600).catch(failedToWrite(path))
   try {
     await file.writeFile(text)
   } catch (error) {

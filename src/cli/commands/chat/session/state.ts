@@ -1,36 +1,37 @@
+/** The state of a session, and its changes. */
 import type { ChatDefaults } from '../../../profile/config-files.ts'
 import type { Answer } from '../answer.ts'
 import { type Conversation, fitMessages, type Message } from '../conversation.ts'
 import { type ChatInput, type PromptParts, toChatRequest } from '../input.ts'
 
-/** A message of a session. `cut` says why an answer is only a part of one. */
+/** A message of a session. `cut` is the reason of a truncated answer. */
 export type Turn = Message & { cut?: 'stopped' | 'broken off' }
 
-/** What a session holds; slash commands change it. */
+/** Slash commands and answers change it. */
 export type SessionState = {
-  /** As the flags of `chat` would say it. */
+  /** In the form of the flags of `chat`. */
   input: ChatInput
   defaults: ChatDefaults
   turns: Turn[]
-  /** Go along with the next message. */
+  /** Sent with the next message. */
   files: PromptParts['files']
-  /** The last question as it was sent, also when no answer came. */
+  /** The last question, also without an answer. */
   asked: string
   answer: Answer | undefined
   total: { answers: number; prompt_tokens: number; completion_tokens: number }
 }
 
-/** The request for the latest question, with as much of what was said before as one may hold. */
+/** The request for the latest question, with as many earlier messages as fit. */
 export const toRequest = ({ input, defaults, turns }: SessionState) =>
   toChatRequest(input, { messages: fitMessages(toMessages(turns), input.system) }, defaults, true)
 
-/** How many messages do not fit into it. */
+/** How many messages do not fit into the request. */
 export const countLeftOut = ({ input, turns }: SessionState): number =>
   turns.length - fitMessages(turns, input.system).length
 
 const toMessages = (turns: Turn[]): Message[] => turns.map(({ role, content }) => ({ role, content }))
 
-/** The settings with a change in them. Throws the usage error of a flag that does not hold. */
+/** The state with changed settings. Throws the usage error of an invalid flag. */
 export function withInput(state: SessionState, change: Partial<ChatInput>): SessionState {
   const changed = { ...state, input: { ...state.input, ...change } }
   toRequest(changed)
@@ -52,21 +53,21 @@ export function withAnswer(state: SessionState, answer: Answer): SessionState {
   }
 }
 
-/** A part of an answer stays and is marked; a question that got none at all is taken back, to be asked again. */
+/** Keeps a truncated answer and marks it. Without any answer, the question is removed. */
 export function withPart(state: SessionState, text: string, cut: 'stopped' | 'broken off'): SessionState {
   const turns: Turn[] =
     text === '' ? state.turns.slice(0, -1) : [...state.turns, { role: 'assistant', content: text, cut }]
   return { ...state, turns }
 }
 
-/** The state before the last question, which is to be asked again. */
+/** The state before the last question, for a retry. */
 export function withoutLastQuestion(state: SessionState): SessionState {
   const at = state.turns.findLastIndex(({ role }) => role === 'user')
   const isAnswered = state.turns[at]?.content === state.asked
   return isAnswered ? { ...state, turns: state.turns.slice(0, at) } : state
 }
 
-/** What `--continue` goes on with; undefined until there was an answer. */
+/** The conversation for `--continue`; undefined before the first answer. */
 export function toConversation({ input, turns }: SessionState): Conversation | undefined {
   const { conversation, system } = input
   if (conversation === undefined || turns.length === 0) return undefined

@@ -1,0 +1,186 @@
+/** Lists, shows and follows the log: requests to models and changes by administrators. */
+import { Command } from 'commander'
+import { PAGE_LIMIT } from '../../../shared/spec-limits.ts'
+import { isoTime } from '../../../shared/time.ts'
+import type { ActivityLog } from '../../../shared/wire/logs.ts'
+import type { CliContext } from '../../context.ts'
+import { CliError, EXIT, usageError } from '../../errors.ts'
+import { addFields, type Field, parseFlags, resolveFlags } from '../../input/fields.ts'
+import { toWholeNumber } from '../../input/numbers.ts'
+import { PERIOD } from '../../input/past-time.ts'
+import { findAtPath } from '../../output/formats.ts'
+import { listAll, readPages } from '../../resources/listing.ts'
+import { addListOptions, type ListFlags, toListInput } from '../../resources/options.ts'
+import { idOf, toQuery } from '../../resources/verbs.ts'
+import { KEYS } from '../keys/resource.ts'
+import { USERS } from '../users/resource.ts'
+import { LOGS_PATH } from './follow.ts'
+
+/** The filters of `list` and `tail`. */
+const FILTERS: Field[] = [
+  {
+    ...{ member: 'type', flag: '-e, --event <type>' },
+    help: 'only these: api_access, user_management, key_management …',
+  },
+  { member: 'status', flag: '--status <status>', help: 'only requests with this status: 404, 4xx', parse: toStatus },
+  { member: 'outcome', flag: '--outcome <outcome>', help: 'only these', choices: ['success', 'denied', 'failure'] },
+  {
+    ...{ member: 'severity', flag: '--severity <severity>', help: 'only these' },
+    choices: ['info', 'warning', 'error', 'critical'],
+  },
+  { member: 'model', flag: '-m, --model <model>', help: 'only requests that this model served' },
+  {
+    ...{ member: 'apiKeyId', flag: '--key <key>', resolve: idOf(KEYS) },
+    help: `only those of this API key: ${KEYS.argument}`,
+  },
+  {
+    ...{ member: 'userId', flag: '--user <user>', resolve: idOf(USERS) },
+    help: `only those of this user: ${USERS.argument}`,
+  },
+  { member: 'operation', flag: '--operation <operation>', help: 'only these: chat.completion, create, revoke …' },
+  { member: 'search', flag: '--search <text>', help: 'only those with this in description, operation or endpoint' },
+]
+
+function toStatus(text: string, flag: string): string {
+  if (/^[1-5](\d\d|xx)$/i.test(text)) return text.toLowerCase()
+  throw usageError(`${flag} must be a status, not '${text}'`, ['Write 404, 4xx or 5xx.'])
+}
+
+const LIST_FIELDS: Field[] = [
+  ...FILTERS,
+  ...PERIOD.map((field) => (field.member === 'startDate' ? { ...field, help: `${field.help} (default 7d)` } : field)),
+]
+
+export const commands = { list: listCommand, tail: tailCommand, show: showCommand }
+
+/** GET /activity-logs, page by page. */
+function listCommand(context: CliContext): Command {
+  const command = new Command('list').description(
+    'List requests to models and changes by administrators, newest first; never the content of requests.',
+  )
+  return addListOptions(addFields(command, LIST_FIELDS)).action(
+    async (flags: ListFlags & { since?: string; until?: string }) => {
+      const { limit, all } = toListInput(flags)
+      const given = await parseFlags(context, LIST_FIELDS, command)
+      const { startDate, endDate } = toQuery(given)
+      if (startDate !== undefined && endDate !== undefined && endDate < startDate) {
+        throw usageError(`--until ${flags.until} is before --since ${flags.since}`)
+      }
+      const filters = toQuery(await resolveFlags(context, LIST_FIELDS, given))
+      // Entries that are logged between two pages would move others to the next page.
+      const latest = all || limit > PAGE_LIMIT.max ? { endDate: isoTime(context.io.clock.now()) } : {}
+      const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, query: { ...latest, ...filters } }
+      await listAll<ActivityLog>(context, { ...source, limit, all, view: LIST_VIEW })
+    },
+  )
+}
+
+type TailFlags = { lines: string; limit?: string }
+
+/** GET /activity-logs every five seconds, until Ctrl-C. */
+function tailCommand(context: CliContext): Command {
+  const command = new Command('tail').description(
+    'Show the last entries, and every new one as it is logged, until Ctrl-C. Continues after a restart of the gateway.',
+  )
+  return addFields(command, FILTERS)
+    .option('-n, --lines <n>', 'how many existing entries', '10')
+    .option('--limit <n>', 'end after so many entries')
+    .action(async (flags: TailFlags) => {
+      const given = await parseFlags(context, FILTERS, command)
+      const lines = toWholeNumber(flags.lines, '--lines', { min: 0 })
+      const limit = flags.limit === undefined ? undefined : toWholeNumber(flags.limit, '--limit', { min: 1 })
+      const [{ streamPrinter }, { followLogs }] = await Promise.all([
+        import('../../output/stream-printer.ts'),
+        import('./follow.ts'),
+      ])
+      const show = await streamPrinter<ActivityLog>(context, { name: 'tail', items: 'entries', toWords })
+      const query = toQuery(await resolveFlags(context, FILTERS, given))
+      let shown = 0
+      for await (const entry of followLogs(context, { query, lines })) {
+        await show(entry)
+        shown += 1
+        if (shown === limit) return
+      }
+    })
+}
+
+const toWords = ({ timestamp, type, outcome, user, description }: ActivityLog): string[] => [
+  timestamp,
+  type,
+  outcome ?? '',
+  user?.name ?? '-',
+  description,
+]
+
+/** The whole log. By default the gateway returns one week. */
+const WHOLE_LOG = { startDate: '1970-01-01T00:00:00.000Z' }
+const MOST_ENTRIES = 100
+
+/** GET /activity-logs of one request. Throws exit 3 if the log has no entry of it. */
+function showCommand(context: CliContext): Command {
+  return new Command('show')
+    .description('Show the log entries of one request: its kind, its author and its result.')
+    .argument('<id>', 'request id (req-…), which lists every entry of it, or bundle id (jti-…), which is one entry')
+    .action(async (given: string) => {
+      const output = await context.output()
+      const id = given.trim()
+      const isBundle = id.startsWith('jti-')
+      const query = { ...WHOLE_LOG, ...(isBundle ? { bundleId: id } : { requestId: id }) }
+      const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, query }
+      for await (const { rows, raw } of readPages<ActivityLog>(context, source, MOST_ENTRIES)) {
+        const [first] = rows
+        if (first === undefined) break
+        return isBundle ? output.one(first, VIEW, raw) : output.list(rows, VIEW, raw)
+      }
+      throw new CliError(EXIT.notFound, `the log has no entry of '${id}'`, {
+        code: 'LOG_NOT_FOUND',
+        hints: ['Which are there?  aigw logs list --since 30d'],
+      })
+    })
+}
+
+/** `openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms`. */
+function toAttempts(attempts: unknown): unknown {
+  if (!Array.isArray(attempts)) return attempts
+  const texts = attempts.map((attempt) => {
+    const at = (member: string) => findAtPath(attempt, member) ?? undefined
+    const status = at('providerStatus')
+    const id = at('providerRequestId')
+    const facts = [
+      at('reason'),
+      status === undefined ? undefined : `HTTP ${status}`,
+      id === undefined ? undefined : `provider's id ${id}`,
+      `${at('latencyMs')} ms`,
+    ]
+    return `${at('model')} ${at('status')}: ${facts.filter((fact) => fact !== undefined).join(', ')}`
+  })
+  return texts.join('; ')
+}
+
+const IN_LISTS = [
+  { path: 'timestamp', title: 'WHEN' },
+  { path: 'type' },
+  { path: 'outcome' },
+  { path: 'user', toCell: (user: unknown) => findAtPath(user, 'name') ?? user },
+  { path: 'description', flexible: true },
+  { path: 'metadata.requestId', title: 'REQUEST' },
+]
+
+const shared = { idPath: 'id', none: 'No log entries.' }
+
+const LIST_VIEW = { ...shared, columns: IN_LISTS }
+
+/** One entry, with all its members. */
+const VIEW = {
+  ...shared,
+  columns: [
+    ...IN_LISTS,
+    { path: 'metadata.attempts', title: 'ATTEMPTS', toCell: toAttempts },
+    { path: 'severity' },
+    { path: 'complianceCategory', title: 'CATEGORY' },
+    { path: 'resourceType', title: 'RESOURCE' },
+    { path: 'resourceId', title: 'RESOURCE ID' },
+    { path: 'metadata', title: 'DETAILS' },
+    { path: 'id' },
+  ],
+}

@@ -1,0 +1,39 @@
+import type { CliContext } from '../context.ts'
+import { usageError } from '../errors.ts'
+import { toJson } from './formats.ts'
+
+type Printed<Item> = {
+  /** The command, for messages. */
+  name: string
+  /** What it prints, in the plural, for messages. */
+  items: string
+  /** The words of one line for people. */
+  toWords(item: Item): string[]
+}
+
+/** Prints items one by one, as they arrive. Throws a usage error for an output format that cannot be streamed. */
+export async function streamPrinter<Item extends { id: string }>(
+  context: CliContext,
+  { name, items, toWords }: Printed<Item>,
+): Promise<(item: Item) => Promise<void>> {
+  const [output, { format = 'table', raw, field, fields }] = await Promise.all([context.output(), context.settings()])
+  if (raw || field !== undefined || fields.length > 0) throw usageError(`${name} prints whole ${items}`)
+  switch (format) {
+    case 'table':
+      // Names may contain line breaks.
+      return (item) =>
+        output.text(
+          `${toWords(item)
+            .join('  ')
+            .replace(/[\r\n]+/g, ' ')}\n`,
+        )
+    case 'json':
+    case 'ndjson':
+      return (item) => output.text(toJson(item, { indent: 0, terminal: output.terminal }))
+    case 'id':
+      return ({ id }) => output.text(`${id}\n`)
+    case 'yaml':
+    case 'tsv':
+      throw usageError(`${name} does not print ${format}`, ['Use another format: -o table, ndjson or id.'])
+  }
+}
