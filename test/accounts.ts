@@ -9,7 +9,7 @@ import { secretWatch } from './secret-watch.ts'
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 
-/** Complete rows of which a test says only what matters to it. */
+/** Complete rows with defaults. A test passes only the fields that matter to it. */
 export const tenantRow = (given: Partial<Tables['tenants']> = {}): Tables['tenants'] => {
   const id = given.id ?? newId()
   const name = given.name ?? `tenant-${id}`
@@ -62,7 +62,7 @@ export function apiKeyRow(
   }
 }
 
-/** A tenant with its system roles. */
+/** Adds a tenant with its system roles. */
 export async function addTenant(db: Db, given: Partial<Tables['tenants']> = {}): Promise<Tables['tenants']> {
   const tenant = tenantRow(given)
   await db.insertInto('tenants').values(tenant).execute()
@@ -79,14 +79,14 @@ export async function addUser(
   return user
 }
 
-/** Without counters that would get in a test's way, unless it sets its own. */
+/** No limits, so that rate limits do not affect tests that do not set any. */
 const UNLIMITED: Partial<KeySettings> = {
   dailyLimit: null,
   monthlyLimit: null,
   rateLimit: { requestsPerMinute: null, requestsPerHour: null },
 }
 
-/** A key of this user: the row, and the secret to present. */
+/** Adds a key of this user. Returns the row and the secret. */
 export async function addKey(
   db: Db,
   user: { tenant_id: string; id: string },
@@ -105,7 +105,7 @@ export async function addKey(
   return { row, secret }
 }
 
-/** A custom role, and what it opens. */
+/** Adds a custom role with the sections that it grants. */
 export async function addRole(
   db: Db,
   given: Partial<Omit<Tables['roles'], 'permissions'>> & {

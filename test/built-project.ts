@@ -9,7 +9,7 @@ const project = fileURLToPath(new URL('..', import.meta.url))
 
 export type BuiltProject = { directory: string; remove(): Promise<void> }
 
-/** What a user has, as far as tests need it, with a dist/ of the sources as they are now, away from the checkout's own. */
+/** Builds the current sources into a separate directory, with the files that an installation has. */
 export async function buildProject(): Promise<BuiltProject> {
   const directory = await mkdtemp(join(tmpdir(), 'aigw-built-'))
   const remove = () => rm(directory, { recursive: true })
@@ -17,10 +17,10 @@ export async function buildProject(): Promise<BuiltProject> {
     for (const name of ['bin', 'deploy', 'docs/verifiers', 'package.json'])
       await cp(join(project, name), join(directory, name), { recursive: true })
     await symlink(join(project, 'node_modules'), join(directory, 'node_modules'))
-    // Types are another check's business.
+    // No type check: `npm run types` does that.
     const build = ['-p', join(project, 'tsconfig.build.json'), '--noCheck', '--outDir', join(directory, 'dist')]
     await promisify(execFile)(join(project, 'node_modules/.bin/tsc'), build)
-    // As `npm run build` does; a daemon starts from it in half the time.
+    // Bundled as by `npm run build`, because a bundled daemon starts in half the time.
     await promisify(execFile)(process.execPath, [join(project, 'scripts/bundle.mjs'), join(directory, 'dist')])
     await stat(join(directory, 'dist/aigwd/main.js'))
   } catch (error) {

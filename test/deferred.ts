@@ -1,4 +1,4 @@
-/** A promise that the test settles itself. */
+/** A promise that the test resolves or rejects itself. */
 export type Deferred<Value> = { promise: Promise<Value>; resolve(value: Value): void; reject(reason: unknown): void }
 
 export function deferred<Value = void>(): Deferred<Value> {

@@ -6,16 +6,16 @@ import pg from 'pg'
 import { describe, inject } from 'vitest'
 import { type DatabaseOptions, openDatabase } from '../src/daemon/platform/db/database.ts'
 import type { Db } from '../src/daemon/platform/db/db.ts'
-import { sayStore } from './kept-texts.ts'
+import { watchStore } from './kept-texts.ts'
 
-/** A place for one store that nobody has opened, migrated or empty as asked. */
+/** The location of one store that is not open. It is migrated or empty, as requested. */
 export type TestPlace = {
   options: DatabaseOptions
-  /** What the daemon takes as `AIGW_DATABASE_URL`; undefined for SQLite. */
+  /** The value of `AIGW_DATABASE_URL`. Undefined for SQLite. */
   databaseUrl: string | undefined
-  /** A fresh directory, on either engine, for whatever else a daemon keeps. */
+  /** A new directory for the other files of a daemon, on either engine. */
   dataDir: string
-  /** What is kept there is searched for secrets first. */
+  /** Removes the store after searching it for secrets. */
   remove(): Promise<void>
 }
 
@@ -23,9 +23,9 @@ export type TestStore = { db: Db; place: TestPlace; close(): Promise<void> }
 
 export type TestEngine = {
   name: 'sqlite' | 'postgres'
-  /** Without `migrated` there is no schema yet. */
+  /** With `migrated: false` the store has no schema. */
   place(options?: { migrated?: boolean }): Promise<TestPlace>
-  /** A fresh, migrated and opened store; `close` removes it. */
+  /** Opens a new, migrated store. `close` removes it. */
   open(): Promise<TestStore>
 }
 
@@ -40,7 +40,7 @@ export const sqliteEngine: TestEngine = {
       databaseUrl: undefined,
       dataDir,
       async remove() {
-        await sayStore(options)
+        await watchStore(options)
         await removeDirectory(dataDir)
       },
     }
@@ -54,7 +54,7 @@ export const postgresEngine: TestEngine = {
     const server = inject('postgresServer')
     const name = `test_${randomUUID().replaceAll('-', '')}`
     const template = migrated ? inject('postgresTemplate') : 'template0'
-    // Copying files takes half the time of writing every page to the log, and so does dropping the copy.
+    // Copying files takes half the time of logging every page. Dropping the copy is faster too.
     await administer(`create database ${name} template ${template} strategy file_copy`)
     const dataDir = await newDirectory()
     const options: DatabaseOptions = { kind: 'postgres', url: `${server}/${name}` }
@@ -63,7 +63,7 @@ export const postgresEngine: TestEngine = {
       databaseUrl: options.url,
       dataDir,
       async remove() {
-        await sayStore(options)
+        await watchStore(options)
         await administer(`drop database ${name} with (force)`)
         await removeDirectory(dataDir)
       },
@@ -74,7 +74,7 @@ export const postgresEngine: TestEngine = {
 
 export const engines: readonly TestEngine[] = [sqliteEngine, postgresEngine]
 
-/** Declares the same tests for every engine: what holds on one must hold on the other. */
+/** Declares the same tests for every engine. Both engines must behave alike. */
 export function describeEachEngine(promise: string, tests: (engine: TestEngine) => void): void {
   describe.each(engines.map((engine) => [engine.name, engine] as const))(`${promise} (%s)`, (_, engine) =>
     tests(engine),

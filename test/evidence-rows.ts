@@ -10,7 +10,7 @@ import { TEST_MASTER_KEY } from './webhook-rows.ts'
 
 const HASH = 'ab'.repeat(32)
 
-/** The payload of a request as the gateway writes it, of which a test says only what matters to it. */
+/** The payload of a request as the gateway writes it. A test passes only the fields that matter to it. */
 export const requestPayload = (given: Record<string, unknown> = {}) => ({
   version: 1,
   kind: 'request',
@@ -44,7 +44,7 @@ export const requestPayload = (given: Record<string, unknown> = {}) => ({
   ...given,
 })
 
-/** The payload of an administrative change. */
+/** The payload of an administrative change, with defaults. */
 export const changePayload = (given: Record<string, unknown> = {}) => ({
   version: 1,
   kind: 'change',
@@ -66,12 +66,12 @@ export const changePayload = (given: Record<string, unknown> = {}) => ({
   ...given,
 })
 
-/** A chain of requests as some daemon has one. */
+/** The name of a new chain of requests, as a daemon creates one. */
 export const newRequestChain = (): string => `requests-${newId().slice(-12)}`
 
 /**
- * Appends entries to a chain of a tenant, in one commit, signed with the key of the store.
- * @param entries payloads, each with the time it was written at
+ * Appends entries to a tenant's chain in one commit, signed with the key of the store.
+ * @param entries payloads with the time of each entry
  */
 export async function addEntries(
   db: Db,

@@ -1,9 +1,9 @@
 import type { Clock } from '../src/shared/time.ts'
 
 export type FakeClock = Clock & {
-  /** Moves time on by `ms`; timers that come due run in order, each at its own time, also those they start. */
+  /** Advances time by `ms`. Due timers run in order, each at its own time, including timers that they start. */
   advance(ms: number): void
-  /** Timers that wait; a test that ends with some has found a leak. */
+  /** Number of waiting timers. If some remain at the end of a test, the daemon leaks timers. */
   readonly pending: number
   /** Whether a timer is due in exactly `ms`. */
   dueIn(ms: number): boolean
@@ -11,7 +11,7 @@ export type FakeClock = Clock & {
 
 type Waiting = { dueMs: number; order: number; run: () => void }
 
-/** A clock that stands still until it is advanced. `start` is milliseconds since 1970. */
+/** A clock that only `advance` moves. `start` is in milliseconds since 1970. */
 export function createFakeClock(start: number = Date.parse('2026-01-01T00:00:00.000Z')): FakeClock {
   const waiting = new Set<Waiting>()
   let elapsedMs = 0

@@ -15,9 +15,9 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** URL of the PostgreSQL server of this test run, without a database name. */
     postgresServer: string
-    /** A migrated database on it that nobody is connected to. */
+    /** The name of a migrated database on that server without connections. */
     postgresTemplate: string
-    /** A migrated SQLite file that nobody has open. */
+    /** A migrated SQLite file that no process has open. */
     sqliteTemplate: string
     /** A directory with bin/, dist/, deploy/, package.json and node_modules, built for this test run. */
     builtProject: string
@@ -26,18 +26,18 @@ declare module 'vitest' {
 
 const TEMPLATE = 'aigw_template'
 
-/** Memory as a file system, where an fsync costs nothing, and how much of it must be free: containers often have 64 MB. */
+/** A file system in memory, where fsync is free. It needs enough free space: containers often have only 64 MB. */
 const MEMORY_DIRECTORY = '/dev/shm'
 const MEMORY_BYTES = 2_147_483_648
 
-/** Resources of a whole test run: the temporary directory, the built project, a SQLite file and one real PostgreSQL. */
+/** Creates the resources of a test run: temporary directory, built project, SQLite file and one real PostgreSQL. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const undo: (() => Promise<void>)[] = []
   const tearDown = async () => {
     for (const step of undo.reverse()) await step()
   }
   try {
-    // Every worker inherits it.
+    // All workers inherit it.
     process.env.TMPDIR = await temporaryDirectory()
     const built = await buildProject()
     undo.push(built.remove)
@@ -59,10 +59,10 @@ async function temporaryDirectory(): Promise<string> {
   return memory && memory.bavail * memory.bsize >= MEMORY_BYTES ? MEMORY_DIRECTORY : tmpdir()
 }
 
-/** One server on a free loopback port and in a temporary directory. */
+/** Starts one PostgreSQL on a free loopback port, in a temporary directory. */
 async function startPostgres(project: TestProject): Promise<() => Promise<void>> {
   const program = fileURLToPath(new URL('postgres-process.mjs', import.meta.url))
-  // Detached, so that Ctrl-C reaches the tests and not the server; the end of its input stops it.
+  // Detached, so that Ctrl-C reaches only the tests. The server stops when its standard input ends.
   const server = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
   const exited = once(server, 'exit')
   let messages = ''

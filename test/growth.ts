@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
 
-/** Work of the collector and the compiler that does not grow with the input. */
+/** Allowance for garbage collection and JIT compilation, which do not grow with the input. */
 const NOISE_MICROSECONDS = 500_000
 
 /**
- * Expects that `run(1)` takes CPU time in proportion to `run(0.1)`: the whole input and a tenth of it. Quadratic work would take a
- * hundred times as long. A ratio within one process does not depend on the machine or on its load.
+ * Expects that CPU time grows linearly: `run(1)` processes the whole input, `run(0.1)` a tenth. Quadratic work would
+ * take a hundred times as long. Both run in one process, so the ratio does not depend on the machine or its load.
  */
 export async function expectProportionate(run: (part: 0.1 | 1) => unknown): Promise<void> {
   const before = process.cpuUsage()

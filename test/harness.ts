@@ -28,12 +28,12 @@ export type Answer = {
   status: number
   headers: Record<string, string | string[] | undefined>
   text: string
-  /** The JSON body; undefined when it is none. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape, also wrong ones
+  /** The parsed JSON body. Undefined if it is not JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every shape, including invalid ones
   body: any
 }
 
-/** A streamed answer after its end: the frames in order, and whether `[DONE]` closed it. */
+/** A complete streamed answer: the frames in order, and whether `[DONE]` ended it. */
 export type Streamed = { status: number; headers: Answer['headers']; frames: ChatFrame[]; done: boolean; text: string }
 
 export type CallOptions = {
@@ -52,14 +52,14 @@ export type Gateway = {
   config: Config
   log: LogLine[]
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>
-  /** POST /chat/completions with an `index` and a `model` unless the body names others; answered by `upstream`. */
+  /** POST /chat/completions with a default `index` and `model`. `upstream` answers. */
   chat(body: Record<string, unknown>, options?: CallOptions): Promise<Answer & { body: ChatResponse }>
   stream(body: Record<string, unknown>, options?: CallOptions): Promise<Streamed>
-  /** The same as it comes: resolves with the head of the answer; reading the body is the test's. */
+  /** Starts a stream and resolves with its body when the head arrives. The test reads the body. */
   openStream(body: Record<string, unknown>, options?: CallOptions): Promise<AsyncIterator<Buffer>>
-  /** All bills, in the order in which they were stored. */
+  /** All usage rows, in insertion order. */
   usage(): Promise<UsageRecordRow[]>
-  /** Closes the daemon and starts it again on the same store. */
+  /** Closes the daemon and restarts it on the same store. */
   restart(): Promise<void>
   close(): Promise<void>
 }
@@ -76,25 +76,25 @@ export type GatewayOptions = {
   scripts?: Config['scripts']
   failover?: Config['failover']
   concurrency?: Config['concurrency']
-  /** Of the compatibility surfaces; `limits` are those of the edge. */
+  /** Limits of the compatibility surfaces. `limits` above are those of connections. */
   requestLimits?: Partial<Config['limits']>
   knowledge?: Config['knowledge']
   evidence?: Partial<Config['evidence']>
-  /** By default webhooks may be delivered to this machine, where all receivers of the tests are. */
+  /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
   webhooks?: Config['webhooks']
   masterKey?: string
-  /** Another daemon on the same store, key and upstream. It is closed before the one it stands beside. */
+  /** Starts another daemon with the store, key and upstream of this gateway. Close it before this gateway. */
   beside?: Gateway
 }
 
-/** Of rows that are never changed. Their ids do not tell. */
+/** The insertion order of rows that are never updated. Ids are not ordered. */
 const insertionOrder = ({ database }: Config) => (database.kind === 'sqlite' ? sql`rowid` : sql`ctid`)
 
-/** Threads run built code: Node 20 cannot run our TypeScript. */
+/** Built code, because Node 20 cannot run our TypeScript in the extraction process. */
 export const extractionProgram = (): URL =>
   pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/ingest/extract/process.js'))
 
-/** One gateway for all tests of the enclosing `describe`; options that need an earlier one are made by a function. */
+/** One gateway for all tests of the enclosing `describe`. Pass a function if the options need an earlier gateway. */
 export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) = {}): { readonly current: Gateway } {
   let gateway: Gateway | undefined
   beforeAll(async () => {
@@ -103,14 +103,14 @@ export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) =
   })
   afterAll(async () => {
     if (!gateway) return
-    // For the watch: what was counted of all that was done.
+    // The secret watch also searches the metrics.
     await gateway.call('GET', '/metrics')
     sharedResources.delete(gateway)
     await gateway.close()
   })
   return {
     get current() {
-      if (!gateway) throw new Error('the shared gateway is there only while tests run')
+      if (!gateway) throw new Error('the shared gateway is available only while tests run')
       return gateway
     },
   }
@@ -118,7 +118,7 @@ export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) =
 
 /**
  * Starts the real daemon in this process on a free port, with its own store and a scripted upstream as provider `test`.
- * It is closed after the test, and the test fails when a timer of the daemon is left.
+ * It is closed after the test, and the test fails if the daemon leaves a timer.
  */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const { engine = sqliteEngine, beside } = options
@@ -138,7 +138,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     clock,
     cron: options.clock ? clockCron(clock) : noCron,
     log: collectingLog(log, written),
-    // Workers of the tests take every core, so a process of the lowest priority would hardly run.
+    // Test workers use all cores, so a process of the lowest priority would hardly run.
     extraction: { program: extractionProgram(), lowPriority: false },
     ...(options.limits && { limits: options.limits }),
   }
@@ -148,7 +148,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   async function exchange(method: string, path: string, body: unknown, { key, headers, signal }: CallOptions = {}) {
     const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
     if (key) secretWatch.addSecret('an API key', key)
-    if (SAID_TO_MODELS.test(path)) secretWatch.addWords(typeof raw === 'string' ? parse(raw) : undefined)
+    if (MODEL_ROUTES.test(path)) secretWatch.addWords(typeof raw === 'string' ? parse(raw) : undefined)
     const response = await send(gateway.url + path, {
       method: method as 'GET',
       dispatcher: agent,
@@ -160,7 +160,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       },
       ...(raw !== undefined && { body: raw }),
     })
-    secretWatch.say(`headers of ${nameOf(method, path)}`, JSON.stringify(response.headers))
+    secretWatch.record(`headers of ${nameOf(method, path)}`, JSON.stringify(response.headers))
     return response
   }
 
@@ -217,7 +217,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   return gateway
 }
 
-/** One vector for each text. */
+/** Returns one vector per text. */
 const embed: Script = (exchange) => {
   const { input } = exchange.request.body as { input: string | string[] }
   const data = [input].flat().map((_, index) => ({ object: 'embedding', index, embedding: [0.5, -0.25] }))
@@ -226,7 +226,7 @@ const embed: Script = (exchange) => {
 
 type Place = Pick<TestPlace, 'dataDir' | 'databaseUrl' | 'remove'>
 
-/** The place of another gateway, which removes it. */
+/** The store of another gateway. That gateway removes it. */
 const placeOf = ({ config: { dataDir, database } }: Gateway): Place => ({
   dataDir,
   databaseUrl: database.kind === 'postgres' ? database.url : undefined,
@@ -256,7 +256,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
   }
 }
 
-/** An OpenAI-compatible provider at this address; a token costs a millionth of a dollar, one of its answer two. */
+/** An OpenAI-compatible provider at this address. Input tokens cost one millionth of a dollar, output tokens two. */
 export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): ProviderConfig => ({
   name,
   kind: 'openai',
@@ -267,7 +267,7 @@ export const upstreamProvider = (name: string, baseUrl: string, models?: readonl
   prices: { '*': { input: 1, output: 2 } },
 })
 
-/** Frames of an event stream. Fails on anything that is neither a frame nor `[DONE]`. */
+/** Parses the frames of an event stream. Fails on anything except frames and `[DONE]`. */
 export function toFrames(text: string): { frames: ChatFrame[]; done: boolean } {
   const frames: ChatFrame[] = []
   let done = false
@@ -280,7 +280,7 @@ export function toFrames(text: string): { frames: ChatFrame[]; done: boolean } {
   return { frames, done }
 }
 
-/** The text that the chunks of a stream add up to. */
+/** Concatenates the text of all chunks of a stream. */
 export function textOf(frames: readonly ChatFrame[]): string {
   return frames
     .flatMap((frame) => (frame.type === 'chunk' ? frame.data.choices : []))
@@ -329,36 +329,37 @@ function collectingLog(lines: LogLine[], written: Log): Log {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** The lines as the daemon would write them. */
+/** Writes log lines in the daemon's format and passes them to the secret watch. */
 const watchedLog = (): DaemonLog =>
   createLog(
     'debug',
     new Writable({
       decodeStrings: false,
       write(lines: string, _, done) {
-        secretWatch.say('the log', lines)
+        secretWatch.record('the log', lines)
         done()
       },
     }),
   )
 
-/** Routes whose bodies are what somebody says to a model. */
-const SAID_TO_MODELS =
-  /\/(chat\/completions|completions|messages|embeddings|responses|policy-check|prompt-shield\/scan)$/
-/** Where customers read what they have written. */
-const OF_CUSTOMERS = /\/(indexes|guard-rules|prompt-shield|conversations)\b/
+/** Routes whose request bodies are sent to a model. */
+const MODEL_ROUTES = /\/(chat\/completions|completions|messages|embeddings|responses|policy-check|prompt-shield\/scan)$/
+/** Routes that return texts of customers. */
+const CUSTOMER_ROUTES = /\/(indexes|guard-rules|prompt-shield|conversations)\b/
 
 const nameOf = (method: string, path: string) => `${method} ${path.split('?')[0]}`
 
-/** Tells the watch what is no answer of a model, and which secrets an answer shows to those who have asked for them. */
+/** Passes responses other than model answers to the secret watch, and registers the new secrets that they show. */
 function watchAnswer(method: string, path: string, status: number, text: string): void {
-  secretWatch.addMade(text)
+  secretWatch.addGenerated(text)
   const isRead = method === 'GET' && status < 400
   if (status >= 400 || isRead) {
-    secretWatch.say(`${status} of ${nameOf(method, path)}`, text, { mayHoldWords: isRead && OF_CUSTOMERS.test(path) })
+    secretWatch.record(`${status} of ${nameOf(method, path)}`, text, {
+      mayContainText: isRead && CUSTOMER_ROUTES.test(path),
+    })
   }
   for (const [frame] of text.matchAll(/^data: \{("type":"error"|"error":).*$/gm)) {
-    secretWatch.say(`an error frame of ${nameOf(method, path)}`, frame)
+    secretWatch.record(`an error frame of ${nameOf(method, path)}`, frame)
   }
 }
 

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** A request of which the daemon has seen the head, and let it pass, while its body is still to come. */
+/** A request whose head the daemon has accepted, and whose body is not sent yet. */
 export type HeldRequest = { finish(): Promise<{ status: number; text: string }> }
 
-/** Sends the head and waits until the daemon asks for the body. */
+/** Sends the head and waits until the daemon reads the body. */
 export async function holdRequest(
   url: string,
   { key, method, path, body, type = 'application/json' }: HeldRequestOptions,

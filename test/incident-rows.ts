@@ -1,7 +1,7 @@
 import type { IncidentRow } from '../src/daemon/platform/db/tables.ts'
 import { newId } from '../src/shared/ids.ts'
 
-/** An incident like many, with `fields` in place of what it would have. */
+/** A typical incident, overridden by `fields`. */
 export const incidentRow = (fields: Partial<IncidentRow> & Pick<IncidentRow, 'tenant_id'>): IncidentRow => ({
   id: newId(),
   created_at: '2026-01-01T00:00:00.000Z',

@@ -5,33 +5,33 @@ import type { DatabaseOptions } from '../src/daemon/platform/db/database.ts'
 import { sqlite3Driver } from '../src/daemon/platform/db/sqlite-driver.ts'
 import { secretWatch } from './secret-watch.ts'
 
-/** Where texts of customers belong: documents, rules about words, answers that wait for a repeat. They may hold no key either. */
-const OF_CUSTOMERS = new Set(['documents', 'passages', 'guard_rules', 'shield_policies', 'idempotency_results'])
+/** Tables that may contain texts of customers: documents, word rules, stored answers for repeats. No keys. */
+const CUSTOMER_TABLES = new Set(['documents', 'passages', 'guard_rules', 'shield_policies', 'idempotency_results'])
 
-/** Of each table. Tests that write more write the same again and again. */
-const ROWS = 1_000
+/** Maximum number of rows searched per table. Tests with more rows repeat the same rows. */
+const MAX_ROWS = 1_000
 
 type Query = (sql: string) => Promise<Record<string, unknown>[]>
 
 const TEXT_COLUMNS = {
-  sqlite: `select m.name as place, group_concat(c.name) as columns
+  sqlite: `select m.name as name, group_concat(c.name) as columns
     from sqlite_master m join pragma_table_info(m.name) c
     where m.type = 'table' and c.type = 'TEXT' and m.name not like 'passages_fts%' group by m.name`,
-  postgres: `select table_name as place, string_agg(column_name, ',') as columns
+  postgres: `select table_name as name, string_agg(column_name, ',') as columns
     from information_schema.columns where table_schema = 'public' and data_type = 'text' group by table_name`,
 }
 
-/** Tells the watch all texts of a store that no daemon has open. One that was never made has none, nor has a broken file. */
-export async function sayStore(options: DatabaseOptions): Promise<void> {
+/** Passes all texts of a closed store to the secret watch. Missing stores and broken files have none. */
+export async function watchStore(options: DatabaseOptions): Promise<void> {
   await withStore(options, async (query) => {
     const tables = await query(TEXT_COLUMNS[options.kind])
     const texts = tables.map(
-      ({ place, columns }) =>
-        `select '${place}' as place, text from (select concat_ws(' ', ${columns}) as text from ${place} limit ${ROWS}) as kept`,
+      ({ name, columns }) =>
+        `select '${name}' as name, text from (select concat_ws(' ', ${columns}) as text from ${name} limit ${MAX_ROWS}) as stored`,
     )
     if (texts.length === 0) return
-    for (const { place, text } of await query(texts.join(' union all '))) {
-      secretWatch.say(`the table ${place}`, String(text), { mayHoldWords: OF_CUSTOMERS.has(String(place)) })
+    for (const { name, text } of await query(texts.join(' union all '))) {
+      secretWatch.record(`the table ${name}`, String(text), { mayContainText: CUSTOMER_TABLES.has(String(name)) })
     }
   })
 }
@@ -50,19 +50,19 @@ async function withStore(options: DatabaseOptions, use: (query: Query) => Promis
   }
 }
 
-/** Files whose only content is a secret, for nobody but the daemon. */
+/** Files that contain only a secret, readable only by the daemon. */
 const SECRET_FILES = new Set(['admin.key', 'master.key'])
 
 /**
- * Tells the watch the bytes of every file in the directory of a daemon that has ended, also those of pages that its store
- * uses no more; the secrets in it are watched for from now on.
+ * Passes the bytes of all files of a stopped daemon to the secret watch, including unused pages of its store. Registers
+ * the secrets in secret files.
  */
-export async function sayFiles(dataDir: string): Promise<void> {
+export async function watchFiles(dataDir: string): Promise<void> {
   for (const name of (await readdir(dataDir).catch(ignoreAbsent)) ?? []) {
     const text = await readFile(join(dataDir, name), 'latin1').catch(ignoreAbsent)
     if (text === undefined) continue
     if (SECRET_FILES.has(name)) secretWatch.addSecret(name, text.trim())
-    else secretWatch.say(`the file ${name}`, text, { mayHoldWords: true })
+    else secretWatch.record(`the file ${name}`, text, { mayContainText: true })
   }
 }
 

@@ -6,17 +6,17 @@ import { closeLeftovers } from './leftovers.ts'
 import { secretWatch } from './secret-watch.ts'
 import { sharedResources } from './shared-resources.ts'
 
-/** Kinds of handle that a test may not leave open. */
+/** Types of handles that tests must close. */
 const WATCHED = ['TCPSocketWrap', 'TCPServerWrap', 'ProcessWrap', 'Timeout']
 
-// A temporary directory for each test file, so that what its tests leave there can be seen, and is removed anyway.
+// Each test file has its own temporary directory, so that leftover files are detected and removed.
 const directoryOfRun = tmpdir()
 const scratch = mkdtempSync(join(directoryOfRun, 'aigw-worker-'))
 process.env.TMPDIR = scratch
 // Files may share a process.
-secretWatch.forget()
+secretWatch.reset()
 
-/** What is still open by then is taken for left open. */
+/** Handles that are open after this time count as leaks. */
 const LEAK_MS = 60_000
 const nextFewMilliseconds = () => new Promise((resolve) => setTimeout(resolve, 5))
 
@@ -26,23 +26,23 @@ beforeAll(() => {
   before = openHandles()
 })
 
-// Registered first, so these run after the hooks of the test file itself.
+// Hooks run in reverse order, so these run after the hooks of the test file.
 afterEach(async () => {
   if (sharedResources.size === 0) await expectNothingLeft()
 })
 afterEach(closeLeftovers)
 afterAll(expectNothingLeft)
-afterAll(() => expect(secretWatch.takeFound(), 'secrets that were told or kept in the clear').toEqual([]))
+afterAll(() => expect(secretWatch.takeFound(), 'secrets found in plain text in outputs or stores').toEqual([]))
 afterAll(() => {
   const left = readdirSync(scratch)
   rmSync(scratch, { recursive: true })
   process.env.TMPDIR = directoryOfRun
-  expect(left, 'files that were left in the temporary directory').toEqual([])
+  expect(left, 'files left in the temporary directory').toEqual([])
 })
 
 async function expectNothingLeft(): Promise<void> {
-  // A closed handle is gone some turns of the loop later, and a socket once its other end has had its turn: on a busy machine,
-  // that of another process may have to wait for it.
+  // A closed handle disappears some loop turns later. A socket also waits for its peer, which may be a process that
+  // gets little CPU on a busy machine.
   const giveUpAt = performance.now() + LEAK_MS
   for (let turn = 0; Object.keys(leaked()).length > 0 && (turn < 500 || performance.now() < giveUpAt); turn++) {
     await (turn < 500 ? new Promise((resolve) => setImmediate(resolve)) : nextFewMilliseconds())

@@ -4,17 +4,17 @@ type Closable = { close(): Promise<void> }
 
 const opened = new Set<Closable>()
 
-/** Closes this after the running test, unless the test does it or its file shares it: one failure must not become two. */
+/** Closes the resource after the running test, unless it is closed or shared. So one failure does not cause another. */
 export function closeAfterTest(resource: Closable): void {
   opened.add(resource)
 }
 
-/** The test has closed it. */
+/** Marks the resource as closed by the test. */
 export function wasClosed(resource: Closable): void {
   opened.delete(resource)
 }
 
-/** Closes what tests have left open, the newest first. Called by `leaks.ts`, because helper modules outlive a test file. */
+/** Closes leftover resources, newest first. Called by `leaks.ts`, because helper modules outlive a test file. */
 export async function closeLeftovers(): Promise<void> {
   for (const resource of [...opened].reverse()) {
     if (sharedResources.has(resource)) continue

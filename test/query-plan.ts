@@ -2,7 +2,7 @@ import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely
 import type { Db } from '../src/daemon/platform/db/db.ts'
 import { engineOf } from '../src/daemon/platform/db/engine.ts'
 
-/** Runs `run` and returns how the engine executes each of its queries, as the engine prints it. */
+/** Runs `run` and returns the execution plan of each of its queries, in the engine's own text. */
 export async function queryPlans(db: Db, run: (db: Db) => Promise<unknown>): Promise<string[]> {
   const nodes = new WeakMap<object, RootOperationNode>()
   const executed: CompiledQuery[] = []
@@ -11,7 +11,7 @@ export async function queryPlans(db: Db, run: (db: Db) => Promise<unknown>): Pro
       nodes.set(queryId, node)
       return node
     },
-    // Subqueries pass the other function too, but only what is executed has a result.
+    // Subqueries pass only `transformQuery`. Executed queries also have a result.
     async transformResult({ result, queryId }) {
       const node = nodes.get(queryId)
       if (node) executed.push(db.getExecutor().compileQuery(node, queryId))

@@ -1,6 +1,6 @@
 import type { Db } from '../src/daemon/platform/db/db.ts'
 
-/** What the log has of a change: its payload, and where it stands. */
+/** An audit entry of a change: its payload and its position in the chain. */
 export type RecordedChange = {
   id: string
   tenant_id: string
@@ -20,7 +20,7 @@ export type RecordedChange = {
   metadata: Record<string, unknown>
 }
 
-/** What was recorded of changes, of one tenant or of all, in the order of the ids. */
+/** The recorded changes of one tenant or of all tenants, in the order of the ids. */
 export async function recordedChanges(db: Db, tenantId?: string): Promise<RecordedChange[]> {
   let query = db.selectFrom('evidence_entries').select(['id', 'tenant_id', 'created_at', 'payload']).orderBy('id')
   if (tenantId !== undefined) query = query.where('tenant_id', '=', tenantId)

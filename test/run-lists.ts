@@ -1,6 +1,7 @@
-// Which test files run how. vitest.config.ts and vitest.runtime.config.ts read these lists; run-lists.test.ts keeps them true.
+// Lists of test files by how they run. Read by vitest.config.ts and vitest.runtime.config.ts; checked by
+// run-lists.test.ts.
 
-/** Parts of the paths of files that take long. If they began last, one worker would be busy after all others had ended. */
+/** Path parts of slow test files. They start first, so that no worker is still busy after all others have ended. */
 export const LONG: readonly string[] = [
   '/e2e/',
   '/contract/',
@@ -10,7 +11,7 @@ export const LONG: readonly string[] = [
   '/evidence/verification.',
 ]
 
-/** Files that need a process of their own: they measure memory, change built-in prototypes, mock modules or kill processes. */
+/** Files that need their own process: they measure memory, change built-ins, mock modules or kill processes. */
 export const OWN_PROCESS: readonly string[] = [
   'test/e2e',
   'test/faults',
@@ -23,8 +24,8 @@ export const OWN_PROCESS: readonly string[] = [
 ]
 
 /**
- * The tests that CI repeats on the second Node version, each with the part of Node that it tests.
- * All other code computes in JavaScript alone, and one version shows its faults.
+ * The tests that CI repeats on the second Node version, each with the part of Node that it tests. Other code does not
+ * depend on the Node version.
  */
 export const RUNTIME: Readonly<Record<string, string>> = {
   'test/daemon/platform/http': 'node:http server, drain, streams to clients',
@@ -48,6 +49,6 @@ export const RUNTIME: Readonly<Record<string, string>> = {
   'test/e2e/kill.test.ts': 'durability after kill -9',
 }
 
-/** The glob patterns of these files and directories. */
+/** Glob patterns of these files and directories. */
 export const patternsOf = (paths: readonly string[]): string[] =>
   paths.map((path) => (path.endsWith('.ts') ? path : `${path}/**/*.test.ts`))

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 
 /**
- * What must not be found: a text, and what it stands for. `fragmentChars`: so much of it is a leak; words that others may
- * say as well need more of them than letters that nobody else has written.
+ * A secret text and its description. A part of `fragmentChars` characters counts as a leak. Ordinary words need longer
+ * parts than random letters, because other texts may contain the same words.
  */
 export type Planted = { kind: string; text: string; fragmentChars?: number }
 
-/** Something planted that was found: where, which, and the part of it that was there. */
+/** A secret that was found: where it was found, and the part that was found. */
 export type Leak = { where: string; kind: string; text: string; part: string }
 
-/** So much of a secret is a leak. Numbers have less in each character. */
+/** Minimum length of a leaked part. Digits need more characters, because they contain less information. */
 const FRAGMENT_CHARS = 12
 const FRAGMENT_DIGITS = 14
 
-/** The six forms in which each secret is sent, and is looked for. */
+/** The six encodings in which secrets are sent and searched. */
 export const ENCODINGS: Record<string, (text: string) => string> = {
   plain: (text) => text,
   base64: (text) => Buffer.from(text).toString('base64'),
@@ -23,7 +23,7 @@ export const ENCODINGS: Record<string, (text: string) => string> = {
   reversed: (text) => [...text].reverse().join(''),
 }
 
-/** Letters that nobody else has written, the same in every run. */
+/** Pseudorandom letters, the same in every run. No other text contains them. */
 export function marker(name: string, chars: number): string {
   let text = ''
   for (let at = 0; text.length < chars; at++) {
@@ -36,11 +36,11 @@ export function marker(name: string, chars: number): string {
   return text.slice(0, chars)
 }
 
-/** Looks for any part of what was planted, in any of its forms and also for one form inside another. */
+/** Finds parts of secrets, also encoded once or twice. */
 export class SecretSearch {
-  /** By their first characters; those of numbers are longer. */
+  /** Fragments by their first characters. Fragments of digits are longer. */
   readonly #fragments = new Map<string, { secret: Planted; fragment: string }[]>()
-  /** Which pairs of characters any of them begins with: most places of a text are passed over by that alone. */
+  /** Marks the first characters of all fragments. Most positions of a text are skipped by this check alone. */
   readonly #beginnings = new Uint8Array(65_536)
 
   constructor(planted: readonly Planted[]) {
@@ -60,7 +60,7 @@ export class SecretSearch {
     }
   }
 
-  /** Each secret of which a part is in the text, once. */
+  /** Returns each secret of which the text contains a part, once. */
   find(where: string, text: string): Leak[] {
     const leaks = new Map<Planted, Leak>()
     for (const view of viewsOf(text)) {
@@ -78,7 +78,7 @@ export class SecretSearch {
 const beginningAt = (text: string, at: number): number =>
   (text.charCodeAt(at) * 31 + text.charCodeAt(at + 1) * 1_009 + text.charCodeAt(at + 2) * 7_919) & 0xffff
 
-/** The text, and what it is when parts of it are decoded; twice, for what was encoded twice. */
+/** The text and its decoded forms, decoded up to twice. */
 function viewsOf(text: string): Set<string> {
   const views = new Set([text])
   for (const view of [...views]) for (const decoded of decodings(view)) views.add(decoded)
@@ -91,7 +91,7 @@ function decodings(text: string): string[] {
     .replace(/\\u([0-9a-fA-F]{4})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/&#(x?)([0-9a-fA-F]+);/g, (_, x, digits) => String.fromCodePoint(Number.parseInt(digits, x ? 16 : 10)))
     .replace(/(?:%[0-9a-fA-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('latin1'))
-  // A run may begin in the middle of a byte or of a group of them, and hold text before it that is none.
+  // An encoded run may start in the middle of a byte or group, after unrelated characters. So every offset is tried.
   const hex = runs(text, /[0-9a-fA-F]{24,}/g, 2, 'hex')
   const base64 = runs(text, /[A-Za-z0-9+/_-]{16,}/g, 4, 'base64')
   return [unescaped, hex, base64].filter((view) => view !== '' && view !== text)
@@ -101,7 +101,7 @@ function runs(text: string, pattern: RegExp, group: number, encoding: 'hex' | 'b
   const decoded: string[] = []
   for (const [run] of text.matchAll(pattern)) {
     for (let at = 0; at < group; at++) {
-      // What is no text holds no part of a text.
+      // Only printable characters are searched.
       const bytes = Buffer.from(run.slice(at), encoding).toString('latin1')
       decoded.push(...(bytes.match(/[\x20-\x7e]{12,}/g) ?? []))
     }

@@ -6,7 +6,7 @@ import { ENCODINGS, marker } from './secret-search.ts'
 import { SecretWatch, secretWatch } from './secret-watch.ts'
 import { chatJson, replyJson } from './upstream.ts'
 
-// Each of these plants something where it must not be and takes the finding away: left there, it would fail this file.
+// Each test plants a secret and then removes the finding. Otherwise the finding would fail this file.
 
 test.each(Object.entries(ENCODINGS))(
   'a line of the log that tells the key of a provider is found (%s)',
@@ -38,22 +38,22 @@ describeEachEngine('what is kept', (engine) => {
     await gateway.close()
     expect(secretWatch.takeFound()).toEqual([
       expect.stringContaining('the table usage_records: the key of the operator'),
-      expect.stringContaining('the table usage_records: what somebody said'),
-      expect.stringContaining('the table usage_records: what somebody said'),
+      expect.stringContaining('the table usage_records: a text of a user'),
+      expect.stringContaining('the table usage_records: a text of a user'),
     ])
   })
 })
 
 test('a key that nobody knows of is found by its form, and texts of customers where they do not belong', () => {
   const watch = new SecretWatch()
-  watch.say('a metric', `calls{key="${newApiKey()}"} 1`)
+  watch.record('a metric', `calls{key="${newApiKey()}"} 1`)
   watch.addWords({ messages: [{ content: 'The word is rhubarb, and nothing else will do.' }, { content: 'short' }] })
-  watch.say('an event', '{"error":"no model for: The word is rhubarb, and nothing"}')
-  watch.say('a document', 'The word is rhubarb, and nothing else will do.', { mayHoldWords: true })
-  watch.say('a receipt', '{"sk":"sk-short","said":"The word is short"}')
+  watch.record('an event', '{"error":"no model for: The word is rhubarb, and nothing"}')
+  watch.record('a document', 'The word is rhubarb, and nothing else will do.', { mayContainText: true })
+  watch.record('a receipt', '{"sk":"sk-short","said":"The word is short"}')
   expect(watch.takeFound()).toEqual([
     'a metric: a key or a signing secret',
-    expect.stringMatching(/^an event: what somebody said \(/),
+    expect.stringMatching(/^an event: a text of a user \(/),
   ])
   expect(watch.takeFound()).toEqual([])
 })

@@ -1,2 +1,2 @@
-/** What the tests of a file share on purpose; while it is open, its connections are no leak. */
+/** Resources that tests of a file share. While some are open, their connections are not leaks. */
 export const sharedResources = new Set<object>()

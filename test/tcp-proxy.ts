@@ -1,9 +1,9 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A TCP proxy on a free port of 127.0.0.1 whose connections can fall silent without closing, as those of a stopped server do. */
+/** A TCP proxy on a free port of 127.0.0.1. Its connections can go silent without closing, as if a server stopped. */
 export type TcpProxy = {
   port: number
-  /** From here on nothing is passed on, neither way, on the connections that are open now; new ones work. */
+  /** Stops forwarding in both directions on connections that are open now. New connections work. */
   silence(): void
   close(): Promise<void>
 }

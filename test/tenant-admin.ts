@@ -6,19 +6,19 @@ import { type RecordedChange, recordedChanges } from './recorded-changes.ts'
 
 export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 
-/** A tenant of a test's own, with an administrator: what happens in it, and the rates of its keys, touch no other test. */
+/** A tenant with an administrator, used by one test. Its data and rate limits do not affect other tests. */
 export type TestTenant = {
   id: string
   admin: Tables['users']
   db: Db
-  /** With a key of the administrator. */
+  /** Calls with the administrator's key. */
   call: Call
   addUser(given?: Partial<Tables['users']>): Promise<Tables['users']>
-  /** With a new key of this user. */
+  /** Calls with a new key of this user. */
   callFor(user: Tables['users']): Promise<Call>
-  /** With a key of a new user who has this custom role and no other rights. */
+  /** Calls with a key of a new user, who has only this custom role. */
   callAs(role: Omit<Parameters<typeof addRole>[1], 'tenant_id'>): Promise<Call>
-  /** What was recorded, in order. */
+  /** The recorded changes, in order. */
   audit(): Promise<RecordedChange[]>
 }
 

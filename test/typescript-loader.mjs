@@ -1,10 +1,10 @@
-// Lets a plain `node --import <this file> program.ts` run our TypeScript, for tests that need a second process.
+// Lets `node --import <this file> program.ts` run TypeScript, for tests that need a second process.
 import { readFile } from 'node:fs/promises'
 import { register } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
 
-// Node runs loader hooks on a thread of their own, where this file is loaded a second time and must not register again.
+// Node loads this file again on the thread of loader hooks, where it must not register again.
 if (isMainThread) register(import.meta.url)
 
 export async function load(url, context, nextLoad) {

@@ -4,12 +4,12 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 
-/** A second process running a TypeScript file of ours, for promises that only another process can test. */
+/** A second process that runs a TypeScript file, for tests of promises between processes. */
 export type TypescriptProcess = {
   child: ChildProcessByStdio<Writable, Readable, Readable>
-  /** The next line of its output; rejects with what it wrote to stderr when it ends first. */
+  /** Resolves to the next line of stdout. Rejects with the stderr output if the process exits first. */
   line(): Promise<string>
-  /** Ends it the hard way and waits until it is gone. */
+  /** Kills the process with SIGKILL and waits for its exit. */
   kill(signal?: NodeJS.Signals): Promise<void>
 }
 

@@ -2,65 +2,65 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo, Socket } from 'node:net'
 import { secretWatch } from './secret-watch.ts'
 
-/** One request that the upstream got. */
+/** One request that the upstream received. */
 export type ReceivedRequest = {
   method: string
   path: string
   headers: IncomingHttpHeaders
   rawBody: string
-  /** The JSON body; undefined when it is not JSON. */
+  /** The parsed JSON body. Undefined if it is not JSON. */
   body: unknown
-  /** Resolves when the client goes away before the answer is complete; never otherwise. */
+  /** Resolves when the client disconnects before the answer is complete. Otherwise it never resolves. */
   aborted: Promise<void>
   isAborted: boolean
-  /** Which connection it came on, counted from 1; equal numbers show keep-alive at work. */
+  /** The number of its connection, starting at 1. Equal numbers mean keep-alive. */
   connection: number
 }
 
-/** What a script may do with one request. */
+/** The actions of a script on one request. */
 export type Exchange = {
   request: ReceivedRequest
   /** Sends status and headers. */
   head(status: number, headers?: Record<string, string>): void
-  /** Sends one piece as its own TCP write and gives the reader a turn, so that pieces arrive apart. */
+  /** Sends one chunk as a TCP write and lets the reader run, so that chunks arrive separately. */
   write(piece: string | Uint8Array): Promise<void>
-  /** Ends the answer as HTTP wants it. */
+  /** Ends the response properly. */
   end(): void
-  /** Closes the connection in order (FIN) in the middle of the answer. */
+  /** Closes the connection (FIN) before the response is complete. */
   close(): void
-  /** Breaks the connection (RST) in the middle of the answer. */
+  /** Resets the connection (RST) before the response is complete. */
   reset(): void
 }
 
-/** Plays the answer to one request. */
+/** Answers one request. */
 export type Script = (exchange: Exchange) => void | Promise<void>
 
-/** A piece of body, or a promise that holds the answer back until the test resolves it. */
+/** A chunk of the body, or a promise that delays it until the test resolves it. */
 export type Step = string | Uint8Array | Promise<unknown>
 
-/** How a played body ends; `hang` sends nothing more and keeps the connection. */
+/** The end of a body. `hang` sends nothing more and keeps the connection open. */
 export type Ending = 'end' | 'close' | 'reset' | 'hang'
 
 export type Upstream = {
-  /** `http://127.0.0.1:<port>/v1`, fit for `base_url`. */
+  /** `http://127.0.0.1:<port>/v1`, for use as `base_url`. */
   url: string
-  /** Every request so far, oldest first. */
+  /** All requests so far, oldest first. */
   requests: ReceivedRequest[]
-  /** The next request that no earlier call returned; waits for it when it is not there yet. */
+  /** Resolves to the next request that no earlier call returned. */
   nextRequest(): Promise<ReceivedRequest>
-  /** Queues scripts; each request takes one, in order of arrival. */
+  /** Queues scripts. Each request takes one, in order of arrival. */
   script(...scripts: Script[]): void
-  /** What plays when the queue is empty; at first a 500. */
+  /** Sets the script for an empty queue. The default responds with 500. */
   fallback(script: Script): void
-  /** Connections opened so far. */
+  /** Number of connections opened so far. */
   connections(): number
-  /** Breaks every connection and stops listening. */
+  /** Resets all connections and stops listening. */
   close(): Promise<void>
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** A real HTTP server on a free port of 127.0.0.1 that answers as its scripts say. */
+/** Starts a real HTTP server on a free port of 127.0.0.1 that answers by scripts. */
 export async function startUpstream(): Promise<Upstream> {
   const queue: Script[] = []
   const requests: ReceivedRequest[] = []
@@ -129,7 +129,7 @@ async function receive(
     isAborted: false,
     connection,
   }
-  // Both ends may go first: only a close that `end()` did not cause is the client leaving.
+  // `close` also follows a normal end. It means a disconnected client only if `end()` was not called.
   response.on('close', () => {
     if (response.writableEnded) return
     request.isAborted = true
@@ -162,7 +162,7 @@ function exchangeOf(request: ReceivedRequest, response: ServerResponse): Exchang
           resolve()
         })
       })
-      // The reader lives in this process: two turns of the event loop let it poll its socket in between.
+      // The reader runs in the same process. Two event loop turns let it read its socket.
       await turn()
       await turn()
     },
@@ -172,12 +172,12 @@ function exchangeOf(request: ReceivedRequest, response: ServerResponse): Exchang
   }
 }
 
-/** Answers with one JSON body. */
+/** Responds with one JSON body. */
 export function replyJson(body: unknown, options: { status?: number; headers?: Record<string, string> } = {}): Script {
   return replyRaw(JSON.stringify(body), { contentType: 'application/json', ...options })
 }
 
-/** Answers with a body as it is, whole, with its Content-Length. */
+/** Responds with these bytes as the whole body, with Content-Length. */
 export function replyRaw(
   body: string | Uint8Array,
   options: { status?: number; headers?: Record<string, string>; contentType?: string } = {},
@@ -192,7 +192,7 @@ export function replyRaw(
   }
 }
 
-/** Plays pieces one TCP write each, chunked; a promise among them is awaited before the next piece. */
+/** Sends a chunked body with one TCP write per chunk. Awaits a promise before sending its chunk. */
 export function replySteps(
   steps: readonly Step[],
   options: { ending?: Ending; status?: number; headers?: Record<string, string>; contentType?: string } = {},
@@ -211,7 +211,7 @@ export function replySteps(
   }
 }
 
-/** Plays a recorded body cut at the given byte offsets. */
+/** Sends a recorded body, split at these byte offsets. */
 export function replySplit(
   body: string | Uint8Array,
   offsets: readonly number[],
@@ -220,7 +220,7 @@ export function replySplit(
   return replySteps(splitAt(body, offsets), options)
 }
 
-/** Plays the first `bytes` of a body, then breaks the connection (RST), or closes it in order (FIN). */
+/** Sends the first `bytes` bytes of a body, then resets (RST) or closes (FIN) the connection. */
 export function replyCut(
   body: string | Uint8Array,
   bytes: number,
@@ -230,13 +230,13 @@ export function replyCut(
   return replySteps([Buffer.from(body).subarray(0, bytes)], { ending, ...options })
 }
 
-/** Never answers; the connection stays until the client or `close()` ends it. */
+/** Never responds. The connection stays open until the client or `close()` closes it. */
 export const hang: Script = () => {}
 
-/** Breaks the connection without a byte of answer. */
+/** Resets the connection before sending any byte. */
 export const resetAtOnce: Script = ({ reset }) => reset()
 
-/** `body` cut at the given byte offsets, which may come in any order; empty pieces are left out. */
+/** Splits `body` at these byte offsets, in any order. Drops empty chunks. */
 export function splitAt(body: string | Uint8Array, offsets: readonly number[]): Buffer[] {
   const bytes = Buffer.from(body)
   const cuts = [...new Set([0, ...offsets.filter((at) => at > 0 && at < bytes.length)])].sort((a, b) => a - b)
@@ -245,7 +245,7 @@ export function splitAt(body: string | Uint8Array, offsets: readonly number[]): 
 
 type Usage = { prompt_tokens: number; completion_tokens: number; [detail: string]: unknown }
 
-/** An SSE body in the OpenAI shape: one chunk per text, then the finish reason, usage when given, and `[DONE]`. */
+/** An OpenAI SSE body: one chunk per text, the finish reason, usage if given, and `[DONE]`. */
 export function chatStream(
   texts: readonly string[],
   options: { finishReason?: string | null; usage?: Usage; done?: boolean } = {},
@@ -263,7 +263,7 @@ export function chatStream(
   ].join('')
 }
 
-/** The non-streamed body in the OpenAI shape. */
+/** An OpenAI JSON body. */
 export function chatJson(
   content: string | null,
   options: { finishReason?: string | null; usage?: Usage; message?: object } = {},

@@ -2,7 +2,7 @@ import type { Clock } from '../src/shared/time.ts'
 import { deferred } from './deferred.ts'
 import type { FakeClock } from './fake-clock.ts'
 
-/** A clock of which a test can learn that somebody has begun to wait so long on it. */
+/** A clock that reports when code starts to wait for `ms` milliseconds. */
 export type WatchedClock<T extends Clock> = T & { waits(ms: number): Promise<void> }
 
 export function watched<T extends Clock>(clock: T): WatchedClock<T> {
@@ -25,7 +25,7 @@ export function watched<T extends Clock>(clock: T): WatchedClock<T> {
   }
 }
 
-/** Moves time on, `ms` for each time that somebody begins to wait so long, until `done` settles. */
+/** Advances the clock by `ms` for each wait of that length, until `done` settles. */
 export async function advanceUntil(done: Promise<unknown>, clock: WatchedClock<FakeClock>, ms: number): Promise<void> {
   let isDone = false
   const end = done.finally(() => {

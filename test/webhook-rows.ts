@@ -4,12 +4,12 @@ import { newSigningSecret, sealSigningSecret } from '../src/daemon/webhooks/sign
 import { newId } from '../src/shared/ids.ts'
 import { secretWatch } from './secret-watch.ts'
 
-/** The master key of every gateway in the tests that does not say otherwise. */
+/** The default master key of all gateways in tests. */
 export const TEST_MASTER_KEY = '5ea1'.repeat(16)
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 
-/** An endpoint for all events at a port where nobody listens, unless the fields say otherwise. */
+/** An endpoint for all events at a port without a listener. `fields` override the defaults. */
 export function endpointRow({
   signingSecret = newSigningSecret(),
   ...fields

@@ -9,7 +9,7 @@ import { signatureVectors } from './daemon/webhooks/signature-vectors.ts'
 
 const run = promisify(execFile)
 
-/** A receiver that has installed the package. */
+/** The directory of a receiver that has installed the package. */
 let receiver: string
 beforeEach(async () => {
   receiver = await mkdtemp(join(tmpdir(), 'aigw-receiver-'))

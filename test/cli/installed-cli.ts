@@ -43,7 +43,9 @@ export async function installCli(): Promise<InstalledCli> {
     child.stdin?.on('error', () => {}).end(input)
     const ended = once(child, 'close').then(([exitCode, signal]) => {
       secretWatch.addSecret('an API key', KEY)
-      secretWatch.say(`stderr of the installed ${words.slice(0, 2).join(' ')}`, text.stderr, { mayHoldWords: true })
+      secretWatch.record(`stderr of the installed ${words.slice(0, 2).join(' ')}`, text.stderr, {
+        mayContainText: true,
+      })
       return { exitCode, signal, ...text }
     })
     return { child, ended }

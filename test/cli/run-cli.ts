@@ -58,6 +58,6 @@ export async function runCli(words: string[], options: CliOptions = {}): Promise
     ...options.io,
   })
   if (options.env?.AIGW_API_KEY !== undefined) secretWatch.addSecret('an API key', options.env.AIGW_API_KEY)
-  secretWatch.say(`stderr of ${words.slice(0, 2).join(' ')}`, stderr.text(), { mayHoldWords: true })
+  secretWatch.record(`stderr of ${words.slice(0, 2).join(' ')}`, stderr.text(), { mayContainText: true })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }

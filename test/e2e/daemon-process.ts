@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { afterEach, inject } from 'vitest'
-import { sayFiles } from '../kept-texts.ts'
+import { watchFiles } from '../kept-texts.ts'
 import { secretWatch } from '../secret-watch.ts'
 
 export type LogLine = { level: string; msg: string } & Record<string, unknown>
@@ -64,10 +64,10 @@ export function runDaemon(
   })
   for (const [name, value] of Object.entries(env ?? {})) if (name.endsWith('_KEY')) secretWatch.addSecret(name, value)
   const ended: Promise<Ended> = once(child, 'close').then(async ([code, signal]) => {
-    secretWatch.say('the log of a daemon', output.stdout)
-    secretWatch.say('stderr of a daemon', output.stderr)
+    secretWatch.record('the log of a daemon', output.stdout)
+    secretWatch.record('stderr of a daemon', output.stderr)
     const dataDir = args[args.indexOf('--data-dir') + 1]
-    if (args.includes('--data-dir') && dataDir !== undefined) await sayFiles(dataDir)
+    if (args.includes('--data-dir') && dataDir !== undefined) await watchFiles(dataDir)
     return { code, signal, ...output }
   })
   const daemon: DaemonProcess = {

@@ -61,7 +61,7 @@ export async function startReceiver(react: Reaction = reply(200), options: Recei
       for (let post = takePost(buffer); post; post = takePost(buffer)) {
         buffer = buffer.subarray(post.length)
         received.push(post.received)
-        secretWatch.say('the post of a webhook', `${post.received.head}\n${post.received.body}`)
+        secretWatch.record('the post of a webhook', `${post.received.head}\n${post.received.body}`)
         react(socket, post.received, received.length)
         for (const look of waiting) look()
       }

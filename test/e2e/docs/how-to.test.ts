@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { newApiKey } from '../../../src/shared/ids.ts'
 import { type InstalledCli, installCli } from '../../cli/installed-cli.ts'
-import { sayStore } from '../../kept-texts.ts'
+import { watchStore } from '../../kept-texts.ts'
 import { chatJson, replyJson, startUpstream } from '../../upstream.ts'
 import { type DaemonProcess, runDaemon } from '../daemon-process.ts'
 import { type Block, blocksOf, openPageSession, type PageSession } from './page-session.ts'
@@ -157,7 +157,7 @@ test('a gateway moves to PostgreSQL as the page says, and what the page names is
     const keys = join(home, 'evidence-before-move/keys.json')
     const before = await cli.run(['audit', 'verify', '--keys', keys], { env })
     expect(before).toMatchObject({ exitCode: 0 })
-    await sayStore({ kind: 'postgres', url: url.href })
+    await watchStore({ kind: 'postgres', url: url.href })
   } finally {
     await server.query('drop database if exists aigw with (force)')
     await server.query('drop role if exists aigw')
