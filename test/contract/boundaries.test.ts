@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Imports that the rooms of the daemon forbid, by the rule that names them; a type is an import like any other. */
+/** Forbidden imports by the rule that must reject them. Type imports count like all others. */
 const FORBIDDEN = {
   'platform-imports-downwards-only': ['daemon/platform/log.ts', "export type { Route } from '../records/config.ts'"],
   'identity-imports-downwards-only': ['daemon/identity/users/store.ts', "import '../../safety/policies/policies.ts'"],

@@ -8,9 +8,9 @@ import { createCalendar } from './rights/calendar.ts'
 import { ROUTE_CALLS } from './rights/route-calls.ts'
 import { addWorld, type World } from './rights/world.ts'
 
-/** What PostgreSQL refuses and SQLite would change. */
+/** Texts that PostgreSQL rejects and SQLite would change. */
 const HOSTILE = ['a\0b', '\0', 'a\ud800b', '\udc00', '\ud800\0']
-/** The same as a client can put it into an address: escaped NUL, and bytes that are no UTF-8. */
+/** The same texts in a URL: escaped NUL, and bytes that are not valid UTF-8. */
 const HOSTILE_ESCAPED = ['a%00b', '%00', 'a%ED%A0%80b', '%ff']
 
 describeEachEngine('text that no database can hold', (engine) => {
@@ -27,13 +27,13 @@ describeEachEngine('text that no database can hold', (engine) => {
     bodies = bodiesOf(world)
   })
 
-  /** Each request has its own minute, so that no limit answers in the place of the route. */
+  /** Each request runs in its own minute, so that no rate limit responds instead of the route. */
   const call: (typeof shared.current)['call'] = (...args) => {
     calendar.forward(60_000)
     return shared.current.call(...args)
   }
 
-  /** Where a route is called; what its path names is there. */
+  /** The path of an endpoint. The resources that it names exist. */
   async function pathOf(endpoint: string): Promise<string> {
     const [, path = ''] = endpoint.split(' ')
     const target = await ROUTE_CALLS[endpoint]?.target?.(shared.current.app.db, world)
@@ -120,5 +120,5 @@ describeEachEngine('text that no database can hold', (engine) => {
   })
 })
 
-/** 502 is the upstream's fault, and 429 that of a limit; nothing here may reach either. */
+/** Neither an upstream failure (502) nor a rate limit (429) may occur here. */
 const known = (status: number): boolean => status < 500 && status !== 429

@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 test('the bundle is the daemon: it migrates a store, answers a chat, and ends in order', async () => {
-  // Nothing of the modules that it was made of is needed.
+  // The bundle does not need the modules that it was built from.
   await rm(join(project, 'dist/daemon'), { recursive: true })
   const key = newApiKey()
   const args = ['--listen', '127.0.0.1:0', '--data-dir', join(project, 'state')]
@@ -32,7 +32,7 @@ test('the bundle is the daemon: it migrates a store, answers a chat, and ends in
   const chat = { prompt: 'What is this?', model: 'local/extract', index: 'Zero-Knowledge' }
   const answer = await ask('/api/external/chat/completions', chat)
   expect([answer.status, answer.body.success]).toEqual([200, true])
-  // The bundle's thread reads a PDF with the library that the bundle leaves outside.
+  // The bundle's thread reads a PDF with an external library.
   expect((await ask('/api/external/indexes', { name: 'papers' })).status).toBe(201)
   const form = new FormData()
   form.append('files', new Blob([pdf([['The launch is on Monday.']])]), 'launch.pdf')

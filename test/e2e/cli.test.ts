@@ -106,7 +106,7 @@ test.each(['SIGKILL', 'SIGHUP', 'SIGTERM'] as const)(
     for await (const line of createInterface({ input: child.stdout })) if (line.includes('"listening"')) break
     child.stdout.resume()
     child.kill(name)
-    // Both hold this stdout; its end is the end of the daemon too.
+    // The CLI and its daemon share this stdout, so it ends only after the daemon has exited too.
     expect(await ended).toMatchObject(name === 'SIGKILL' ? { signal: name } : { exitCode: 0, signal: null })
     const next = runDaemon(args, { home })
     await next.url()
@@ -134,7 +134,7 @@ test('the quick start answers a question, shows its usage row and leaves nothing
   const [code] = await once(child, 'close')
   expect(code, `${text.stdout}${text.stderr}`).toBe(0)
   expect(text.stdout).toMatch(/^docs\/cli\.md\tindexed\t\d+/m)
-  // Between the question and the usage row stands the answer.
+  // The answer is printed between the command and the usage row.
   const [, answer = ''] = /\$ aigw chat .*\n([\s\S]+?)\n\nThe usage row/.exec(text.stdout) ?? []
   expect(answer).toContain('sqlite3 /var/lib/aigw/aigw.db ".backup /backup/aigw.db"')
   expect(answer).toContain('Sources:\n[1] docs/how-to/back-up-and-restore.md, Back up SQLite')

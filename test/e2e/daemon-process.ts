@@ -13,20 +13,20 @@ export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout
 
 export type DaemonProcess = {
   child: ChildProcessByStdio<null, Readable, Readable>
-  /** The next log line with this message; rejects with everything that was written when the daemon ends without it. */
+  /** The next log line with this message. Rejects with the whole output if the daemon exits before. */
   logged(message: string): Promise<LogLine>
-  /** Where it listens, once it does; rejects as `logged` does. */
+  /** The URL of the daemon once it listens. Rejects like `logged`. */
   url(): Promise<string>
-  /** Resolves with how it ended. */
+  /** Resolves with the exit code and signal. */
   ended: Promise<Ended>
-  /** Sends the signal and resolves when it is gone. */
+  /** Sends the signal and resolves when the process has exited. */
   end(signal: NodeJS.Signals): Promise<Ended>
 }
 
 export type DaemonOptions = {
-  /** Beside PATH, HOME and CONFIGURATION_DIRECTORY, and in their place. */
+  /** Added to PATH, HOME and CONFIGURATION_DIRECTORY, or overrides them. */
   env?: Record<string, string>
-  /** Working directory, HOME and where a configuration file is looked for, so that nothing of this machine applies. */
+  /** Working directory, HOME and configuration directory, so that no settings of this machine apply. */
   home?: string
   /** A built project other than that of the test run. */
   project?: string
@@ -34,14 +34,14 @@ export type DaemonOptions = {
 
 const running = new Set<DaemonProcess>()
 
-/** Kills every daemon that still runs, as happens by itself after each test; for hooks that remove what they work in. */
+/** Kills all running daemons, as after each test. Hooks call it before they remove a daemon's directory. */
 export async function endDaemons(): Promise<void> {
   await Promise.all([...running].map((daemon) => daemon.end('SIGKILL')))
 }
 
 afterEach(endDaemons)
 
-/** Runs the built daemon as its own process; it also ends when this process does, however that ends. */
+/** Runs the built daemon as its own process. It also ends when this process ends for any reason. */
 export function runDaemon(
   args: readonly string[],
   { env, home = tmpdir(), project = inject('builtProject') }: DaemonOptions = {},

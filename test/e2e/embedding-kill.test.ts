@@ -12,7 +12,7 @@ import { runDaemon } from './daemon-process.ts'
 const KILLS = 8
 const PASSAGES = 400
 const BATCH = 10
-/** Calls that may be under way at a kill. */
+/** Maximum number of calls in flight at a kill. */
 const CALLS = 4
 const DONE = 'an index has all its vectors'
 
@@ -34,7 +34,7 @@ test('kill -9 while a new model embeds: each start goes on where the last one wa
     const before = server.texts().length
     for (let kill = 1; kill <= KILLS; kill++) {
       const daemon = start()
-      // Some calls of this start have been answered by then, and others are under way.
+      // At this point some calls of this start are complete, and others are in flight.
       await callsOf(server, 'other', kill * 4)
       await daemon.end('SIGKILL')
       const vectors = await vectorsIn(home)
@@ -81,13 +81,13 @@ async function train(url: string, key: string): Promise<void> {
   await agent.close()
 }
 
-/** Resolves when the model has been asked so often. */
+/** Resolves when the model has received this number of calls. */
 async function callsOf(server: EmbeddingServer, model: string, count: number): Promise<void> {
   const calls = () => server.upstream.requests.filter(({ body }) => (body as { model: string }).model === model).length
   while (calls() < count) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** How many vectors of each model there are, and which of them are searched. */
+/** Number of vectors of each model, and the model that is used for search. */
 async function vectorsIn(home: string): Promise<Record<string, number | string>> {
   const db = await openDatabase({ kind: 'sqlite', dataDir: home })
   try {

@@ -18,7 +18,7 @@ import { runDaemon } from './daemon-process.ts'
 const CALLERS = 100
 const usage = { prompt_tokens: 5, completion_tokens: 3 }
 
-/** When the daemon is killed: with nothing said, or with the answers in the hands of whoever was quickest. */
+/** Moments of the kill: before any output, or after the first callers have received answers. */
 const MOMENTS = ['while the provider thinks', 'when the first callers have their answers'] as const
 
 test.each(MOMENTS)(
@@ -81,7 +81,7 @@ test('kill -9 of one of two daemons on PostgreSQL in the middle: the other answe
   await isWaiting
   await killed.end('SIGKILL')
   expect(new Set((await answersOf(lost)).flat())).toEqual(new Set([undefined]))
-  // To the survivor the other may still be alive, until its lease is over.
+  // The surviving daemon cannot know that the other was killed before its lease expires.
   const hasLooked = clock.waits(IDEMPOTENCY_POLL_MS)
   clock.advance(IDEMPOTENCY_POLL_MS)
   await hasLooked
@@ -118,12 +118,12 @@ function answerWell(exchange: Exchange): void | Promise<void> {
 
 type Crowd = { first: Promise<string>; answers: Promise<(string | undefined)[]> }
 
-/** One crowd for a whole answer and one for a stream, each with its key. */
+/** Two groups of concurrent callers, one for a whole answer and one for a stream, each with its own key. */
 const startCrowds = (url: string, key: string): Crowd[] => [false, true].map((stream) => startCrowd(url, key, stream))
 
 const answersOf = (crowds: readonly Crowd[]) => Promise.all(crowds.map(({ answers }) => answers))
 
-/** The same request from everyone at once: the whole answers, and undefined for those that broke off. */
+/** Sends the same request concurrently. Returns whole answers, and undefined for broken ones. */
 function startCrowd(url: string, key: string, stream: boolean): Crowd {
   const agent = new Agent()
   const first = deferred<string>()
@@ -148,14 +148,14 @@ function startCrowd(url: string, key: string, stream: boolean): Crowd {
   return { first: first.promise, answers: answers.finally(() => agent.destroy()) }
 }
 
-/** Only a connection that ended may keep an answer from its caller. */
+/** A caller may miss its answer only if its connection was closed. */
 function brokenOff(error: Error & { code?: string }): undefined {
   if (!/^(UND_ERR_SOCKET|ECONNRESET|ECONNREFUSED|EPIPE)$/.test(error.code ?? '')) throw error
 }
 
 type Told = readonly (readonly (string | undefined)[])[]
 
-/** Everyone is answered in the end, and what was said before the kill still holds. */
+/** Every caller receives an answer in the end, and answers from before the kill stay the same. */
 function expectOneAnswerEach(before: Told, after: Told): void {
   for (const [at, texts] of after.entries()) {
     expect(texts).not.toContain(undefined)

@@ -10,14 +10,14 @@ import { runDaemon } from './daemon-process.ts'
 
 const KILLS = 20
 const DOCUMENTS = 6
-/** More than one transaction writes, and more than one message of the thread that reads. */
+/** More passages than one transaction writes, and than one message of the reader thread contains. */
 const PASSAGES = 250
 const BASE = '/api/external/indexes'
 
-/** A word that is in this version only. */
+/** A word that occurs only in this version. */
 const wordOf = (version: number): string => String.fromCharCode(96 + version).repeat(8)
 
-/** The documents of one version: each passage says which, and so does the title. */
+/** The documents of one version. Each passage and the title contain the version's word. */
 const upload = (version: number) =>
   multipart(
     Array.from({ length: DOCUMENTS }, (_, at) => ({
@@ -42,7 +42,7 @@ test('kill -9 during a training, 20 times: every document is whole and there onc
     const client = clientOf(await daemon.url(), key)
     if (version === 1) await client.send('POST', BASE, JSON.stringify({ name: 'books' }))
     const training = client.train(version).catch(() => undefined)
-    // The kill comes when so many documents of this version are there, while the rest is on its way.
+    // The kill comes when this number of documents is indexed and others are in progress.
     const enough = version % DOCUMENTS
     let found = 0
     do {
@@ -53,7 +53,7 @@ test('kill -9 during a training, 20 times: every document is whole and there onc
     await client.close()
     for (const one of await expectWhole(dataDir)) indexed.add(one)
   }
-  // The kills came in the middle: of most versions some documents were there, and not all.
+  // The kills interrupted training: most versions have some documents, but not all.
   expect(indexed.size).toBeGreaterThan(KILLS / 2)
 
   const last = start()
@@ -90,7 +90,7 @@ function clientOf(url: string, key: string) {
     async train(version: number): Promise<Trained | undefined> {
       return (await send('POST', `${BASE}/books/train`, upload(version), MULTIPART)).body
     },
-    /** How many documents of this version there are. */
+    /** Number of documents of this version. */
     async documentsOf(version: number): Promise<number> {
       const { body } = await send('GET', `${BASE}/books/documents`)
       return body.documents.filter(({ title }: { title: string }) => title === `Version ${version}, part 0`).length
@@ -101,7 +101,7 @@ function clientOf(url: string, key: string) {
   }
 }
 
-/** Looks into the store: what is published is whole, of one version, and there once. Answers with the versions there are. */
+/** Checks that published documents are complete, of one version and not duplicated. Returns the versions. */
 async function expectWhole(dataDir: string): Promise<number[]> {
   const db = await openDatabase({ kind: 'sqlite', dataDir })
   try {

@@ -45,12 +45,12 @@ test('kill -9 under load, 20 times: every acknowledged request is billed exactly
       while (!killed) {
         const asked: Ask = { streamed: at % 2 === 0, idempotencyKey: at % 4 < 2 ? randomUUID() : undefined }
         const answered = await ask(url, key, agent, asked).catch((error: Error) => {
-          // Only the kill may fail a request.
+          // Requests may fail only because of the kill.
           if (!killed) throw error
           return undefined
         })
         if (answered) acknowledged.push(answered)
-        // The kill comes while the other clients are in the middle of their requests.
+        // The kill comes while other clients have requests in flight.
         if (acknowledged.length >= enough) killed ??= daemon.end('SIGKILL')
       }
     }
@@ -105,7 +105,7 @@ async function spendCounters(dataDir: string) {
     .finally(() => db.destroy())
 }
 
-/** What each entry of the log of requests says, by request. */
+/** The receipts in the request log, by request. */
 async function receiptsOf(dataDir: string): Promise<{ request_id: string; result: string }[]> {
   const db = await openDatabase({ kind: 'sqlite', dataDir })
   const entries = await db
@@ -119,7 +119,7 @@ async function receiptsOf(dataDir: string): Promise<{ request_id: string; result
     .sort((a, b) => (a.request_id < b.request_id ? -1 : 1))
 }
 
-/** What the daemon finds in every hash and signature of the log. */
+/** Verifies every hash and signature of the log through the daemon. */
 async function integrityOf(url: string, key: string, agent: Agent): Promise<unknown> {
   const { body } = await request(`${url}/api/external/transparency/chain-integrity`, {
     dispatcher: agent,
@@ -128,7 +128,7 @@ async function integrityOf(url: string, key: string, agent: Agent): Promise<unkn
   return body.json()
 }
 
-/** Asks again for the latest answers that had a key: the same bytes come back. */
+/** Repeats the latest requests that had an idempotency key, and expects the same bytes. */
 async function expectReplays(url: string, key: string, agent: Agent, acknowledged: readonly Answered[]): Promise<void> {
   const keyed = acknowledged.filter(({ idempotencyKey }) => idempotencyKey !== undefined)
   for (const answered of keyed.slice(-REPEATS_PER_RESTART)) {
@@ -137,7 +137,7 @@ async function expectReplays(url: string, key: string, agent: Agent, acknowledge
   }
 }
 
-/** One chat. @throws Error for any other answer than a whole 200. */
+/** Sends one chat. Throws unless the response is a complete 200. */
 async function ask(url: string, key: string, agent: Agent, asked: Ask): Promise<Answered> {
   const { status, text } = await send(url, key, agent, asked)
   if (status !== 200) throw new Error(`status ${status}: ${text}`)

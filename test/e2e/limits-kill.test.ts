@@ -14,7 +14,7 @@ const KILLS = 4
 const CLIENTS = 12
 const PER_RUN = 60
 
-/** How often each kind of request is sent; all of them count for one key. */
+/** Number of requests of each kind. All count for one key. */
 const REQUESTS = [
   { method: 'GET', path: '/api/external/models', status: 200 },
   { method: 'GET', path: '/api/external/groups/no-id', status: 404 },
@@ -45,7 +45,7 @@ describeEachEngine('kill -9 under load', (engine) => {
       const database = place.databaseUrl === undefined ? {} : { AIGW_DATABASE_URL: place.databaseUrl }
       return runDaemon(args, { env: { AIGW_BOOTSTRAP_KEY: bootstrapKey, ...database }, home })
     }
-    // The first start makes the tenant.
+    // The first start creates the tenant.
     const first = start()
     await first.url()
     await first.end('SIGTERM')
@@ -76,14 +76,14 @@ describeEachEngine('kill -9 under load', (engine) => {
           const { status, ...asked } = REQUESTS[turn % REQUESTS.length] as (typeof REQUESTS)[number]
           sent += 1
           const got = await send(url, key.secret, agent, asked).catch((error: Error) => {
-            // Only the kill may fail a request.
+            // Requests may fail only because of the kill.
             if (!killed) throw error
             return undefined
           })
           if (got === undefined) continue
           expect(got).toBe(status)
           answered += 1
-          // The kill comes while the other clients are in the middle of their requests.
+          // The kill comes while other clients have requests in flight.
           if (answered >= enough) killed ??= daemon.end('SIGKILL')
         }
       }
@@ -113,7 +113,7 @@ async function withStore<T>(place: TestPlace, use: (db: Db) => Promise<T>): Prom
   return use(db).finally(() => db.destroy())
 }
 
-/** The status, once the whole answer is here; a stream counts only when `[DONE]` closed it. */
+/** Returns the status when the answer is complete. A stream counts only if `[DONE]` ended it. */
 async function send(
   url: string,
   key: string,

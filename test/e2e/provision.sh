@@ -1,11 +1,11 @@
 #!/bin/sh
-# Provisions a tenant: its administrator, a role, users, a group, a knowledge base and a narrow key. Prints the id of each.
-# It may run any number of times: what is there already stays as it is, and the ids are the same.
+# Provisions a tenant: its administrator, a role, users, a group, a knowledge base and a narrow key. Prints the id of
+# each. The script is idempotent: existing resources stay unchanged and keep their ids.
 #
 #   AIGW_BASE_URL=https://ai.example.com AIGW_API_KEY_FILE=operator.key sh provision.sh DIRECTORY
 #
-# DIRECTORY is where the secrets are kept, since each is shown only once. When a file there is lost, the script ends with
-# exit code 6 and the command that makes a new one.
+# DIRECTORY stores the secrets, because each is shown only once. If a file is lost, the script exits with code 6 and
+# prints the command that creates a new secret.
 set -eu
 
 keys=$1
@@ -18,7 +18,7 @@ once() {
 tenant=$(once tenants create acme \
   --admin-name 'Ada Lovelace' --admin-email ada@acme.example --save-to "$keys/acme.key")
 
-# From here on as the tenant's own administrator.
+# The following commands use the key of the tenant's administrator.
 as_admin() {
   once --api-key-file "$keys/acme.key" "$@"
 }

@@ -9,7 +9,7 @@ import { type InstalledCli, installCli } from '../cli/installed-cli.ts'
 import { runDaemon } from './daemon-process.ts'
 
 const SCRIPT = fileURLToPath(new URL('provision.sh', import.meta.url))
-/** Nothing listens there; a request that gets so far fails as unreachable, not as forbidden. */
+/** An address without a listener. A request that gets this far fails as unreachable rather than forbidden. */
 const UNREACHABLE =
   'providers:\n  far: {kind: openai, base_url: "http://127.0.0.1:9/v1", api_key: sk-x, models: [big]}\n'
 
@@ -31,7 +31,7 @@ describe('a script that provisions a tenant', () => {
     await writeFile(join(home, 'aigw.yaml'), UNREACHABLE)
     const args = ['--listen', '127.0.0.1:0', '--data-dir', join(home, 'data'), '--config', join(home, 'aigw.yaml')]
     const daemon = runDaemon(args, { home, env: { AIGW_BOOTSTRAP_KEY: operatorKey } })
-    // As an installation puts it on the path.
+    // An installation also puts it on the path.
     const bin = join(home, 'bin')
     await mkdir(bin)
     await symlink(join(cli.folder, 'bin/aigw.js'), join(bin, 'aigw'))
@@ -52,7 +52,7 @@ describe('a script that provisions a tenant', () => {
   const aigw = (...words: string[]) => cli.run(words, { env })
   const as = (key: string, ...words: string[]) => aigw('--api-key-file', join(keys, key), ...words)
 
-  /** Ids of everything there is, by kind. */
+  /** Ids of all resources, by kind. */
   async function inventory(): Promise<Record<string, string[]>> {
     const idsIn = async (listing: ReturnType<typeof aigw>) => {
       const { exitCode, stdout, stderr } = await listing

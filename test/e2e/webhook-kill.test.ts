@@ -11,7 +11,7 @@ import { postgresEngine } from '../engines.ts'
 import { chatJson, replyJson, startUpstream } from '../upstream.ts'
 import { runDaemon } from './daemon-process.ts'
 
-/** Each moment of the kill, from the fifth to the fourteenth answer, comes twice. */
+/** The kill comes after the fifth to the fourteenth answer, twice each. */
 const KILLS = 20
 const CLIENTS = 8
 
@@ -56,12 +56,12 @@ test('kill -9 under load, 20 times: every event of an acknowledged request reach
     async function client(): Promise<void> {
       while (!killed) {
         const answered = await send(url, '/api/external/chat/completions', question, agent).catch((error: Error) => {
-          // Only the kill may fail a request.
+          // Requests may fail only because of the kill.
           if (!killed) throw error
           return undefined
         })
         if (answered) acknowledged.push(answered.id)
-        // The kill comes while the other clients are in the middle of their requests, and deliveries of theirs too.
+        // The kill comes while other clients have requests and deliveries in flight.
         if (acknowledged.length >= enough) killed ??= daemon.end('SIGKILL')
       }
     }
@@ -88,7 +88,7 @@ test('kill -9 under load, 20 times: every event of an acknowledged request reach
   expect(await last.end('SIGTERM')).toMatchObject({ code: 0 })
   expect(new Set(expected).size).toBe(acknowledged.length)
 
-  // Each delivery, however often it was sent, was the same event with the same body.
+  // All attempts of a delivery have the same event and the same body.
   const seen = new Map<string, string>()
   for (const { headers, body } of receiver.received) {
     const id = headers['x-service-delivery'] ?? ''
@@ -110,7 +110,7 @@ test('of two daemons on one PostgreSQL one is killed, 5 times: every event reach
   const receiver = await startReceiver()
   const config = join(place.dataDir, 'aigw.yaml')
   await writeFile(config, `providers:\n  test:\n    kind: openai\n    base_url: ${upstream.url}\n    api_key: sk-x\n`)
-  // Both have to read what the other has sealed.
+  // Both daemons must decrypt each other's secrets.
   const masterKey = join(place.dataDir, 'master-key')
   await writeFile(masterKey, 'ab'.repeat(32), { mode: 0o600 })
   const key = newApiKey()
@@ -160,7 +160,7 @@ test('of two daemons on one PostgreSQL one is killed, 5 times: every event reach
   const expected = acknowledged.map(
     (requestId) => modelFailover({ tenantId, createdAt: '', requestId, step: 0 }, none).id,
   )
-  // What the last one that was killed held comes free once its lease is over.
+  // Deliveries that the last killed daemon claimed are released when its lease expires.
   await db
     .updateTable('webhook_deliveries')
     .set({ lease_until: '2000-01-01T00:00:00.000Z' })

@@ -41,7 +41,7 @@ beforeEach(async () => {
   const daemon = runDaemon(args, { home, env: { AIGW_BOOTSTRAP_KEY: key, WEBHOOKS_ALLOW_PRIVATE: 'true' } })
   env = { AIGW_BASE_URL: await daemon.url(), AIGW_API_KEY: key, HOME: home }
 })
-// The daemon itself is ended by daemon-process.ts.
+// daemon-process.ts ends the daemon.
 afterEach(async () => {
   receiver.closeAllConnections()
   receiver.close()

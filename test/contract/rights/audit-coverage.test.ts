@@ -10,11 +10,11 @@ import { type RecordedChange, recordedChanges } from '../../recorded-changes.ts'
 import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
 import { addWorld, freshName, nothing, type World } from './world.ts'
 
-/** What asking a model leaves behind is its usage record. */
+/** Model requests create usage records rather than audit entries. */
 const ASKING = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
   (path) => `POST ${path}`,
 )
-/** These look like changes, and only answer. */
+/** Routes that look like changes but only respond. */
 const DRY_RUNS = [
   'POST /api/external/smltp-policies/diff',
   'POST /api/admin/guard-rules/simulate',
@@ -64,7 +64,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
 
   const entries = () => recordedChanges(shared.current.app.db)
 
-  /** One request, and the entries that it left. */
+  /** Sends one request and returns the audit entries that it created. */
   async function call(
     endpoint: string,
     row: RouteCall,
@@ -96,13 +96,13 @@ describeEachEngine('the log of administrative changes', (engine) => {
         request_id: answer.headers['x-request-id'],
         endpoint,
         result: 'success',
-        // Policies are called by their names, exports and keys by their hashes.
+        // Policies are identified by name, exports and keys by hash.
         resource_id: expect.stringMatching(/^([0-9a-f]{24}|ownland-\d+|[0-9a-f]{64}|[\w-]{43})$/),
         description: expect.stringMatching(/^External API: \S/),
       }
       const id = /^[0-9a-f]{24}$/.test(target ?? '') ? { resource_id: target } : {}
       expect(added.filter((entry) => entry.tenant_id === own.tenantId)).toMatchObject([{ ...expected, ...id }])
-      // What is done to a tenant from outside is told to it too, but not by whom.
+      // A tenant also receives entries about changes by the operator, but without the operator's identity.
       const nobody = { actor: 'operator', user_id: null, key_id: null }
       const theirs = isTenants ? [{ ...expected, ...nobody, tenant_id: answer.body.tenant?.id ?? target }] : []
       expect(added.filter((entry) => entry.tenant_id !== own.tenantId)).toMatchObject(theirs)

@@ -7,10 +7,10 @@ import { definition, type JsonSchema, toInputSchema } from './generated-input.ts
 import { ROUTE_CALLS } from './route-calls.ts'
 import type { World } from './world.ts'
 
-/** Stands for a name that no request before had. */
+/** Placeholder for a name that no earlier request used. */
 export const NEW_NAME = 'new-name'
 
-/** The strings of chat that a good request has no use for, beside those that it has. */
+/** Additional chat bodies, for the strings that the valid body does not contain. */
 const CHAT_BODIES = [
   {
     prompt: 'hi',
@@ -32,7 +32,7 @@ const CHAT_BODIES = [
 const EXTENSIONS = { smltp_policy: 'public', prompt_shield: { policy: 'p' }, user_id: 'f'.repeat(24) }
 const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
 
-/** What a message asks in the words of Anthropic, and what its tokens are counted of. */
+/** Fields shared by requests to Anthropic's messages and token count routes. */
 const ASKED_OF_ANTHROPIC = {
   system: 'Be brief.',
   messages: [
@@ -58,7 +58,7 @@ const ASKED_OF_ANTHROPIC = {
   output_format: { type: 'json_schema', schema: {} },
 }
 
-/** And those of the other surfaces. */
+/** Additional bodies of the other surfaces. */
 const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${TRIGGER_PATH}`]: [
     { type: 'pii:incident', data: { action: 'mask', direction: 'input', entityTypes: ['EMAIL'] } },
@@ -88,7 +88,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
   ],
 }
 
-/** Requests of each route that has text in its body; together they fill in every string there is. */
+/** Bodies for each route with text in its body. Together they contain every string of the schemas. */
 export function bodiesOf(world: World): [endpoint: string, bodies: unknown[]][] {
   return Object.entries(ROUTE_CALLS).flatMap(([endpoint, { bodies }]) => {
     if (!bodies) return []
@@ -99,7 +99,7 @@ export function bodiesOf(world: World): [endpoint: string, bodies: unknown[]][] 
 
 export type Leaf = { path: string; replaced(value: string): unknown }
 
-/** Every string of a JSON value, each with the value it would be in with another string in its place. */
+/** Returns every string of a JSON value, with a function that replaces it in a copy of the value. */
 export function stringsOf(value: unknown, path = ''): Leaf[] {
   if (typeof value === 'string') return [{ path, replaced: (text) => text }]
   if (typeof value !== 'object' || value === null) return []
@@ -119,13 +119,13 @@ function stringPaths(schema: JsonSchema, root: JsonSchema, path = ''): string[] 
   const named = schema.$ref === undefined ? undefined : definition(schema.$ref, root)
   const either = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap((one) => inside(one))
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => inside(one, `${path}.${name}`))
-  // An id holds nothing but hex, so nothing hostile.
+  // An id contains only hex digits, so it cannot contain hostile text.
   const isId = schema.pattern === '^[0-9a-fA-F]{24}$'
   const own = [schema.type].flat().includes('string') && !isId ? [path] : []
   return [...new Set([...inside(named), ...either, ...members, ...inside(schema.items, `${path}[]`), ...own])]
 }
 
-/** Where a schema has strings, other than ids. */
+/** The paths of all strings in a schema, except ids. */
 export function stringsIn(schema: z.ZodType): string[] {
   const root = toInputSchema(schema)
   return stringPaths(root, root)

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../../src/shared/time.ts'
 
-/** A clock whose date stands still until it is moved on; timers run as ever. */
+/** A clock whose date changes only by `forward`. Timers run in real time. */
 export type Calendar = Clock & { forward(ms: number): void }
 
 export function createCalendar(): Calendar {

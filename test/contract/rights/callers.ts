@@ -5,17 +5,17 @@ import { type Level, SECTIONS, type Section } from '../../../src/shared/permissi
 import { addKey, addRole, addUser } from '../../accounts.ts'
 import type { RouteCall } from './route-calls.ts'
 
-/** One kind of caller, and what it may use. */
+/** One kind of caller and its rights. */
 export type CallerKind = {
   name: string
-  /** Null: it presents no key. */
+  /** Null if the caller presents no key. */
   key: string | null
   mayUse(access: Access, level: Level): boolean
 }
 
 type Sectioned = Exclude<Access, 'none' | 'key' | 'operator'>
 
-/** Every kind of caller that the rights of architecture §6 know, all of one tenant. */
+/** All kinds of callers with different rights (architecture §6), in one tenant. */
 export async function addCallers(db: Db, tenantId: string, operatorKey: string): Promise<CallerKind[]> {
   const tenant = { tenant_id: tenantId }
   const keyOf = async (user: Partial<Tables['users']>, settings = {}) =>
@@ -56,7 +56,7 @@ export async function addAdministrator(db: Db, tenantId: string): Promise<Caller
 
 type Sections = (access: Sectioned, level: Level) => boolean
 
-/** A caller with a key: what is open to any key is open to it, and what is the operator's is not. */
+/** A caller with a key. It may use the routes for any key, but not those of the operator. */
 function kind(name: string, key: string, mayUse: Sections): CallerKind {
   return {
     name,
@@ -71,9 +71,9 @@ function kind(name: string, key: string, mayUse: Sections): CallerKind {
 export const isPermitted = (caller: CallerKind, { access, method }: Route): boolean =>
   caller.mayUse(access, method === 'GET' ? 'reader' : 'admin')
 
-/** Whether the route also serves the caller what others own. */
+/** Whether the route serves resources of other owners to the caller. */
 export const isServed = (caller: CallerKind, route: Route, { also }: Pick<RouteCall, 'also'>): boolean =>
   isPermitted(caller, route) && (also === undefined || caller.mayUse(also, 'admin'))
 
-/** What a route answers to a caller who may not use it. */
+/** The status that a route returns to a caller without the right. */
 export const refusalOf = ({ key }: CallerKind): number => (key === null ? 401 : 403)

@@ -9,7 +9,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true })
 formats.default(ajv)
 const compiled = new WeakMap<z.ZodType, ValidateFunction>()
 
-/** Fails unless the answer is one that its route documents, and no fault of ours was logged on the way to it. */
+/** Fails if the response is not documented for its route, or if the request logged an internal error. */
 export function expectDocumented(route: Route, answer: Answer, log: LogLine[]): void {
   const bugs = log.splice(0).filter(({ level }) => level === 'error')
   const logged = bugs.map(
@@ -47,7 +47,7 @@ function validator(schema: z.ZodType): ValidateFunction {
     const json = z.toJSONSchema(schema, {
       io: 'output',
       unrepresentable: 'any',
-      // JSON Schema calls it $id, and it would name one schema twice.
+      // JSON Schema calls it $id, and the same schema would be defined twice.
       override: ({ jsonSchema }) => void delete jsonSchema.id,
     })
     validate = ajv.compile(json)

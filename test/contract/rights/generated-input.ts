@@ -27,14 +27,14 @@ export type JsonSchema = {
   maximum?: number
 }
 
-/** What a caller may send, as JSON Schema. */
+/** The JSON Schema of the input. */
 export const toInputSchema = (schema: z.ZodType): JsonSchema =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema
 
-/** Values that a member of this name has in good requests, so that generated ones get past the first look-up. */
+/** Valid values by field name, so that generated requests pass the first lookup. */
 export type Samples = Record<string, readonly unknown[]>
 
-/** Texts that would change a query if they became part of one. */
+/** SQL injection texts. */
 export const SQL = [
   "' or '1'='1",
   "'; drop table users; --",
@@ -50,7 +50,7 @@ export const SQL = [
 
 const PROTOTYPE_NAMES = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'then', 'toJSON']
 
-/** Numbers as no JavaScript value can hold them; `toJson` writes them as they stand. */
+/** Numbers that JavaScript cannot represent. `toJson` writes them literally. */
 const raw = (json: string) => `<raw>${json}</raw>`
 const RAW_NUMBERS = ['1e999', '-1e999', '1e-999', '-0', '9007199254740993', '1e21', '12345678901234567890123', '0.1e1']
 
@@ -92,7 +92,7 @@ const hostileNumber: fc.Arbitrary<unknown> = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 )
 
-/** Anything at all that JSON can say. */
+/** Any JSON value. */
 export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 4, arbitrary: hostileText },
   { weight: 3, arbitrary: hostileNumber },
@@ -101,18 +101,18 @@ export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(...PROTOTYPE_NAMES).map((name) => withOwn({}, name, { isAdmin: true })) },
 )
 
-/** Sets a member even where assigning would set the prototype. */
+/** Sets an own property, even where assignment would set the prototype. */
 function withOwn(object: object, name: string, value: unknown): object {
   const copy = { ...object }
   Object.defineProperty(copy, name, { value, enumerable: true, configurable: true, writable: true })
   return copy
 }
 
-/** The JSON of a generated value. */
+/** Serialises a generated value. */
 export const toJson = (value: unknown): string =>
   (JSON.stringify(value) ?? 'null').replaceAll(/"<raw>(.*?)<\/raw>"/g, '$1')
 
-/** Values by a schema: mostly good, often nearly so, sometimes far off. */
+/** Generates values for a schema: mostly valid, often nearly valid, sometimes invalid. */
 export function valuesOf(schema: z.ZodType, samples: Samples): fc.Arbitrary<unknown> {
   const root = toInputSchema(schema)
   return fc.oneof(
@@ -122,7 +122,7 @@ export function valuesOf(schema: z.ZodType, samples: Samples): fc.Arbitrary<unkn
   )
 }
 
-/** Good bodies with up to three members as the schema describes them, or nearly so, in the place of their own. */
+/** Generates valid bodies in which up to three fields are replaced by valid or nearly valid values. */
 export function variationsOf(schema: z.ZodType, samples: Samples, bodies: readonly object[]): fc.Arbitrary<unknown> {
   const root = toInputSchema(schema)
   const { properties = {} } = root.$ref === undefined ? root : definition(root.$ref, root)
@@ -134,7 +134,7 @@ export function variationsOf(schema: z.ZodType, samples: Samples, bodies: readon
   return fc.tuple(fc.constantFrom(...bodies), members).map(([body, changed]) => ({ ...body, ...changed }))
 }
 
-/** @param faults how often, out of 10, a value is replaced by one that is none of the schema's */
+/** @param faults how often, out of 10, a value is replaced by a value that violates the schema */
 function build(
   schema: JsonSchema,
   root: JsonSchema,
@@ -202,7 +202,7 @@ function objects(
   faults: number,
   inside: (schema: JsonSchema, name: string) => fc.Arbitrary<unknown>,
 ): fc.Arbitrary<unknown> {
-  // With another value than the stored one these are always refused, before anything else is looked at.
+  // Read-only fields are always rejected unless they equal the stored value. So they would hide other faults.
   const settable = Object.entries(properties).filter(([, { readOnly }]) => readOnly !== true)
   const members = Object.fromEntries(settable.map(([name, one]) => [name, inside(one, name)]))
   const record: fc.Arbitrary<object> = fc.record(members, { requiredKeys: required })
@@ -227,7 +227,7 @@ function strings({ pattern, format, minLength = 0, maxLength = 200 }: JsonSchema
   )
 }
 
-/** Bodies that are no JSON, or JSON that no schema was written for. */
+/** Bodies that are not JSON, or JSON that matches no schema. */
 export const brokenBodies: fc.Arbitrary<string | Buffer> = fc.oneof(
   fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
   fc.string({ maxLength: 100 }),
@@ -250,14 +250,14 @@ export const brokenBodies: fc.Arbitrary<string | Buffer> = fc.oneof(
   fc.integer({ min: 1, max: 9000 }).map((count) => `{"users":[${'1,'.repeat(count)}1]}`),
 )
 
-/** Every byte as a percent-escape, so that nothing on the way to the server reads it. */
+/** Percent-escapes every byte, so that clients and proxies do not interpret it. */
 const escaped = (text: string): string =>
   [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 
-/** With the longest path segment still less than a request's headers may have: HEADER_BYTES. */
+/** Together with the longest path segment, this is below the limit of request headers, HEADER_BYTES. */
 const QUERY_CHARS = 6000
 
-/** Query strings by a schema, already escaped: good parameters, hostile ones, unknown ones, one twice, broken escapes. */
+/** Generates escaped query strings for a schema: valid, hostile, unknown or repeated parameters, and broken escapes. */
 export function queriesOf(schema: z.ZodType, samples: Samples): fc.Arbitrary<string> {
   const root = toInputSchema(schema)
   const names = Object.keys(root.properties ?? {})
@@ -302,7 +302,7 @@ export function queriesOf(schema: z.ZodType, samples: Samples): fc.Arbitrary<str
     .filter((query) => query.length <= QUERY_CHARS)
 }
 
-/** Path segments: never empty, and never a dot that a client would resolve. */
+/** Path segments that are not empty, and not a dot segment that a client would resolve. */
 export const hostileSegments: fc.Arbitrary<string> = fc.oneof(
   { weight: 5, arbitrary: hostileText.filter((text) => text !== '').map(escaped) },
   { weight: 2, arbitrary: fc.stringMatching(/^[0-9a-fA-F]{22,26}$/) },

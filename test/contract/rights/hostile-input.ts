@@ -25,8 +25,8 @@ import { difference, dumpStore } from './store-dump.ts'
 import { addWorld, freshName, type World } from './world.ts'
 
 /**
- * Requests for each route and engine; the seed decides which. Each engine has its own, because most input is judged before it
- * reaches a store: both together try each route twice as often.
+ * Number of requests per route and engine. The seed selects them. Each engine has its own seed: most input is rejected
+ * before it reaches a store, so both runs together test each route twice as often.
  */
 const RUNS = Number(process.env.AIGW_HOSTILE_RUNS ?? 30)
 const SEED = Number(process.env.AIGW_HOSTILE_SEED ?? 20260101)
@@ -35,13 +35,13 @@ const SEED_OF = { sqlite: SEED, postgres: SEED + 1 }
 type Sent = { method: string; path: string; headers?: Record<string, string>; body?: string | Buffer | undefined }
 
 const DAY_MS = 86_400_000
-/** Fewer than any class of limits lets through in a minute. */
+/** Fewer requests per day than any rate limit allows per minute. */
 const REQUESTS_PER_DAY = 40
 
-/** Stands for a name that no request before had. */
+/** Placeholder for a name that no earlier request used. */
 const NEW_NAME = 'new-name'
 
-/** Lists that are searched and sorted. */
+/** Lists that support search and sorting. */
 const LISTS = [
   '/api/admin/tenants',
   '/api/external/users',
@@ -51,7 +51,7 @@ const LISTS = [
   '/api/external/indexes/all',
 ]
 
-/** Declares these tests for one engine. Each engine has a file, so that they run in parallel. */
+/** Declares these tests for one engine. Each engine has its own file, so that the files run in parallel. */
 export function hostileInputOf(engine: TestEngine): void {
   const calendar = createCalendar()
   const shared = sharedGateway({ engine, clock: calendar })
@@ -91,7 +91,7 @@ export function hostileInputOf(engine: TestEngine): void {
 
   let requests = 0
 
-  /** Sends the path as it is. Every so often a day goes by, so that no limit of a key gets in the way. */
+  /** Sends the path unchanged. The date advances regularly, so that no rate limit of a key applies. */
   async function send({ method, path, headers, body }: Sent): Promise<Answer> {
     if (++requests % REQUESTS_PER_DAY === 0) calendar.forward(DAY_MS)
     const authorization = `Bearer ${shared.current.adminKey}`
@@ -136,7 +136,7 @@ export function hostileInputOf(engine: TestEngine): void {
     return route
   }
 
-  /** Sends it and looks at the answer, whatever the status is. */
+  /** Sends a request and checks the response, whatever its status. */
   async function ask(endpoint: string, sent: Sent): Promise<Answer> {
     const answer = await send(sent)
     expectDocumented(routeOf(endpoint), answer, shared.current.log)
@@ -197,13 +197,13 @@ export function hostileInputOf(engine: TestEngine): void {
       let target = await found()
 
       const request = fc.record({
-        // Null stands for what is there.
+        // Null means the existing resource.
         segment: row.target ? fc.oneof(fc.constant(null), fc.constant(null), hostileSegments) : fc.constant(null),
         query: addressesOf(route, row.query),
         sent: bodiesOf(route),
       })
       const property = fc.asyncProperty(request, async ({ segment, query, sent }) => {
-        // Of a path with several, the last one.
+        // In a path with several segments, the last one is replaced.
         const named = segment === null ? target : [...target.split('/').slice(0, -1), segment].join('/')
         const path = route.path.replace(/\{.*\}/, named) + (query === '' ? '' : `?${query}`)
         const answer = await send({ method: route.method, path, ...withNewName(sent) })
@@ -216,7 +216,7 @@ export function hostileInputOf(engine: TestEngine): void {
   })
 }
 
-/** A file name that a multipart header can hold. */
+/** Removes characters that a multipart header cannot contain from a file name. */
 const oneLine = (text: string): string => text.replace(/["\r\n\0]/g, '_')
 
 const documents = fc.array(

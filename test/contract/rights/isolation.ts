@@ -15,7 +15,7 @@ const WRITES = OWN_ROUTES.filter(([endpoint]) => !endpoint.startsWith('GET '))
 const CREATIONS = WRITES.filter(([, { status, target }]) => status === 201 && !target)
 const TRAIN = '/api/external/indexes/{indexName}/train'
 
-/** Declares these tests for one engine. Each engine has a file, so that they run in parallel. */
+/** Declares these tests for one engine. Each engine has its own file, so that the files run in parallel. */
 export function isolationOf(engine: TestEngine): void {
   const calendar = createCalendar()
   const shared = sharedGateway({ engine, clock: calendar })
@@ -51,7 +51,7 @@ export function isolationOf(engine: TestEngine): void {
     expect(answer.status, answer.text).toBe(200)
   }
 
-  /** One more tenant, with one more of everything, and a document that was left half trained long ago. */
+  /** Adds another tenant with one of each resource, and with a document whose training was interrupted long ago. */
   async function addNeighbour(): Promise<{ world: World; admin: CallerKind }> {
     const { db } = shared.current.app
     const world = await addWorld(db, freshName({ mark: 'neighbour' }))
@@ -109,8 +109,8 @@ export function isolationOf(engine: TestEngine): void {
 }
 
 /**
- * What an answer says, without which request it was. Scores are left out: on SQLite the usual length of a passage is that
- * of the whole store, and moves them a little (see search-sqlite.ts). So is how long something took.
+ * The comparable part of a response, without its request id, scores and durations. On SQLite, scores depend slightly on
+ * the average passage length of the whole store (see search-sqlite.ts).
  */
 const gist = ({ status, text, body }: Answer): { status: number; text: string } => ({
   status,
@@ -119,7 +119,7 @@ const gist = ({ status, text, body }: Answer): { status: number; text: string } 
     .replace(/"(score|verificationTime)":[\d.e-]+/g, '"$1":0'),
 })
 
-/** The same without what tells one tenant from another: ids, secrets, and the names of those who are there already. */
+/** Also removes everything specific to a tenant: ids, secrets and names of existing resources. */
 function nameless(answer: Answer, { mark }: World): { status: number; text: string } {
   const { status, text } = gist(answer)
   const ids = text.replace(/(sk-|whsec_)[0-9a-f]{64}/g, '<secret>').replace(/\b[0-9a-f]{24}\b/g, '<id>')

@@ -10,7 +10,7 @@ import { ROUTE_CALLS } from './route-calls.ts'
 import { difference, dumpStore } from './store-dump.ts'
 import { addWorld, freshName, type World } from './world.ts'
 
-/** Declares these tests for one engine. Each engine has a file, so that they run in parallel. */
+/** Declares these tests for one engine. Each engine has its own file, so that the files run in parallel. */
 export function massAssignmentOf(engine: TestEngine): void {
   const shared = sharedGateway({ engine, clock: createCalendar() })
   let own: World
@@ -23,13 +23,13 @@ export function massAssignmentOf(engine: TestEngine): void {
     other = await addWorld(db, 'otherland')
   })
 
-  /** What one request does: its answer, what it tells the upstream, and which rows it changes; all but fresh ids. */
+  /** The effect of one request: its response, its upstream requests and its changed rows, without new ids. */
   async function effectOf(endpoint: string, at: number, extend: (body: object) => object) {
     const { app, upstream } = shared.current
     const row = ROUTE_CALLS[endpoint]
     const [method = '', pattern = ''] = endpoint.split(' ')
     const name = freshName(own)
-    // They hold sums, so a second request of the same kind would leave another one.
+    // Counters contain sums, so a second identical request would produce another sum.
     await app.db.deleteFrom('spend_counters').execute()
     const empty = await dumpStore(app.db)
     const target = (await row?.target?.(app.db, own)) ?? ''
@@ -61,7 +61,7 @@ export function massAssignmentOf(engine: TestEngine): void {
     test('change nothing, whatever they are called and wherever they stand', async () => {
       const route = shared.current.app.routes.find((one) => endpointOf(one) === endpoint)
       if (!route?.body) throw new Error(`${endpoint} takes no JSON`)
-      // Its own schema takes anything, since what is wrong with a chat is part of its answer.
+      // The schema of policy checks accepts anything, because the response reports faults of the chat.
       const root = toInputSchema(route.body === PolicyCheckRequest ? ChatRequest : route.body)
       const plain = await effectOf(endpoint, at, (body) => body)
       expect(plain.status, plain.text).toBe(status)
@@ -75,7 +75,7 @@ export function massAssignmentOf(engine: TestEngine): void {
 
 const NOTHING = { userId: '', roleId: '', groupId: '', indexName: '', webhookId: '' }
 
-/** Fields of every resource that a request must not reach, each with values that would do harm. */
+/** Fields of every resource that requests must not set, each with harmful values. */
 function privileged({ tenantId, userId, roleId, indexName }: World): Record<string, unknown>[] {
   const rights = [{ section: 'settings', level: 'admin' }]
   const harmful: Record<string, [unknown, unknown]> = {
@@ -143,7 +143,7 @@ function privileged({ tenantId, userId, roleId, indexName }: World): Record<stri
       const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
       return [name, snake].map((spelling) => [spelling, values[at]])
     })
-    // As JSON, since no object literal can hold the first of these as a member.
+    // Written as JSON, because an object literal cannot contain `__proto__` as an own property.
     const powers = '{"isAdmin":true,"isOperator":true,"role":"admin"}'
     const prototypes = JSON.parse(`{"__proto__":${powers},"constructor":{"prototype":${powers}},"prototype":${powers}}`)
     return { ...Object.fromEntries(fields), ...prototypes }
@@ -151,8 +151,8 @@ function privileged({ tenantId, userId, roleId, indexName }: World): Record<stri
 }
 
 /**
- * The same value with these fields in each of its objects, but for those that the schema documents there. An object that
- * refuses what it does not know keeps to what it has.
+ * Adds these fields to each object of a value, except fields that the schema documents there. Objects that reject
+ * unknown fields stay unchanged.
  */
 function withFields(value: unknown, schema: JsonSchema, root: JsonSchema, fields: Record<string, unknown>): unknown {
   const options = alternatives(schema, root)
@@ -176,7 +176,7 @@ function withFields(value: unknown, schema: JsonSchema, root: JsonSchema, fields
   return Object.fromEntries([...extra, ...own])
 }
 
-/** A schema without references and choices: everything it may be. */
+/** Resolves references and alternatives of a schema. Returns all schemas that a value may match. */
 function alternatives(schema: JsonSchema, root: JsonSchema): JsonSchema[] {
   const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
   if (schema.$ref !== undefined) choices.push(definition(schema.$ref, root))
@@ -187,7 +187,7 @@ const ID = /(?<![0-9a-f])[0-9a-f]{24}(?![0-9a-f])/g
 
 const idsIn = (rows: readonly string[]): Set<string> => new Set(rows.flatMap((row) => row.match(ID) ?? []))
 
-/** The text with everything that is new with each request called by what it is; ids that were there before stay. */
+/** Replaces everything that is new in each request by placeholders. Ids that existed before stay. */
 function settled(
   text: string,
   { name, known, target }: { name: string; known: ReadonlySet<string>; target: ReadonlySet<string> },

@@ -13,14 +13,14 @@ import { addTarget, addWorld, freshName, nothing, type World } from './world.ts'
 const OWN = 'ownland'
 const OTHER = 'otherland'
 
-/** Routes of the matrix: those that only read, and all others. */
+/** Groups of routes: routes that only read, and all others. */
 export type RouteGroup = 'reads' | 'changes'
 
 const groupOf = (endpoint: string): RouteGroup => (endpoint.startsWith('GET ') ? 'reads' : 'changes')
 
 /**
- * Declares the tests of who may call which route of this group, on whose resources. Each group and engine has a file, so
- * that they run in parallel.
+ * Declares the tests of rights for the routes of this group: which callers may use them, on whose resources. Each group
+ * and engine has its own file, so that the files run in parallel.
  */
 export function matrixOf(engine: TestEngine, group: RouteGroup): void {
   const shared = sharedGateway({ engine })
@@ -29,7 +29,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
   let callers: CallerKind[]
   let stranger: CallerKind
   let changes: StoreChanges
-  /** Ids in the rows of the other tenant, until a test adds some. */
+  /** Ids in the rows of the other tenant. Undefined after a test adds some. */
   let idsOfOther: ReadonlySet<string> | undefined
 
   beforeAll(async () => {
@@ -44,7 +44,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
 
   type Changes = { target?: string | undefined; query?: string | undefined; body?: object | undefined }
 
-  /** One request, as the row says but for these changes; its answer must be one that the route documents. */
+  /** Sends the row's request with these changes. The response must be documented for the route. */
   async function call(route: Route, row: RouteCall, { key }: CallerKind, changes: Changes = {}): Promise<Answer> {
     const { target = '', query = row.query } = changes
     const path = route.path.replace(/\{.*\}/, target) + (query === undefined ? '' : `?${query}`)
@@ -60,7 +60,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
     return row.target?.(shared.current.app.db, world)
   }
 
-  /** What a tenant must never learn of another: a name, an email or an id, unless it said it itself. */
+  /** Fails if a response contains another tenant's name, email or id that the request did not contain. */
   async function expectNoLeak({ text }: Answer, said = ''): Promise<void> {
     const heard = text.replaceAll(said || '\0', '')
     expect(heard).not.toContain(OTHER)
@@ -195,11 +195,11 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
   )
 }
 
-/** A policy check is itself answered, and says what the call would be refused with. */
+/** Whether a response is a rejection. A policy check succeeds and reports the rejection in its body. */
 const isRefusal = ({ status, text }: { status: number; text: string }): boolean =>
   [400, 403, 404].includes(status) || text.startsWith('{"success":true,"dry_run":true,"allowed":false,')
 
-/** What an answer says, without what the caller said, which request it was, and when. */
+/** The comparable part of a response, without input of the caller, request id and time. */
 function gist({ status, text, body }: Answer, ...said: string[]): { status: number; text: string } {
   const requestId = String(body?.request_id ?? '\0')
   const timeless = text.replace(requestId, '<id>').replace(/"(timestamp|bundle_id)":"[^"]+"/g, '"$1":""')

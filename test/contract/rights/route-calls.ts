@@ -5,27 +5,27 @@ import { addUser } from '../../accounts.ts'
 import { MULTIPART, multipart } from '../../daemon/knowledge/ingest/multipart.ts'
 import { addTarget, type Known, type World } from './world.ts'
 
-/** How to call one route well. */
+/** A valid call of one route. */
 export type RouteCall = {
-  /** Who may call it; said twice, here and on the route, so that neither changes by mistake. */
+  /** The required right. It is repeated here and in the route, so that neither changes by mistake. */
   access: Access
   /** The status of success. */
   status: number
-  /** Puts up a resource for the path to name, and answers with what stands there from the first `{` to the last `}`. */
+  /** Creates a resource for the path. Returns the text for the part from the first `{` to the last `}`. */
   target?: (db: Db, world: World) => Promise<string>
-  /** Whoever does not own the target needs this section too, at level `admin`. */
+  /** Callers who do not own the target also need this section at level `admin`. */
   also?: Section
-  /** Whoever does not own the target needs this section to find it. */
+  /** Callers who do not own the target need this section to find it. */
   ownersOr?: Section
-  /** What it names is shown to everyone, whichever tenant it is of, or it is of none. */
+  /** The resource is visible to all tenants, or belongs to none. */
   isPublic?: true
-  /** Its good answer says what would be refused, so it is given whatever is asked. */
+  /** A successful response reports rejections in its body, so it is returned for any request. */
   saysRefusals?: true
   query?: string
   headers?: Record<string, string>
-  /** Good bodies. The first says all that one request can; together they hold every string and object there is. */
+  /** Valid bodies. The first sets every field of one request. Together they contain every string and object. */
   bodies?: (known: Known, name: string) => [Body, ...Body[]]
-  /** Requests that refer to something beside the path, which may be another tenant's. */
+  /** Requests that refer to resources outside the path, which may belong to another tenant. */
   references?: ((known: Known & { mark: string }, name: string) => { query?: string; body?: object })[]
 }
 type Body = object
@@ -117,14 +117,14 @@ const POLICY = {
 }
 const POLICY_OF_WORDS = { pii: { entities: 'all' }, dlp: { rules: 'all' }, promptShield: { policyId: null } }
 
-/** The keys of these tests have no prompt shield; test/daemon/safety/prompt-shield calls with keys that have. */
+/** The keys of these tests have no prompt shield. Keys with one are tested in test/daemon/safety/prompt-shield. */
 const WITHOUT_SHIELD = 403
 
 const open = { access: 'none', status: 200 } satisfies RouteCall
 const searchOf = ({ mark }: { mark: string }) => ({ query: `search=${mark}` })
 const ofEvidence = { access: 'smltp-security', status: 200 } satisfies RouteCall
 const userOf = ({ userId }: Known) => ({ query: `userId=${userId}` })
-/** All that is in the worlds, and an end that is not the time of the request. */
+/** A period that includes all test data. Its end does not depend on the time of the request. */
 const SINCE = 'startDate=2025-12-31&endDate=2099-12-31'
 const LOG_REFERENCES: RouteCall['references'] = [
   ({ mark }) => ({ query: `${SINCE}&search=${mark}` }),
@@ -344,7 +344,8 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'POST /api/admin/webhooks/trigger': {
     access: 'integrations',
     status: 202,
-    // Without `data`, which is whatever one likes, and without an endpoint, to which it would be on its way at once.
+    // `data` is missing, because it may have any shape. The endpoint is missing, because delivery would start
+    // immediately.
     bodies: () => [{ type: 'pii:incident' }, { type: 'api:model_failover' }],
     references: [({ webhookId }) => ({ body: { type: 'pii:incident', endpoint_id: webhookId } })],
   },
@@ -612,7 +613,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/external/v1/models/{model}': {
     access: 'key',
     status: 200,
-    // Of the installation, as every model.
+    // Models belong to the installation.
     target: async () => 'local/extract',
     isPublic: true,
   },

@@ -3,19 +3,19 @@ import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import type { TestEngine } from '../../engines.ts'
 import { HIDDEN_COLUMNS, isInHand, TABLES } from './store-dump.ts'
 
-/** Sees every row that any connection inserts, updates or deletes. */
+/** Records every row that any connection inserts, updates or deletes. */
 export type StoreChanges = {
-  /** Forgets what was seen so far. */
+  /** Clears the recorded changes. */
   forget(): Promise<void>
-  /** Changes of this tenant's rows as `table operation`. Counted requests change nothing by themselves. */
+  /** Changes of this tenant's rows as `table operation`. Request counters are excluded. */
   of(tenantId: string, options?: { counters?: boolean }): Promise<string[]>
 }
 
 const OPERATIONS = ['insert', 'update', 'delete'] as const
 
 /**
- * Puts triggers on every table of this store. They run in the transaction of the change, so none is missed, also of a change
- * that another one takes back. Columns that the dispatcher writes in its own time are left out, as in a dump.
+ * Adds triggers to every table of this store. They run in the transaction of the change, so they also record changes
+ * that a later change reverts. Columns that the dispatcher writes at any time are excluded, as in a dump.
  */
 export async function watchChanges(db: Db, engine: TestEngine): Promise<StoreChanges> {
   const known: readonly string[] = TABLES

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import type { Tables } from '../../../src/daemon/platform/db/tables.ts'
 
-/** A new table that is not named here does not compile. */
+/** All tables. A new table that is missing here is a type error. */
 export const TABLES = Object.keys({
   tenants: 0,
   users: 0,
@@ -43,7 +43,7 @@ export const TABLES = Object.keys({
 
 export type Dumped = { table: string; row: Record<string, unknown> }
 
-/** Every row there is, of one tenant or of all, as text: `table {columns}`. Counted requests change nothing by themselves. */
+/** All rows of one tenant or of all tenants as text: `table {columns}`. Request counters are excluded. */
 export async function dumpStore(
   db: Db,
   { tenantId, counters = false }: { tenantId?: string; counters?: boolean } = {},
@@ -60,13 +60,13 @@ export async function dumpStore(
   return dump.sort()
 }
 
-/** The row without what the dispatcher writes whenever it gets to it. */
+/** The row without the columns that the dispatcher writes at any time. */
 function settled(table: string, row: Record<string, unknown>): Record<string, unknown> {
   const hidden = table === 'webhook_deliveries' && !isInHand.row(row) ? [] : (HIDDEN_COLUMNS[table] ?? [])
   return Object.fromEntries(Object.entries(row).filter(([column]) => !hidden.includes(column)))
 }
 
-/** What the dispatcher writes. Of deliveries, only of one that it has or had in hand. */
+/** Columns that the dispatcher writes. In deliveries they are hidden only if a delivery is or was claimed. */
 export const HIDDEN_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   webhook_endpoints: ['failure_count', 'last_delivery_at', 'last_status'],
   outbox_events: ['fanned_out_at'],
@@ -76,13 +76,13 @@ export const HIDDEN_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** The same question about a row that was read, and within a trigger about the new one. */
+/** Whether a delivery is claimed: for a row that was read, and as SQL for the new row of a trigger. */
 export const isInHand = {
   row: (row: Record<string, unknown>): boolean => row.state === 'pending' || row.fence !== 0,
   sql: "new.state = 'pending' or new.fence <> 0",
 }
 
-/** What one change did to the store: the rows that went and those that came. */
+/** The rows that one change removed and added. */
 export function difference(before: readonly string[], after: readonly string[]): { gone: string[]; come: string[] } {
   const had = new Set(before)
   const has = new Set(after)

@@ -36,7 +36,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     const answer = await call(method, pattern.replace(/\{.*\}/, target), body)
     return { answer, changed: difference(before, await dumpStore(app.db)) }
   }
-  /** What a refusal says, in either shape of errors. */
+  /** The message of an error, in either error format. */
   const messageOf = ({ body }: { body: { message?: string; error: { message?: string } } }) =>
     body.message ?? body.error.message
 
@@ -81,7 +81,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
       { failoverDefaults: { models: ['test/any'], timeoutMs: 5000 } },
       'Unknown member "timeoutMs" in failoverDefaults; did you mean "timeout_ms"?',
     ],
-    // What is misspelt explains what is missing.
+    // The misspelt field is reported before the missing one.
     [
       'POST /api/external/users',
       { nmae: 'Ada', email: 'ada@example.com' },
@@ -120,7 +120,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
       const { app, call } = shared.current
       const target = await ROUTE_CALLS[`PUT ${path}/{${id}}`]?.target?.(app.db, world)
       const { body } = await call('GET', `${path}/${target}`)
-      // `users` of a group is shown as objects and set as ids.
+      // Groups return `users` as objects, but accept ids.
       const { users: _, ...item } = body[itemKey]
       return item
     }
@@ -180,7 +180,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
   })
 })
 
-/** Where the objects of a JSON value are, the value itself included. */
+/** Paths of all objects in a JSON value, including the value itself. */
 function objectsIn(value: unknown, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return []
   const children = Array.isArray(value)
@@ -189,7 +189,7 @@ function objectsIn(value: unknown, path: Path = []): Path[] {
   return Array.isArray(value) ? children : [path, ...children]
 }
 
-/** The JSON of the value with one member more in the object at `path`. */
+/** The JSON of the value with an additional field in the object at `path`. */
 function withMember(value: unknown, path: Path, name: string): string {
   const copy = structuredClone(value)
   const target = path.reduce<unknown>((inner, step) => Reflect.get(inner as object, step), copy) as object

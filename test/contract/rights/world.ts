@@ -10,15 +10,15 @@ import { endpointRow } from '../../webhook-rows.ts'
 const CREATED = '2026-01-01T00:00:00.000Z'
 
 /**
- * One tenant with one of everything. Every text in it holds its `mark`, so that whatever of it turns up in an answer to
- * another tenant can be seen.
+ * One tenant with one of each resource. All its texts contain its `mark`, so that tests can detect them in responses to
+ * another tenant.
  */
 export type World = { mark: string; tenantId: string } & Known
 
-/** What a request may refer to, beside what its path names. */
+/** Resources that a request may refer to, apart from those in its path. */
 export type Known = { userId: string; roleId: string; groupId: string; indexName: string; webhookId: string }
 
-/** Ids and a name that nothing has. */
+/** Ids and a name that do not exist. */
 export const nothing = (): Known => ({
   userId: newId(),
   roleId: newId(),
@@ -29,10 +29,10 @@ export const nothing = (): Known => ({
 
 let count = 0
 
-/** A name that was not there before; also good as a username, as the name of a role or of an index. */
+/** A new name that is also valid as a username, role name and index name. */
 export const freshName = ({ mark }: Pick<World, 'mark'>): string => `${mark}-${count++}`
 
-/** Fills this tenant, or a new one. */
+/** Fills this tenant, or creates and fills a new one. */
 export async function addWorld(db: Db, mark: string, tenantId?: string): Promise<World> {
   const id = tenantId ?? (await addTenant(db, { name: mark })).id
   const bare = { mark, tenantId: id }
@@ -45,7 +45,7 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   await addTarget.delivery(db, bare)
   await addTarget.incident(db, bare)
   await addTarget.receipt(db, bare)
-  // Written now, so that an export without it may be signed.
+  // A recent entry, so that an export that skips it can still be signed.
   const change = changePayload({ description: `External API: created group "${mark}"` })
   await addEntries(db, id, 'changes', [{ payload: change, id: newId() }])
   await addTarget.policy(db, bare)
@@ -54,7 +54,7 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   return { ...bare, userId, roleId, groupId, indexName, webhookId }
 }
 
-/** Puts up one more of a kind, for a request to name in its path. Answers with how it is named there. */
+/** Functions that create one more resource of a kind. Each returns its identifier in a path. */
 export const addTarget = {
   async user(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const name = freshName({ mark })
@@ -130,7 +130,7 @@ export const addTarget = {
 
   async webhook(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const url = `http://127.0.0.1:61999/${mark}`
-    // Nothing that a request of these tests does is told to it.
+    // Requests of these tests cause no such event, so nothing is delivered to it.
     const events = '["dlp:incident"]'
     const row = endpointRow({ tenant_id: tenantId, url, events, description: `${mark} webhook` })
     await db.insertInto('webhook_endpoints').values(row).execute()
@@ -160,7 +160,7 @@ export const addTarget = {
     return row.id
   },
 
-  /** A request on record; answers with its bundle id. */
+  /** Adds a recorded request. Returns its bundle id. */
   async receipt(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const payload = requestPayload({ index: mark })
     const [row] = await addEntries(db, tenantId, newRequestChain(), [{ payload }])
@@ -183,7 +183,7 @@ export const addTarget = {
 
   async guardRule(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const id = freshName({ mark })
-    // No words of the passages: what a rule finds there would set off events that arrive whenever they do.
+    // The words do not occur in the passages. Otherwise findings would cause events at unpredictable times.
     const document = JSON.stringify({ kind: 'dlp', detector: 'keywords', words: [`rule of ${mark}`] })
     const row = { tenant_id: tenantId, id, name: id, document, created_at: CREATED, updated_at: CREATED }
     await db.insertInto('guard_rules').values(row).execute()

@@ -37,7 +37,7 @@ const start = (env: Record<string, string> = {}, args: string[] = []) => {
   return daemon.url()
 }
 
-/** Runs blocks of a page in the folder of the test, with `aigw` on the path, against the gateway of that URL. */
+/** Runs code blocks of a page in the test's folder, with `aigw` on the path, against the gateway at that URL. */
 async function run(blocks: readonly Block[], url: string, replaced: Record<string, string> = {}): Promise<void> {
   const bin = join(home, 'bin')
   await mkdir(bin, { recursive: true })
@@ -60,7 +60,7 @@ const executable = async (file: string, script: string) => {
   await chmod(file, 0o755)
 }
 
-/** `sqlite3 FILE ".backup COPY"` by the library that the gateway has, because the program is not on every machine. */
+/** `sqlite3 FILE ".backup COPY"` with the gateway's library, because the program may not be installed. */
 const SQLITE3 = `exec '${process.execPath}' --input-type=module --eval '
 import sqlite3 from "sqlite3"
 const [file, command] = process.argv.slice(1)
@@ -90,7 +90,7 @@ test('a backup that was made as the page says is restored as it says', async () 
 })
 
 test('the commands of the page about rotating secrets work, and end what they rotate', async () => {
-  // Nothing is delivered: the receiver only has to be an address that may be registered.
+  // Nothing is delivered. The receiver only needs an address that may be registered.
   const url = await start({ WEBHOOKS_ALLOW_PRIVATE: 'true' })
   const env = { AIGW_BASE_URL: url, AIGW_API_KEY: operatorKey }
   const aigw = async (...words: string[]) => {
@@ -117,7 +117,7 @@ test('the commands of the page about rotating secrets work, and end what they ro
   const { keys } = JSON.parse(await aigw('api', 'GET', '/.well-known/aigw-keys.json')) as { keys: { status: string }[] }
   expect(keys.map(({ status }) => status).sort()).toEqual(['active', 'retired'])
 
-  // The last step about the operator key, which the page leaves to the operator.
+  // The last step for the operator key, which the page describes without a command.
   await daemon.end('SIGTERM')
   const next = newApiKey()
   const after = await start({ AIGW_BOOTSTRAP_KEY: next })
@@ -151,7 +151,7 @@ test('a gateway moves to PostgreSQL as the page says, and what the page names is
     await writeFile(join(home, 'aigw.yaml'), yaml?.text.replace('/etc/aigw/secrets', home) ?? '')
     await run(under(page, '4. Create the content again'), await start({}, ['--config', join(home, 'aigw.yaml')]))
     await daemon.end('SIGTERM')
-    // Back to SQLite, as the last sentence says: the keys of the export sign its log.
+    // Switch back to SQLite, as the last sentence describes. The keys of the export sign its log.
     await rm(join(home, 'aigw.yaml'))
     const env = { AIGW_BASE_URL: await start(), AIGW_API_KEY: operatorKey }
     const keys = join(home, 'evidence-before-move/keys.json')

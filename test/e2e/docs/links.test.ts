@@ -12,7 +12,7 @@ const PAGES = [...markdownIn('.'), ...markdownIn('docs')]
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
 const withoutCode = (text: string): string => text.replace(/^ *```.*?^ *```$/gms, '')
 
-/** Anchors as GitHub makes them of headings, and those that are written out. */
+/** Anchors that GitHub generates from headings, and explicit anchors. */
 function anchorsOf(page: string): Set<string> {
   const text = withoutCode(read(page))
   const headings = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>

@@ -8,7 +8,7 @@ import { expect } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** A code block of a page, the heading that it is under, and the paragraph above it. */
+/** A code block of a page, with its heading and the paragraph before it. */
 export type Block = { language: string; text: string; heading: string; intro: string }
 
 /** All code blocks of a page, in order. */
@@ -27,7 +27,7 @@ export function blocksOf(page: string): Block[] {
 }
 
 export type PageSession = {
-  /** Runs every `sh` block, in order, and compares its output with the `text` block that follows it, if there is one. */
+  /** Runs every `sh` block in order. Compares its output with the following `text` block, if there is one. */
   run(blocks: readonly Block[]): Promise<void>
   close(): Promise<void>
 }
@@ -62,7 +62,7 @@ export async function openPageSession(folder: string, env: Record<string, string
   }
 
   async function runInBackground(text: string, expected: string): Promise<void> {
-    // A process group of its own, because its shell may start further processes.
+    // Its own process group, because the shell may start further processes.
     const child = spawn('sh', ['-e', '-c', text], {
       cwd: folder,
       env,
@@ -137,7 +137,10 @@ function patternOf(text: string, { capturePorts }: { capturePorts: boolean }): R
   return new RegExp(`^${source.replace(/(127\\\.0\\\.0\\\.1:)(\d+)/g, '$1(?<port$2>\\d+)')}`, 'i')
 }
 
-/** What a process prints. `until` resolves with all new output once it is enough, and rejects if the process ends before. */
+/**
+ * Collects the output of a process. `until` resolves with all new output once it suffices. Rejects if the process
+ * exits.
+ */
 function collect(child: ChildProcess) {
   let unread = ''
   let ended = false

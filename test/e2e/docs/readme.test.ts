@@ -17,7 +17,7 @@ test('the commands of the README work in their order and print what it shows', a
     HOME: home,
     CONFIGURATION_DIRECTORY: home,
     AIGW_LISTEN: '127.0.0.1:0',
-    // The receiver of the README does not exist, and its address must be one that may be registered.
+    // The README's receiver does not exist, but its address must be allowed for registration.
     WEBHOOKS_ALLOW_PRIVATE: 'true',
   })
   const blocks = blocksOf('README.md').map((block) => ({

@@ -6,11 +6,11 @@ import { blocksOf, openPageSession } from './page-session.ts'
 
 test('every command of the tutorial works and prints what the page shows', async () => {
   const [install, ...blocks] = blocksOf('docs/tutorial.md')
-  // The installed copy is built already, and CI runs this command.
+  // The installed copy is already built, and CI runs this command.
   expect(install?.text).toBe('npm ci\n')
   const cli = await installCli()
   const home = await mkdtemp(join(cli.folder, 'home-'))
-  // Free ports, so that no other process on this machine is in the way.
+  // Free ports, so that no other process on this machine conflicts.
   const ports = { AIGW_LISTEN: '127.0.0.1:0', PORT: '0' }
   const env = { PATH: process.env.PATH ?? '', HOME: home, CONFIGURATION_DIRECTORY: home, ...ports }
   const session = await openPageSession(cli.folder, env)
