@@ -8,7 +8,7 @@ import { advanceUntil, watched } from '../watched-clock.ts'
 import { completion, head, STREAM_HEAD, word } from './plays.ts'
 import { type RawExchange, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
 
-/** Clients that leave at once, and how often that many do. */
+/** Number of concurrent clients that disconnect, and number of rounds. */
 const CLIENTS = 10
 const ROUNDS = 5
 
@@ -18,9 +18,9 @@ const STREAM = `${STREAM_HEAD}${words.length.toString(16)}\r\n${words}`
 const FIRST_WORD_BYTES = STREAM.indexOf('\n\n', STREAM_HEAD.length) + 2
 const WHOLE = head(200, { 'content-type': 'application/json', 'content-length': String(body.length) }) + body
 
-/** How long a daemon that ends waits for idle connections of its clients. */
+/** Time that a stopping daemon waits for idle client connections. */
 const CUT_MS = 1_000
-/** It stands still until the daemon ends, so no timeout can close a call: only the client that leaves can. */
+/** The clock stands still until the daemon stops. So no timeout can close a call; only a client disconnect can. */
 const clock = watched(createFakeClock())
 
 let gateway: Gateway
@@ -42,7 +42,7 @@ afterAll(async () => {
   await raw.close()
 })
 
-/** A model that sends these bytes and falls silent; `silent` is the exchange at that point. */
+/** A model that sends these bytes and then nothing more. `silent` resolves with the exchange at that point. */
 function modelThatSends(bytes: string): { id: string; silent: Promise<RawExchange> } {
   const name = `left-${asked++}`
   const silent = deferred<RawExchange>()
@@ -53,7 +53,7 @@ function modelThatSends(bytes: string): { id: string; silent: Promise<RawExchang
   return { id: `raw/${name}`, silent: silent.promise }
 }
 
-/** Leaves a stream when its first words have come, or when the upstream is silent without any. */
+/** Starts a stream and disconnects after its first text, or without any text once the upstream is silent. */
 async function leaveStream(sentBytes: number): Promise<{ model: string; rows: number }> {
   const { id: model, silent } = modelThatSends(STREAM.slice(0, sentBytes))
   const leave = new AbortController()
@@ -68,7 +68,7 @@ async function leaveStream(sentBytes: number): Promise<{ model: string; rows: nu
   return { model, rows: hearsWords ? 1 : 0 }
 }
 
-/** Leaves while the upstream still owes the end of a whole answer. */
+/** Disconnects while the upstream has not completed a whole answer. */
 async function leaveWhole(sentBytes: number): Promise<{ model: string; rows: number }> {
   const { id: model, silent } = modelThatSends(WHOLE.slice(0, sentBytes))
   const leave = new AbortController()
@@ -90,7 +90,7 @@ test.each([
     await fc.assert(
       fc.asyncProperty(points, async (sent) => {
         const left = await Promise.all(sent.map(leave))
-        // What was begun is committed before a daemon ends.
+        // A daemon commits open requests before it stops.
         await advanceUntil(gateway.restart(), clock, CUT_MS)
         const usage = await gateway.usage()
         for (const { model, rows } of left) {

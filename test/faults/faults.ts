@@ -14,7 +14,7 @@ import { transportFaults } from './transport-faults.ts'
 const FAULTS: readonly Fault[] = [...transportFaults, ...statusFaults, ...contentFaults]
 const MEBIBYTE = 1_048_576
 
-/** How a fault is met. */
+/** The surface, mode and position in which a fault is tested. */
 type Way = { surface: SurfaceName; mode: Mode; position: Position }
 
 const POSITIONS: readonly Position[] = ['first of two', 'last of two', 'only model']
@@ -23,8 +23,8 @@ const POSITIONS: readonly Position[] = ['first of two', 'last of two', 'only mod
 const waysOf = (mode: Mode): Way[] => POSITIONS.map((position) => ({ surface: 'classic', mode, position }))
 
 /**
- * The ways of each file. The words of others can differ only in how a good end, a break and an error are told, so there each fault
- * is met by a stream and by a whole answer, with a fallback, and without one once.
+ * The combinations of each test file. Other surfaces differ only in how they report an end, a break and an error. So
+ * they test each fault with a stream and a whole answer, with a fallback, and once without one.
  */
 const WAYS = {
   streamed: waysOf('streamed'),
@@ -41,7 +41,7 @@ function runsOf(group: keyof typeof WAYS): Run[] {
   return FAULTS.flatMap((fault, at) =>
     WAYS[group].flatMap(({ surface, mode, position }): Run[] => {
       const played = caseOf(fault, mode)
-      // What moves much data is about what is read of a provider, and that is the same for everybody.
+      // Heavy faults test the reading of provider responses, which is the same on all surfaces.
       if (!played || (fault.heavy && surface !== 'classic')) return []
       const id = `${at}-${surface}-${mode}-${position.split(' ')[0]}`
       const faulty = `${fault.place ?? 'raw'}/${id}`
@@ -56,7 +56,7 @@ function runsOf(group: keyof typeof WAYS): Run[] {
   )
 }
 
-/** Declares the tests of one group of ways. Each group has a file, so that they run in parallel. */
+/** Declares the tests of one group of combinations. Each group has its own file, so that the files run in parallel. */
 export function faultsMet(group: keyof typeof WAYS): void {
   const runs = runsOf(group)
   const seen = new Map<string, Seen>()
@@ -71,12 +71,12 @@ export function faultsMet(group: keyof typeof WAYS): void {
 
     await askAllWays()
     const light = runs.filter(({ fault }) => !fault.heavy)
-    // The first half fills what is meant to stay: caches, compiled code, connections.
+    // The first half fills everything that stays in memory: caches, compiled code, connections.
     await runAll(light.slice(0, light.length / 2))
     const before = await memoryInUse()
     await runAll(light.slice(light.length / 2))
     await runAll(runs.filter(({ fault }) => fault.heavy))
-    // An idle connection is closed after a while; one that leaked would stay open.
+    // Idle connections are closed after a while. Leaked connections would stay open.
     await stage.deserted()
     grownBytes = (await memoryInUse()) - before
     for (const row of await stage.gateway.usage()) {
@@ -113,7 +113,7 @@ export function faultsMet(group: keyof typeof WAYS): void {
     expect(grownBytes).toBeLessThanOrEqual(8 * MEBIBYTE)
   })
 
-  /** Lets the upstream answer for the models of a run. */
+  /** Sets the upstream's behaviour for the models of a run. */
   function arrange({ faulty, play, models, mode }: Run): void {
     stage.raw.plays.set(nameOf(faulty), play)
     for (const model of models) {
@@ -122,7 +122,7 @@ export function faultsMet(group: keyof typeof WAYS): void {
     }
   }
 
-  /** Of a model that is well, in the words of everybody. */
+  /** Sends requests to a healthy model on every surface. */
   async function askAllWays(): Promise<void> {
     for (const mode of ['streamed', 'whole'] as const) {
       stage.raw.plays.set('well', goodPlay(mode))
@@ -136,7 +136,7 @@ export function faultsMet(group: keyof typeof WAYS): void {
   async function runAll(runs: readonly Run[]): Promise<void> {
     for (const run of runs) {
       seen.set(run.id, await stage.ask(run.models, run.mode, run.surface))
-      // Memory of the test itself does not count as memory of the daemon.
+      // Frees the test's own memory, which must not count as memory of the daemon.
       for (const model of run.models) stage.raw.plays.delete(nameOf(model))
       stage.gateway.log.length = 0
     }
@@ -171,8 +171,8 @@ export function faultsMet(group: keyof typeof WAYS): void {
 }
 
 /**
- * What is in use after a collection, in the heap and outside of it; bytes. What one collection finds waiting to be finalised,
- * only a later one can take away, and sockets that were closed let go of their buffers a few turns afterwards.
+ * Memory in use after garbage collection, in the heap and outside of it; bytes. Finalised objects need a second
+ * collection, and closed sockets release their buffers some event loop turns later.
  */
 async function memoryInUse(): Promise<number> {
   setFlagsFromString('--expose-gc')

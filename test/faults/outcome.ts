@@ -12,18 +12,18 @@ export type Run = Case & {
   surface: SurfaceName
   mode: Mode
   position: Position
-  /** Models in their order: the one with the fault, and its neighbour. */
+  /** Models in order: the model with the fault and the healthy one. */
   models: string[]
   faulty: string
 }
 
-/** What a run must come to, by what its fault does and where its model stands. */
+/** The expected result of a run, by fault and position of its model. */
 export function outcomeOf({ surface, expected, position, models, faulty, fault }: Run) {
   const { errors } = SURFACES[surface]
   const earlier = position === 'last of two' ? [[models[0], 'server_error']] : []
   const neighboursAsked = (asked: 0 | 1) =>
     models.map((model) => (model === faulty ? reached : model === models[0] ? 1 : asked))
-  // Nothing arrives at an address where nobody listens.
+  // No request arrives at an address without a listener.
   const reached = fault.place === undefined ? 1 : 0
 
   if ('answers' in expected) {
@@ -61,7 +61,7 @@ export function outcomeOf({ surface, expected, position, models, faulty, fault }
           const error = errors.rejected(expected.refuses, answer.requestId)
           return void expect(answer).toMatchObject({ status: 400, done: false, text: '', error })
         }
-        // That the first model was down is not hidden by a second one that cannot do what was asked.
+        // A second model that does not support the request must not hide that the first model was down.
         const error = errors.exhausted(false, answer.requestId)
         expect(answer).toMatchObject({ status: 502, done: false, error })
         expect(failedIn(answer)).toEqual([...earlier, [faulty, expected.refuses]])
@@ -104,7 +104,7 @@ export function outcomeOf({ surface, expected, position, models, faulty, fault }
   }
 }
 
-/** Models that failed, each with its reason. */
+/** The failed models with their reasons. */
 export const failedIn = ({ attempts }: Seen) =>
   attempts.filter(({ status }) => status === 'failed').map(({ model, reason }) => [model, reason])
 

@@ -2,14 +2,14 @@ import type { Clock } from '../../src/shared/time.ts'
 import { deferred } from '../deferred.ts'
 import { createFakeClock, type FakeClock } from '../fake-clock.ts'
 
-/** A longer timer belongs to the daemon's background work, not to a request. */
+/** Longer timers belong to background work of the daemon, not to a request. */
 export const REQUEST_MS = 1_000
-/** Turns of the event loop after which code that waits for no I/O has done all it can. */
+/** Event loop turns after which code without pending I/O is idle. */
 const CALM_TURNS = 10
 
-/** A clock that moves on to the next timer of the running request once that request only waits. */
+/** A clock that advances to the next timer of the running request as soon as that request only waits. */
 export type PatientClock = FakeClock & {
-  /** Lets time pass until `work` settles. `isQuiet`: no I/O is in progress that could end the wait without it. */
+  /** Advances time until `work` settles. `isQuiet` returns whether no I/O is in progress that could end the wait. */
   during<T>(work: Promise<T>, isQuiet: () => boolean): Promise<T>
 }
 
@@ -35,7 +35,7 @@ export function createPatientClock(): PatientClock {
     }
   }
 
-  /** Resolves with `isOver()`, or once there is a timer and nothing else to wait for. */
+  /** Resolves when `isOver()` is true, or when a timer is set and nothing else is pending. */
   async function calm(isOver: () => boolean, isQuiet: () => boolean): Promise<void> {
     for (let turns = 0; turns < CALM_TURNS && dueTimes.size > 0 && !isOver(); ) {
       await new Promise((resolve) => setImmediate(resolve))

@@ -7,7 +7,7 @@ type Ending = 'end' | 'fin' | 'reset' | 'silence'
 
 export const usage = { prompt_tokens: 12, completion_tokens: 7 }
 
-/** The head of an answer, as it goes over the wire. */
+/** The head of a response in wire format. */
 export function head(status: number, headers: Headers = {}): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`
@@ -22,7 +22,7 @@ export const LAST_CHUNK = '0\r\n\r\n'
 export const STREAM_HEAD = head(200, { 'content-type': 'text/event-stream', 'transfer-encoding': 'chunked' })
 const EVENT_STREAM = { 'content-type': 'text/event-stream' }
 
-/** An event of a stream. */
+/** A stream event. */
 export const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`
 export const choice = (fields: object) => event({ object: 'chat.completion.chunk', choices: [{ index: 0, ...fields }] })
 export const word = (content: string) => choice({ delta: { content }, finish_reason: null })
@@ -30,7 +30,7 @@ export const finish = (reason: string | null) => choice({ delta: {}, finish_reas
 export const counted = event({ choices: [], usage: { ...usage, total_tokens: 19 } })
 export const DONE = 'data: [DONE]\n\n'
 
-/** Writes these bytes one after the other, then breaks off, or says nothing more. */
+/** Sends these bytes one after the other, then closes the connection or stays silent. */
 export function bytes(pieces: readonly Bytes[], ending: Exclude<Ending, 'end'> = 'fin'): Play {
   return async (exchange) => {
     for (const piece of pieces) await exchange.send(piece)
@@ -48,7 +48,7 @@ export function stream(pieces: readonly Bytes[], ending: Ending = 'end', headers
   }
 }
 
-/** A whole answer with its length. */
+/** A whole response with a content-length. */
 export function reply(status: number, body: Bytes, headers: Headers = {}): Play {
   const length = String(Buffer.byteLength(body))
   const answer = Buffer.concat([
@@ -65,7 +65,7 @@ export const json = (body: unknown, status = 200, headers: Headers = {}): Play =
 export const completion = (content: string | null, options: Parameters<typeof chatJson>[1] = {}) =>
   JSON.stringify(chatJson(content, { usage, ...options }))
 
-/** Sends a piece every `everyMs` for as long as the client listens. */
+/** Sends a piece every `everyMs` until the client disconnects. */
 export function drip(first: readonly Bytes[], next: (count: number) => Bytes, everyMs = 20): Play {
   return async (exchange) => {
     for (const piece of first) await exchange.send(piece)
@@ -84,7 +84,7 @@ export function flood(first: readonly Bytes[], next: Bytes, times = Number.POSIT
   }
 }
 
-/** Waits, then plays. */
+/** Waits for `ms`, then runs `play`. */
 export function late(ms: number, play: Play): Play {
   return async (exchange: RawExchange) => {
     await exchange.pass(ms)

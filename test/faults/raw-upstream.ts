@@ -1,21 +1,21 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Clock } from '../../src/shared/time.ts'
 
-/** One request, to be answered with whatever bytes a fault needs. */
+/** One request that is answered with arbitrary bytes. */
 export type RawExchange = {
-  /** Resolves when the bytes have left, or can no longer; the reader gets a turn before. */
+  /** Resolves when the bytes are sent or the connection is closed. Lets the reader run before. */
   send(bytes: string | Uint8Array): Promise<void>
-  /** Closes the connection in order. */
+  /** Closes the connection (FIN). */
   fin(): void
-  /** Breaks the connection. */
+  /** Resets the connection (RST). */
   reset(): void
-  /** Sends nothing for `ms`; resolves early when the connection is closed. */
+  /** Waits for `ms`. Resolves early if the connection is closed. */
   pass(ms: number): Promise<void>
-  /** Milliseconds since 1970 on the clock of the daemon. */
+  /** Milliseconds since 1970 on the daemon's clock. */
   nowMs(): number
-  /** Whether the client is gone. */
+  /** Whether the client has disconnected. */
   readonly gone: boolean
-  /** Resolves when the connection is closed, by whichever side. */
+  /** Resolves when either side has closed the connection. */
   closed(): Promise<void>
 }
 
@@ -23,31 +23,31 @@ export type Play = (exchange: RawExchange) => void | Promise<void>
 
 export type RawUpstream = {
   port: number
-  /** The requests so far for each model. */
+  /** The requests of each model so far. */
   asked: Map<string, number>
-  /** What answers the requests for a model. */
+  /** The play that answers requests of each model. */
   plays: Map<string, Play>
-  /** Resolves once no connection is open. */
+  /** Resolves when no connection is open. */
   deserted(): Promise<void>
-  /** Whether this end of a connection has received all that the other one sent, and no play is about to send more. */
+  /** Whether the client has received everything that was sent on this connection, and no play will send more. */
   isQuiet(client: Socket): boolean
   close(): Promise<void>
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** What a server of plain HTTP says to a TLS handshake. */
+/** The response of a plain HTTP server to a TLS handshake. */
 const NOT_HTTP = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
 
-/** Plays pass their time on `clock`. */
+/** Plays wait on `clock`. */
 type Deps = { clock: Clock }
 
-/** A server on 127.0.0.1 that reads HTTP requests and leaves every byte of the answer to a play. */
+/** Starts a server on 127.0.0.1 that reads HTTP requests and lets a play send every byte of the response. */
 export async function startRawUpstream({ clock }: Deps): Promise<RawUpstream> {
   const asked = new Map<string, number>()
   const plays = new Map<string, Play>()
   const sockets = new Set<Socket>()
-  /** Connections on which a play is about to send something. */
+  /** Connections on which a play will send more. */
   const speaking = new Set<Socket>()
   const waiting: (() => void)[] = []
   const server = createServer((socket) => {
@@ -122,7 +122,7 @@ export async function startRawUpstream({ clock }: Deps): Promise<RawUpstream> {
 
 const TLS_HANDSHAKE = 0x16
 
-/** The first whole request of these bytes; undefined while more must come. */
+/** The first complete request in these bytes. Undefined if it is incomplete. */
 function toRequest(received: Buffer): { model: string; bytes: number } | undefined {
   const headEnd = received.indexOf('\r\n\r\n')
   if (headEnd < 0) return undefined
@@ -145,7 +145,7 @@ function exchangeOn(socket: Socket, time: Pick<RawExchange, 'pass' | 'nowMs'>): 
           resolve()
         })
       })
-      // The reader lives in this process: two turns of the event loop let it poll its socket in between.
+      // The reader runs in the same process. Two event loop turns let it read its socket.
       await turn()
       await turn()
     },

@@ -10,7 +10,7 @@ import { transportFaults } from './transport-faults.ts'
 
 const FAULTS: readonly Fault[] = [...transportFaults, ...statusFaults, ...contentFaults].filter(({ heavy }) => !heavy)
 
-/** A fault that is still there the second time, or is not. */
+/** Whether a fault persists at the second attempt. */
 type Lasting = 'stays' | 'passes'
 type Run = {
   id: string
@@ -26,10 +26,10 @@ type Run = {
 const RUNS: readonly Run[] = FAULTS.flatMap((fault, at) =>
   (['streamed', 'held', 'whole'] as const).flatMap((mode) => {
     const played = caseOf(fault, mode)
-    // Held back, only what breaks after its first words differs.
+    // Held answers differ from streamed ones only for faults after the first text.
     if (!played || (mode === 'held' && !('breaks' in (fault.streamed?.expected ?? {})))) return []
     return (['stays', 'passes'] as const).flatMap((lasting): Run[] => {
-      // What is wrong at another address does not pass.
+      // Faults of an address are permanent.
       if (lasting === 'passes' && fault.place !== undefined) return []
       const id = `${at}-${mode}-${lasting}`
       const faulty = `${fault.place ?? 'raw'}/${id}`
@@ -57,7 +57,7 @@ beforeAll(async () => {
 
 afterAll(() => stage.close())
 
-/** Lets the upstream answer for the models of a run. */
+/** Sets the upstream's behaviour for the models of a run. */
 function arrange({ models: [faulty, next], lasting, mode, play }: Run): void {
   const { plays } = stage.raw
   const good = goodPlay(mode)
@@ -92,17 +92,17 @@ describe.each(RUNS)('$title', (run) => {
   })
 })
 
-/** Why the next model is asked: another model may read a prompt that is too long for this one. */
+/** The reason for the next model. It may accept a prompt that is too long for this model. */
 function failedOver(expected: Expected): string | undefined {
   if ('fails' in expected) return expected.fails
   return 'refuses' in expected && expected.refuses === 'context_length' ? 'context_length' : undefined
 }
 
-/** How often the model with the fault has to be asked. */
+/** Expected number of attempts at the model with the fault. */
 function triesOf({ expected, models: [faulty] }: Run, { attempts }: Seen): 1 | 2 {
-  // It answers, refuses the request, has begun to speak, or would be no better for being asked again.
+  // Not retried: answers, rejected requests, answers that have begun, and faults of our configuration.
   if (!('fails' in expected) || expected.ours) return 1
-  // A wait of a second and more is longer than what is left of the time of any attempt here.
+  // The provider's Retry-After exceeds the remaining time of any attempt here.
   if ((expected.retryAfter?.[0] ?? 0) >= TIMEOUT_MS / 1000) return 1
   const [first] = attempts
   expect(first).toMatchObject({ model: faulty, status: 'failed' })

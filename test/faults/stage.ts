@@ -8,36 +8,38 @@ import { type Play, type RawUpstream, startRawUpstream } from './raw-upstream.ts
 import { type Said, SURFACES, type SurfaceName } from './surfaces.ts'
 import { type Wire, watchWire } from './wire.ts'
 
-/** In which the contents of an answer are compared; what is longer would count as memory that the daemon keeps. */
+/** Maximum length of compared answers. Longer texts would count as memory of the daemon. */
 const KEPT_CHARACTERS = 2_000
 
-/** How an answer is asked for: `held` is streamed, but only once it is known to be whole. */
+/** The way of requesting an answer. A `held` answer is streamed, but only after it is complete. */
 export type Mode = 'streamed' | 'held' | 'whole'
 
-/** What came of one request, as its client saw it; of the text, as far as it is kept. */
+/** The result of one request as its client received it. Texts are cut to KEPT_CHARACTERS. */
 export type Seen = Said & {
   status: number
-  /** On the fake clock, which stands still unless the request only waits. */
+  /** Duration on the fake clock, which advances only while the request waits. */
   ms: number
   requestId: string
   retryAfter: string | undefined
   leaksDetail: boolean
 }
 
-/** The time of each model for its answer; half of it is for its first token. */
+/** The timeout of each model for its answer. Its first token must arrive within half of that. */
 export const TIMEOUT_MS = REQUEST_MS
 
 export type Stage = {
   gateway: Gateway
   raw: RawUpstream
-  /** Asks these models in their order. One request at a time, because time must stand still while a request is worked on. */
+  /**
+   * Sends a request to these models in order. One request at a time, because time stands still while a request runs.
+   */
   ask(models: readonly string[], mode: Mode, surface?: SurfaceName): Promise<Seen>
-  /** Resolves once the gateway has closed all its connections to the upstream. */
+  /** Resolves when the gateway has closed all connections to the upstream. */
   deserted(): Promise<void>
   close(): Promise<void>
 }
 
-/** The raw upstream, addresses at which something else is wrong, and a gateway that knows all of them as providers. */
+/** Opens the raw upstream, addresses with other faults, and a gateway with all of them as providers. */
 export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
   const clock = createPatientClock()
   const wire = watchWire()
@@ -83,12 +85,12 @@ export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
 const GOOD_STREAM = stream([word('good'), finish('stop'), DONE])
 const GOOD_REPLY = reply(200, completion('good'))
 
-/** What a model sends that has no fault. */
+/** The answer of a model without a fault. */
 export const goodPlay = (mode: Mode): Play => (mode === 'whole' ? GOOD_REPLY : GOOD_STREAM)
 
 const MINUTE_MS = 60_000
 
-/** What the raw upstream knows a model as. */
+/** The name of a model at the raw upstream. */
 export const nameOf = (modelId: string) => modelId.slice(modelId.indexOf('/') + 1)
 
 async function ask(
@@ -107,7 +109,7 @@ async function ask(
   const startedMs = clock.monotonic()
   const answer = await clock.during(gateway.call('POST', path, body), isQuiet)
   const ms = clock.monotonic() - startedMs
-  // Ends what the daemon left running beside the answer, and starts the next minute of the key's rate limit.
+  // Ends background work of the daemon, and starts the next minute of the key's rate limit.
   clock.advance(MINUTE_MS)
   const isStream = String(answer.headers['content-type']).startsWith('text/event-stream')
   const said = isStream ? readStream(answer.text) : readBody(answer.body)
@@ -122,7 +124,7 @@ async function ask(
   }
 }
 
-/** A copy: a slice would keep the whole text alive. */
+/** A copy, because a slice would keep the whole text in memory. */
 const kept = (text: string) => Buffer.from(text.slice(0, KEPT_CHARACTERS)).toString()
 
 async function portOf(server: Server): Promise<number> {

@@ -57,7 +57,7 @@ const codes: Fault[] = [
   coded('a quota that is used up', 429, 'insufficient_quota', { fails: 'quota_exhausted', ours: true }),
 ]
 
-/** `from` seconds to `to` are what may be passed on; none where nothing can be read out of it. */
+/** `from` to `to` is the accepted range of Retry-After in seconds. Undefined if the header cannot be parsed. */
 const limited = (name: string, headers: Record<string, string>, range?: readonly [number, number]): Fault =>
   both(`a 429 ${name}`, json(message, 429, headers), {
     fails: 'rate_limit',
@@ -66,7 +66,7 @@ const limited = (name: string, headers: Record<string, string>, range?: readonly
 
 const WAIT_SECONDS = 90
 
-/** `toText` writes a moment in one of the forms that HTTP allows. */
+/** `toText` formats a time in one of the forms that HTTP allows. */
 const limitedUntil = (name: string, toText: (moment: Date) => string): Fault =>
   both(
     `a 429 ${name}`,
@@ -105,7 +105,7 @@ const rateLimits: Fault[] = [
   limited('with the reset of its limit', { 'x-ratelimit-reset-requests': '6s' }, [6, 6]),
 ]
 
-/** A wait is passed on where every model that was asked wants a wait. */
+/** Retry-After is returned only if all tried models requested a wait. */
 const outages: Fault[] = [
   both('a 503 with a wait', json(message, 503, { 'retry-after': '20' }), {
     fails: 'server_error',

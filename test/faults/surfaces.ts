@@ -4,14 +4,14 @@ import { MESSAGES_PATH, MessagesEvent } from '../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OpenAiChunk } from '../../src/shared/wire/openai.ts'
 import { type Answer, textOf, toFrames } from '../harness.ts'
 
-/** What an answer says, in whichever words. */
+/** The content of an answer, independent of the surface's format. */
 export type Said = {
   text: string
-  /** Undefined for an answer that has no end. */
+  /** Undefined if the answer has no end. */
   finish: 'stop' | 'length' | 'content_filter' | undefined
-  /** It says that it is whole. */
+  /** Whether the answer reports that it is complete. */
   done: boolean
-  /** The error of a body, or of the last frame: one that something follows is none. */
+  /** The error of a body or of the last frame. Undefined if another frame follows the error. */
   error: object | undefined
   servedModel: string | undefined
   attempts: readonly FailoverAttempt[]
@@ -19,14 +19,14 @@ export type Said = {
 
 type Asked = { models: readonly object[]; stream: boolean; redundancy?: object }
 
-/** One way to ask a chat, and how its clients are told what went wrong. */
+/** A chat surface and its format of errors. */
 type FaultSurface = {
   path: string
   toBody(asked: Asked): object
   readStream(text: string): Said
   readBody(body: Answer['body']): Said
   errors: {
-    /** An answer that broke after its first words. */
+    /** The error of an answer that broke after its first text. */
     interrupted(reason: FailureReason, requestId: string): object
     rejected(reason: FailureReason, requestId: string): object
     exhausted(isLimit: boolean, requestId: string): object
@@ -122,7 +122,7 @@ const openAi: FaultSurface = {
   },
 }
 
-/** Nothing else is an end: `tool_calls` would be a surprise. */
+/** Maps the accepted finish reasons. Any other, such as `tool_calls`, would be a fault. */
 function toFinish(reason: string | null | undefined): Said['finish'] {
   return reason === 'stop' || reason === 'length' || reason === 'content_filter' ? reason : undefined
 }

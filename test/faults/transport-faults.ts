@@ -29,7 +29,7 @@ const events = word('one ') + word('two') + finish('stop') + counted + DONE
 
 const never = () => {}
 
-/** Faults at every point at which a connection can end or fall silent. */
+/** Faults at every point at which a connection can end or become silent. */
 const stages: readonly { at: string; sent: string[]; whole: string[]; expected?: Expected }[] = [
   { at: 'before the head', sent: [], whole: [] },
   { at: 'within the head', sent: ['HTTP/1.1 200 OK\r\nContent-'], whole: ['HTTP/1.1 200 OK\r\nContent-'] },
@@ -191,7 +191,7 @@ const framing: Fault[] = [
   },
   {
     name: 'bytes after the end of the answer',
-    // In one write: what comes later may hit the next call of the connection.
+    // In one write, because later bytes may arrive in the next call on the connection.
     streamed: {
       play: bytes([Buffer.concat([Buffer.from(STREAM_HEAD), chunk(events), Buffer.from(LAST_CHUNK), garbage])]),
       expected: answers,

@@ -1,13 +1,15 @@
 import { Socket } from 'node:net'
 
-/** The connections that this process opens, apart from those to the gateway itself. */
+/** The connections that this process opens, except those to the gateway itself. */
 export type Wire = {
-  /** Those that are not yet closed. */
+  /** Connections that are not closed yet. */
   open(): Iterable<Socket>
   close(): void
 }
 
-/** Watches every TCP and TLS client socket from its first moment, because a connection attempt is already work in progress. */
+/**
+ * Watches every TCP and TLS client socket from its creation, because connection attempts are already I/O in progress.
+ */
 export function watchWire(): Wire {
   const sockets = new Set<Socket>()
   const { connect } = Socket.prototype

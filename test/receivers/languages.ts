@@ -5,25 +5,25 @@ import { promisify } from 'node:util'
 import { expect } from 'vitest'
 import type { Vector } from '../daemon/webhooks/signature-vectors.ts'
 
-/** A vector whose secrets may be not set, as variables are, or one text where a list belongs. */
+/** A vector whose secrets may be undefined, like missing variables, or one text instead of a list. */
 export type Tried = Omit<Vector, 'secrets'> & { secrets: (string | undefined)[] | string }
 
 const run = promisify(execFile)
 const RECEIVERS = join(import.meta.dirname, '../../docs/receivers')
 const DRIVERS = join(import.meta.dirname, 'drivers')
 
-/** How the verifier of one language is tried. */
+/** The test setup for the verifier of one language. */
 export type Language = {
   name: string
-  /** What must be installed. */
+  /** The required programs. */
   needs: string[]
-  /** Whether it runs with NaN for a number and a text for a list; the types of the others forbid it. */
+  /** Whether it accepts NaN as a number and a text as a list. The types of other languages prevent both. */
   isLoose: boolean
-  /** The answers to these vectors, in their order. `dir` is empty and its own. */
+  /** Runs these vectors and returns the results in order. `dir` is an empty directory for it alone. */
   answers(vectors: readonly Tried[], dir: string): Promise<boolean[]>
 }
 
-/** Copies verifier and driver next to each other, prepares them, and feeds all vectors to one process. */
+/** Copies verifier and driver into one directory, builds them, and passes all vectors to one process. */
 const driven = (
   name: string,
   needs: string[],
@@ -57,7 +57,7 @@ function toLine({ body, header, secrets, tolerance, now }: Tried): string {
   return `${[base64(body), optional(header), given, tolerance, now].join('\t')}\n`
 }
 
-/** A process for each vector, so without the largest bodies; secrets with white space cannot be in its variable. */
+/** One process per vector, so the largest bodies are excluded. Its variable cannot contain secrets with white space. */
 const shell: Language = {
   name: 'shell',
   needs: ['sh', 'openssl', 'od'],
@@ -81,7 +81,7 @@ const shell: Language = {
   },
 }
 
-/** Runs the shell verifier with these variables and no others. */
+/** Runs the shell verifier with only these variables. */
 export async function runShell(
   dir: string,
   body: Buffer,
@@ -129,6 +129,6 @@ export const LANGUAGES: readonly Language[] = [
   shell,
 ]
 
-/** Whether all that a language needs is installed. */
+/** Whether all programs that a language needs are installed. */
 export const isPresent = ({ needs }: Language): boolean =>
   needs.every((command) => spawnSync('sh', ['-c', 'command -v "$0"', command]).status === 0)

@@ -21,7 +21,7 @@ const GENUINE: Tried = {
   expect: 'valid',
   level: 'must',
 }
-/** What everybody can make for a receiver that lacks its secret. */
+/** A signature with an empty secret, which anyone can make. It must be rejected if the receiver has no secret. */
 const FORGED: Tried = { ...GENUINE, header: sign(BODY, [''], NOW) }
 
 describe('the verifiers that receivers copy', () => {
@@ -39,7 +39,7 @@ describe('the verifiers that receivers copy', () => {
     const absent = LANGUAGES.filter((language) => !present.includes(language)).map(({ name }) => name)
     if (absent.length > 0)
       process.stdout.write(`verifiers not run, because their runtime is missing: ${absent.join(', ')}\n`)
-    // The runtimes of the project itself, and of every system that it is installed on.
+    // The project's own runtime, and a shell, which every supported system has.
     expect(present.map(({ name }) => name)).toEqual(expect.arrayContaining(['node', 'shell']))
   })
 

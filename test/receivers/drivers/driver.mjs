@@ -1,5 +1,5 @@
-// One vector a line: body, header and secrets in Base64, `-` for what is not there, `=` before a text in place of a list;
-// tolerance, now. Answers 1 or 0 a line.
+// Reads one vector per line: body, header and secrets in Base64, tolerance and now. `-` means missing, and `=` marks a
+// text instead of a list. Prints 1 or 0 per line.
 import { readFileSync } from 'node:fs'
 import { verify } from './verify.mjs'
 
