@@ -97,7 +97,7 @@ test.each([
           const billed = usage.filter(({ served_model: served }) => served === model)
           expect(billed.map(({ outcome }) => outcome)).toEqual(Array(rows).fill('aborted'))
         }
-        await raw.deserted()
+        await raw.allClosed()
       }),
       { numRuns: ROUNDS, endOnFailure: true },
     )

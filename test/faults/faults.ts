@@ -15,31 +15,32 @@ const FAULTS: readonly Fault[] = [...transportFaults, ...statusFaults, ...conten
 const MEBIBYTE = 1_048_576
 
 /** The surface, mode and position in which a fault is tested. */
-type Way = { surface: SurfaceName; mode: Mode; position: Position }
+type Combination = { surface: SurfaceName; mode: Mode; position: Position }
 
 const POSITIONS: readonly Position[] = ['first of two', 'last of two', 'only model']
 
 /** All positions of a mode on our own surface. */
-const waysOf = (mode: Mode): Way[] => POSITIONS.map((position) => ({ surface: 'classic', mode, position }))
+const combinationsOf = (mode: Mode): Combination[] =>
+  POSITIONS.map((position) => ({ surface: 'classic', mode, position }))
 
 /**
  * The combinations of each test file. Other surfaces differ only in how they report an end, a break and an error. So
  * they test each fault with a stream and a whole answer, with a fallback, and once without one.
  */
-const WAYS = {
-  streamed: waysOf('streamed'),
-  held: waysOf('held'),
-  whole: waysOf('whole'),
-  'in the words of others': (['OpenAI', 'Anthropic'] as const).flatMap((surface): Way[] => [
+const COMBINATIONS = {
+  streamed: combinationsOf('streamed'),
+  held: combinationsOf('held'),
+  whole: combinationsOf('whole'),
+  'in the words of others': (['OpenAI', 'Anthropic'] as const).flatMap((surface): Combination[] => [
     { surface, mode: 'streamed', position: 'first of two' },
     { surface, mode: 'whole', position: 'first of two' },
     { surface, mode: 'whole', position: 'only model' },
   ]),
 }
 
-function runsOf(group: keyof typeof WAYS): Run[] {
+function runsOf(group: keyof typeof COMBINATIONS): Run[] {
   return FAULTS.flatMap((fault, at) =>
-    WAYS[group].flatMap(({ surface, mode, position }): Run[] => {
+    COMBINATIONS[group].flatMap(({ surface, mode, position }): Run[] => {
       const played = caseOf(fault, mode)
       // Heavy faults test the reading of provider responses, which is the same on all surfaces.
       if (!played || (fault.heavy && surface !== 'classic')) return []
@@ -57,7 +58,7 @@ function runsOf(group: keyof typeof WAYS): Run[] {
 }
 
 /** Declares the tests of one group of combinations. Each group has its own file, so that the files run in parallel. */
-export function faultsMet(group: keyof typeof WAYS): void {
+export function faultsMet(group: keyof typeof COMBINATIONS): void {
   const runs = runsOf(group)
   const seen = new Map<string, Seen>()
   const bills = new Map<string, UsageRecordRow[]>()
@@ -77,7 +78,7 @@ export function faultsMet(group: keyof typeof WAYS): void {
     await runAll(light.slice(light.length / 2))
     await runAll(runs.filter(({ fault }) => fault.heavy))
     // Idle connections are closed after a while. Leaked connections would stay open.
-    await stage.deserted()
+    await stage.allClosed()
     grownBytes = (await memoryInUse()) - before
     for (const row of await stage.gateway.usage()) {
       bills.set(row.request_id, [...(bills.get(row.request_id) ?? []), row])

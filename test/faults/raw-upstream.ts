@@ -28,7 +28,7 @@ export type RawUpstream = {
   /** The play that answers requests of each model. */
   plays: Map<string, Play>
   /** Resolves when no connection is open. */
-  deserted(): Promise<void>
+  allClosed(): Promise<void>
   /** Whether the client has received everything that was sent on this connection, and no play will send more. */
   isQuiet(client: Socket): boolean
   close(): Promise<void>
@@ -111,7 +111,7 @@ export async function startRawUpstream({ clock }: Deps): Promise<RawUpstream> {
         own.bytesRead === client.bytesWritten
       )
     },
-    deserted: () => (sockets.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    allClosed: () => (sockets.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

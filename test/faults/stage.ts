@@ -5,7 +5,7 @@ import type { Place } from './fault.ts'
 import { createPatientClock, type PatientClock, REQUEST_MS } from './patient-clock.ts'
 import { completion, DONE, finish, reply, stream, word } from './plays.ts'
 import { type Play, type RawUpstream, startRawUpstream } from './raw-upstream.ts'
-import { type Said, SURFACES, type SurfaceName } from './surfaces.ts'
+import { type AnswerContent, SURFACES, type SurfaceName } from './surfaces.ts'
 import { type Wire, watchWire } from './wire.ts'
 
 /** Maximum length of compared answers. Longer texts would count as memory of the daemon. */
@@ -15,7 +15,7 @@ const KEPT_CHARACTERS = 2_000
 export type Mode = 'streamed' | 'held' | 'whole'
 
 /** The result of one request as its client received it. Texts are cut to KEPT_CHARACTERS. */
-export type Seen = Said & {
+export type Seen = AnswerContent & {
   status: number
   /** Duration on the fake clock, which advances only while the request waits. */
   ms: number
@@ -35,7 +35,7 @@ export type Stage = {
    */
   ask(models: readonly string[], mode: Mode, surface?: SurfaceName): Promise<Seen>
   /** Resolves when the gateway has closed all connections to the upstream. */
-  deserted(): Promise<void>
+  allClosed(): Promise<void>
   close(): Promise<void>
 }
 
@@ -68,9 +68,9 @@ export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
     gateway,
     raw,
     ask: (models, mode, surface = 'classic') => ask({ gateway, clock, raw, wire }, surface, { models, mode }),
-    async deserted() {
+    async allClosed() {
       clock.advance(MINUTE_MS)
-      await raw.deserted()
+      await raw.allClosed()
     },
     async close() {
       wire.close()

@@ -5,7 +5,7 @@ import { OPENAI_CHAT_PATH, OpenAiChunk } from '../../src/shared/wire/openai.ts'
 import { type Answer, textOf, toFrames } from '../harness.ts'
 
 /** The content of an answer, independent of the surface's format. */
-export type Said = {
+export type AnswerContent = {
   text: string
   /** Undefined if the answer has no end. */
   finish: 'stop' | 'length' | 'content_filter' | undefined
@@ -23,8 +23,8 @@ type Asked = { models: readonly object[]; stream: boolean; redundancy?: object }
 type FaultSurface = {
   path: string
   toBody(asked: Asked): object
-  readStream(text: string): Said
-  readBody(body: Answer['body']): Said
+  readStream(text: string): AnswerContent
+  readBody(body: Answer['body']): AnswerContent
   errors: {
     /** The error of an answer that broke after its first text. */
     interrupted(reason: FailureReason, requestId: string): object
@@ -33,7 +33,7 @@ type FaultSurface = {
   }
 }
 
-const NOTHING: Said = {
+const NOTHING: AnswerContent = {
   text: '',
   finish: undefined,
   done: false,
@@ -48,7 +48,7 @@ const classic: FaultSurface = {
   toBody: (asked) => ({ prompt: 'hi', index: 'Zero-Knowledge', ...asked }),
   readStream(text) {
     const { frames, done } = toFrames(text)
-    const said: Said = { ...NOTHING, text: textOf(frames), done }
+    const said: AnswerContent = { ...NOTHING, text: textOf(frames), done }
     for (const frame of frames) {
       if (frame.type === 'metadata') {
         said.servedModel = frame.data.metadata.served_model
@@ -85,7 +85,7 @@ const openAi: FaultSurface = {
   readStream(text) {
     const events = text.split('\n\n').slice(0, -1)
     const done = events.at(-1) === 'data: [DONE]'
-    const said: Said = { ...NOTHING, done }
+    const said: AnswerContent = { ...NOTHING, done }
     for (const [at, event] of (done ? events.slice(0, -1) : events).entries()) {
       const frame = OpenAiChunk.parse(JSON.parse(event.replace(/^data: /, '')))
       if ('error' in frame) {
@@ -123,11 +123,11 @@ const openAi: FaultSurface = {
 }
 
 /** Maps the accepted finish reasons. Any other, such as `tool_calls`, would be a fault. */
-function toFinish(reason: string | null | undefined): Said['finish'] {
+function toFinish(reason: string | null | undefined): AnswerContent['finish'] {
   return reason === 'stop' || reason === 'length' || reason === 'content_filter' ? reason : undefined
 }
 
-const STOP_REASONS = new Map<unknown, Said['finish']>([
+const STOP_REASONS = new Map<unknown, AnswerContent['finish']>([
   ['end_turn', 'stop'],
   ['max_tokens', 'length'],
   ['refusal', 'content_filter'],
@@ -143,7 +143,7 @@ const anthropic: FaultSurface = {
   toBody: (asked) => ({ messages, max_tokens: 100, ...asked }),
   readStream(text) {
     const events = text.split('\n\n').slice(0, -1).map(toMessagesEvent)
-    const said: Said = { ...NOTHING, done: events.at(-1)?.type === 'message_stop' }
+    const said: AnswerContent = { ...NOTHING, done: events.at(-1)?.type === 'message_stop' }
     for (const [at, event] of events.entries()) {
       if (event.type === 'message_start') {
         said.servedModel = event.message.gateway.served_model

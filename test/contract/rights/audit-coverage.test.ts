@@ -11,7 +11,7 @@ import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
 import { addWorld, freshName, nothing, type World } from './world.ts'
 
 /** Model requests create usage records rather than audit entries. */
-const ASKING = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
+const MODEL_REQUESTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
   (path) => `POST ${path}`,
 )
 /** Routes that look like changes but only respond. */
@@ -25,7 +25,7 @@ const DRY_RUNS = [
 ]
 /** Routes that change something. */
 const CHANGES = Object.entries(ROUTE_CALLS).filter(
-  ([endpoint]) => !endpoint.startsWith('GET ') && !ASKING.includes(endpoint) && !DRY_RUNS.includes(endpoint),
+  ([endpoint]) => !endpoint.startsWith('GET ') && !MODEL_REQUESTS.includes(endpoint) && !DRY_RUNS.includes(endpoint),
 )
 
 type Presented = { key: string; keyId: string; userId: string }

@@ -33,7 +33,7 @@ const EXTENSIONS = { smltp_policy: 'public', prompt_shield: { policy: 'p' }, use
 const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
 
 /** Fields shared by requests to Anthropic's messages and token count routes. */
-const ASKED_OF_ANTHROPIC = {
+const ANTHROPIC_FIELDS = {
   system: 'Be brief.',
   messages: [
     { role: 'user', content: [IMAGE] },
@@ -74,7 +74,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
-  [`POST ${COUNT_TOKENS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', ...ASKED_OF_ANTHROPIC }],
+  [`POST ${COUNT_TOKENS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', ...ANTHROPIC_FIELDS }],
   [`POST ${MESSAGES_PATH}`]: [
     {
       ...EXTENSIONS,
@@ -83,7 +83,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       redundancy: { on: ['timeout'], commit: 'complete' },
       max_tokens: 5,
       thread: { type: 'create' },
-      ...ASKED_OF_ANTHROPIC,
+      ...ANTHROPIC_FIELDS,
     },
   ],
 }

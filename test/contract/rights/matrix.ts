@@ -62,10 +62,10 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
 
   /** Fails if a response contains another tenant's name, email or id that the request did not contain. */
   async function expectNoLeak({ text }: Answer, said = ''): Promise<void> {
-    const heard = text.replaceAll(said || '\0', '')
-    expect(heard).not.toContain(OTHER)
+    const received = text.replaceAll(said || '\0', '')
+    expect(received).not.toContain(OTHER)
     idsOfOther ??= new Set((await dumpStore(shared.current.app.db, { tenantId: other.tenantId })).flatMap(idsIn))
-    expect(idsIn(heard).filter((id) => idsOfOther?.has(id))).toEqual([])
+    expect(idsIn(received).filter((id) => idsOfOther?.has(id))).toEqual([])
   }
 
   test('a change of one row is seen once, and of a tenant only in its own rows', async () => {
