@@ -70,7 +70,7 @@ export function verifyWebhook(
   if (usable.length === 0)
     throw new WebhookVerificationError(
       'missing_secret',
-      'No signing secret was passed. Pass the whsec_… secret of the endpoint.',
+      'No signing secret was passed. Pass the signing secret of the endpoint.',
     )
   const verdict = verify(rawBody, header, usable, { toleranceSeconds, now })
   if (!verdict.valid) throw new WebhookVerificationError(verdict.reason, explain(verdict, toleranceSeconds))
@@ -94,7 +94,7 @@ function explain(verdict: Exclude<SignatureVerdict, { valid: true }>, toleranceS
       return 'The signature does not match. Pass the unparsed body bytes and the current secret of the endpoint.'
     case 'timestamp_outside_tolerance':
       return `The signature is valid, but its timestamp is ${Math.abs(verdict.ageSeconds)} s ${
-        verdict.ageSeconds < 0 ? 'in the future' : 'old'
+        verdict.ageSeconds < 0 ? 'ahead' : 'old'
       }. The tolerance is ${toleranceSeconds} s.`
   }
 }
