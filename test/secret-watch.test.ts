@@ -37,9 +37,9 @@ describeEachEngine('what is kept', (engine) => {
     await keep('requested_model', encodeURIComponent(answered))
     await gateway.close()
     expect(secretWatch.takeFound()).toEqual([
+      expect.stringContaining('the table usage_records: a text of a user'),
+      expect.stringContaining('the table usage_records: a text of a user'),
       expect.stringContaining('the table usage_records: the key of the operator'),
-      expect.stringContaining('the table usage_records: a text of a user'),
-      expect.stringContaining('the table usage_records: a text of a user'),
     ])
   })
 })
