@@ -35,18 +35,18 @@ export function bedrockSettings(
   // A custom address may be a proxy that signs requests itself.
   const needsKey = !hasOwn && !keys.has('base_url') && !usesKey && !usesCredentials
 
-  const noRegion = `is missing; give it here, such as eu-central-1, or in the environment variable ${REGION_VARIABLE}`
+  const noRegion = `is missing; set it here, such as eu-central-1, or set the environment variable ${REGION_VARIABLE}`
   const region = z
     .string({ error: ({ input }) => (input === undefined ? noRegion : 'must be the name of an AWS region') })
     .transform(valueFrom(parseRegion))
   const part = (missing?: string) => secret(missing).transform(valueFrom(parseApiKey))
   const credentials = section(
     {
-      access_key_id: part('is missing; credentials are access_key_id and secret_access_key'),
-      secret_access_key: part('is missing; credentials are access_key_id and secret_access_key'),
+      access_key_id: part('is missing; credentials require both access_key_id and secret_access_key'),
+      secret_access_key: part('is missing; credentials require both access_key_id and secret_access_key'),
       session_token: part().optional(),
     },
-    'must hold access_key_id and secret_access_key',
+    'must contain access_key_id and secret_access_key',
   ).transform(
     (own): AwsCredentials => ({
       accessKeyId: own.access_key_id,
@@ -61,13 +61,13 @@ export function bedrockSettings(
       : region,
     base_url: z.string('must be a URL in quotes').transform(valueFrom(parseBaseUrl)).optional(),
     api_key: needsKey
-      ? part(`is missing; give it or credentials here, or set the environment variable ${KEY_VARIABLE}`)
+      ? part(`is missing; set it or credentials here, or set the environment variable ${KEY_VARIABLE}`)
       : part()
           .optional()
           .transform(valueFrom((own) => own ?? (usesKey ? secretOfEnvironment(KEY_VARIABLE, env) : undefined))),
     credentials: credentials.optional().transform(
       valueFrom((own) => {
-        if (own && keys.has('api_key')) throw new ValueFault('and api_key exclude each other; remove one of them')
+        if (own && keys.has('api_key')) throw new ValueFault('cannot be combined with api_key; remove one of them')
         return own ?? (usesCredentials ? credentialsOfEnvironment(env) : undefined)
       }),
     ),
@@ -110,12 +110,12 @@ function credentialsOfEnvironment(env: Environment): AwsCredentials {
 
 function secretOfEnvironment(variable: string, env: Environment): string {
   const secret = env[variable]
-  if (!secret) throw new ValueFault(`environment variable ${variable} is not set; set it, or give credentials here`)
+  if (!secret) throw new ValueFault(`environment variable ${variable} is not set; set it, or set credentials here`)
   return ofVariable(variable, () => parseApiKey(secret))
 }
 
 /** The region becomes a part of the host that receives the key. */
 function parseRegion(text: string): string {
   if (/^[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}$/.test(text)) return text
-  throw new ValueFault(`"${text}" is not the name of an AWS region, such as eu-central-1`)
+  throw new ValueFault(`"${text}" is not the name of an AWS region; write one such as eu-central-1`)
 }

@@ -110,7 +110,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   faults.push(...fromEnvironment.faults)
   const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
   if (dataDir === undefined && file.faults.length === 0)
-    faults.push('data_dir: has no default without HOME; give --data-dir DIR or AIGW_DATA_DIR')
+    faults.push('data_dir: has no default because HOME is not set; set --data-dir DIR or AIGW_DATA_DIR')
 
   if (faults.length > 0 || dataDir === undefined) return new ConfigFaults(faults)
   return deepFreeze<Config>({

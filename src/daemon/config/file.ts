@@ -112,12 +112,13 @@ export function parseConfigFile(
   const nothing: FileSettings = { providers: [], namedProviders: [] }
   const notYaml = [...document.errors, ...document.warnings].map(
     ({ message, pos }) =>
-      `${path}:${lines.linePos(pos[0]).line}: not valid YAML: ${withoutSource(message)}; texts with [ ] { } : or # need quotes`,
+      `${path}:${lines.linePos(pos[0]).line}: not valid YAML: ${withoutSource(message)}; put texts with [ ] { } : or # in quotes`,
   )
   if (notYaml.length > 0) return { settings: nothing, faults: notYaml }
 
   const content = toValue(document) ?? {}
-  if (content === TOO_MANY_ALIASES) return { settings: nothing, faults: [`${path}: repeats its aliases too often`] }
+  if (content === TOO_MANY_ALIASES)
+    return { settings: nothing, faults: [`${path}: expands too many YAML aliases; write the values out`] }
   if (!isMapping(content)) return { settings: nothing, faults: [`${path}: must be a mapping of keys, such as listen:`] }
   const { providers: entries = {}, ...rest } = content
   const found: { line: number; fault: string }[] = []
@@ -136,11 +137,9 @@ export function parseConfigFile(
   const settings = check(rootSchema(sources, path), rest, [])
   const providers: ProviderConfig[] = []
   let scripts: Scripts | undefined
-  const named = check(
-    z.record(z.string(), z.unknown(), 'must be provider names, each with its settings'),
-    entries ?? {},
-    ['providers'],
-  )
+  const named = check(z.record(z.string(), z.unknown(), 'must map provider names to their settings'), entries ?? {}, [
+    'providers',
+  ])
   for (const [name, entry] of Object.entries(named ?? {})) {
     if (name === 'local') {
       scripts = check(localEntry(), entry ?? {}, ['providers', name])
@@ -166,31 +165,31 @@ function rootSchema(sources: ConfigSources, path: string) {
       bootstrap_key: secret.transform(valueFrom(parseBootstrapKey)).optional(),
       database: section(
         { url: secret.transform(valueFrom(parseDatabaseUrl)).optional() },
-        'must hold url: postgres://…',
+        'must contain url: postgres://…',
       ).nullish(),
       log: section(
         { level: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` }).optional() },
-        'must hold level: info',
+        'must contain level: info',
       ).nullish(),
       drain_timeout: text('a duration, such as 25s')
         .transform(valueFrom((duration) => parseDuration(duration)))
         .optional(),
       licenses: section(
         Object.fromEntries(LICENSES.map((license) => [license, poolSize.optional()])),
-        'must hold a number of users for each licence, such as Essential: 50',
+        'must map licences to numbers of users, such as Essential: 50',
       ).nullish(),
       points: section(
         Object.fromEntries(LICENSES.map((license) => [license, allowance.nullish()])),
-        'must hold the points of a month for each licence, such as Essential: 29000',
+        'must map licences to monthly points, such as Essential: 29000',
       ).nullish(),
       trusted_proxies: z
-        .array(addressBlock, { error: 'must be a list of addresses or blocks, such as [127.0.0.1, 10.0.0.0/8]' })
+        .array(addressBlock, { error: 'must be a list of IP addresses or blocks, such as [127.0.0.1, 10.0.0.0/8]' })
         .nullish(),
       discover_local: z.boolean({ error: 'must be true or false' }).optional(),
-      failover: section({ same_model_retries: retries.optional() }, 'must hold same_model_retries: 1').nullish(),
+      failover: section({ same_model_retries: retries.optional() }, 'must contain same_model_retries: 1').nullish(),
       concurrency: section(
         { per_key: places.optional(), waiting_per_key: places.optional(), per_provider: places.optional() },
-        'must hold per_key, waiting_per_key or per_provider, such as per_key: 100',
+        'must contain per_key, waiting_per_key or per_provider, such as per_key: 100',
       ).nullish(),
       limits: section(
         {
@@ -204,13 +203,13 @@ function rootSchema(sources: ConfigSources, path: string) {
           messages: messageCount.nullish(),
           max_tokens: answerTokens.nullish(),
           output_tokens: z
-            .record(modelId, outputTokens, { error: 'must hold models and tokens, such as azure/chat: 16384' })
+            .record(modelId, outputTokens, { error: 'must map models to numbers of tokens, such as azure/chat: 16384' })
             .nullish(),
           first_token_timeout: timeLimit.optional(),
           attempt_timeout: timeLimit.optional(),
           silence_timeout: timeLimit.optional(),
         },
-        'must hold limits of requests, such as body_size: 32MB',
+        'must contain request limits, such as body_size: 32MB',
       ).nullish(),
       knowledge: section(
         {
@@ -221,11 +220,11 @@ function rootSchema(sources: ConfigSources, path: string) {
               batch: batch.optional(),
               query_timeout_ms: queryTimeout.optional(),
             },
-            'must hold model: <provider>/<model>, and may hold dimensions, batch and query_timeout_ms',
+            'must contain model: <provider>/<model>, and may contain dimensions, batch and query_timeout_ms',
           ).nullish(),
-          rerank: section({ model: modelId }, 'must hold model: <provider>/<model>').nullish(),
+          rerank: section({ model: modelId }, 'must contain model: <provider>/<model>').nullish(),
         },
-        'must hold embedding or rerank, such as embedding: {model: openai/text-embedding-3-small}',
+        'must contain embedding or rerank, such as embedding: {model: openai/text-embedding-3-small}',
       ).nullish(),
       evidence: section(
         {
@@ -235,7 +234,7 @@ function rootSchema(sources: ConfigSources, path: string) {
           checkpoint_file: text('a file').transform(valueFrom(checkPath)).optional(),
           checkpoint_url: checkpointUrl.optional(),
         },
-        'may hold name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
+        'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
       ).nullish(),
       // Parsed separately, so that a fault here does not hide those of a provider. Listed here so that it can be
       // suggested.
@@ -246,12 +245,12 @@ function rootSchema(sources: ConfigSources, path: string) {
 }
 
 const addressBlock = z
-  .string({ error: 'must be an address or a block in quotes' })
-  .refine(isAddressBlock, { error: 'is neither an address nor a block, such as 10.0.0.0/8 or "fd00::/8"' })
+  .string({ error: 'must be an IP address or a block in quotes' })
+  .refine(isAddressBlock, { error: 'must be an IP address, or a block such as 10.0.0.0/8 or "fd00::/8"' })
 
 const retries = z
   .int({ error: 'must be a whole number of retries, or 0 for none' })
-  .min(0, { error: 'must not be negative; 0 stands for none' })
+  .min(0, { error: 'must not be negative; use 0 for none' })
   .max(SAME_MODEL_RETRIES.max, { error: `must be at most ${SAME_MODEL_RETRIES.max}` })
 
 const places = z.int({ error: 'must be a whole number of requests, or 0' }).min(0, { error: 'must not be negative' })
@@ -267,7 +266,7 @@ const timeLimit = z
 
 const answerTokens = z
   .int({ error: 'must be a whole number of tokens, or null for no limit' })
-  .min(1, { error: 'must be at least 1; null stands for no limit' })
+  .min(1, { error: 'must be at least 1; use null for no limit' })
   .max(ANSWER_TOKENS_MAX, { error: `must be at most ${ANSWER_TOKENS_MAX}` })
 
 const outputTokens = z
@@ -277,7 +276,7 @@ const outputTokens = z
 
 const messageCount = z
   .int({ error: 'must be a whole number of messages, or null for no limit' })
-  .min(1, { error: 'must be at least 1; null stands for no limit' })
+  .min(1, { error: 'must be at least 1; use null for no limit' })
 
 const modelId = z
   .string({ error: 'must be <provider>/<model>, such as openai/text-embedding-3-small' })
@@ -300,7 +299,7 @@ const queryTimeout = z
 
 const poolSize = z
   .int({ error: 'must be a whole number of users, or 0 for no limit' })
-  .min(0, { error: 'must not be negative; 0 stands for no limit' })
+  .min(0, { error: 'must not be negative; use 0 for no limit' })
 
 const allowance = z
   .int({ error: 'must be a whole number of points, or null for no limit' })
@@ -315,24 +314,26 @@ const signerName = z
 
 const retentionDays = z
   .int({ error: 'must be a whole number of days, or 0 to keep everything' })
-  .min(0, { error: 'must not be negative; 0 stands for keeping everything' })
+  .min(0, { error: 'must not be negative; use 0 to keep everything' })
   .max(EVIDENCE_RETENTION_DAYS.max, {
-    error: `must be at most ${EVIDENCE_RETENTION_DAYS.max}; 0 stands for keeping everything`,
+    error: `must be at most ${EVIDENCE_RETENTION_DAYS.max}; use 0 to keep everything`,
   })
 
-const checkpointUrl = z.url({ protocol: /^https?$/, error: 'must be an address, such as https://log.example.com/aigw' })
+const checkpointUrl = z.url({ protocol: /^https?$/, error: 'must be a URL, such as https://log.example.com/aigw' })
 
 /** `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not repeat the key. */
 export function parseBootstrapKey(text: string): string {
   if (!API_KEY_PATTERN.test(text)) {
-    throw new ValueFault('must be sk- and 64 characters 0-9a-f; make one with: echo "sk-$(openssl rand -hex 32)"')
+    throw new ValueFault(
+      'must be sk- followed by 64 characters 0-9a-f; create one with: echo "sk-$(openssl rand -hex 32)"',
+    )
   }
   return text
 }
 
 function checkPath(path: string): string {
-  if (path === '') throw new ValueFault('is empty; name a path')
-  if (path.startsWith('~')) throw new ValueFault('~ is only known to shells; write the whole path')
+  if (path === '') throw new ValueFault('is empty; set a path')
+  if (path.startsWith('~')) throw new ValueFault('starts with ~, which only shells expand; write the full path')
   return path
 }
 

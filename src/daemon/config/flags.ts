@@ -17,9 +17,9 @@ Runs the aigw gateway.
 
 Options:
   --config FILE       configuration file            AIGW_CONFIG    (/etc/aigw/aigw.yaml when it exists)
-  --listen HOST:PORT  address to serve on           AIGW_LISTEN    (127.0.0.1:8787; port 0 picks a free one)
-  --data-dir DIR      where state is kept           AIGW_DATA_DIR  (~/.local/state/aigw)
-  --check             check the configuration and exit: 0 when it is good, 78 when it is not
+  --listen HOST:PORT  address to listen on           AIGW_LISTEN    (127.0.0.1:8787; port 0 picks a free one)
+  --data-dir DIR      directory for state           AIGW_DATA_DIR  (~/.local/state/aigw)
+  --check             validate the configuration and exit: 0 if it is valid, 78 if not
   -h, --help          show this text
   -V, --version       show the version
 `

@@ -8,9 +8,9 @@ const PRICE_MAX = 1_000
 const POINTS_PER_ANSWER_MAX = 1_000
 
 const dollars = z
-  .number({ error: 'must be a number of dollars for a million tokens' })
+  .number({ error: 'must be a number of dollars per million tokens' })
   .min(0, { error: 'must not be negative' })
-  .max(PRICE_MAX, { error: `must be at most ${PRICE_MAX} dollars for a million tokens` })
+  .max(PRICE_MAX, { error: `must be at most ${PRICE_MAX} dollars per million tokens` })
 
 const points = z
   .int({ error: 'must be a whole number of points, or 0 for none' })
@@ -29,7 +29,7 @@ export const pricesEntry = () =>
         cache_write: dollars.optional(),
         points: points.optional(),
       },
-      'must hold the dollars for a million tokens, such as {input: 0.5, output: 1.5}',
+      'must contain dollars per million tokens, such as {input: 0.5, output: 1.5}',
     ).transform(
       ({ input, output, cache_read: cacheRead, cache_write: cacheWrite, points: ofAnswer }): PriceConfig => ({
         input,
@@ -39,5 +39,5 @@ export const pricesEntry = () =>
         ...(ofAnswer !== undefined && { points: ofAnswer }),
       }),
     ),
-    { error: 'must be names of models, or "*", each with its price' },
+    { error: 'must map model names, or "*", to prices' },
   )

@@ -33,13 +33,13 @@ const OUR_HEADERS = new Set([
 export function providerEntry(name: string, entry: unknown, sources: ConfigSources, configFile: string) {
   if (!PROVIDER_NAME.test(name)) {
     return z.never({
-      error: 'must be a name of a-z, 0-9, dot, dash and underscore: it is the first part of <provider>/<model>',
+      error: 'must be a name of a-z, 0-9, dot, dash and underscore, because it is the first part of <provider>/<model>',
     })
   }
   const secret = (missing?: string) =>
     secretReference(missing).transform(valueFrom((reference) => resolveSecret(reference, sources, configFile)))
   const headers = z
-    .record(z.string(), secret(), { error: 'must be header names, each with its value' })
+    .record(z.string(), secret(), { error: 'must map header names to values' })
     .transform(valueFrom(checkHeaders))
   const modelName = z.string().min(1, { abort: true })
   const aModel = 'must be the name of a model, or {id: NAME}'
@@ -47,7 +47,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     .array(z.union([modelName, section({ id: modelName }, aModel).transform(({ id }) => id)], { error: aModel }), {
       error: 'must be a list of model names',
     })
-    .min(1, 'is empty; name a model, or leave it out to pass every name on')
+    .min(1, 'is empty; list a model, or remove it to accept every model name')
   const offer = { headers: headers.optional(), models: models.optional(), prices: pricesEntry().optional() }
 
   if ((kindIn(entry) ?? name) === BEDROCK) {
@@ -77,7 +77,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   // A server at a custom address may need no key; well-known providers always need one.
   const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
-  const apiKey = secret(`is missing; give it here or in the environment variable ${keyVariable}`)
+  const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
   const checkedKey = apiKey.transform(valueFrom(parseApiKey))
   const baseUrl = z
     .string({ error: ({ input }) => (input === undefined ? noAddress(name, isAzure) : 'must be a URL in quotes') })
@@ -208,37 +208,37 @@ function checkApiVersion(
   env: ConfigSources['env'],
 ): string | undefined {
   if (version === undefined) return isAzure && wellKnown ? knownApiVersion(wellKnown, env) : undefined
-  if (!isAzure) throw new ValueFault('is only for kind: azure; remove it')
+  if (!isAzure) throw new ValueFault('applies only to kind: azure; remove it')
   return parseApiVersion(version)
 }
 
 function parseApiVersion(text: string): string {
   if (/^(\d{4}-\d{2}-\d{2}(-preview)?|preview|latest)$/.test(text)) return text
-  throw new ValueFault(`"${text}" is not a version of Azure's interface; write a date, such as "2024-10-21"`)
+  throw new ValueFault(`"${text}" is not a version of the Azure API; write a date, such as "2024-10-21"`)
 }
 
 /** Validates the kind of an entry that is not of kind bedrock. */
 function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   const known = ENDPOINT_KINDS.find((one) => one === kind)
   if (known) return known
-  if (kind === 'local')
-    throw new ValueFault('local is the kind of the built-in provider "local" alone, which is always there')
+  if (kind === 'local') throw new ValueFault('local is reserved for the built-in provider "local"; use another kind')
   throw new ValueFault(`"${kind}" is not a kind of provider${suggestion(kind, KINDS)}; use one of ${KINDS.join(', ')}`)
 }
 
 const noAddress = (name: string, isAzure: boolean): string =>
   isAzure
-    ? 'is missing; give the address of your resource, such as https://NAME.openai.azure.com'
-    : `is missing; only well-known names have an address of their own, and "${name}" is none${suggestion(
+    ? 'is missing; set the URL of your resource, such as https://NAME.openai.azure.com'
+    : `is missing; set the URL of the server, because "${name}" is not a well-known provider${suggestion(
         name,
         WELL_KNOWN_NAMES.filter((known) => known !== name),
       )}`
 
 function checkHeaders(headers: Record<string, string>): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
-    if (!HEADER_NAME.test(name)) throw new ValueFault(`"${name}" is not a header name`)
+    if (!HEADER_NAME.test(name)) throw new ValueFault(`"${name}" is not a valid header name`)
     if (OUR_HEADERS.has(name.toLowerCase())) throw new ValueFault(`${name} is set by the daemon; remove it`)
-    if (!/^[\x20-\x7e]+$/.test(value)) throw new ValueFault(`the value of ${name} holds characters that no header may`)
+    if (!/^[\x20-\x7e]+$/.test(value))
+      throw new ValueFault(`the value of ${name} contains characters that are not allowed in a header`)
   }
   return headers
 }

@@ -36,14 +36,14 @@ export function localEntry() {
       error: ({ code }) =>
         code === 'invalid_key'
           ? 'must be a name of a-z, 0-9, dot, dash and underscore'
-          : 'must be names of scripts, each with its steps',
+          : 'must map script names to lists of steps',
     },
   )
   return section(
     {
-      kind: z.literal('local', 'must be local; choose another name for a provider of your own').optional(),
+      kind: z.literal('local', 'must be local; use another name for your own provider').optional(),
       scripts: scripts.optional(),
     },
-    'is part of the daemon and takes nothing but scripts',
+    'is built in and accepts only scripts',
   ).transform(({ scripts }): Scripts | undefined => scripts)
 }

@@ -37,7 +37,7 @@ export function resolveSecret(
   configFile: string,
 ): string {
   const secret = lookUp(reference, env, readFile, configFile)
-  if (secret === '') throw new ValueFault('is empty; give it a value or remove the key')
+  if (secret === '') throw new ValueFault('is empty; set a value or remove the key')
   return secret
 }
 
@@ -57,12 +57,12 @@ function lookUp(
   if ('file' in reference) return readSecret(readFile, resolve(dirname(configFile), reference.file))
   const { credential } = reference
   if (credential.includes('/') || credential === '.' || credential === '..') {
-    throw new ValueFault(`credential "${credential}" is a path; give only the name that LoadCredential= uses`)
+    throw new ValueFault(`credential "${credential}" is a path; use only the name in LoadCredential=`)
   }
   const directory = env.CREDENTIALS_DIRECTORY
   if (!directory) {
     throw new ValueFault(
-      `credential ${credential} needs CREDENTIALS_DIRECTORY; run under systemd with LoadCredential=${credential}:PATH`,
+      `credential ${credential} requires CREDENTIALS_DIRECTORY; run under systemd with LoadCredential=${credential}:PATH`,
     )
   }
   return readSecret(readFile, join(directory, credential))

@@ -8,7 +8,7 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustB
   const unknownKey = z.custom<unknown>(() => false, {
     error: ({ path }) => {
       const key = String(path?.at(-1))
-      return `unknown key${suggestion(key, known)}; known here: ${known.join(', ')}`
+      return `unknown key${suggestion(key, known)}; known keys: ${known.join(', ')}`
     },
   })
   return z.object(shape, { error: mustBe }).catchall(unknownKey)

@@ -9,15 +9,15 @@ const LISTEN_EXAMPLE = 'write HOST:PORT, such as 127.0.0.1:8787, or [::1]:8787 f
 
 /** `HOST:PORT` or `[IPv6]:PORT`; port 0 lets the system choose. Throws ValueFault. */
 export function parseListen(text: string): { host: string; port: number } {
-  if (/^\d+$/.test(text)) throw new ValueFault(`"${text}" names no host; write 127.0.0.1:${text}`)
+  if (/^\d+$/.test(text)) throw new ValueFault(`"${text}" has no host; write 127.0.0.1:${text}`)
   if (text.startsWith(':')) {
-    throw new ValueFault(`"${text}" names no host; write 127.0.0.1${text}, or 0.0.0.0${text} for every IPv4 interface`)
+    throw new ValueFault(`"${text}" has no host; write 127.0.0.1${text}, or 0.0.0.0${text} for every IPv4 interface`)
   }
   const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]\s/]+)):(?<port>\d{1,5})$/.exec(text)
   const host = match?.groups?.bracketed ?? match?.groups?.plain
   const port = Number(match?.groups?.port)
   if (host === undefined) throw new ValueFault(`"${text}" is not an address; ${LISTEN_EXAMPLE}`)
-  if (port > 65_535) throw new ValueFault(`port ${port} does not exist; use 0 to 65535`)
+  if (port > 65_535) throw new ValueFault(`port ${port} is out of range; use 0 to 65535`)
   const bracketed = match?.groups?.bracketed !== undefined
   if (bracketed && isIP(host) !== 6) throw new ValueFault(`"${host}" is not an IPv6 address; ${LISTEN_EXAMPLE}`)
   if (/^[\d.]+$/.test(host) && !isIPv4(host))
@@ -56,7 +56,7 @@ function shownSize(bytes: number): string {
 
 /** `true` or `false`. Throws ValueFault. */
 export function parseSwitch(text: string): boolean {
-  if (text !== 'true' && text !== 'false') throw new ValueFault(`"${text}" is neither true nor false`)
+  if (text !== 'true' && text !== 'false') throw new ValueFault(`"${text}" is not a valid value; write true or false`)
   return text === 'true'
 }
 
@@ -66,7 +66,7 @@ export function parseMasterKey(text: string, path: string): string {
   // 32 bytes are 43 characters and one of padding. The last of the 43 has two unused bits.
   if (/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)) return Buffer.from(text, 'base64').toString('hex')
   throw new ValueFault(
-    `${path} holds no master key: 64 characters 0-9a-f are expected; make one with: openssl rand -hex 32`,
+    `${path} must contain a master key of 64 characters 0-9a-f; create one with: openssl rand -hex 32`,
   )
 }
 
@@ -80,7 +80,7 @@ export function parseDescriptor(text: string): number {
 export function parseDatabaseUrl(text: string): string {
   if (!/^postgres(ql)?:\/\//.test(text)) {
     throw new ValueFault(
-      'is not a PostgreSQL URL; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or leave it out for SQLite in the data directory',
+      'is not a PostgreSQL URL; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or remove it to use SQLite in the data directory',
     )
   }
   if (!URL.canParse(text)) throw new ValueFault('is not a valid URL; percent-encode special characters in the password')
@@ -91,12 +91,12 @@ export function parseDatabaseUrl(text: string): string {
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    throw new ValueFault('is not a URL; write it with its scheme, such as https://api.example.com/v1')
+    throw new ValueFault('is not an http or https URL; write it with its scheme, such as https://api.example.com/v1')
   }
   if (url.username !== '' || url.password !== '')
-    throw new ValueFault('holds a user or password; use api_key or headers')
+    throw new ValueFault('contains a user or password; use api_key or headers')
   if (url.search !== '' || url.hash !== '')
-    throw new ValueFault('holds a query or fragment; give only scheme, host and path')
+    throw new ValueFault('contains a query or fragment; use only scheme, host and path')
   return text.replace(/\/+$/, '')
 }
 
@@ -113,6 +113,6 @@ export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
 /** A key that is valid in an Authorization header. Throws ValueFault, which does not repeat the key. */
 export function parseApiKey(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text))
-    throw new ValueFault('holds a space, a line end or another character that no key has')
+    throw new ValueFault('contains a space, a line end or another character that is not allowed in a key')
   return text
 }

@@ -157,7 +157,7 @@ describe('sources', () => {
     expect(good(inFile(Buffer.from(hex, 'hex').toString('base64'))).masterKey).toBe(hex)
     for (const text of ['', 'k', `${hex}00`, hex.slice(1), 'A'.repeat(44), 'x'.repeat(64)]) {
       expect(faults(inFile(text))).toEqual([
-        'AIGW_MASTER_KEY_FILE: /run/secrets/master holds no master key: 64 characters 0-9a-f are expected; make one with: openssl rand -hex 32',
+        'AIGW_MASTER_KEY_FILE: /run/secrets/master must contain a master key of 64 characters 0-9a-f; create one with: openssl rand -hex 32',
       ])
     }
     expect(faults({ env })).toEqual(['AIGW_MASTER_KEY_FILE: cannot read /run/secrets/master (it does not exist)'])
@@ -169,7 +169,7 @@ describe('sources', () => {
       expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toEqual({ allowPrivate: false })
     for (const value of ['1', 'yes', 'TRUE', ' true'])
       expect(faults({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual([
-        `WEBHOOKS_ALLOW_PRIVATE: "${value}" is neither true nor false`,
+        `WEBHOOKS_ALLOW_PRIVATE: "${value}" is not a valid value; write true or false`,
       ])
   })
 
@@ -279,7 +279,7 @@ describe('the file', () => {
     expect(found).toEqual([
       at(1, 'lisen', /unknown key; did you mean "listen"\?/),
       at(2, 'listen', /such as "127.0.0.1:8787"/),
-      at(3, 'data_dir', /write the whole path/),
+      at(3, 'data_dir', /write the full path/),
       at(5, 'database.url', /write postgres:/),
       at(6, 'log.level', /one of trace, debug, info, warn, error, silent/),
       at(7, 'drain_timeout', /such as 25s/),
@@ -297,7 +297,7 @@ describe('the file', () => {
 
   test('text that is not YAML is a fault with its line, and does not repeat the text', () => {
     expect(faults(yaml('listen: [::1]:8787'))).toEqual([
-      expect.stringMatching(/^\/etc\/aigw\/aigw\.yaml:1: not valid YAML: .*need quotes$/),
+      expect.stringMatching(/^\/etc\/aigw\/aigw\.yaml:1: not valid YAML: .*in quotes$/),
     ])
     expect(faults(yaml('log: {}\nlog: {}'))).toEqual([
       expect.stringMatching(/:2: not valid YAML: Map keys must be unique/),
@@ -308,7 +308,7 @@ describe('the file', () => {
 
   test('aliases that unfold without end are refused', () => {
     const bomb = `a: &a [${'x,'.repeat(10)}]\nb: &b [${'*a,'.repeat(10)}]\nc: &c [${'*b,'.repeat(10)}]\nd: [${'*c,'.repeat(10)}]\n`
-    expect(faults(yaml(bomb))).toEqual([`${FILE}: repeats its aliases too often`])
+    expect(faults(yaml(bomb))).toEqual([`${FILE}: expands too many YAML aliases; write the values out`])
   })
 
   test('no text makes the parser fail in another way than with faults', () => {
@@ -337,7 +337,7 @@ describe('licences', () => {
     ['{Growth: -1}', 'licenses.Growth: must not be negative'],
     ['{Growth: 1.5}', 'licenses.Growth: must be a whole number of users'],
     ['{Ultra: many}', 'licenses.Ultra: must be a whole number of users'],
-    ['50', 'licenses: must hold a number of users for each licence'],
+    ['50', 'licenses: must map licences to numbers of users'],
   ])('licenses: %s', (text, fault) => {
     expect(faults(yaml(`licenses: ${text}`))).toEqual([expect.stringContaining(fault)])
   })
@@ -380,11 +380,11 @@ describe('limits of the compatibility surfaces', () => {
     ['{silence_timeout: 300}', 'limits.silence_timeout: must be a duration, such as 300s'],
     ['{silence_timeout: 500ms}', 'limits.silence_timeout: 500ms is too short; use at least 1s'],
     ['{attempt_timeout: 61m}', 'limits.attempt_timeout: 61m is too long; use at most 60m'],
-    ['{messages: 0}', 'limits.messages: must be at least 1; null stands for no limit'],
+    ['{messages: 0}', 'limits.messages: must be at least 1; use null for no limit'],
     ['{output_tokens: {azure/chat: 0}}', 'limits.output_tokens.azure/chat: must be at least 1'],
     [
       '{output_tokens: {chat: 16384}}',
-      'limits.output_tokens.chat: must hold models and tokens, such as azure/chat: 16384',
+      'limits.output_tokens.chat: must map models to numbers of tokens, such as azure/chat: 16384',
     ],
   ])('%s is a fault', (text, fault) => {
     expect(faults(yaml(`limits: ${text}`))).toEqual([expect.stringContaining(fault)])
@@ -404,7 +404,7 @@ describe('failover and concurrency', () => {
     ['failover: {retries: 1}', 'failover.retries: unknown key'],
     ['concurrency: {per_key: 1.5}', 'concurrency.per_key: must be a whole number of requests'],
     ['concurrency: {per_provider: -1}', 'concurrency.per_provider: must not be negative'],
-    ['concurrency: 5', 'concurrency: must hold per_key, waiting_per_key or per_provider'],
+    ['concurrency: 5', 'concurrency: must contain per_key, waiting_per_key or per_provider'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
   })
@@ -431,7 +431,7 @@ describe('knowledge', () => {
     ['{embedding: {model: a/b, dimensions: 100000}}', 'knowledge.embedding.dimensions: must be at most 8192'],
     ['{embedding: {model: a/b, batch: 1.5}}', 'knowledge.embedding.batch: must be a whole number'],
     ['{embedding: {model: a/b, query_timeout_ms: 0}}', 'knowledge.embedding.query_timeout_ms: must be at least 1'],
-    ['{rerank: a/b}', 'knowledge.rerank: must hold model: <provider>/<model>'],
+    ['{rerank: a/b}', 'knowledge.rerank: must contain model: <provider>/<model>'],
     ['{reranker: {model: a/b}}', 'knowledge.reranker: unknown key; did you mean "rerank"?'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(`knowledge: ${text}`))).toEqual([expect.stringContaining(fault)])
@@ -463,7 +463,7 @@ describe('evidence', () => {
     ['{retention_days: -1}', 'evidence.retention_days: must not be negative'],
     ['{retention_days: 1.5}', 'evidence.retention_days: must be a whole number'],
     ['{checkpoint_file: ""}', 'evidence.checkpoint_file: is empty'],
-    ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be an address'],
+    ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be a URL'],
     ['{receipt: true}', 'evidence.receipt: unknown key; did you mean "receipts"?'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(`evidence: ${text}`))).toEqual([expect.stringContaining(fault)])
@@ -481,10 +481,10 @@ describe('trusted proxies', () => {
   })
 
   test.each([
-    ['10.0.0.0/8', 'trusted_proxies: must be a list of addresses or blocks'],
-    ['[10.0.0.0/33]', 'trusted_proxies.0: is neither an address nor a block'],
-    ['[127.0.0.1, localhost]', 'trusted_proxies.1: is neither an address nor a block'],
-    ['[10]', 'trusted_proxies.0: must be an address or a block in quotes'],
+    ['10.0.0.0/8', 'trusted_proxies: must be a list of IP addresses or blocks'],
+    ['[10.0.0.0/33]', 'trusted_proxies.0: must be an IP address, or a block'],
+    ['[127.0.0.1, localhost]', 'trusted_proxies.1: must be an IP address, or a block'],
+    ['[10]', 'trusted_proxies.0: must be an IP address or a block in quotes'],
   ])('trusted_proxies: %s', (text, fault) => {
     expect(faults(yaml(`trusted_proxies: ${text}`))).toEqual([expect.stringContaining(fault)])
   })
@@ -518,7 +518,7 @@ describe('secrets', () => {
     ['{env: sk-secret-1}', 'one of {env: NAME}'],
     ['{file: ""}', 'one of {env: NAME}'],
     ['""', 'is empty'],
-    ['"two words"', 'holds a space'],
+    ['"two words"', 'contains a space'],
   ])('%s is refused: %s', (reference, reason) => {
     const found = faults(withKey(reference))
     expect(found).toEqual([expect.stringContaining(reason)])
@@ -578,7 +578,7 @@ describe('providers', () => {
 
   test('a faulty key in a usual variable is a fault that names the variable and not the key', () => {
     const found = faults({ env: { OPENAI_API_KEY: 'sk-two words' } })
-    expect(found).toEqual([expect.stringContaining('environment variable OPENAI_API_KEY holds a space')])
+    expect(found).toEqual([expect.stringContaining('environment variable OPENAI_API_KEY contains a space')])
     expect(found.join()).not.toContain('two words')
   })
 
@@ -651,9 +651,9 @@ describe('providers', () => {
     ])
     const wrong = `{azure: {api_key: k}, west: {kind: azure, ${address}, api_version: soon}, groq: {api_key: k, api_version: "2024-10-21"}}`
     expect(faults(yaml(`providers: ${wrong}`))).toEqual([
-      expect.stringMatching(/providers\.azure\.base_url: is missing; give the address of your resource/),
-      expect.stringMatching(/providers\.west\.api_version: "soon" is not a version of Azure/),
-      expect.stringMatching(/providers\.groq\.api_version: is only for kind: azure; remove it/),
+      expect.stringMatching(/providers\.azure\.base_url: is missing; set the URL of your resource/),
+      expect.stringMatching(/providers\.west\.api_version: "soon" is not a version of the Azure API/),
+      expect.stringMatching(/providers\.groq\.api_version: applies only to kind: azure; remove it/),
     ])
   })
 
@@ -694,10 +694,10 @@ describe('providers', () => {
     const prices = '{m: {input: -1, output: 2000, points: 1.5, cache: 1}, n: 3}'
     expect(faults(yaml(`providers: {a: {base_url: "http://h", prices: ${prices}}}`))).toEqual([
       expect.stringMatching(/providers\.a\.prices\.m\.input: must not be negative$/),
-      expect.stringMatching(/providers\.a\.prices\.m\.output: must be at most 1000 dollars for a million tokens$/),
+      expect.stringMatching(/providers\.a\.prices\.m\.output: must be at most 1000 dollars per million tokens$/),
       expect.stringMatching(/providers\.a\.prices\.m\.points: must be a whole number of points, or 0 for none$/),
-      expect.stringMatching(/providers\.a\.prices\.m\.cache: unknown key; known here: input, output/),
-      expect.stringMatching(/providers\.a\.prices\.n: must hold the dollars for a million tokens/),
+      expect.stringMatching(/providers\.a\.prices\.m\.cache: unknown key; known keys: input, output/),
+      expect.stringMatching(/providers\.a\.prices\.n: must contain dollars per million tokens/),
     ])
     const ofModel = 'providers: {b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
     expect(faults(yaml(ofModel))).toEqual([
@@ -721,7 +721,7 @@ describe('providers', () => {
 
   test('under another kind a well-known name needs an address, and is not suggested for itself', () => {
     expect(faults(yaml('providers: {bedrock: {kind: openai}, bedrok: {}}'))).toEqual([
-      expect.stringMatching(/providers\.bedrock\.base_url: is missing; .* "bedrock" is none$/),
+      expect.stringMatching(/providers\.bedrock\.base_url: is missing; .* "bedrock" is not a well-known provider$/),
       expect.stringMatching(/providers\.bedrok\.base_url: is missing; .* did you mean "bedrock"\?$/),
     ])
   })
@@ -746,7 +746,7 @@ describe('providers', () => {
     ['{slow: []}', 'scripts.slow: is empty'],
     ['{slow: fast}', 'scripts.slow: must be a list of steps'],
     ['{"a/b": [{finish: stop}]}', 'scripts.a/b: must be a name'],
-    ['fast', 'scripts: must be names of scripts'],
+    ['fast', 'scripts: must map script names'],
   ])('scripts: %s is a fault of its own', (scripts, fault) => {
     expect(faults(yaml(`providers: {local: {scripts: ${scripts}}}`))).toEqual([expect.stringContaining(fault)])
   })
@@ -833,7 +833,7 @@ describe('bedrock', () => {
     // Somebody else's region is no business of ours either.
     expect(good({ env: { ...keys, AWS_REGION: 'moon' } }).providers).toEqual([])
     expect(faults({ env: { ...key, AWS_REGION: 'moon' } })).toEqual([
-      'provider bedrock: environment variable AWS_REGION "moon" is not the name of an AWS region, such as eu-central-1',
+      'provider bedrock: environment variable AWS_REGION "moon" is not the name of an AWS region; write one such as eu-central-1',
     ])
   })
 
@@ -849,23 +849,23 @@ describe('bedrock', () => {
   })
 
   test.each<[string, string, string[]]>([
-    ['{}', '', ['region: is missing; give it here', 'api_key: is missing; give it or credentials here']],
+    ['{}', '', ['region: is missing; set it here', 'api_key: is missing; set it or credentials here']],
     ['{api_key: k}', '', ['region: is missing']],
     ['{region: eu-central-1}', '', ['api_key: is missing']],
     ['{region: "eu-central-1.evil.example/", api_key: k}', '', ['region: "eu-central-1.evil.example/" is not']],
     ['{region: 1, api_key: k}', '', ['region: must be the name']],
-    ['{region: eu-central-1, api_key: k s-secret}', '', ['api_key: holds a space']],
-    ['{region: eu-central-1, credentials: }', '', ['credentials: must hold access_key_id and secret_access_key']],
+    ['{region: eu-central-1, api_key: k s-secret}', '', ['api_key: contains a space']],
+    ['{region: eu-central-1, credentials: }', '', ['credentials: must contain access_key_id and secret_access_key']],
     ['{region: eu-central-1, credentials: {access_key_id: a}}', '', ['credentials.secret_access_key: is missing']],
     [
       '{region: eu-central-1, credentials: {access_key_id: "a b", secret_access_key: s-secret}}',
       '',
-      ['credentials.access_key_id: holds a space'],
+      ['credentials.access_key_id: contains a space'],
     ],
     [
       '{region: eu-central-1, api_key: k, credentials: {access_key_id: a, secret_access_key: b}}',
       '',
-      ['credentials: and api_key exclude each other'],
+      ['credentials: cannot be combined with api_key'],
     ],
     [
       '{region: eu-central-1}',
@@ -933,7 +933,7 @@ describe('what we hand out', () => {
     const bedrockFaults = faults(yaml(`providers: {bedrock: {${bedrock}}}`))
     expect(bedrockFaults).toHaveLength(2)
     const keys = [fault, providerFault, ...bedrockFaults].flatMap(
-      (line) => line.split('known here: ')[1]?.split(', ') ?? [],
+      (line) => line.split('known keys: ')[1]?.split(', ') ?? [],
     )
     expect(keys.length).toBeGreaterThanOrEqual(12)
     const variables = Array.from(
