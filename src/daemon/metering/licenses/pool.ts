@@ -33,6 +33,6 @@ export async function requireFreeLicense(
   if (used < limit) return
   throw new GatewayError(
     'LICENSE_UNAVAILABLE',
-    `The pool of licence "${license}" is used up: ${used}/${limit}. Choose another licence, or take one from a user.`,
+    `All licences "${license}" are in use: ${used}/${limit}. Choose another licence, or remove one from a user.`,
   )
 }

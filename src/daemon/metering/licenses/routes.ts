@@ -13,11 +13,11 @@ export function licenseRoutes({ db, licenses: limits }: { db: Db; licenses: Lice
       path: '/api/external/licenses/availability',
       access: 'user-management',
       errors: 'flat',
-      summary: 'Licences of the tenant: pools, used and left',
+      summary: 'List the licences of the tenant: total, used and remaining',
       tags: ['Users'],
       responses: {
         200: {
-          description: 'By tier; 0 as a limit and null as what remains: no limit',
+          description: 'By tier; a limit of 0 and a remainder of null mean no limit',
           schema: LicenseAvailabilityResponse,
         },
       },

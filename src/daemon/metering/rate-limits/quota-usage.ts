@@ -72,7 +72,7 @@ export class QuotaUsage {
     const resetTime = isoTime(this.#counterAt(at).endMs)
     return new GatewayError(
       'RATE_LIMIT_EXCEEDED',
-      `This key may make ${limit}${endpoint === undefined ? '' : ` to ${endpoint}`}; try again after ${resetTime}.`,
+      `This key is limited to ${limit}${endpoint === undefined ? '' : ` to ${endpoint}`}. Retry after ${resetTime}.`,
       { retryAfterSeconds: this.#secondsLeft(at, nowMs), extra: { reset_time: resetTime } },
     )
   }

@@ -100,7 +100,7 @@ export function createBilling(
     alarmedAtMs.set(modelId, nowMs)
     log.error(
       { model: modelId, request_id: requestId },
-      'no price is known for exactly this model, so one is assumed; give it under `prices` of its provider',
+      'the price of this model is unknown, so an assumed price applies; set it under `prices` of its provider',
     )
   }
 

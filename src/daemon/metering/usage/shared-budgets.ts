@@ -129,7 +129,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
         if (!reserved || !running.has(request.requestId)) return undefined
         ended()
         return deleteReservations(db, [reserved]).catch((error: unknown) => {
-          log.error({ error, request_id: request.requestId }, 'a reservation could not be ended yet')
+          log.error({ error, request_id: request.requestId }, 'a reservation could not be deleted yet')
           leftOver.set(request.requestId, reserved)
           renewal.check()
         })

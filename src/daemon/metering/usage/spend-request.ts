@@ -117,8 +117,8 @@ export function refusalOf(request: SpendRequest, standing: Standing, period: Per
   const mayFitSoon = modeFor(request, withoutOthers) !== undefined
   const resetTime = isoTime(period.endMs)
   const when = mayFitSoon
-    ? 'Running requests hold the rest; try again in a moment.'
-    : `They are renewed at ${resetTime}.`
+    ? 'Running requests have reserved the rest. Retry in a moment.'
+    : `The limit resets at ${resetTime}.`
   return new GatewayError(
     request.mode === 'user-completions' ? 'COMPLETION_LIMIT_EXCEEDED' : 'USAGE_BY_MODEL_BUDGET_EXCEEDED',
     `${request.mode === 'user-completions' ? outOfPoints(request, standing) : outOfDollars(request, mayFitSoon ? standing : withoutOthers)} ${when}`,
@@ -133,8 +133,8 @@ function outOfPoints(
   { points, pointsLimit, license, mayPayDollars }: SpendRequest,
   { points: { spent } }: Standing,
 ): string {
-  const ofBudget = mayPayDollars ? ', and so is the budget of dollars' : ''
-  return `Of the ${pointsLimit} points a month of the licence "${license}", ${spent} are used up; this request may cost ${points}${ofBudget}.`
+  const ofBudget = mayPayDollars ? ' The dollar budget is used up too.' : ''
+  return `The licence "${license}" has ${pointsLimit} points a month; ${spent} are used, and this request may cost ${points}.${ofBudget}`
 }
 
 /** Names the budget that rejects the request, in cents; GET /usage has the details. */
@@ -145,7 +145,7 @@ function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing):
     : (['API key', request.keyLimitNanos, keyNanos] as const)
   const nanos = request.nanosAtLeast(state.reserved > 0)
   const needs = nanos < request.nanosAtMost() ? 'needs at least' : 'may cost'
-  return `Of the dollars of this ${whose}, ${cents(limit as number)} a month, ${cents(state.spent)} are spent; this request ${needs} ${cents(nanos)}.`
+  return `This ${whose} may spend ${cents(limit as number)} a month; ${cents(state.spent)} are spent, and this request ${needs} ${cents(nanos)}.`
 }
 
 const cents = (nanos: number): string => `$${(nanos / 1e9).toFixed(nanos < 1e7 && nanos > 0 ? 6 : 2)}`

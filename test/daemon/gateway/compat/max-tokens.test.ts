@@ -220,7 +220,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(asked).toEqual([4_096, 4_096, 4_096])
     for (const at of refused) {
       expect(answers[at]?.headers['retry-after']).toBe('2')
-      expect(answers[at]?.body.message).toContain('Running requests hold the rest')
+      expect(answers[at]?.body.message).toContain('Running requests have reserved the rest')
     }
     // Alone, the next gets what these have left.
     expect((await post()).body.gateway.changed[0].used).toBe(1_000)

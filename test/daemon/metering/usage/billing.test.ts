@@ -58,7 +58,7 @@ describeEachEngine('points', (engine) => {
       {
         success: false,
         error: 'Completion limit exceeded',
-        message: expect.stringMatching(/Of the 2 points a month of the licence "Essential", 2 are used up/),
+        message: expect.stringMatching(/The licence "Essential" has 2 points a month; 2 are used/),
         request_id: refused.headers['x-request-id'],
         bundle_id: refused.headers['x-smltp-bundle-id'],
         reset_time: '2026-12-01T00:00:00.000Z',
@@ -148,7 +148,7 @@ describeEachEngine('dollars', (engine) => {
         429,
         expect.objectContaining({
           error: 'Usage by Model budget exceeded',
-          message: expect.stringContaining(`dollars of this ${whose}`),
+          message: expect.stringContaining(`This ${whose} may spend`),
           reset_time: '2026-12-01T00:00:00.000Z',
         }),
       ])
@@ -487,7 +487,8 @@ describe('what is billed', () => {
       clock,
       providers: [{ ...upstreamProvider('house', gateway.upstream.url), prices: undefined }],
     })
-    const alarms = () => unknown.gateway.log.filter(({ message }) => message.startsWith('no price is known'))
+    const alarms = () =>
+      unknown.gateway.log.filter(({ message }) => message.startsWith('the price of this model is unknown'))
     const ask = () => unknown.gateway.chat({ prompt: 'hi', model: 'house/x' })
     const { body } = await ask()
     await ask()

@@ -161,7 +161,7 @@ describe('a refusal', () => {
     const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 9, reserved: 0 } })
     expect(error.code).toBe('COMPLETION_LIMIT_EXCEEDED')
     expect(error.message).toMatch(
-      /10 points a month of the licence "Essential", 9 are used up; this request may cost 2/,
+      /The licence "Essential" has 10 points a month; 9 are used, and this request may cost 2/,
     )
     expect([error.retryAfterSeconds, error.extra]).toEqual([86_401, { reset_time: '2026-12-01T00:00:00.000Z' }])
   })
@@ -177,16 +177,16 @@ describe('a refusal', () => {
     const ofKey = refused(dollars, { keyNanos: { spent: 1.5e9, reserved: 0 } })
     expect(ofKey.code).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
     expect(ofKey.message).toMatch(
-      /dollars of this API key, \$2\.00 a month, \$1\.50 are spent; this request may cost \$1\.00/,
+      /This API key may spend \$2\.00 a month; \$1\.50 are spent, and this request may cost \$1\.00/,
     )
-    expect(refused(dollars, { userNanos: { spent: 9.5e9, reserved: 0 } }).message).toMatch(/of this account, \$10\.00/)
+    expect(refused(dollars, { userNanos: { spent: 9.5e9, reserved: 0 } }).message).toMatch(/This account may spend \$10\.00/)
   })
 
   test('because of requests that still run says to try again in a moment', () => {
     const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 1, reserved: 9 } })
     expect([error.retryAfterSeconds, error.message]).toEqual([
       2,
-      expect.stringMatching(/Running requests hold the rest/),
+      expect.stringMatching(/Running requests have reserved the rest/),
     ])
   })
 })
