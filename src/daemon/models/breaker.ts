@@ -11,11 +11,11 @@ export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
 const CIRCUITS_KEPT = 10_000
 
 /**
- * What is known of a model that has failed. A model of which nothing is known is well: its circuit is closed.
+ * The recent failures of a model. A model without an entry has a closed circuit: it is healthy.
  *
- *   closed ──5 failures in a row within 60 s──▶ open ──its time has come──▶ open, and this one request probes
+ *   closed ──5 failures in a row within 60 s──▶ open ──probe time──▶ open; one request probes
  *     ▲                                          │
- *     └──first token of any answer───────────────┘        (then one failure opens it again, one good end forgets all)
+ *     └──first token of any answer───────────────┘        (then one failure opens it again; a complete answer removes the entry)
  */
 export type Circuit = {
   /** The times of the latest consecutive failures, oldest first, at most CIRCUIT_FAILURES; monotonic milliseconds. */
@@ -74,8 +74,8 @@ const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_er
  */
 export type Breaker = {
   /**
-   * Why to skip a model for which the chain has a fallback: its latest failure; undefined if it is to be called. Only
-   * failures in `triggers` count: without its trigger the caller does not accept a fallback.
+   * The latest failure of a model that must be skipped for its fallback; undefined if it may be called. Only
+   * failures in `triggers` count, because the caller accepts a fallback only for those.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void

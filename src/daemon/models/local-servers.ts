@@ -40,7 +40,7 @@ export function createLocalServers(
     // A server that is too busy to respond still counts as present.
     if (models === 'late') return
     if (models.length === 0) {
-      if (found.delete(name)) log.info({ provider: name }, 'local server gone')
+      if (found.delete(name)) log.info({ provider: name }, 'local server lost')
       return
     }
     const provider =

@@ -2,12 +2,12 @@ import type { ChatPart, Provider, ProviderCall } from './provider.ts'
 
 /**
  * A provider whose code is loaded by its first call. Later chats call it directly.
- * @param beside its members other than `chat`, given a function that loads it
+ * @param otherMembers returns the members other than `chat`, given a function that loads the provider
  */
 export function providerOnDemand<Loaded extends Provider>(
   { name, models }: Pick<Provider, 'name' | 'models'>,
   load: () => Promise<Loaded>,
-  beside: (
+  otherMembers: (
     provider: () => Promise<Loaded>,
   ) => Pick<Provider, 'embed' | 'countTokens' | 'needsMaxTokens' | 'leastThinkingTokens'> = () => ({}),
 ): Provider {
@@ -27,7 +27,7 @@ export function providerOnDemand<Loaded extends Provider>(
   }
 
   return {
-    ...beside(provider),
+    ...otherMembers(provider),
     name,
     models,
     chat: (call, signal) => (loaded ? loaded.chat(call, signal) : chatOnceLoaded(call, signal)),

@@ -6,10 +6,9 @@ import { unreadableError } from './providers/stream/failure.ts'
  * @throws ProviderError when one is missing, invalid, or of another length
  */
 export function toVectors(answered: unknown, count: number): Embeddings['vectors'] {
-  if (!Array.isArray(answered) || answered.length !== count) throw unreadableError('another number of vectors')
+  if (!Array.isArray(answered) || answered.length !== count) throw unreadableError('a wrong number of vectors')
   const vectors = answered.map(toVector)
-  if (vectors.some(({ length }) => length !== vectors[0]?.length))
-    throw unreadableError('vectors that do not fit together')
+  if (vectors.some(({ length }) => length !== vectors[0]?.length)) throw unreadableError('vectors of different lengths')
   return vectors
 }
 

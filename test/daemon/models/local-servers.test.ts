@@ -62,7 +62,7 @@ test('its models follow the server, it goes with it and comes back, and the log 
   expect(seen).toEqual([['a'], ['a', 'b'], undefined, ['b']])
   expect(lines).toMatchObject([
     { provider: 'ollama', models: ['a'], message: 'local server found' },
-    { provider: 'ollama', message: 'local server gone' },
+    { provider: 'ollama', message: 'local server lost' },
     { provider: 'ollama', models: ['b'], message: 'local server found' },
   ])
 })

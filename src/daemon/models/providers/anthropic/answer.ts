@@ -161,11 +161,11 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
     // Only these two thinking deltas matter; skipping others does not shorten the answer.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
-    else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside of their call')
+    else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')
     return
   }
   if (block.type === 'other') {
-    if (delta.type === 'text_delta') throw unreadableError('text outside of its block')
+    if (delta.type === 'text_delta') throw unreadableError('text outside its block')
     return
   }
   if (!DELTAS[block.type].includes(textIn(delta.type))) throw unreadableError('content of an unknown kind')

@@ -64,7 +64,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
         signal,
       )
       const tokens = tokenCount(member(answer, 'input_tokens'))
-      if (tokens === undefined) throw unreadableError('a count of tokens that is none')
+      if (tokens === undefined) throw unreadableError('an invalid token count')
       return tokens
     },
     close: () => pool.destroy(),

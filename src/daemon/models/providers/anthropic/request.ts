@@ -58,7 +58,7 @@ function refuseUnknown(options: GenerationOptions, temperature = 0): void {
 function toTools({ tools = [], toolChoice, parallelToolCalls }: GenerationOptions): object {
   if (tools.length === 0) {
     if (toolChoice === 'required' || typeof toolChoice === 'object')
-      throw badRequest('cannot call a tool without tools')
+      throw badRequest('cannot apply tool_choice without tools')
     return {}
   }
   return { tools: tools.map(toTool), tool_choice: toToolChoice(toolChoice, parallelToolCalls) }
@@ -119,13 +119,13 @@ export function toThinking(
   if (asked === undefined) return {}
   if (asked === 'none') return { thinking: { type: 'disabled' } }
   const known = EFFORTS.get(asked)
-  if (!known) throw badRequest(`takes as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
+  if (!known) throw badRequest(`accepts as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
   if (leastThinkingTokens(model) === 0) {
     // Newer models stream no thinking by default, and the silence could be taken for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
   if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {
-    throw badRequest(`needs max_tokens over ${THINKING_MIN_TOKENS} for reasoning_effort with this model`)
+    throw badRequest(`requires max_tokens above ${THINKING_MIN_TOKENS} for reasoning_effort with this model`)
   }
   const budget = Math.max(THINKING_MIN_TOKENS, Math.floor(maxTokens * known.share))
   return { thinking: { type: 'enabled', budget_tokens: budget } }

@@ -41,10 +41,10 @@ const FAMILIES: readonly Family[] = [
  */
 export function embeddingFamily({ model, input }: EmbedCall): Family {
   const family = FAMILIES.find(({ name }) => model.includes(name))
-  if (!family) throw badRequest(`embeds with ${FAMILIES.map(({ name }) => name).join(' and ')} only`)
+  if (!family) throw badRequest(`supports only embedding models of ${FAMILIES.map(({ name }) => name).join(' and ')}`)
   const { maxTexts } = family
   if (input.length > maxTexts)
-    throw badRequest(`takes at most ${maxTexts} texts at once of this model, not ${input.length}`)
+    throw badRequest(`accepts at most ${maxTexts} texts per request for this model, not ${input.length}`)
   return family
 }
 

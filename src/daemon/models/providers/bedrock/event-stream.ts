@@ -66,7 +66,7 @@ function decode(bytes: Buffer): Message {
   try {
     return codec.decode(bytes)
   } catch (error) {
-    throw unreadableError('an event that is damaged', error)
+    throw unreadableError('a damaged event', error)
   }
 }
 

@@ -43,7 +43,7 @@ function toBlocks(message: Message): object[] {
   }
   const { content, reasoning = [], toolCalls = [] } = message
   if (typeof content !== 'string' && content.some(({ type }) => type === 'image')) {
-    throw badRequest('takes images from the user and from tools only, not in an answer')
+    throw badRequest('accepts images only in user messages and tool results')
   }
   return [...reasoning.flatMap(toReasoningContent), ...toContent(content), ...toolCalls.map(toToolUse)]
 }
@@ -53,7 +53,7 @@ function toContent(content: Content): object[] {
   return parts.flatMap((part): object[] => {
     if (part.type === 'text') return part.text.trim() === '' ? [] : [{ text: part.text }]
     const format = IMAGE_FORMATS.get(part.mediaType)
-    if (format === undefined) throw badRequest('takes images as JPEG, PNG, GIF or WebP only')
+    if (format === undefined) throw badRequest('accepts only JPEG, PNG, GIF and WebP images')
     return [{ image: { format, source: { bytes: part.data } } }]
   })
 }
@@ -71,7 +71,7 @@ function toToolUse({ id, name, arguments: text }: ToolCall): object {
 
 function toInput(text: string): object {
   const input = text.trim() === '' ? {} : parseObject(text)
-  if (!input) throw badRequest('takes tool calls only with a JSON object for arguments')
+  if (!input) throw badRequest('accepts only a JSON object as the arguments of a tool call')
   return input
 }
 

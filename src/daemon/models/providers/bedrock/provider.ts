@@ -84,7 +84,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
 
 /** Encoded as one path segment; an ARN contains slashes and colons. */
 function segmentOf(model: string): string {
-  if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model of this name.')
+  if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model with this name.')
   return encodeURIComponent(model)
 }
 

@@ -56,11 +56,11 @@ function toToolConfig(
 ): object {
   if (tools.length === 0) {
     if (toolChoice === 'auto' || toolChoice === 'none') return {}
-    throw badRequest('cannot call a tool without tools')
+    throw badRequest('cannot apply tool_choice without tools')
   }
   if (toolChoice === 'none') {
     const isUsed = turns.some(({ content }) => content.some((block) => 'toolUse' in block || 'toolResult' in block))
-    if (isUsed) throw badRequest('does not support tool_choice none after calls of tools')
+    if (isUsed) throw badRequest('does not support tool_choice none after tool calls')
     return {}
   }
   return { toolConfig: { tools: tools.map(toTool), toolChoice: toToolChoice(toolChoice) } }

@@ -151,7 +151,7 @@ function throwBlocked(feedback: unknown, candidate: Json | undefined): void {
   const reason = member(feedback, 'blockReason')
   const isBlocked = reason && !(candidate && reason === 'BLOCK_REASON_UNSPECIFIED')
   if (!isBlocked && !member(feedback, 'blockReasonMessage')) return
-  throw new ProviderError('content_filter', 'The provider refused the prompt.')
+  throw new ProviderError('content_filter', 'The provider rejected the prompt.')
 }
 
 function toEnding(finishReason: unknown): Ending | undefined {

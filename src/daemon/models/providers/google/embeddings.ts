@@ -16,7 +16,7 @@ export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: strin
   if (input.length > MAX_TEXTS) {
     throw new ProviderError(
       'bad_request',
-      `The provider takes at most ${MAX_TEXTS} texts at once, not ${input.length}.`,
+      `The provider accepts at most ${MAX_TEXTS} texts per request, not ${input.length}.`,
     )
   }
   return {

@@ -39,7 +39,7 @@ export function toContents(messages: readonly Message[], { signedCalls }: { sign
       append(contents, 'model', toModelParts(message, signedCalls))
     }
   }
-  if (contents.length === 0) throw badRequest('The provider needs a message that says something.')
+  if (contents.length === 0) throw badRequest('The provider requires a message that is not empty.')
   return contents
 }
 
@@ -104,7 +104,7 @@ function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall
 }
 
 function toFunctionResponse({ content, isError }: ToolMessage, call: ToolCall | undefined): Part {
-  if (!call) throw badRequest('A tool result does not belong to a call of the turn before it.')
+  if (!call) throw badRequest('A tool result does not match any tool call of the previous turn.')
   const text = textOf(content)
   return {
     functionResponse: { ...callId(call.id), name: call.name, response: isError ? { error: text } : { output: text } },

@@ -55,10 +55,10 @@ export function toGoogleRequest({
 function toTools({ tools = [], toolChoice = 'auto', parallelToolCalls }: GenerationOptions): object {
   if (tools.length === 0) {
     if (toolChoice === 'auto' || toolChoice === 'none') return {}
-    throw new ProviderError('bad_request', 'A tool is asked for, but none is offered.')
+    throw new ProviderError('bad_request', '`tool_choice` requires a tool, but `tools` is empty.')
   }
   if (parallelToolCalls === false) {
-    throw new ProviderError('bad_request', 'This provider cannot be kept from calling several tools at once.')
+    throw new ProviderError('bad_request', 'This provider does not support `parallel_tool_calls: false`.')
   }
   return {
     tools: [{ functionDeclarations: tools.map(toDeclaration) }],
@@ -97,5 +97,5 @@ function toThinking(model: string, effort: string): object {
   } else if (THINKING_LEVELS.has(effort)) {
     return { thinkingLevel: effort, includeThoughts: true }
   }
-  throw new ProviderError('bad_request', 'The model does not know this reasoning effort.')
+  throw new ProviderError('bad_request', 'The model does not support this reasoning effort.')
 }

@@ -18,8 +18,8 @@ export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding'
 }
 
 const WITHOUT_INDEX =
-  'I am `local/extract`, the model that is built into this gateway. I answer by quoting documents, and this request ' +
-  'retrieves none, so there is nothing I could quote.\n\n' +
+  'I am `local/extract`, the model that is built into this gateway. I answer by quoting documents, but this ' +
+  'request retrieves none.\n\n' +
   'I can find the passages of an index that answer a question and quote them with their sources, without any network. ' +
   'I cannot answer from general knowledge, write or translate.\n\n' +
   'To get an answer, send the name of an index as `index`, or choose a model of another provider.'
@@ -74,9 +74,9 @@ function fenced(code: string): string {
 }
 
 function nothingFound(index: string, passages: readonly GroundingPassage[]): string {
-  const plain = `The index "${index}" holds no answer to this question.`
+  const plain = `The index "${index}" contains no answer to this question.`
   if (passages.length === 0) return plain
-  return `${plain} What comes closest is in:\n\n${sourceLines(passages.slice(0, 3))}`
+  return `${plain} The closest passages are in:\n\n${sourceLines(passages.slice(0, 3))}`
 }
 
 /** One line for each section that passages come from, with their numbers. */

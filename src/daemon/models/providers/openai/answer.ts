@@ -147,7 +147,7 @@ function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): vo
   if (parts.length === before) {
     const isRepeated = seen.chars > 0 && (isObject(delta) || (isObject(message) && repeats(message, seen)))
     if (isFilled(text) || (isFilled(member(message, 'content')) && !isRepeated)) {
-      throw unreadableError('content outside of its delta')
+      throw unreadableError('content outside its delta')
     }
   }
   addLogprobs(choice.logprobs, parts, before, asked)
@@ -330,11 +330,11 @@ function isFilled(value: unknown): boolean {
  */
 function ourChoices({ choices }: Json): Json[] {
   if (choices === undefined || choices === null) return []
-  if (!Array.isArray(choices)) throw unreadableError('choices that are no list')
+  if (!Array.isArray(choices)) throw unreadableError('choices that are not a list')
   return choices.filter((choice): choice is Json => {
-    if (!isObject(choice)) throw unreadableError('a choice that is no object')
+    if (!isObject(choice)) throw unreadableError('a choice that is not an object')
     const index = choice.index ?? 0
-    if (typeof index !== 'number') throw unreadableError('a choice whose index is no number')
+    if (typeof index !== 'number') throw unreadableError('a choice whose index is not a number')
     return index === 0
   })
 }

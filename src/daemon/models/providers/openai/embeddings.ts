@@ -24,7 +24,7 @@ export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCal
 export function toEmbeddings(body: unknown, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (body.error !== undefined && body.error !== null) throw reportedError(body.error)
-  if (!Array.isArray(body.data) || body.data.length !== count) throw unreadableError('another number of vectors')
+  if (!Array.isArray(body.data) || body.data.length !== count) throw unreadableError('a wrong number of vectors')
   const vectors = new Map<unknown, unknown>()
   body.data.forEach((entry, position) => {
     if (!isObject(entry)) throw unreadableError('a vector of an unknown kind')

@@ -83,7 +83,7 @@ function refuseWhatLacks(call: ProviderCall, { lacks, origin }: Profile): void {
   if (lacks.length === 0) return
   const missing = asked(call).filter((ability) => lacks.includes(ability))
   if (missing.length === 0) return
-  throw new ProviderError('bad_request', `${origin} does not take ${missing.join(', ')} for this model.`)
+  throw new ProviderError('bad_request', `${origin} does not support ${missing.join(', ')} for this model.`)
 }
 
 const toTool = ({ name, description, parameters, strict }: Tool) => ({

@@ -106,14 +106,16 @@ export function connectionError(cause: Error, answering: boolean): ProviderError
 
 /** The answer ended without a finish reason, even if the connection was closed cleanly. */
 export const truncatedError = () =>
-  new ProviderError('connection_error', 'The answer of the provider ended in the middle.', { outcome: 'truncated' })
+  new ProviderError('connection_error', 'The answer of the provider ended before it was complete.', {
+    outcome: 'truncated',
+  })
 
 /** An unreadable answer. Its content is unknown, so it is never skipped. */
 export const unreadableError = (what: string, cause?: unknown) =>
   new ProviderError('server_error', `The provider sent ${what}.`, { cause })
 
 export const abortedError = (signal: AbortSignal) =>
-  new ProviderError('aborted', 'The call was given up because the caller left.', { cause: signal.reason })
+  new ProviderError('aborted', 'The call was cancelled because the client disconnected.', { cause: signal.reason })
 
 function statusReason(status: number, details: ErrorDetails): FailureReason {
   const { names, message, words, code = '' } = details

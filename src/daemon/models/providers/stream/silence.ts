@@ -66,7 +66,7 @@ export function watchSilence(
     if (nowWaitedMs >= attemptMs) expire(timedOut(`its whole answer within ${attemptMs} ms`))
     else if (nowWaitedMs < phaseLimitMs()) arm(waitingSinceMs)
     else if (phase === 'first') expire(timedOut(`its first token within ${firstTokenMs} ms`))
-    else if (phase === 'ending') expire(timedOut('its end'))
+    else if (phase === 'ending') expire(timedOut('the end of its answer'))
     else expire(timedOut(`anything for ${stallMs} ms in the middle of its answer`))
   }
 

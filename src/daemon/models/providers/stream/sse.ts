@@ -95,5 +95,5 @@ function lostLine(line: string): ProviderError | undefined {
   const trimmed = line.trim()
   const json = parseObject(trimmed.replace(/^error:/, ''))
   if (json && (trimmed.startsWith('error:') || json.error !== undefined)) return reportedError(json.error ?? json)
-  return /^([{[]|data)/.test(trimmed) ? unreadableError('a line that is no part of an event') : undefined
+  return /^([{[]|data)/.test(trimmed) ? unreadableError('a line that is not part of an event') : undefined
 }

@@ -50,6 +50,6 @@ export function withWholeCalls(parts: ChatPart[], format: AnswerFormat): ChatPar
 }
 
 const cutArguments = () =>
-  new ProviderError('server_error', 'The provider sent arguments of a tool call that are no JSON object.', {
+  new ProviderError('server_error', 'The provider sent arguments of a tool call that are not a JSON object.', {
     outcome: 'truncated',
   })

@@ -94,7 +94,7 @@ describe('recorded streams', () => {
     stop.writeUInt8(stop.readUInt8(20) ^ 1, 20)
     const assembly = assembleAnswer(bedrockFormat)
     expect(assembly.take(Buffer.concat([start, text, stop]))).toEqual([{ type: 'text', text: 'One.' }])
-    expect(() => assembly.take(null)).toThrow('The provider sent an event that is damaged.')
+    expect(() => assembly.take(null)).toThrow('The provider sent a damaged event.')
   })
 
   test('an event of a megabyte is one piece of text, and one over the limit ends the answer before it is here', () => {

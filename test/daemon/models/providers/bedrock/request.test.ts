@@ -110,9 +110,9 @@ describe('messages', () => {
       { role: 'user', content: [{ toolResult: { toolUseId: 'a', content: [block], status: 'success' } }] },
     ])
     const messages = [{ role: 'assistant' as const, content: [image] }]
-    expect(refusal({}, { messages })).toContain('from the user and from tools only')
+    expect(refusal({}, { messages })).toContain('only in user messages and tool results')
     const tiff: Message[] = [{ role: 'user', content: [{ ...image, mediaType: 'image/tiff' }] }]
-    expect(refusal({}, { messages: tiff })).toContain('JPEG, PNG, GIF or WebP only')
+    expect(refusal({}, { messages: tiff })).toContain('only JPEG, PNG, GIF and WebP images')
   })
 
   test('reasoning goes back to Bedrock alone, first of its turn, signed or encrypted', () => {
@@ -156,7 +156,7 @@ describe('messages', () => {
     const messages: Message[] = [
       { role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'b', arguments: text }] },
     ]
-    expect(refusal({}, { messages })).toContain('takes tool calls')
+    expect(refusal({}, { messages })).toContain('accepts only a JSON object')
   })
 
   test('turns always alternate, and no text is lost or blank', () => {

@@ -84,11 +84,11 @@ describe('local/extract', () => {
   test('says plainly that there is no answer, and where what comes closest is', async () => {
     const text = await answer('What is the capital of France?', GUIDE)
     expect(text).toMatch(
-      /^The index "handbook" holds no answer to this question\. What comes closest is in:\n\n\[1\] doc-1\.md/,
+      /^The index "handbook" contains no answer to this question\. The closest passages are in:\n\n\[1\] doc-1\.md/,
     )
     expect(text).not.toContain('"A webhook')
     expect(await answer('What is the capital of France?', [])).toBe(
-      'The index "handbook" holds no answer to this question.',
+      'The index "handbook" contains no answer to this question.',
     )
   })
 
@@ -104,7 +104,7 @@ describe('local/extract', () => {
 
   test('a question about what the passages do not name has no answer in them', async () => {
     const passages = [passage(1, 'The providers openai and local are supported by aigw.'), ...GUIDE]
-    expect(await answer('Does aigw support Windows?', passages)).toContain('holds no answer')
+    expect(await answer('Does aigw support Windows?', passages)).toContain('contains no answer')
     expect(await answer('Is openai supported?', passages)).toContain('"The providers openai and local are supported')
   })
 

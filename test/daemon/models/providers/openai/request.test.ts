@@ -198,7 +198,7 @@ describe('profiles', () => {
     }
     // Who asks for one hears from the model itself what it thinks of that.
     expect(sent({}, 'openai', model)).toMatchObject({ temperature: 0.3 })
-    expect(() => withOptions({ topP: 0.5 }, 'openai', model)).toThrow('openai does not take top_p for this model.')
+    expect(() => withOptions({ topP: 0.5 }, 'openai', model)).toThrow('openai does not support top_p for this model.')
     expect(withOptions({ topP: 1, frequencyPenalty: 0 }, 'openai', model)).not.toHaveProperty('top_p')
   })
 
@@ -271,7 +271,7 @@ describe('profiles', () => {
   ])('what %s would pass over in silence is refused before the call', (name, call, missing) => {
     const refused = expect(() => sent(call, name))
     refused.toThrow(ProviderError)
-    refused.toThrow(`${name} does not take ${missing} for this model.`)
+    refused.toThrow(`${name} does not support ${missing} for this model.`)
   })
 
   test('a host beats a name, and a name that is known stands for its provider at any address', () => {

@@ -52,9 +52,9 @@ test.each([
     'an error in its answer',
   ],
   ['the same without a last newline', bare({ code: 503 }), 'an error in its answer'],
-  ['an error that breaks off', bare({ code: 503 }).slice(0, -1), 'no part of an event'],
-  ['an error among which there is an event', `{\n\ndata: {}\n\n"error": {}\n}`, 'no part of an event'],
-  ['an object that is no error', '{\n  "choices": []\n}\n', 'no part of an event'],
+  ['an error that breaks off', bare({ code: 503 }).slice(0, -1), 'not part of an event'],
+  ['an error among which there is an event', `{\n\ndata: {}\n\n"error": {}\n}`, 'not part of an event'],
+  ['an object that is no error', '{\n  "choices": []\n}\n', 'not part of an event'],
 ])('%s fails after the events before it, however it is cut', (_what, text, failure) => {
   const bytes = Buffer.from(`data: one\n\n${text}`)
   for (let at = 0; at <= bytes.length; at++) {
