@@ -14,7 +14,7 @@ const PASSAGES = 400
 const BATCH = 10
 /** Maximum number of calls in flight at a kill. */
 const CALLS = 4
-const DONE = 'an index has all its vectors'
+const DONE = 'all passages of an index are embedded'
 
 test('kill -9 while a new model embeds: each start goes on where the last one was, and the old vectors serve until the end', async () => {
   const home = await mkdtemp(join(tmpdir(), 'aigw-embedding-kill-'))

@@ -25,10 +25,10 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
       path: '/api/external/indexes',
       access: 'key',
       errors: 'flat',
-      summary: 'Knowledge bases this key may query',
+      summary: 'List the knowledge bases that this key may query',
       tags: ['Indexes'],
       responses: {
-        200: { description: 'What chat takes as `index`', schema: DiscoverIndexesResponse },
+        200: { description: 'The values that chat accepts as `index`', schema: DiscoverIndexesResponse },
       },
       async handle({ caller }) {
         const { allowedIndexes } = caller.settings
@@ -65,10 +65,10 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
       unnamedParameters: true,
       responses: {
         200: { description: 'The best passages, best first', schema: SearchResponse },
-        400: { description: 'A parameter is missing or wrong', schema: FlatError },
-        403: { description: 'The key may not use an index of this name', schema: FlatError },
-        404: { description: 'No index of this name that the key may read', schema: FlatError },
-        503: { description: 'The policy of the key is gone', schema: FlatError },
+        400: { description: 'A parameter is missing or invalid', schema: FlatError },
+        403: { description: 'The key may not use an index with this name', schema: FlatError },
+        404: { description: 'The index does not exist, or the key may not read it', schema: FlatError },
+        503: { description: 'The policy of the key was deleted', schema: FlatError },
       },
       async handle({ caller, params, query: { query, top_k, min_score }, requestId }) {
         const index = await getReadableIndex(db, caller, params.indexName)

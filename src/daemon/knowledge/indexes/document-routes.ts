@@ -31,9 +31,9 @@ export type DocumentDeps = TrainDeps &
 
 const TRAIN_PATH = '/api/external/indexes/{indexName}/train'
 
-const FORBIDDEN = { description: 'The key may not use an index of this name', schema: FlatError }
-const READ_ONLY = { description: 'The key may not use an index of this name, or only read it', schema: FlatError }
-const NO_INDEX = { description: 'No index of this name that the key may read', schema: FlatError }
+const FORBIDDEN = { description: 'The key may not use an index with this name', schema: FlatError }
+const READ_ONLY = { description: 'The key may not use an index with this name, or may only read it', schema: FlatError }
+const NO_INDEX = { description: 'The index does not exist, or the key may not read it', schema: FlatError }
 
 /** The routes of an index's documents: readers list them; writers add and delete them. */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
@@ -49,14 +49,17 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
       summary: 'Add documents to a knowledge base (multipart/form-data: files, text_inputs)',
       bodyLimit: 'unread',
       responses: {
-        200: { description: 'What became of each document', schema: TrainResponse },
-        400: { description: 'Nothing sent, malformed, or no document could be read', schema: FlatError },
+        200: { description: 'The result for each document', schema: TrainResponse },
+        400: {
+          description: 'No documents were sent, the body is malformed, or no document could be read',
+          schema: FlatError,
+        },
         403: READ_ONLY,
         404: NO_INDEX,
-        413: { description: 'Every file is too large, or all together are', schema: FlatError },
+        413: { description: 'Every file is too large, or the whole body is', schema: FlatError },
         415: { description: 'Not multipart/form-data', schema: FlatError },
         503: {
-          description: 'The tenant has enough trainings in hand, or the policy of the key is gone',
+          description: 'The tenant has too many running trainings, or the policy of the key was deleted',
           schema: FlatError,
         },
       },
@@ -116,11 +119,11 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
       ...common,
       method: 'DELETE',
       path: '/api/external/indexes/{indexName}/documents/{documentId}',
-      summary: 'Take a document out of a knowledge base',
+      summary: 'Remove a document from a knowledge base',
       responses: {
-        200: { description: 'No search finds it from now on', schema: DoneResponse },
+        200: { description: 'The document is deleted; searches no longer find it', schema: DoneResponse },
         403: READ_ONLY,
-        404: { description: 'No such index, or no such document in it', schema: FlatError },
+        404: { description: 'The index or the document does not exist', schema: FlatError },
       },
       async handle(context) {
         const { caller, params } = context
@@ -135,7 +138,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
 const tooManyTrainings = () =>
   new GatewayError(
     'OVERLOADED',
-    `This tenant may have ${TRAININGS} trainings in hand at once. Try again in a moment.`,
+    `The tenant already has ${TRAININGS} running trainings, which is the limit. Retry in a moment.`,
     {
       retryAfterSeconds: TRAINING_RETRY_AFTER_SECONDS,
     },

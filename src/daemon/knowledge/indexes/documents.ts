@@ -76,4 +76,7 @@ export async function deleteDocument(index: IndexRow, documentId: string, deps: 
 }
 
 export const documentNotFound = () =>
-  new GatewayError('DOCUMENT_NOT_FOUND', 'The index holds no such document; GET …/documents lists those it has.')
+  new GatewayError(
+    'DOCUMENT_NOT_FOUND',
+    'The index does not contain this document. GET …/documents lists its documents.',
+  )

@@ -28,7 +28,10 @@ export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promi
   requireAllowed(caller, name)
   const index = await findReadableIndex(db, caller, name)
   if (index) return index
-  throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${name}"; GET /indexes lists those there are.`)
+  throw new GatewayError(
+    'INDEX_NOT_FOUND',
+    `The index "${name}" does not exist. GET /indexes lists the available indexes.`,
+  )
 }
 
 /**
@@ -45,7 +48,7 @@ export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promi
 export async function requireStillWritable(tx: Db, caller: Caller, index: IndexRow): Promise<void> {
   requireAllowed(caller, index.name)
   const now = await usableIndexes(tx, caller).selectAll().where('id', '=', index.id).executeTakeFirst()
-  if (!now) throw new GatewayError('INDEX_NOT_FOUND', `There is no index "${index.name}" any more.`)
+  if (!now) throw new GatewayError('INDEX_NOT_FOUND', `The index "${index.name}" no longer exists.`)
   requireWritable(caller, now)
 }
 
@@ -92,7 +95,7 @@ function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }:
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
     `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ` +
-      'a key of the user whose index it is, or one with "index-management" at level "admin".',
+      'a key of the owner of the index, or one with "index-management" at level "admin".',
   )
 }
 
@@ -100,6 +103,6 @@ function requireAllowed({ settings }: Caller, name: string): void {
   if (allowsIndex(settings.allowedIndexes, name)) return
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    'This key may not use an index of this name; GET /indexes lists those it may.',
+    'This key may not use an index with this name. GET /indexes lists the allowed ones.',
   )
 }

@@ -29,10 +29,10 @@ import { type InPublication, rebuildIndex } from './rebuild.ts'
 import { findIndexDetails, type IndexDetails, insertIndex, listIndexes, updateIndex } from './store.ts'
 
 const NOT_FOUND = { description: 'No index of this tenant has this id', schema: StructuredError }
-const NAME_EXISTS = { description: 'The name exists', schema: StructuredError }
+const NAME_EXISTS = { description: 'The name already exists', schema: StructuredError }
 const EITHER_ERROR = z.union([StructuredError, FlatError])
-const REFUSED = { description: 'A field is wrong; flat when it is the name or the group', schema: EITHER_ERROR }
-const FORBIDDEN = { description: 'Not an administrator; flat when the quota is used up', schema: EITHER_ERROR }
+const REFUSED = { description: 'A field is invalid; flat if it is the name or the group', schema: EITHER_ERROR }
+const FORBIDDEN = { description: 'Not an administrator; flat if the quota is used up', schema: EITHER_ERROR }
 
 export type IndexDeps = ChangeDeps & Pick<Retrieval, 'embeddingOf'> & { extractor: Extractor }
 
@@ -124,10 +124,10 @@ export function indexRoutes(deps: IndexDeps): Route[] {
       method: 'PUT',
       path: '/api/external/indexes/{indexId}',
       rate: 'write',
-      summary: 'Rename a knowledge base, or change whom it belongs to',
+      summary: 'Rename or reassign a knowledge base',
       body: UpdateIndexRequest,
       responses: {
-        200: { description: 'The index as it is now', schema: UpdateIndexResponse },
+        200: { description: 'The changed index', schema: UpdateIndexResponse },
         400: REFUSED,
         403: FORBIDDEN,
         404: NOT_FOUND,
@@ -164,9 +164,9 @@ export function indexRoutes(deps: IndexDeps): Route[] {
       method: 'POST',
       path: '/api/external/indexes/{indexId}/rebuild',
       rate: 'write',
-      summary: 'Make what searches use of a knowledge base anew, from the passages it has',
+      summary: "Rebuild a knowledge base's search index from its passages",
       responses: {
-        200: { description: 'Searches use the new one', schema: RebuildIndexResponse },
+        200: { description: 'The search index is rebuilt and in use', schema: RebuildIndexResponse },
         404: NOT_FOUND,
         409: { description: 'Documents are being added or removed', schema: StructuredError },
       },
@@ -200,8 +200,11 @@ export function indexRoutes(deps: IndexDeps): Route[] {
       method: 'DELETE',
       path: '/api/external/indexes/{indexId}',
       rate: 'write',
-      summary: 'Delete a knowledge base with all its documents',
-      responses: { 200: { description: 'Nobody can read it from now on', schema: DoneResponse }, 404: NOT_FOUND },
+      summary: 'Delete a knowledge base and all its documents',
+      responses: {
+        200: { description: 'The index is deleted; it can no longer be read', schema: DoneResponse },
+        404: NOT_FOUND,
+      },
       async handle(context) {
         const { caller, params } = context
         const id = idOf(params.indexId, notFound)
@@ -231,7 +234,7 @@ const NOBODY = { assigned_user_id: null, assigned_group_id: null }
 function usableName(name: string): string {
   const normal = toIndexName(name)
   if (!INDEX_NAME.test(normal)) {
-    throw new GatewayError('INVALID_INDEX_NAME', 'name must leave 3 to 50 letters a-z, digits or "-".')
+    throw new GatewayError('INVALID_INDEX_NAME', 'name must result in 3 to 50 letters a-z, digits or "-".')
   }
   if (normal === toIndexName(ZERO_KNOWLEDGE)) {
     throw new GatewayError('INVALID_INDEX_NAME', `"${ZERO_KNOWLEDGE}" is reserved for answers without retrieval.`)
@@ -240,7 +243,7 @@ function usableName(name: string): string {
 }
 
 const notFound = () =>
-  new GatewayError('INDEX_NOT_FOUND', 'There is no such index; GET /api/external/indexes/all lists them.')
+  new GatewayError('INDEX_NOT_FOUND', 'The index does not exist. GET /api/external/indexes/all lists all indexes.')
 
 /** @throws INDEX_NOT_FOUND */
 async function getDetails(db: Db, tenantId: string, id: string): Promise<IndexDetails> {

@@ -67,7 +67,7 @@ export async function rebuildIndex(index: IndexKey, deps: RebuildDeps, signal: A
 }
 
 const conflict = () =>
-  new GatewayError('REBUILD_CONFLICT', 'Documents of this index are being added or removed; try again later.')
+  new GatewayError('REBUILD_CONFLICT', 'Documents of this index are being added or removed. Retry later.')
 
 /** Resolves after `ms`. @throws the reason of `signal` */
 function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {

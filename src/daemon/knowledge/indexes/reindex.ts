@@ -15,7 +15,7 @@ export async function reindexDocuments(
 ): Promise<void> {
   let documents = 0
   for (let next = await findUnindexed(db); next !== undefined; next = await findUnindexed(db)) {
-    if (documents++ === 0) log.info({}, 'indexing stored documents anew; the daemon listens when it is done')
+    if (documents++ === 0) log.info({}, 'reindexing stored documents; the daemon listens when this is complete')
     const { index, document, documentId } = next
     const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
     const { source, title, contentHash } = document
@@ -28,5 +28,5 @@ export async function reindexDocuments(
       inPublication: (publish) => db.transaction().execute(publish),
     })
   }
-  if (documents > 0) log.info({ documents }, 'stored documents are indexed')
+  if (documents > 0) log.info({ documents }, 'stored documents were reindexed')
 }

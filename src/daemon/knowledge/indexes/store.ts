@@ -56,7 +56,7 @@ export async function updateIndex(
 }
 
 const nameExists = (name: string, cause?: unknown) =>
-  new GatewayError('INDEX_NAME_EXISTS', `An index named "${name}" exists already; choose another name.`, {
+  new GatewayError('INDEX_NAME_EXISTS', `An index named "${name}" already exists; choose another name.`, {
     details: { field: 'name', value: name },
     cause,
   })

@@ -45,7 +45,7 @@ export function checkLocation(
   if (only === undefined || ((region ?? only.region) === only.region && (cloud ?? only.cloud) === only.cloud)) return
   throw new GatewayError(
     'REGION_NOT_ALLOWED',
-    `The licence ${license} allows indexes in ${only.cloud}/${only.region} only; leave \`region\` and \`cloud\` out.`,
+    `The licence ${license} allows indexes in ${only.cloud}/${only.region} only; omit \`region\` and \`cloud\`.`,
   )
 }
 
@@ -59,18 +59,18 @@ export async function checkAssignment(tx: Db, tenantId: string, after: Assignmen
   if (groupId !== null && groupId !== before.assigned_group_id) {
     const group = await findGroupRow(tx, tenantId, groupId)
     if (group?.status !== 'Active') {
-      throw new GatewayError('INVALID_GROUP', 'assignedGroup: there is no active group with this id.')
+      throw new GatewayError('INVALID_GROUP', 'assignedGroup: no active group has this id.')
     }
   }
   if (userId === null || userId === before.assigned_user_id) return
   const user = await findPayer(tx, tenantId, userId)
-  if (!user) throw invalidField('assignedUser', 'assignedUser: there is no active user with this id.', userId)
+  if (!user) throw invalidField('assignedUser', 'assignedUser: no active user has this id.', userId)
   const has = await countPersonalIndexes(tx, tenantId, userId)
   const limit = PERSONAL_INDEXES[user.license]
   if (has >= limit) {
     throw new GatewayError(
       'INDEX_QUOTA_EXCEEDED',
-      `This user has ${has} of ${limit} personal indexes that the licence ${user.license} allows.`,
+      `This user has ${has} of the ${limit} personal indexes that the licence ${user.license} allows.`,
     )
   }
 }

@@ -207,8 +207,8 @@ function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScre
 function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   if (name === '') return 'The file has no name.'
   if (name.length > DOCUMENT_NAME_CHARS) return `A name may have at most ${DOCUMENT_NAME_CHARS} characters.`
-  if (name.split('/').includes('..')) return 'A name may not lead upwards ("..").'
-  if (UNNAMEABLE.test(name)) return 'The name holds control characters.'
+  if (name.split('/').includes('..')) return 'A name must not contain ".." as a folder.'
+  if (UNNAMEABLE.test(name)) return 'The name contains control characters.'
   return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
 }
 

@@ -234,13 +234,21 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
 
 const malformed = (cause: unknown) =>
   new GatewayError('VALIDATION_ERROR', 'The body is not well-formed multipart/form-data.', { cause })
-const secondTextInputs = () =>
-  invalidField('text_inputs', 'A request may have text_inputs once; put all texts into one array.')
+const secondTextInputs = () => invalidField('text_inputs', 'Send text_inputs only once; put all texts into one array.')
 const fieldBytes = (part: Part): number => (isTextInputs(part) ? TRAIN_TEXT_BYTES : TRAIN_OTHER_PART_BYTES)
 const fieldTooLarge = (part: Part) =>
   isTextInputs(part)
-    ? new GatewayError('FILE_TOO_LARGE', `text_inputs may have at most ${TRAIN_TEXT_BYTES} bytes; send files.`)
-    : new GatewayError('VALIDATION_ERROR', `A field that is no file may have at most ${TRAIN_OTHER_PART_BYTES} bytes.`)
-const tooManyFiles = () => new GatewayError('VALIDATION_ERROR', `A request may bring at most ${TRAIN_FILES} files.`)
+    ? new GatewayError(
+        'FILE_TOO_LARGE',
+        `text_inputs may have at most ${TRAIN_TEXT_BYTES} bytes; send longer texts as files.`,
+      )
+    : new GatewayError(
+        'VALIDATION_ERROR',
+        `A field that is not a file may have at most ${TRAIN_OTHER_PART_BYTES} bytes.`,
+      )
+const tooManyFiles = () => new GatewayError('VALIDATION_ERROR', `A request may contain at most ${TRAIN_FILES} files.`)
 const bodyTooLarge = () =>
-  new GatewayError('FILE_TOO_LARGE', `A request may have at most ${TRAIN_BODY_BYTES} bytes; send the files in several.`)
+  new GatewayError(
+    'FILE_TOO_LARGE',
+    `A request may have at most ${TRAIN_BODY_BYTES} bytes; split the files over several requests.`,
+  )

@@ -83,7 +83,7 @@ describeEachEngine('the documents of an index', (engine) => {
       expect.stringContaining('protected by a password'),
       expect.stringContaining('10000 pages'),
       expect.stringContaining('OCR'),
-      expect.stringContaining('name it for what it is'),
+      expect.stringContaining('rename it to match its content'),
       undefined,
     ])
   })

@@ -101,7 +101,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     for (let has = 0; has < PERSONAL_INDEXES.Essential; has++) await created(`mine-${has}`, { assignedUser: user.id })
     const refused = await call('POST', BASE, { name: 'one-more', assignedUser: user.id })
     expect([refused.status, refused.body.error]).toEqual([403, 'Index quota exceeded'])
-    expect(refused.body.message).toContain('2 of 2')
+    expect(refused.body.message).toContain('2 of the 2')
     const { id } = await created('one-more')
     expect((await put(id, { assignedUser: user.id })).status).toBe(403)
     const mine = await names('search=mine-0&type=personal')

@@ -132,7 +132,7 @@ describeEachEngine('who may write an index', (engine) => {
             expect(body.error).toBe('Access denied')
             expect(body.message).toBe(
               `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ` +
-                'a key of the user whose index it is, or one with "index-management" at level "admin".',
+                'a key of the owner of the index, or one with "index-management" at level "admin".',
             )
           }
         }

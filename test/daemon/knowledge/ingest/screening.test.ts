@@ -68,7 +68,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
       note('second bill', `Paid with ${CARD}, told to ${ADDRESS}.`),
     )
     const error = (kinds: string) =>
-      `It holds what a rule does not let through (${kinds}); leave it out and send it again.`
+      `Blocked: it contains data that a rule forbids (${kinds}). Remove it and send the document again.`
     expect(documents).toEqual([
       { name: 'bill.txt', status: 'failed', chunks: 0, error: error('CREDIT_CARD') },
       { name: 'otter.txt', status: 'indexed', chunks: 1 },
@@ -209,7 +209,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
   test('are refused when rules take every word out', async () => {
     const { send } = await guardedIndex(pii('remove'))
     const answer = await send([{ fileName: 'a.txt', content: ADDRESS }])
-    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('leave no word of this document')])
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('remove all words of this document')])
   })
 
   test('are shown by a search as the rules for answers have it, which is recorded before', async () => {

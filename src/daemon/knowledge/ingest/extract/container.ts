@@ -65,7 +65,7 @@ const tooLarge = () =>
 async function inContainer<T>(bytes: Buffer, use: (zip: ZipFile, entries: Entry[]) => Promise<T>): Promise<T> {
   const zip = await fromBufferPromise(bytes, { lazyEntries: true, validateEntrySizes: true })
   if (zip.entryCount > CONTAINER_ENTRIES) {
-    throw new UnreadableDocument(`The file consists of more than ${CONTAINER_ENTRIES} parts.`)
+    throw new UnreadableDocument(`The file has more than ${CONTAINER_ENTRIES} parts.`)
   }
   const entries: Entry[] = []
   for await (const entry of zip.eachEntry()) entries.push(entry)

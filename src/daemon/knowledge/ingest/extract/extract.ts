@@ -17,7 +17,7 @@ export async function extract(file: RawDocument): Promise<Extracted> {
   if (file.bytes.length === 0) throw new UnreadableDocument('The file is empty.')
   const format = await formatOf(file)
   const extracted = storable(await readAs(format, file.bytes).catch(damaged(KINDS[format] ?? 'file')))
-  if (!/[\p{L}\p{N}]/u.test(extracted.text)) throw new UnreadableDocument('The file holds no words.')
+  if (!/[\p{L}\p{N}]/u.test(extracted.text)) throw new UnreadableDocument('The file contains no words.')
   return extracted
 }
 

@@ -101,7 +101,7 @@ export async function formatOf({ name, type, bytes }: RawDocument): Promise<Form
   if (named === undefined) return content
   if (content === named || (content === 'text' && isTextFormat(named))) return named
   const promised = EXTENSIONS[extension] ? `its name ends in .${extension}` : `it came as ${type}`
-  throw new UnreadableDocument(`This is ${NAMES[content]}, but ${promised}; name it for what it is.`)
+  throw new UnreadableDocument(`This is ${NAMES[content]}, but ${promised}; rename it to match its content.`)
 }
 
 function textNamed(extension: string): TextFormat {

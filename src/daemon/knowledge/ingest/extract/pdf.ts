@@ -38,7 +38,7 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
     if (words !== '') text.add(words + (endsSentence(words) ? '\n\n' : '\n'))
   }
   if (text.length === 0) {
-    throw new UnreadableDocument('The PDF holds no text, only pictures of it; run text recognition (OCR) on it first.')
+    throw new UnreadableDocument('The PDF contains only images and no text; run text recognition (OCR) on it first.')
   }
   return { title: await titleOf(pdf), text: text.toString(), pageStarts }
 }

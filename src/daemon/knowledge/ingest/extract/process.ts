@@ -65,5 +65,5 @@ process.on('message', (task: WorkerTask) => {
 })
 // The heap limit does not cover memory outside of the heap: a stream of a PDF may unpack to gigabytes.
 setInterval(() => {
-  if (process.memoryUsage.rss() > atMost) failed('memory', 'the process grew too much')
+  if (process.memoryUsage.rss() > atMost) failed('memory', 'the process used too much memory')
 }, EXTRACT_WATCH_MS)

@@ -14,7 +14,7 @@ export async function screenExtracted(extracted: Extracted, rules: string, hits:
   hits.push(...found)
   if (isBlocked) throw blockedBy(hits)
   if (!/[\p{L}\p{N}]/u.test(document.text)) {
-    throw new UnreadableDocument('The rules in force leave no word of this document.')
+    throw new UnreadableDocument('The rules remove all words of this document.')
   }
   return { ...extracted, ...document }
 }

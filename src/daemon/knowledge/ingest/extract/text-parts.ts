@@ -19,7 +19,7 @@ export function createTextParts(): TextParts {
     add(part) {
       length += part.length
       if (length > EXTRACT_TEXT_CHARS) {
-        throw new UnreadableDocument(`The file holds more than ${EXTRACT_TEXT_CHARS} characters of text; split it.`)
+        throw new UnreadableDocument(`The file contains more than ${EXTRACT_TEXT_CHARS} characters of text; split it.`)
       }
       parts.push(part)
       partsLength += part.length

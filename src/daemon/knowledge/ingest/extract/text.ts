@@ -13,7 +13,7 @@ export function decodeText(bytes: Buffer): string {
   if (isUtf16(bytes)) throw new UnreadableDocument('The file is UTF-16, not UTF-8; save it as UTF-8.')
   if (!isUtf8(bytes)) throw new UnreadableDocument('The file is not UTF-8 text; convert it first.')
   const text = bytes.toString().replace(/^\uFEFF/, '')
-  if (text.includes('\0')) throw new UnreadableDocument('The file holds NUL bytes, so it is not text.')
+  if (text.includes('\0')) throw new UnreadableDocument('The file contains NUL bytes, so it is not text.')
   const sample = text.slice(0, CONTROL_SAMPLE_CHARS)
   if ((sample.match(CONTROL)?.length ?? 0) > sample.length * CONTROL_SHARE) {
     throw new UnreadableDocument('The file is full of control characters, so it is not text.')

@@ -20,6 +20,6 @@ export const damaged =
 export function blockedBy(hits: readonly GuardHit[]): UnreadableDocument {
   const types = new Set(hits.filter(({ action }) => action === 'block').map(({ type }) => type))
   return new UnreadableDocument(
-    `It holds what a rule does not let through (${[...types].join(', ')}); leave it out and send it again.`,
+    `Blocked: it contains data that a rule forbids (${[...types].join(', ')}). Remove it and send the document again.`,
   )
 }

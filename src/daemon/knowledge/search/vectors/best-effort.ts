@@ -25,7 +25,7 @@ export function createBestEffort(
     } catch (error) {
       if (!isRefusal(error)) pausedUntil = clock.monotonic() + SEMANTIC_PAUSE_MS
       metrics.failed(work)
-      log.warn({ error, work }, 'a search does without a model that fails')
+      log.warn({ error, work }, 'search continues without a failing model')
       return undefined
     }
   }

@@ -80,7 +80,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
         const asked = error instanceof ProviderError ? (error.retryAfterSeconds ?? 0) * 1000 : 0
         waitMs = Math.min(Math.max(EMBEDDING_RETRY_MS.min * 2 ** failuresInARow++, asked), EMBEDDING_RETRY_MS.max)
         deps.metrics.failed('passages')
-        log.error({ error, model: model.model, retryInMs: waitMs }, 'passages cannot be embedded now')
+        log.error({ error, model: model.model, retryInMs: waitMs }, 'passages could not be embedded; retrying later')
       }
     }
     if (stopping.signal.aborted) return
@@ -104,7 +104,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       last = index
     }
     if (postponed.length > 0) {
-      throw new EmbeddingFault(`${model.model} has made vectors of zeros for passages of ${postponed.length} documents`)
+      throw new EmbeddingFault(`${model.model} returned zero vectors for passages of ${postponed.length} documents`)
     }
     // All documents are embedded, so vectors of other models are no longer needed.
     for (let index = await findUnfinished(db, model.id); index; index = await findUnfinished(db, model.id)) {
@@ -142,7 +142,10 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     const [more] = await findPendingDocuments(db, index, model.id, 1)
     if (more) return
     await serveOnly(db, index, model.id)
-    log.info({ index: index.indexId, tenant: index.tenantId, model: model.model }, 'an index has all its vectors')
+    log.info(
+      { index: index.indexId, tenant: index.tenantId, model: model.model },
+      'all passages of an index are embedded',
+    )
   }
 
   /** @returns the passages with zero vectors, which are not stored */
@@ -191,14 +194,14 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     const length = vectors[0]?.length ?? 0
     const learned = model.dimensions || (await learnDimensions(db, model.id, length))
     if (learned !== length)
-      throw new EmbeddingFault(`${model.model} has vectors of ${length} and of ${learned} numbers`)
+      throw new EmbeddingFault(`${model.model} returned vectors of different lengths: ${length} and ${learned}`)
     model = { ...model, dimensions: learned }
     return vectors
   }
 
   function leaveOut(passageId: number, error: unknown): void {
     deps.metrics.refused()
-    log.warn({ error, passage: passageId, model: model.model }, 'a passage is left out of the vectors')
+    log.warn({ error, passage: passageId, model: model.model }, 'a passage cannot be embedded and is skipped')
   }
 
   return {

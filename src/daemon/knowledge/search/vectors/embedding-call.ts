@@ -23,7 +23,7 @@ export async function embedTexts(
   signal: AbortSignal,
 ): Promise<number[][]> {
   const found = providers.find(id)
-  if (!found?.provider.embed) throw new EmbeddingFault(`no provider offers embeddings as ${id}`)
+  if (!found?.provider.embed) throw new EmbeddingFault(`no configured provider offers embeddings with the model ${id}`)
   const asked = askedDimensions === 0 ? undefined : askedDimensions
   const { vectors, usage } = await found.provider.embed(
     { model: found.model, input, dimensions: asked, noTraining: true, attemptMs },
@@ -32,9 +32,9 @@ export async function embedTexts(
   metrics.called(work, usage?.inputTokens)
   const length = vectors[0]?.length ?? 0
   const expected = dimensions || askedDimensions || length
-  if (length !== expected) throw new EmbeddingFault(`${id} has vectors of ${length} numbers, and had ${expected}`)
+  if (length !== expected) throw new EmbeddingFault(`${id} returned vectors of ${length} numbers; expected ${expected}`)
   if (length > EMBEDDING_DIMENSIONS) {
-    throw new EmbeddingFault(`${id} has vectors of ${length} numbers; at most ${EMBEDDING_DIMENSIONS} are stored`)
+    throw new EmbeddingFault(`${id} returned vectors of ${length} numbers; the limit is ${EMBEDDING_DIMENSIONS}`)
   }
   return vectors
 }

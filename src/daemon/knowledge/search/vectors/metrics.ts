@@ -18,13 +18,13 @@ export function createSemanticMetrics(
 ): SemanticMetrics {
   const calls = new Counter({
     name: 'aigw_semantic_calls_total',
-    help: 'Calls to the embedding model and to the reranker, by what for and how they ended.',
+    help: 'Calls to the embedding model and to the reranker, by purpose and outcome.',
     labelNames: ['work', 'outcome'],
     registers,
   })
   const tokens = new Counter({
     name: 'aigw_semantic_tokens_total',
-    help: 'Tokens that the embedding model has counted, by what for.',
+    help: 'Tokens reported by the embedding model, by purpose.',
     labelNames: ['work'],
     registers,
   })
@@ -35,12 +35,12 @@ export function createSemanticMetrics(
   })
   const refusals = new Counter({
     name: 'aigw_refused_passages_total',
-    help: 'Passages that the embedding model refuses; they are found by their words alone.',
+    help: 'Passages that the embedding model rejects; only full-text search finds them.',
     registers,
   })
   new Gauge({
     name: 'aigw_documents_to_embed',
-    help: 'Documents that wait for their vectors.',
+    help: 'Documents that are not embedded yet.',
     registers,
     async collect() {
       this.set(await countPending())

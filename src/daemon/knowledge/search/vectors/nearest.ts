@@ -32,7 +32,7 @@ export async function openNearest(
   { clock, log }: { clock: Clock; log: Pick<Log, 'info' | 'warn'> },
 ): Promise<{ findNearest: FindNearest; by: NearestBy }> {
   const by = await findExtension(db)
-  log.info({ by }, 'vectors are searched')
+  log.info({ by }, 'vector search is ready')
   if (by === 'plain') return { by, findNearest: (...asked) => nearestPlain(db, ...asked) }
   const withExtension = by === 'sqlite-vec' ? nearestBySqliteVec : nearestByPgvector
   let pausedUntil = Number.NEGATIVE_INFINITY
@@ -45,7 +45,7 @@ export async function openNearest(
       } catch (error) {
         const found = await nearestPlain(db, ...asked)
         pausedUntil = clock.monotonic() + EXTENSION_PAUSE_MS
-        log.warn({ error, by }, 'the extension for vectors fails; they are searched without it for a while')
+        log.warn({ error, by }, 'the vector extension failed; vector search continues without it for a while')
         return found
       }
     },

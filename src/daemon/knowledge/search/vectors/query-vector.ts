@@ -40,7 +40,7 @@ export function createQueryVectors(
     const limits = { work: 'query', attemptMs } as const
     const [numbers = []] = await embedTexts(model, [query], limits, deps, signal)
     const vector = toUnitVector(numbers)
-    if (!vector) throw new EmbeddingFault(`${model.model} has made a vector of zeros`)
+    if (!vector) throw new EmbeddingFault(`${model.model} returned a zero vector`)
     return vector
   }
 

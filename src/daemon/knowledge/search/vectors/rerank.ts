@@ -39,7 +39,8 @@ export function createReranker(
     const candidates = matches.slice(0, Math.max(RERANKED_PASSAGES, limit))
     return effort(async () => {
       const found = providers.find(modelId)
-      if (!found?.provider.rerank) throw new EmbeddingFault(`no provider offers reranks as ${modelId}`)
+      if (!found?.provider.rerank)
+        throw new EmbeddingFault(`no configured provider offers reranking with the model ${modelId}`)
       const call = {
         model: found.model,
         query: query.slice(0, characterBorder(query, QUERY_VECTOR_CHARS)),

@@ -44,7 +44,8 @@ export async function openRetrieval(
   { metrics: registry, ...deps }: RetrievalDeps,
 ): Promise<Retrieval> {
   const { db, providers, log } = deps
-  const warn = (model: string) => log.warn({ model }, 'no provider offers this model of knowledge; it is done without')
+  const warn = (model: string) =>
+    log.warn({ model }, 'no provider offers this model; knowledge search continues without it')
   if (embedding && !providers.find(embedding.model)?.provider.embed) warn(embedding.model)
   if (reranker && !providers.find(reranker.model)?.provider.rerank) warn(reranker.model)
   const stopping = new AbortController()

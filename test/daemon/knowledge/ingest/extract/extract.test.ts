@@ -199,7 +199,9 @@ describe('what a file is', () => {
   test.each(kinds.flatMap((kind) => kinds.filter((other) => other !== kind).map((other) => [kind, other] as const)))(
     'a file of %s under the name of .%s is refused',
     async (kind, other) => {
-      await expect(read(`a.${other}`, files[kind])).rejects.toThrow(/^This is .*, but its name ends in \.\w+; name it/)
+      await expect(read(`a.${other}`, files[kind])).rejects.toThrow(
+        /^This is .*, but its name ends in \.\w+; rename it/,
+      )
     },
   )
 

@@ -163,7 +163,7 @@ describeEachEngine('embedding in the background', (engine) => {
     await settled()
     expect(server.texts().slice(before)).toHaveLength(12 - embedded)
     expect(await countEmbedded(db(), ZOO, id)).toEqual({ passages: 12, embedded: 12 })
-    expect(log.filter(({ message }) => message === 'passages cannot be embedded now')).toHaveLength(2)
+    expect(log.filter(({ message }) => message === 'passages could not be embedded; retrying later')).toHaveLength(2)
   })
 
   test('a model that asks for a pause gets it', async () => {
@@ -184,7 +184,7 @@ describeEachEngine('embedding in the background', (engine) => {
     const { id } = await start()
     await settled()
     expect(await countEmbedded(db(), ZOO, id)).toEqual({ passages: 4, embedded: 3 })
-    expect(log.filter(({ message }) => message === 'a passage is left out of the vectors')).toHaveLength(1)
+    expect(log.filter(({ message }) => message === 'a passage cannot be embedded and is skipped')).toHaveLength(1)
     const sent = server.texts().length
     await next()
     expect(server.texts()).toHaveLength(sent)

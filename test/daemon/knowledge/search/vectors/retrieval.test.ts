@@ -134,7 +134,7 @@ describe('when the embedding model fails', () => {
     const [match] = await search(gateway, 'pets', 'kitten')
     expect(match?.source).toBe('pets.md')
     expect(match?.score).toBeLessThan(0.9)
-    expect(gateway.log.filter(({ message }) => message === 'a search does without a model that fails')).toHaveLength(1)
+    expect(gateway.log.filter(({ message }) => message === 'search continues without a failing model')).toHaveLength(1)
     expect((await gateway.call('GET', '/metrics')).text).toContain(
       'aigw_semantic_calls_total{work="query",outcome="failed"} 1',
     )
