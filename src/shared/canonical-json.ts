@@ -23,6 +23,6 @@ const PLAIN = /^[ !#-[\]-~]*$/
 
 function toText(text: string): string {
   if (PLAIN.test(text)) return `"${text}"`
-  if (!text.isWellFormed()) throw new TypeError('a text in canonical JSON holds no half of a surrogate pair')
+  if (!text.isWellFormed()) throw new TypeError('canonical JSON cannot contain unpaired surrogates')
   return JSON.stringify(text)
 }

@@ -108,7 +108,7 @@ test('what is taken out of the store is found by the checkpoints that are left i
     for (const words of [['verify'], ['export', join(home, 'cut')]]) {
       const { exitCode, stderr } = await aigw('audit', ...words)
       expect(exitCode, stderr).toBe(10)
-      expect(stderr).toContain(`there are ${from} entries, and a checkpoint of 2`)
+      expect(stderr).toContain(`the chain has ${from} entries, but a checkpoint covers 2`)
     }
   }
   await good('audit', 'verify', target)

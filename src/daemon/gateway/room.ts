@@ -63,7 +63,7 @@ function createLoadAndFailover(
     keyGates: createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`),
     failover: {
       breaker: createBreaker({ clock }),
-      providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may be asked ${perProvider}`),
+      providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`),
       sameModelRetries,
     },
   }

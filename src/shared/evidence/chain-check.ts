@@ -111,7 +111,7 @@ export class ChainCheck {
     const size = this.#size
     const missing = [...this.#roots.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
     if (this.#firstBad === undefined && missing !== undefined) {
-      this.#firstBad = { seq: size, problem: `there are ${size} entries, and a checkpoint of ${missing}` }
+      this.#firstBad = { seq: size, problem: `the chain has ${size} entries, but a checkpoint covers ${missing}` }
     }
     const { tree, head, expunged, checkpointsHeld } = this.#state
     return {
@@ -126,8 +126,8 @@ export class ChainCheck {
   }
 
   #entryProblem(row: ChainRow, seq: number): string | undefined {
-    if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it is of another chain'
-    if (row.seq !== seq) return `it is missing: entry ${row.seq} stands in its place`
+    if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
+    if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
     // Retention applies to entries of requests only.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
@@ -144,7 +144,7 @@ export class ChainCheck {
       this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
     }
-    return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not hold it`
+    return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not contain it`
   }
 
   /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
@@ -181,7 +181,7 @@ export class ChainCheck {
     state.checkpointsHeld += matching
     if (matching === roots.length) state.matchedSize = size
     else {
-      const problem = `the first ${size} entries are not those of the checkpoint`
+      const problem = `the first ${size} entries do not match the checkpoint`
       this.#firstBad = { seq: state.matchedSize, problem }
     }
   }

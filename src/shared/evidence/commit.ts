@@ -40,9 +40,9 @@ export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]):
 
 /** The first fault of a commit, except for its signature. */
 export function treeProblem({ leaves, tree_size: size, root }: CommitRow): string | undefined {
-  if (leaves.length !== size) return `names ${size} entries and holds ${leaves.length}`
-  if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'holds what is not a hash'
-  return rootOfEntries(leaves.join('')) === root ? undefined : 'has another root than its entries'
+  if (leaves.length !== size) return `names ${size} entries but contains ${leaves.length}`
+  if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'
+  return rootOfEntries(leaves.join('')) === root ? undefined : 'has a root that does not match its entries'
 }
 
 type Signed = Omit<CommitRow, 'leaves'>

@@ -17,7 +17,8 @@ export class Frontier {
    * @throws RangeError when the number of roots does not match the size
    */
   constructor(size = 0, roots: readonly Buffer[] = []) {
-    if (roots.length !== oneBits(size)) throw new RangeError(`a tree of ${size} leaves has not ${roots.length} roots`)
+    if (roots.length !== oneBits(size))
+      throw new RangeError(`a tree of ${size} leaves cannot have ${roots.length} roots`)
     this.#size = size
     this.#roots = [...roots]
   }

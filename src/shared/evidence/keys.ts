@@ -33,7 +33,7 @@ export const toKeySet = (keys: readonly PublishedKey[]) => ({
 /** Parses such a response. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
 export function parseKeySet(json: unknown): PublishedKey[] {
   const keys = isObject(json) ? json.keys : undefined
-  if (!Array.isArray(keys)) throw new KeySetError('a key set has a list of keys')
+  if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
   return keys.map(parseKey)
 }
 
@@ -44,9 +44,9 @@ function parseKey(json: unknown): PublishedKey {
   if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
   if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
     throw new KeySetError('a kid is not the thumbprint of its key')
-  if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no name that can sign`)
+  if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no valid signer name`)
   if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string')) {
-    throw new KeySetError(`the key ${kid} has no times`)
+    throw new KeySetError(`the key ${kid} has no valid times`)
   }
   return { kid, name, publicKey, createdAt, retiredAt }
 }

@@ -11,7 +11,7 @@ const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 /** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
   // A shorter hash would leave bytes of the last call in the buffer.
-  if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash has 32 bytes')
+  if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash must have 32 bytes')
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 1 + HASH_BYTES)
   return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
@@ -22,7 +22,7 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
  * the empty text. Throws TypeError when the length is no multiple of a hash.
  */
 export function treeRoot(leaves: Buffer): Buffer {
-  if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes have 32 bytes each')
+  if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes must have 32 bytes each')
   if (leaves.length === 0) return Buffer.from(hash('sha256', '', 'hex'), 'hex')
   const level = Buffer.from(leaves)
   for (let size = leaves.length / HASH_BYTES; size > 1; size = Math.ceil(size / 2)) {

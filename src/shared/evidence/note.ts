@@ -94,6 +94,6 @@ export function signedNoteOf(
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
     signers.push(name)
   }
-  if (signers.length === 0) throw new NoteError('no key that is trusted has signed it')
+  if (signers.length === 0) throw new NoteError('no trusted key has signed it')
   return { checkpoint, signers }
 }

@@ -24,7 +24,7 @@ const PROOF = ['origin', 'tree_size', 'leaf_index', 'path', 'root'] as const
  */
 export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow): object {
   const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
-  if (taken !== undefined) throw new TypeError(`a payload has no member ${taken}`)
+  if (taken !== undefined) throw new TypeError(`a payload must not have a member ${taken}`)
   const { tenant_id, chain, seq, id, created_at, prev_hash, payload_hash, entry_hash, leaf_index } = entry
   const path = inclusionPath(commit.leaves.map(toBytes), leaf_index)
   return {
@@ -63,7 +63,7 @@ function receiptProblem(receipt: unknown, keys: readonly PublishedKey[]): string
   const canonical = canonicalOf(payload)
   // The entry's texts are hashed as UTF-8, which cannot encode lone surrogates.
   if (canonical === undefined || canonicalOf(entry) === undefined) return 'it has no canonical JSON'
-  if (payloadHash(canonical) !== entry.payload_hash) return 'its contents are not those of its payload_hash'
+  if (payloadHash(canonical) !== entry.payload_hash) return 'its contents do not match its payload_hash'
   if (entryHash(entry, entry.prev_hash, entry.payload_hash) !== entry.entry_hash) return 'its entry_hash is wrong'
   const path = proof.path.map(toBytes)
   const root = rootOfInclusion(toBytes(entry.entry_hash), proof.leaf_index, proof.tree_size, path)

@@ -31,7 +31,7 @@ const timeout = (name: string, bounds: { min: number; max: number }) =>
 
 /** `<provider>/<model>` */
 export const ModelId = storableText('a model')
-  .regex(/^[^/\s]+\/\S+$/, { error: 'a model is written "<provider>/<model>"' })
+  .regex(/^[^/\s]+\/\S+$/, { error: 'a model must be written as "<provider>/<model>"' })
   .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
   .meta({ example: 'local/extract' })
 
@@ -45,17 +45,22 @@ export const attemptTimeouts = {
 }
 
 const FailoverTriggers = z
-  .array(z.enum(FAILOVER_TRIGGERS, { error: `redundancy.on lists triggers out of ${FAILOVER_TRIGGERS.join(', ')}` }), {
-    error: 'redundancy.on must be an array of triggers',
-  })
+  .array(
+    z.enum(FAILOVER_TRIGGERS, {
+      error: `redundancy.on must contain only the triggers ${FAILOVER_TRIGGERS.join(', ')}`,
+    }),
+    {
+      error: 'redundancy.on must be an array of triggers',
+    },
+  )
   .meta({
     description:
-      'The failures that move on to the next model. A `context_length` always does: the next model may read more.',
+      'The failures after which the next model is tried. A `context_length` always counts: the next model may accept more.',
   })
 
 const ChainEntry = z
   .union([ModelId, z.object({ model: ModelId, ...attemptTimeouts })], {
-    error: 'each entry is "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}',
+    error: 'each entry must be "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}',
   })
   .transform((entry) => (typeof entry === 'string' ? { model: entry } : entry))
 
@@ -77,7 +82,7 @@ const Redundancy = z.object(
     commit: optional(
       z.enum(COMMIT_POINTS, { error: `redundancy.commit must be one of ${COMMIT_POINTS.join(', ')}` }).meta({
         description:
-          '`complete` holds a streamed answer back, up to 1 MiB of it, until it has come to a good end, so that one that breaks is answered by the next model',
+          '`complete` buffers a streamed answer, up to 1 MiB, until it is complete. If it breaks before, the next model answers',
       }),
     ),
   },
@@ -112,7 +117,7 @@ export const ChatRequest = z
         z
           .array(ChatMessage, { error: 'messages must be an array of {role, content}' })
           .min(1, { error: 'messages must not be empty' })
-          .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` })
+          .max(MESSAGES_PER_REQUEST, { error: `messages may have at most ${MESSAGES_PER_REQUEST} entries` })
           .refine((list) => !list.some((message, at) => at > 0 && message.role === 'system'), {
             error: 'a system message may only be the first entry, and only once',
           }),
@@ -206,7 +211,7 @@ export const FailoverAttempt = z.object({
   status: z.enum(['failed', 'served']),
   reason: z.string().optional().meta({
     description:
-      'Why it failed: `connection_error`, `server_error`, `rate_limit`, `timeout`, `auth_failed`, `model_not_found`, `quota_exhausted`, `bad_request`, `context_length`, `content_filter`, `circuit_open`, `overloaded` or `aborted`',
+      'The reason of the failure: `connection_error`, `server_error`, `rate_limit`, `timeout`, `auth_failed`, `model_not_found`, `quota_exhausted`, `bad_request`, `context_length`, `content_filter`, `circuit_open`, `overloaded` or `aborted`',
     example: 'timeout',
   }),
   latency_ms: z.int(),
@@ -238,20 +243,19 @@ export const ChatMetadata = z
     smltp_policy_hash: z.string().nullable(),
     prompt_shield_policy: AppliedShieldPolicy.nullable(),
     withheld: Withheld.optional().meta({
-      description: 'Only when tool results or retrieved passages were replaced by a notice: how many of each',
+      description: 'Present only if tool results or retrieved passages were withheld: how many of each',
     }),
     served_model: z.string(),
     requested_model: z.string(),
     failover: z
       .object({ occurred: z.boolean(), attempts: z.array(FailoverAttempt) })
       .optional()
-      .meta({ description: 'Only when a chain of several models ran' }),
+      .meta({ description: 'Present only if the chain has several models' }),
     billing_fallback: BillingFallback.optional().meta({
-      description: 'Only when the points were used up and dollars were drawn on instead',
+      description: 'Present only if the points were used up and the request was billed in dollars',
     }),
     smltp: z.object({ bundle_id: z.string(), receipt_url: z.string().optional() }).meta({
-      description:
-        'What the evidence of this request is called, and where its signed receipt is if they are handed out',
+      description: "The id of this request's evidence, and the URL of its signed receipt if receipts are served",
     }),
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
@@ -268,7 +272,7 @@ export const Change = z
     used: z.number().nullable().meta({ description: 'null when the field was left out' }),
     why: z.enum(['operator', 'budget', 'model']).meta({
       description:
-        'The smallest limit: of the operator, of what the budget still covers, or of the model where a budget or the provider needs one',
+        'The smallest limit: of the operator, of the remaining budget, or of the model if a budget or the provider requires one',
     }),
   })
   .meta({ id: 'Change' })
@@ -288,7 +292,7 @@ export const GatewayExtension = ChatMetadata.pick({
 })
   .extend({
     smltp_bundle_id: z.string(),
-    changed: z.array(Change).optional().meta({ description: 'Only when something was changed' }),
+    changed: z.array(Change).optional().meta({ description: 'Present only if something was changed' }),
   })
   .meta({ id: 'GatewayExtension' })
 export type GatewayExtension = z.infer<typeof GatewayExtension>
@@ -352,7 +356,7 @@ export const ChatFrame = z
         verdict: z
           .literal('BLOCK')
           .optional()
-          .meta({ description: 'Like the next two, when a guard blocked the answer' }),
+          .meta({ description: 'Present, like the next two, only if a guard blocked the answer' }),
         attack_category: z.string().nullable().optional(),
         trace_id: z.string().optional(),
       }),

@@ -49,7 +49,7 @@ export const readOnlyMembers = <const Name extends string>(names: readonly Name[
 const ReadOnly = z
   .unknown()
   .optional()
-  .meta({ readOnly: true, description: 'Read-only: accepted if it is as GET shows it' })
+  .meta({ readOnly: true, description: 'Read-only: accepted only if it is unchanged from GET' })
 
 // A pattern with \p{Surrogate} would take three to eight times as long.
 const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
@@ -61,7 +61,7 @@ const isStorable = (text: string): boolean => text.isWellFormed() && !text.inclu
 export const storableText = (name: string) =>
   z
     .string({ error: `${name} must be a string` })
-    .refine(isStorable, { error: `${name} must hold no NUL and no half of a surrogate pair` })
+    .refine(isStorable, { error: `${name} must not contain NUL or unpaired surrogates` })
 
 /** What a person writes about a resource; may be empty. */
 export const description = storableText('description')
@@ -72,10 +72,10 @@ export const description = storableText('description')
 export const FlatError = z
   .looseObject({
     success: z.literal(false),
-    error: z.string().meta({ description: 'What went wrong, as a stable label', example: 'Index required' }),
-    message: z.string().meta({ description: 'What, where and what to do' }),
+    error: z.string().meta({ description: 'The error, as a stable label', example: 'Index required' }),
+    message: z.string().meta({ description: 'The fault, its location and the remedy' }),
     request_id: z.string().optional(),
-    bundle_id: z.string().optional().meta({ description: 'What the evidence of a refused request is called' }),
+    bundle_id: z.string().optional().meta({ description: 'The id of the evidence of a rejected request' }),
     reset_time: z.string().optional().meta({ description: 'ISO 8601; on 429' }),
   })
   .meta({ id: 'FlatError' })

@@ -9,16 +9,16 @@ export const ListModelsQuery = z.object({
   provider: storableText('provider')
     .max(NAME_CHARS, { error: `provider may have at most ${NAME_CHARS} characters` })
     .optional()
-    .meta({ description: 'The part before the slash' }),
+    .meta({ description: 'The part of the model id before the slash' }),
 })
 
 export const ListModelsResponse = z.object({
   success: z.literal(true),
   models: z.array(
     z.object({
-      id: z
-        .string()
-        .meta({ description: 'What chat takes as `model`; `<provider>/*` where any model of it may be named' }),
+      id: z.string().meta({
+        description: 'A value that chat accepts as `model`; `<provider>/*` if any model of the provider is accepted',
+      }),
       name: z.string(),
       provider: z.string(),
     }),

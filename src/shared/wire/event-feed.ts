@@ -10,12 +10,12 @@ export const TRIGGER_PATH = '/api/admin/webhooks/trigger'
 const Cursor = z
   .string({ error: 'since must be a time or a cursor' })
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z(\/evt_[0-9a-z_]{1,64})?$/, {
-    error: 'since must be a time such as 2026-01-01T00:00:00.000Z, or the `next` of an earlier answer',
+    error: 'since must be a time such as 2026-01-01T00:00:00.000Z, or the `next` of an earlier response',
   })
-  .refine((cursor) => !Number.isNaN(Date.parse(cursor.slice(0, 24))), { error: 'since must be a time that exists' })
+  .refine((cursor) => !Number.isNaN(Date.parse(cursor.slice(0, 24))), { error: 'since must be a valid time' })
 
 export const EventFeedQuery = z.object({
-  since: Cursor.optional().meta({ description: 'Only what came after this; without it the latest' }),
+  since: Cursor.optional().meta({ description: 'Only events after this; by default the latest ones' }),
 })
 
 /** One page, oldest first. */
@@ -26,7 +26,7 @@ export const EventFeedResponse = z
     next: z
       .string()
       .nullable()
-      .meta({ description: 'What to give as `since` for those that follow; null for none yet' }),
+      .meta({ description: 'The `since` for the events that follow; null if there are none yet' }),
   })
   .meta({ id: 'EventFeedResponse' })
 
@@ -52,6 +52,6 @@ export const TriggerResponse = z
   .object({
     success: z.literal(true),
     event: EventEnvelope,
-    delivery_id: z.string().nullable().meta({ description: 'Of the delivery to `endpoint_id`; null without one' }),
+    delivery_id: z.string().nullable().meta({ description: 'The delivery to `endpoint_id`; null without an endpoint' }),
   })
   .meta({ id: 'TriggerResponse' })

@@ -7,10 +7,10 @@ import { GUARD_DIRECTIONS, SEVERITIES } from './incidents.ts'
 const riskScore = z.int().meta({ description: '0 to 100' })
 const direction = z
   .enum(GUARD_DIRECTIONS)
-  .meta({ description: 'Where it was found: in what was asked, what was looked up for it, or what was answered' })
+  .meta({ description: 'The location of the finding: the request, the content retrieved for it, or the answer' })
 
 const enforced = z.boolean().meta({
-  description: 'Whether what `action` or `verdict` say was done; false where policy, rule or shield only watch',
+  description: 'Whether `action` or `verdict` took effect; false if policy, rule or shield only monitor',
 })
 
 /** The account and key of the request. */
@@ -80,19 +80,19 @@ export const EVENT_DATA = {
     endpoint: z
       .string()
       .nullable()
-      .meta({ description: 'The route whose own limit it is; null for a limit of the key' }),
+      .meta({ description: 'The route that the limit belongs to; null for a limit of the key' }),
     limit: z.int(),
     used: z.int(),
-    resetTime: z.string().meta({ description: 'ISO 8601: when the window ends' }),
+    resetTime: z.string().meta({ description: 'The end of the window, ISO 8601' }),
   }),
   'api:model_failover': z.object({
     failedModel: z.string(),
     reason: z.string().meta({
       description:
-        'Why it failed, such as `timeout` or `auth_failed`; `circuit_open` or `overloaded` for a model that was skipped',
+        'The reason of the failure, such as `timeout` or `auth_failed`; `circuit_open` or `overloaded` for a skipped model',
     }),
     nextModel: z.string(),
-    latencyMs: z.int().meta({ description: 'What the failed attempt took' }),
+    latencyMs: z.int().meta({ description: 'The duration of the failed attempt' }),
     userId: z.string(),
     apiKeyId: z.string(),
   }),

@@ -47,14 +47,16 @@ export const PublicProofResponse = z.object({
   success: z.literal(true),
   bundle_id: z.string(),
   layer1: z.object({
-    current_hash: hash().nullable().meta({ description: 'Null, as others, when what is stored is no hash' }),
-    prev_hash: hash().nullable().meta({ description: 'Null when the entry before it is missing' }),
+    current_hash: hash()
+      .nullable()
+      .meta({ description: 'Null, like the other hashes, if the stored value is not a hash' }),
+    prev_hash: hash().nullable().meta({ description: 'Null if the previous entry is missing' }),
     payload_hash: hash().nullable(),
     seq: z.int(),
     recorded_at: z.string(),
     state: z
       .enum(['present', 'expunged', 'failed'])
-      .meta({ description: 'Whether the content is still there; `failed` when it is not what was hashed' }),
+      .meta({ description: 'Whether the content is still stored; `failed` if it does not match its hash' }),
   }),
   layer2: z.object({
     leaf_hash: hash().nullable(),
@@ -68,7 +70,7 @@ export const PublicProofResponse = z.object({
     signer: z.string().nullable(),
     state: z
       .enum(['verified', 'failed'])
-      .meta({ description: '`failed` also when layer 1 is, or the commit is missing' }),
+      .meta({ description: 'Also `failed` if layer 1 failed or the commit is missing' }),
   }),
   layer3: z.object({
     log_index: z.int().nullable(),
@@ -80,7 +82,7 @@ export const PublicProofResponse = z.object({
     note: z.string().nullable().meta({ description: 'The signed checkpoint (C2SP tlog-checkpoint)' }),
     state: z
       .enum(['anchored', 'pending', 'failed'])
-      .meta({ description: '`failed` also when layer 2 is, or the log no longer leads to the checkpoint' }),
+      .meta({ description: 'Also `failed` if layer 2 failed, or if the log no longer leads to the checkpoint' }),
   }),
 })
 export type PublicProof = Omit<z.infer<typeof PublicProofResponse>, 'success'>
@@ -158,8 +160,8 @@ export const ReadChainResponse = z.object({
 
 export const ListCommitsQuery = z.object({
   ids: z
-    .string({ error: 'ids must be ids of commits, with commas between them' })
-    .regex(/^[\w-]{1,64}(,[\w-]{1,64}){0,99}$/, { error: 'ids must be 1 to 100 ids of commits, with commas between' })
+    .string({ error: 'ids must be commit ids, separated by commas' })
+    .regex(/^[\w-]{1,64}(,[\w-]{1,64}){0,99}$/, { error: 'ids must be 1 to 100 commit ids, separated by commas' })
     .transform((text) => [...new Set(text.split(','))]),
 })
 export const ListCommitsResponse = z.object({
@@ -178,8 +180,10 @@ export const ListCommitsResponse = z.object({
 })
 
 export const ListCheckpointsQuery = z.object({
-  chain: chainName.optional().meta({ description: 'All of this chain; without it, the last one of each' }),
-  from: wholeNumber('from', 0).default(0).meta({ description: 'Only those that cover more entries' }),
+  chain: chainName
+    .optional()
+    .meta({ description: 'All checkpoints of this chain; by default, the last one of each chain' }),
+  from: wholeNumber('from', 0).default(0).meta({ description: 'Only checkpoints that cover more entries' }),
   limit: pageSize,
 })
 export const CheckpointsResponse = z.object({ checkpoints: z.array(ShownCheckpoint) })
@@ -231,9 +235,9 @@ export const SignExportRequest = z.object({
         root: hexHash('root'),
       }),
     )
-    .max(EVIDENCE_PAGE, { error: `an export has at most ${EVIDENCE_PAGE} chains` })
+    .max(EVIDENCE_PAGE, { error: `an export may have at most ${EVIDENCE_PAGE} chains` })
     .refine((chains) => chains.every(({ chain }, at) => at === 0 || chain > (chains[at - 1]?.chain ?? '')), {
-      error: 'chains must be in the order of their names, each once',
+      error: 'chains must be unique and sorted by name',
     }),
   manifest_sha256: hexHash('manifest_sha256'),
   row_count: z.int({ error: 'row_count must be a whole number' }),

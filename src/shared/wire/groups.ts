@@ -29,7 +29,7 @@ export const Group = z
     status: z.enum(GROUP_STATUSES),
     userCount: z.int(),
     users: z.array(UserReference).meta({
-      description: `Its members by name. In a list, of a group with more than ${GROUP_LIST_USERS} only the ${GROUP_LIST_USERS} who have been users the longest; userCount is exact`,
+      description: `Its members, sorted by name. A list shows at most ${GROUP_LIST_USERS} of each group, those created first. userCount is exact`,
     }),
     createdAt: z.string(),
     updatedAt: z.string(),

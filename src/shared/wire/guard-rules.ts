@@ -21,7 +21,7 @@ const isDetector = (name: string): boolean => {
 
 const ruleName = label('name', NAME_CHARS)
   .regex(POLICY_NAME, {
-    error: "name must begin with a letter or digit and hold letters, digits, spaces and ( ) & + ' , . : _ - only",
+    error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
 
@@ -37,28 +37,28 @@ const fields = {
     .min(1, { error: 'pattern must not be empty' })
     .max(GUARD_PATTERN.chars, { error: `pattern may have at most ${GUARD_PATTERN.chars} characters` })
     .nullable()
-    .meta({ description: 'Of the detector `regex`, in the syntax of RE2' }),
+    .meta({ description: 'For the detector `regex`, in RE2 syntax' }),
   words: z
     .array(label('each of words', GUARD_WORDS.chars), { error: 'words must be an array of strings' })
     .max(GUARD_WORDS.max, { error: `words may have at most ${GUARD_WORDS.max} entries` })
     .refine((words) => words.reduce((sum, { length }) => sum + length, 0) <= GUARD_WORDS.totalChars, {
-      error: `words may have at most ${GUARD_WORDS.totalChars} characters together`,
+      error: `words may have at most ${GUARD_WORDS.totalChars} characters in total`,
     })
-    .meta({ description: 'Of `keywords`, found as words of their own, and `dictionary`, found anywhere' }),
+    .meta({ description: 'For `keywords`, which match whole words, and `dictionary`, which match anywhere' }),
   caseSensitive: flag('caseSensitive'),
   maxChars: z
     .int({ error: 'maxChars must be a whole number' })
     .min(GUARD_MATCH_CHARS.min, { error: `maxChars must be at least ${GUARD_MATCH_CHARS.min}` })
     .max(GUARD_MATCH_CHARS.max, { error: `maxChars may be at most ${GUARD_MATCH_CHARS.max}` })
-    .meta({ description: 'How long a match of `pattern` may be; a stream holds a partial match for as long' }),
+    .meta({ description: 'Maximum length of a match of `pattern`; a stream is held back by up to this much' }),
   validator: oneOf('validator', GUARD_VALIDATORS)
     .nullable()
-    .meta({ description: 'What a match must pass besides: a check digit, or look drawn by a machine' }),
+    .meta({ description: 'An additional condition for a match: a valid check digit, or a random-looking value' }),
   severity: oneOf('severity', SEVERITIES),
   direction: oneOf('direction', POLICY_DIRECTIONS),
   action: oneOf('action', POLICY_ACTIONS),
   enabled: flag('enabled'),
-  simulate: flag('simulate').meta({ description: 'Findings are recorded, and nothing else is done about them' }),
+  simulate: flag('simulate').meta({ description: 'Findings are only recorded' }),
 }
 
 type RuleBody = { kind: string; detector: string; pattern: string | null; words: readonly string[] }
@@ -71,12 +71,12 @@ const fitsTogether = (rule: RuleBody, context: z.RefinementCtx): void => {
 /** The first conflict between members; undefined when they are consistent. */
 function conflictOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
   if ((detector === 'regex') !== (pattern !== null)) {
-    return { field: 'pattern', message: 'pattern is required with the detector regex, and with no other' }
+    return { field: 'pattern', message: 'pattern is required with the detector regex, and rejected with any other' }
   }
   if (['keywords', 'dictionary'].includes(detector) !== words.length > 0) {
     return {
       field: 'words',
-      message: 'words are required with the detectors keywords and dictionary, and with no other',
+      message: 'words are required with the detectors keywords and dictionary, and rejected with any other',
     }
   }
   const isDlp = DLP_DETECTOR_NAMES.some((name) => detector === `${BUILT_IN}${name}`)
@@ -166,7 +166,7 @@ export const SimulateGuardRulesRequest = z
           }),
           { error: 'samples must be an array of strings' },
         )
-        .min(1, { error: 'samples must hold at least one text' })
+        .min(1, { error: 'samples must contain at least one text' })
         .max(GUARD_SAMPLES.max, { error: `samples may have at most ${GUARD_SAMPLES.max} entries` }),
     },
     anObject,
@@ -177,7 +177,7 @@ export const SimulateGuardRulesResponse = z.object({
   success: z.literal(true),
   results: z.array(
     z.object({
-      sample: z.int().meta({ description: 'Place in `samples`, from 0' }),
+      sample: z.int().meta({ description: 'Position in `samples`, from 0' }),
       findings: z.array(
         z.object({
           ruleId: z.string().nullable().meta({ description: 'Null for the rule of the request' }),

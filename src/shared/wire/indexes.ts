@@ -34,9 +34,9 @@ export const CreateIndexRequest = z
       description: optional(storableText('description').max(2000)),
       region: optional(storableText('region').max(REGION_CHARS)).meta({
         description:
-          'A hint of the contract: an index is where the store of the gateway is. Some licences allow one only',
+          'A hint without effect: an index is always in the store of the gateway. Some licences allow only one value',
       }),
-      cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, as `region` is' }),
+      cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, like `region`' }),
       ...assignable,
     },
     anObject,
@@ -61,7 +61,7 @@ export const IndexEmbedding = z
   .object({
     model: z.string().meta({ description: 'The embedding model that is configured' }),
     passages: z.int(),
-    embedded: z.int().meta({ description: 'How many of the passages have a vector of this model' }),
+    embedded: z.int().meta({ description: 'The number of passages with a vector of this model' }),
     searchedWith: z
       .string()
       .nullable()
@@ -80,10 +80,10 @@ export const Index = z
     description: z.string(),
     type: z
       .enum(['general', 'personal', 'group', 'unknown'])
-      .meta({ description: 'unknown: whom it was assigned to is gone, and nobody may read it' }),
+      .meta({ description: 'unknown: its user or group was deleted, so it cannot be read' }),
     assignedUser: UserReference.nullable(),
     assignedGroup: z.object({ id: z.string(), name: z.string() }).nullable(),
-    userId: z.string().meta({ description: 'Who created it' }),
+    userId: z.string().meta({ description: 'The user who created it' }),
     isActive: z.boolean(),
     documentCount: z.int(),
     createdAt: z.string(),
@@ -91,7 +91,7 @@ export const Index = z
     deletedAt: z.string().nullable(),
     embedding: IndexEmbedding.nullable()
       .optional()
-      .meta({ description: 'Where one index is shown; null when no embedding model is configured' }),
+      .meta({ description: 'Present only where a single index is shown; null if no embedding model is configured' }),
   })
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
@@ -154,7 +154,7 @@ export const TextInputs = z
     ),
     { error: 'text_inputs must be a JSON array of {name, type, content, size}' },
   )
-  .max(TRAIN_TEXT_INPUTS, { error: `text_inputs may hold at most ${TRAIN_TEXT_INPUTS} entries` })
+  .max(TRAIN_TEXT_INPUTS, { error: `text_inputs may have at most ${TRAIN_TEXT_INPUTS} entries` })
 
 export const TrainResponse = z.object({
   success: z.literal(true),
@@ -188,9 +188,9 @@ export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 export const IndexDocument = z
   .object({
     id: z.string(),
-    name: z.string().meta({ description: 'What answers and searches name as their `source`' }),
+    name: z.string().meta({ description: 'The `source` in answers and search results' }),
     title: z.string(),
-    chunks: z.int().meta({ description: 'Of how many passages it consists' }),
+    chunks: z.int().meta({ description: 'The number of its passages' }),
     createdAt: z.string(),
   })
   .meta({ id: 'IndexDocument' })

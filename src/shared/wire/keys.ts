@@ -71,23 +71,23 @@ const IS_FAILOVER = 'failoverDefaults must be an object {models, timeout_ms, fir
 const fields = {
   adminAccess: flag('adminAccess').meta({
     description:
-      'Whether the key has administrator rights: those that its owner had when it was made, rotated or last given them, as far as the owner has them still',
+      'Whether the key has administrator rights. They are those of its owner when they were last granted, as far as the owner still has them',
   }),
   indexAccess: oneOf('indexAccess', INDEX_ACCESS).meta({
     description:
-      'Whether the key may add, replace and delete documents of the indexes that it may read. Without it, that takes the user whose personal index it is, or `index-management` at level `admin`',
+      'Whether the key may add, replace and delete documents of the indexes that it may read. Without it, only the user of a personal index may, or a key with `index-management` at level `admin`',
   }),
   billingMode: oneOf('billingMode', BILLING_MODES),
   usageByModel: UsageByModel.meta({
     description:
-      'A budget of the key itself, within that of the account that pays: when enabled, at most dollarLimit a month are spent through it, null for any. {enabled: true, dollarLimit: 0} keeps it from drawing on dollars',
+      'A monthly budget of the key, within that of the billed account. If enabled, the key spends at most dollarLimit; null is no limit. {enabled: true, dollarLimit: 0} prevents billing in dollars',
   }),
   rateLimit: z.object(rateLimit, { error: IS_RATE_LIMIT }),
   dailyLimit: count('dailyLimit', 1_000_000_000),
   monthlyLimit: count('monthlyLimit', 1_000_000_000),
   allowedModels: listOf(
     'allowedModels',
-    ModelId.meta({ description: '`<provider>/<model>`, or `<provider>/*` for all of a provider' }),
+    ModelId.meta({ description: '`<provider>/<model>`, or `<provider>/*` for all models of a provider' }),
   ),
   allowedIndexes: listOf(
     'allowedIndexes',

@@ -71,9 +71,9 @@ const LOG_POSITION =
 export const ListActivityLogsQuery = ListLogsQuery.extend({
   after: z
     .string()
-    .regex(LOG_POSITION, { error: 'after must be now, or the position of an earlier answer' })
+    .regex(LOG_POSITION, { error: 'after must be now, or the position of an earlier response' })
     .optional()
-    .meta({ description: 'Only what came into the log after this position: `now`, or that of an earlier answer' }),
+    .meta({ description: 'Only entries after this position: `now`, or the `position` of an earlier response' }),
 })
 
 /** One entry of the log. Names and addresses of users are current; the log itself has none. */
@@ -87,7 +87,7 @@ const AuditLog = z
     user: z
       .object({ id: z.string(), name: z.string(), email: z.string() })
       .nullable()
-      .meta({ description: 'Null when they are gone, or were the operator of the installation' }),
+      .meta({ description: 'Null if the user was deleted, or was the operator of the installation' }),
     metadata: z.looseObject({
       endpoint: z.string().optional(),
       operation: z.string().optional(),
@@ -98,7 +98,7 @@ const AuditLog = z
     outcome: z
       .enum(LOG_RESULTS)
       .nullable()
-      .meta({ description: 'Null, as severity and complianceCategory, when the content was expunged' }),
+      .meta({ description: 'Null, like severity and complianceCategory, if the content was expunged' }),
   })
   .meta({ id: 'AuditLog' })
 
@@ -129,6 +129,6 @@ export const ListActivityLogsResponse = z.object({
     position: z
       .string()
       .optional()
-      .meta({ description: 'Behind these entries: what to ask with next. Only where `after` was given' }),
+      .meta({ description: 'The position after these entries: the next `after`. Present only if `after` was given' }),
   }),
 })

@@ -50,13 +50,13 @@ const Message = z.discriminatedUnion(
 
 const Tool = z.object(
   {
-    type: optional(z.literal('custom', { error: 'a tool must be of type custom; none runs here' })),
+    type: optional(z.literal('custom', { error: 'a tool must be of type custom, because the gateway runs no tools' })),
     name: z.string(),
     description: optional(z.string()),
     input_schema: z.looseObject({}),
     strict: optional(z.boolean()),
   },
-  { error: 'each tool must be {name, description, input_schema}; none runs here' },
+  { error: 'each tool must be {name, description, input_schema}, because the gateway runs no tools' },
 )
 
 const single = { disable_parallel_tool_use: optional(flag('tool_choice.disable_parallel_tool_use')) }
@@ -81,7 +81,7 @@ const Thinking = z.discriminatedUnion(
 
 const OutputFormat = z.object(
   { type: z.literal('json_schema'), schema: z.looseObject({}) },
-  { error: 'a format of the output must be {type: "json_schema", schema}' },
+  { error: 'an output format must be {type: "json_schema", schema}' },
 )
 
 /** Body of POST /v1/messages: Anthropic's Messages API with our extensions. */
@@ -113,7 +113,7 @@ export const MessagesRequest = z
       thread: optional(
         z
           .object({ type: z.string() })
-          .meta({ description: 'No conversation is kept here: `create` changes nothing, `continue` is a 404' }),
+          .meta({ description: 'Conversations are not stored: `create` has no effect, `continue` is a 404' }),
       ),
     },
     anObject,
@@ -141,7 +141,9 @@ export const CountTokensResponse = z
   .object({
     input_tokens: z.int(),
     gateway: GatewayExtension.extend({
-      estimated: z.boolean().meta({ description: 'Counted here, for its provider has no interface for that' }),
+      estimated: z
+        .boolean()
+        .meta({ description: 'True if the gateway estimated the count, because the API of the provider cannot count' }),
     }),
   })
   .meta({ id: 'CountTokensResponse' })
@@ -161,7 +163,7 @@ const StopReason = z.enum([
 export type MessagesStopReason = z.infer<typeof StopReason>
 
 const MessagesUsage = z.object({
-  input_tokens: z.int().meta({ description: 'Without those from or for the cache' }),
+  input_tokens: z.int().meta({ description: 'Without tokens that were read from or written to the cache' }),
   output_tokens: z.int(),
   cache_creation_input_tokens: z.int(),
   cache_read_input_tokens: z.int(),
@@ -177,7 +179,7 @@ export const MessagesResponse = z
     model: z.string(),
     content: z.array(ContentBlock),
     stop_reason: StopReason.nullable(),
-    stop_sequence: z.null().meta({ description: 'Which one it was is not known here' }),
+    stop_sequence: z.null().meta({ description: 'Always null: the gateway does not know which sequence matched' }),
     usage: MessagesUsage,
     gateway: GatewayExtension,
   })

@@ -19,7 +19,7 @@ const absent = (error: string) => optional(z.never({ error }))
 const TextPart = z.object({ type: z.literal('text'), text: z.string() })
 const ImagePart = z.object({
   type: z.literal('image_url'),
-  image_url: z.object({ url: z.string().meta({ description: 'A data: URL; nothing is ever fetched' }) }),
+  image_url: z.object({ url: z.string().meta({ description: 'A data: URL; other URLs are never fetched' }) }),
 })
 const RefusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
 
@@ -66,7 +66,7 @@ const Message = z.discriminatedUnion(
       reasoning_details: optional(
         z
           .array(z.looseObject({}), { error: 'reasoning_details must be an array of objects' })
-          .meta({ description: 'As they came in an answer; those that are not from here are left out' })
+          .meta({ description: 'As received in an answer; those of other origin are dropped' })
           .transform((details) => details.flatMap((detail) => ReasoningDetail.safeParse(detail).data ?? [])),
       ),
     }),
@@ -77,7 +77,7 @@ const Message = z.discriminatedUnion(
 
 const Tool = z.object(
   {
-    type: z.literal('function', { error: 'a tool must be of type function; none runs here' }),
+    type: z.literal('function', { error: 'a tool must be of type function, because the gateway runs no tools' }),
     function: z.object({
       name: z.string(),
       description: optional(z.string()),
@@ -133,13 +133,13 @@ export const OpenAiChatRequest = z
           { error: 'stream_options must be an object {include_usage}' },
         ),
       ),
-      n: optional(z.literal(1, { error: 'n must be 1: each request is answered once' })),
+      n: optional(z.literal(1, { error: 'n must be 1: each request gets one answer' })),
       tools: optional(z.array(Tool, { error: 'tools must be an array' })),
       tool_choice: optional(ToolChoice),
       parallel_tool_calls: optional(flag('parallel_tool_calls')),
       response_format: optional(ResponseFormat),
       stop: optional(
-        z.union([z.string(), z.array(z.string())], { error: 'stop must be a string or an array of them' }),
+        z.union([z.string(), z.array(z.string())], { error: 'stop must be a string or an array of strings' }),
       ),
       top_p: optional(number('top_p')),
       frequency_penalty: optional(number('frequency_penalty')),
@@ -150,13 +150,13 @@ export const OpenAiChatRequest = z
       user: optional(text('user')),
       reasoning_effort: optional(text('reasoning_effort')),
       modalities: optional(
-        z.array(z.literal('text', { error: 'only text may be asked for: answers are text' }), {
+        z.array(z.literal('text', { error: 'only text is supported: answers are text' }), {
           error: 'modalities must be ["text"]',
         }),
       ),
-      audio: absent('audio cannot be asked for: answers are text'),
-      functions: absent('functions have become tools: send {type: "function", function} in tools'),
-      function_call: absent('function_call has become tool_choice'),
+      audio: absent('audio is not supported: answers are text'),
+      functions: absent('functions is not supported: send {type: "function", function} in tools'),
+      function_call: absent('function_call is not supported: send tool_choice'),
     },
     anObject,
   )
@@ -174,7 +174,7 @@ export const OpenAiUsage = z
   .meta({ id: 'OpenAiUsage' })
 export type OpenAiUsage = z.infer<typeof OpenAiUsage>
 
-const Logprobs = z.looseObject({}).nullable().meta({ description: 'As the provider gave them' })
+const Logprobs = z.looseObject({}).nullable().meta({ description: 'As the provider sent them' })
 const FinishReason = z.enum([...FINISH_REASONS, 'tool_calls'])
 export type OpenAiFinishReason = z.infer<typeof FinishReason>
 
@@ -250,10 +250,10 @@ export const OpenAiChunk = z
           finish_reason: FinishReason.nullable(),
         }),
       ),
-      usage: OpenAiUsage.nullable()
-        .optional()
-        .meta({ description: 'Only with stream_options.include_usage: null, but in an extra chunk at the end' }),
-      gateway: GatewayExtension.optional().meta({ description: 'On the first chunk only' }),
+      usage: OpenAiUsage.nullable().optional().meta({
+        description: 'Present only with stream_options.include_usage: null, except in an extra chunk at the end',
+      }),
+      gateway: GatewayExtension.optional().meta({ description: 'Present only on the first chunk' }),
     }),
     OpenAiError,
   ])
@@ -271,9 +271,9 @@ export const EmbeddingsRequest = z
         .union([z.string(), z.array(z.string())], { error: 'input must be a text or an array of texts, not of tokens' })
         .transform((input) => (typeof input === 'string' ? [input] : input))
         .refine((texts) => texts.length > 0 && texts.length <= EMBEDDING_INPUTS, {
-          error: `input must hold 1 to ${EMBEDDING_INPUTS} texts`,
+          error: `input must have 1 to ${EMBEDDING_INPUTS} texts`,
         })
-        .refine((texts) => texts.every((one) => one !== ''), { error: 'input must hold no empty text' }),
+        .refine((texts) => texts.every((one) => one !== ''), { error: 'input must not contain an empty text' }),
       dimensions: optional(whole('dimensions').min(1, { error: 'dimensions must be at least 1' })),
       encoding_format: optional(oneOf('encoding_format', ['float', 'base64'])),
       user: optional(text('user')),
@@ -304,9 +304,11 @@ export type EmbeddingsResponse = z.infer<typeof EmbeddingsResponse>
 /** An item of GET /v1/models, and GET /v1/models/{model}. */
 export const OpenAiModel = z
   .object({
-    id: z.string().meta({ description: 'What `model` takes; `<provider>/*` where any model of it may be named' }),
+    id: z.string().meta({
+      description: 'A value that chat accepts as `model`; `<provider>/*` if any model of the provider is accepted',
+    }),
     object: z.literal('model'),
-    created: z.int().meta({ description: 'Since when this gateway offers it: its last start' }),
+    created: z.int().meta({ description: 'The time of the last start of the gateway, Unix seconds' }),
     owned_by: z.string(),
   })
   .meta({ id: 'OpenAiModel' })

@@ -31,16 +31,16 @@ const models = (name: string) =>
   )
 
 const providerName = storableText('a provider').regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, {
-  error: 'a provider is called as in <provider>/<model>',
+  error: 'a provider must be named as in <provider>/<model>',
 })
 
 const region = storableText('a region')
-  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'a region is written such as "eu" or "eu-west-1", in lower case' })
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'a region must be written in lower case, such as "eu" or "eu-west-1"' })
   .max(NAME_CHARS, { error: `a region may have at most ${NAME_CHARS} characters` })
 
 const host = storableText('a host')
   .regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, {
-    error: 'a host is written such as "api.example.com", or "*.example.com" for all below it, in lower case',
+    error: 'a host must be written in lower case, such as "api.example.com", or "*.example.com" for all its subdomains',
   })
   .max(253, { error: 'a host may have at most 253 characters' })
 
@@ -48,7 +48,7 @@ const entity = storableText('an entity').refine(isPiiEntity, {
   error: ({ input }) => {
     const names = PII_ENTITIES.map(({ name }) => name)
     const nearest = findNearestName(String(input).slice(0, NAME_CHARS), names)
-    return `this is no entity; ${nearest === undefined ? `there are ${names.join(', ')}` : `did you mean "${nearest}"?`}`
+    return `unknown entity; ${nearest === undefined ? `known entities: ${names.join(', ')}` : `did you mean "${nearest}"?`}`
   },
 })
 
@@ -82,7 +82,7 @@ const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both
 export const PolicyDocument = section('policy', {
   version: z.literal(1, { error: 'version must be 1' }).default(1),
   mode: oneOf('mode', POLICY_MODES).default('enforce').meta({
-    description: '`monitor`: what would be refused or changed is only recorded',
+    description: '`monitor`: findings are only recorded; nothing is rejected or changed',
   }),
   allowedModels: models('allowedModels'),
   deniedModels: models('deniedModels'),
@@ -90,10 +90,10 @@ export const PolicyDocument = section('policy', {
   residency: section('residency', {
     allowedRegions: setOf('residency.allowedRegions', region)
       .default([])
-      .meta({ description: '`eu` stands for `eu-west-1` too' }),
+      .meta({ description: '`eu` includes `eu-west-1`' }),
     onUnknown: oneOf('residency.onUnknown', ['deny', 'allow'])
       .default('deny')
-      .meta({ description: 'What holds for a provider of which no region is configured' }),
+      .meta({ description: 'The decision for a provider without a configured region' }),
   }).prefault({}),
   egress: section('egress', {
     allowHosts: setOf('egress.allowHosts', host).default([]),
@@ -103,7 +103,7 @@ export const PolicyDocument = section('policy', {
     enabled: flag('pii.enabled').default(false),
     entities: wordOrSet('pii.entities', ['default', 'all'], entity)
       .default('default')
-      .meta({ description: '`default` are those that are found with certainty (docs/pii.md)' }),
+      .meta({ description: '`default`: the entities that are detected with certainty (docs/pii.md)' }),
     action: oneOf('pii.action', POLICY_ACTIONS).default('log'),
     direction: direction('pii.direction'),
   }).prefault({}),
@@ -111,7 +111,7 @@ export const PolicyDocument = section('policy', {
     enabled: flag('dlp.enabled').default(false),
     rules: wordOrSet('dlp.rules', ['default', 'all'], dlpRule)
       .default('default')
-      .meta({ description: '`default` is all of them but `source-code` (docs/dlp.md)' }),
+      .meta({ description: '`default`: all detectors except `source-code` (docs/dlp.md)' }),
     action: oneOf('dlp.action', POLICY_ACTIONS).default('log'),
     direction: direction('dlp.direction'),
   }).prefault({}),
@@ -144,10 +144,10 @@ const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
 
 const policyName = label('name', NAME_CHARS)
   .regex(POLICY_NAME, {
-    error: "name must begin with a letter or digit and hold letters, digits, spaces and ( ) & + ' , . : _ - only",
+    error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
-  .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'no policy may have this name' })
+  .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'this name is reserved; choose another' })
 
 /** Body of POST /smltp-policies. */
 export const CreatePolicyRequest = z
@@ -184,8 +184,8 @@ export const PolicySummary = z
     type: z.enum(['built-in', 'custom']),
     isActive: z.boolean(),
     policyHash: z.string().meta({ description: 'SHA-256 of the canonical JSON (RFC 8785) of the document, hex' }),
-    createdAt: z.string().optional().meta({ description: 'Of custom policies' }),
-    updatedAt: z.string().optional().meta({ description: 'Of custom policies' }),
+    createdAt: z.string().optional().meta({ description: 'Present only for custom policies' }),
+    updatedAt: z.string().optional().meta({ description: 'Present only for custom policies' }),
   })
   .meta({ id: 'PolicySummary' })
 export type PolicySummary = z.infer<typeof PolicySummary>
@@ -227,7 +227,7 @@ export const PolicyDifference = z
 export type PolicyDifference = z.infer<typeof PolicyDifference>
 
 const compared = z.object({
-  id: z.string().nullable().meta({ description: 'Null for a document that was sent' }),
+  id: z.string().nullable().meta({ description: 'Null for a document in the request' }),
   policyHash: z.string(),
 })
 

@@ -45,7 +45,7 @@ export const PolicyCheckResponse = z
       prompt_shield_authorization: checkOf({}),
       quota: checkOf({
         points_required: z.int(),
-        points_remaining: z.int().nullable().meta({ description: 'Null when they are not limited' }),
+        points_remaining: z.int().nullable().meta({ description: 'Null if they are not limited' }),
       }),
       content: checkOf({
         would_block: z.boolean(),

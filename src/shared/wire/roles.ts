@@ -31,7 +31,7 @@ export const Role = z
     canInteractWithAI: z.boolean(),
     canUseChat: z.boolean(),
     userCount: z.int(),
-    createdBy: UserReference.nullable().meta({ description: 'Null for system roles, and when that user is gone' }),
+    createdBy: UserReference.nullable().meta({ description: 'Null for system roles, and if that user was deleted' }),
     createdAt: z.string(),
     updatedAt: z.string(),
   })

@@ -36,19 +36,19 @@ const score = (name: string) =>
 /** The members of a prompt shield policy. Omitted members have the value of `balanced`. */
 const policyFields = {
   sensitivity: oneOf('sensitivity', SHIELD_SENSITIVITIES),
-  mode: oneOf('mode', SHIELD_MODES).meta({ description: '`monitor`: what would be blocked is only recorded' }),
+  mode: oneOf('mode', SHIELD_MODES).meta({ description: '`monitor`: attacks are only recorded, not blocked' }),
   layers: z
     .array(oneOf('each of layers', SHIELD_LAYERS), { error: 'layers must be an array' })
     .min(1, { error: 'layers must name at least one layer' })
     .overwrite((layers) => SHIELD_LAYERS.filter((layer) => layers.includes(layer)))
-    .meta({ description: '`llm` asks judgeModel about what the other layers are not sure of' }),
+    .meta({ description: '`llm` asks judgeModel when the other layers are uncertain' }),
   thresholds: z
     .strictObject(
       { log: score('thresholds.log'), flag: score('thresholds.flag'), block: score('thresholds.block') },
-      { error: 'thresholds must be an object {log, flag, block}, or null for those of the sensitivity' },
+      { error: 'thresholds must be an object {log, flag, block}, or null for the defaults of the sensitivity' },
     )
     .refine(({ log, flag: flagged, block }) => log <= flagged && flagged <= block, {
-      error: 'thresholds must rise from log over flag to block',
+      error: 'thresholds must not descend from log to flag to block',
     })
     .nullable(),
   categories: z
@@ -59,8 +59,8 @@ const policyFields = {
   scanInput: flag('scanInput'),
   scanRetrieved: flag('scanRetrieved').meta({ description: 'Passages of knowledge bases and results of tools' }),
   scanOutput: flag('scanOutput'),
-  allowOptOut: flag('allowOptOut').meta({ description: 'False overrules a key that permits it' }),
-  judgeModel: ModelId.nullable().meta({ description: 'Who is asked by the layer `llm`' }),
+  allowOptOut: flag('allowOptOut').meta({ description: 'False overrides a key that permits it' }),
+  judgeModel: ModelId.nullable().meta({ description: 'The model that the layer `llm` calls' }),
 }
 
 export const ShieldPolicyDocument = z
@@ -85,10 +85,10 @@ export type ShieldPolicyDocument = z.output<typeof ShieldPolicyDocument>
 
 const policyName = label('name', NAME_CHARS)
   .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ()&+',.:_-]*$/u, {
-    error: "name must begin with a letter or digit and hold letters, digits, spaces and ( ) & + ' , . : _ - only",
+    error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
-  .refine((name) => toPolicyId(name) !== '', { error: 'name must have a letter or digit' })
+  .refine((name) => toPolicyId(name) !== '', { error: 'name must contain a letter or digit' })
 
 /** Body of POST /api/admin/prompt-shield-policies. */
 export const CreateShieldPolicyRequest = z
@@ -107,8 +107,8 @@ export const ShieldPolicy = z
     description: z.string(),
     type: z.enum(['built-in', 'custom']),
     policy: ShieldPolicyDocument,
-    createdAt: z.string().optional().meta({ description: 'Of custom policies' }),
-    updatedAt: z.string().optional().meta({ description: 'Of custom policies' }),
+    createdAt: z.string().optional().meta({ description: 'Present only for custom policies' }),
+    updatedAt: z.string().optional().meta({ description: 'Present only for custom policies' }),
   })
   .meta({ id: 'ShieldPolicy' })
 export type ShieldPolicy = z.output<typeof ShieldPolicy>
@@ -124,7 +124,7 @@ const scanOptions = z.object(
     detectionLayers: optional(policyFields.layers),
     returnDetails: optional(flag('options.returnDetails')),
     policy: optional(label('options.policy', NAME_CHARS)).meta({
-      description: 'A prompt shield policy that a chat of this key could ask for (ours)',
+      description: 'A prompt shield policy that a chat of this key may request (ours)',
     }),
   },
   { error: 'options must be an object {sensitivityLevel, detectionLayers, returnDetails, policy}' },

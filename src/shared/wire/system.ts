@@ -30,7 +30,7 @@ export const WhoamiResponse = z.object({
   }),
   permissions: z
     .array(z.object({ section: z.enum(SECTIONS), level: z.enum(LEVELS) }))
-    .meta({ description: 'The sections of the administration that are open to the key' }),
+    .meta({ description: 'The sections of the administration that the key may use' }),
   canInteractWithAI: z.boolean(),
   canUseChat: z.boolean(),
 })

@@ -10,7 +10,7 @@ export const Tenant = z
   .object({
     id: z.string(),
     name: z.string(),
-    status: z.enum(TENANT_STATUSES).meta({ description: 'While it is disabled, none of its keys is accepted' }),
+    status: z.enum(TENANT_STATUSES).meta({ description: 'While it is disabled, all its keys are rejected' }),
     userCount: z.int(),
     createdAt: z.string(),
     updatedAt: z.string(),
@@ -55,7 +55,7 @@ export const CreateAdminKeyRequest = z
   .object(
     {
       userId: optional(objectId('userId')).meta({
-        description: 'An active administrator of the tenant; by default the one who was made first',
+        description: 'An active administrator of the tenant; by default the one created first',
       }),
     },
     anObject,

@@ -11,14 +11,14 @@ const INTEGRITY = ['maintained', 'violated'] as const
 export const TransparencyStatusResponse = z.object({
   status: z.enum(['operational', 'degraded']).meta({
     description:
-      '`degraded` when the last check found the log violated, or the store lacks what was signed or published of it',
+      '`degraded` if the last check found a violation, or if signed or published entries are missing from the store',
   }),
   timestamp: z.string(),
   auditSystem: z.object({
     totalEntries: z.int(),
     merkleRoot: hash('Over the checkpoints of all chains').nullable(),
     treeSize: z.int().meta({ description: 'Entries that the checkpoints cover' }),
-    lastEntry: z.string().nullable().meta({ description: 'When it was recorded' }),
+    lastEntry: z.string().nullable().meta({ description: 'The time when it was recorded' }),
   }),
   chainIntegrity: z
     .object({
@@ -27,7 +27,7 @@ export const TransparencyStatusResponse = z.object({
       invalidEntries: z.int(),
       verificationTime: z.string().nullable(),
     })
-    .meta({ description: 'What GET /transparency/chain-integrity found last; pending when nobody has asked' }),
+    .meta({ description: 'The last result of GET /transparency/chain-integrity; pending before its first run' }),
   transparency: z.object({
     publicVerification: z.boolean(),
     merkleProofs: z.boolean(),
@@ -44,7 +44,7 @@ const FoundEntry = z
   .object({
     entryId: z.string(),
     timestamp: z.string(),
-    event: z.string().meta({ description: 'Its type; `expunged` when its content is', example: 'api_access' }),
+    event: z.string().meta({ description: 'Its type; `expunged` if its content was expunged', example: 'api_access' }),
     actor: z.string().nullable().meta({ description: 'Id of the user, or `operator`' }),
     status: z.enum([...ENTRY_STATUSES, EXPUNGED_STATUS]),
     details: z.looseObject({}).meta({ description: 'The whole entry; for a request, its receipt' }),
@@ -89,8 +89,8 @@ export const ChainIntegrityResponse = z.object({
         problem: z.string(),
       }),
     )
-    .meta({ description: 'The first entry of each chain that is not as it was; empty when all are' }),
-  merkleRoot: hash('Over all chains, as that of an export').nullable(),
+    .meta({ description: 'The first missing or altered entry of each chain; empty if all are intact' }),
+  merkleRoot: hash('The root over all chains, as in an export').nullable(),
   treeSize: z.int(),
 })
 export type ChainIntegrity = z.infer<typeof ChainIntegrityResponse>
@@ -101,7 +101,7 @@ export const SearchEntriesQuery = listQuery(['timestamp'], PAGE_LIMIT.large)
   .pick({ limit: true })
   .extend({
     q: storableText('q')
-      .min(1, { error: 'q must say what to look for' })
+      .min(1, { error: 'q must not be empty' })
       .max(SEARCH_CHARS, { error: `q may have at most ${SEARCH_CHARS} characters` }),
     field: oneOf('field', SEARCH_FIELDS).default('all'),
   })

@@ -32,9 +32,9 @@ export const User = z
     role: z.enum(SYSTEM_ROLES),
     license: z.enum(LICENSES),
     usageByModel: UsageByModel.meta({
-      description: 'Whether requests may be billed in dollars, and how many a month; null is no limit',
+      description: 'Whether requests may be billed in dollars, and the monthly limit; null is no limit',
     }),
-    status: z.int().meta({ description: '1 active, 0 inactive: none of their keys is accepted' }),
+    status: z.int().meta({ description: '1 active; 0 inactive: all keys of the user are rejected' }),
     isVerified: z.boolean(),
     setupCompleted: z.boolean(),
     authType: z.enum(AUTH_TYPES),
@@ -42,7 +42,7 @@ export const User = z
     customRole: z.object({ id: z.string(), name: z.string(), displayName: z.string() }).nullable(),
     createdAt: z.string(),
     updatedAt: z.string(),
-    lastActive: z.string().nullable().meta({ description: 'When one of their keys was last used, to the minute' }),
+    lastActive: z.string().nullable().meta({ description: 'The last use of any key of the user, to the minute' }),
   })
   .meta({ id: 'User' })
 export type User = z.infer<typeof User>
@@ -65,7 +65,7 @@ const usageByModel = closedObject(
   IS_USAGE_BY_MODEL,
 ).partial()
 /** Rejected: users do not sign in with passwords, so none is stored. */
-const password = z.null({ error: 'passwords are not kept: users work with API keys' }).optional()
+const password = z.null({ error: 'passwords are not supported: users authenticate with API keys' }).optional()
 
 /**
  * Body of POST /users. `name` and `email` are required; the handler checks them, because the contract fixes the
@@ -74,7 +74,7 @@ const password = z.null({ error: 'passwords are not kept: users work with API ke
 export const CreateUserRequest = requestBody('CreateUserRequest', {
   name: optional(name),
   email: optional(email),
-  username: optional(username).meta({ description: 'Made from the email when absent' }),
+  username: optional(username).meta({ description: 'Derived from the email if absent' }),
   password,
   role: optional(role),
   license: optional(license),

@@ -36,25 +36,25 @@ export const Webhook = z
     disabledReason: z
       .enum(['failures', 'manual'])
       .nullable()
-      .meta({ description: '`failures`: it was disabled by itself, after 20 failed deliveries in a row' }),
-    failureCount: z.int().meta({ description: 'Failed deliveries in a row' }),
+      .meta({ description: '`failures`: it was disabled automatically, after 20 consecutive failed deliveries' }),
+    failureCount: z.int().meta({ description: 'Consecutive failed deliveries' }),
     previousSecretUntil: z
       .string()
       .nullable()
-      .meta({ description: 'Until when the secret before the last rotation signs too' }),
-    lastDeliveryAt: z.string().nullable().meta({ description: 'When the last attempt ended' }),
+      .meta({ description: 'The time until which the previous secret also signs' }),
+    lastDeliveryAt: z.string().nullable().meta({ description: 'The end of the last attempt' }),
     lastStatus: z
       .int()
       .nullable()
-      .meta({ description: 'HTTP status of the last attempt; null when there was no answer' }),
+      .meta({ description: 'HTTP status of the last attempt; null if there was no response' }),
     heldDeliveries: z
       .int()
       .max(WEBHOOK_HELD_COUNTED)
       .meta({
-        description: `Deliveries kept while it was disabled; recover sends them once it is enabled. ${WEBHOOK_HELD_COUNTED} stands for as many or more`,
+        description: `Deliveries held while it was disabled; recover sends them once it is enabled. ${WEBHOOK_HELD_COUNTED} means at least as many`,
       }),
     heldDropped: z.int().meta({
-      description: `Deliveries given up since it was made, the oldest first, because more than ${WEBHOOK_HELD} were held`,
+      description: `Deliveries dropped since it was created, oldest first, because more than ${WEBHOOK_HELD} were held`,
     }),
     createdAt: z.string(),
     updatedAt: z.string(),
@@ -68,16 +68,16 @@ const url = storableText('url')
   .max(WEBHOOK_URL_CHARS, { error: `url may have at most ${WEBHOOK_URL_CHARS} characters` })
 const events = z
   .array(z.enum(SUBSCRIPTIONS, { error: ({ input }) => unknownEvent(input) }), {
-    error: 'events must be an array of event types; ["*"] stands for all',
+    error: 'events must be an array of event types; ["*"] means all',
   })
-  .min(1, { error: 'events must name at least one event type; ["*"] stands for all' })
+  .min(1, { error: 'events must name at least one event type; ["*"] means all' })
   .transform((types) => [...new Set(types)])
 
 function unknownEvent(given: unknown): string {
   if (given === TEST_EVENT) return `"${TEST_EVENT}" is sent by the test route only and cannot be subscribed to`
   const nearest = typeof given === 'string' ? findNearestName(given, SUBSCRIBABLE_EVENTS) : undefined
-  if (nearest !== undefined) return `this is no event type; did you mean "${nearest}"?`
-  return `this is no event type; there are ${SUBSCRIPTIONS.map((type) => `"${type}"`).join(', ')}`
+  if (nearest !== undefined) return `unknown event type; did you mean "${nearest}"?`
+  return `unknown event type; known types: ${SUBSCRIPTIONS.map((type) => `"${type}"`).join(', ')}`
 }
 
 /** Body of POST /api/admin/webhooks. By default `description` is empty and `enabled` is true. */
@@ -109,7 +109,7 @@ export const RotateSecretRequest = z
         .nullish()
         .transform((seconds) => seconds ?? 0)
         .meta({
-          description: `For so long the earlier secret signs too, in a second v1; by default it stops within ${WEBHOOK_SETTINGS_MS / 1000} s`,
+          description: `How long the previous secret also signs, in a second v1; by default it stops within ${WEBHOOK_SETTINGS_MS / 1000} s`,
         }),
     },
     anObject,
@@ -122,8 +122,8 @@ export const RecoverRequest = z
     {
       since: z.iso
         .datetime({ offset: true, error: 'since must be a time such as 2026-01-31T12:00:00Z' })
-        .refine((time) => !Number.isNaN(Date.parse(time)), { error: 'since must be a time that exists' })
-        .meta({ description: 'What failed, was held or was not passed on since then' }),
+        .refine((time) => !Number.isNaN(Date.parse(time)), { error: 'since must be a valid time' })
+        .meta({ description: 'The start of the period whose failed, held and undelivered events are sent again' }),
     },
     anObject,
   )
@@ -158,8 +158,8 @@ export const DeliveryAcceptedResponse = z.object({ success: z.literal(true), del
 export const RecoverResponse = z.object({
   success: z.literal(true),
   message: z.string(),
-  recovered: z.int().meta({ description: 'Deliveries that are on their way again' }),
-  more: z.boolean().meta({ description: 'There are more than one call sends; call again' }),
+  recovered: z.int().meta({ description: 'Deliveries that were queued again' }),
+  more: z.boolean().meta({ description: 'True if more deliveries remain than one call queues; call again' }),
 })
 
 const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'held', 'cancelled'] as const
@@ -167,13 +167,13 @@ const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'held', 'cancelled'] 
 /** One delivery of an event to one endpoint. */
 export const Delivery = z
   .object({
-    id: z.string().meta({ description: 'X-Service-Delivery, the same over all attempts' }),
+    id: z.string().meta({ description: 'X-Service-Delivery, the same for all attempts' }),
     webhookId: z.string(),
     eventId: z.string(),
     eventType: z.string(),
     state: z.enum(DELIVERY_STATES).meta({
       description:
-        '`held`: its endpoint is disabled; `failed`: its attempts are used up; `cancelled`: it was given up, because its endpoint is gone, too many were held, or its event is not kept any more',
+        '`held`: its endpoint is disabled; `failed`: its attempts are used up; `cancelled`: it was dropped, because its endpoint was deleted, too many were held, or its event was deleted',
     }),
     attempts: z.int(),
     nextAttemptAt: z.string().nullable().meta({ description: 'Null unless it is pending' }),
@@ -181,7 +181,7 @@ export const Delivery = z
     lastStatus: z.int().nullable(),
     lastError: z.string().nullable(),
     lastDurationMs: z.int().nullable(),
-    resendOf: z.string().nullable().meta({ description: 'The delivery that was sent once more with this one' }),
+    resendOf: z.string().nullable().meta({ description: 'The delivery that this one resends' }),
     isTest: z.boolean(),
     createdAt: z.string(),
   })
@@ -205,7 +205,7 @@ export const ListDeliveriesResponse = z.object({
 export const ShowDeliveryResponse = z.object({
   success: z.literal(true),
   delivery: Delivery.extend({
-    lastResponse: z.string().nullable().meta({ description: 'The first 4 KiB of the last answer' }),
-    event: EventEnvelope.nullable().meta({ description: 'What was sent; null when it is not kept any more' }),
+    lastResponse: z.string().nullable().meta({ description: 'The first 4 KiB of the last response' }),
+    event: EventEnvelope.nullable().meta({ description: 'The body that was sent; null if it is no longer stored' }),
   }).meta({ id: 'WebhookDeliveryDetails' }),
 })

@@ -60,10 +60,10 @@ describe('audit verify', () => {
   test.each([
     bad(changed(SMALL_CHAIN, 3, { payload: '{}' }), 3, 'its payload was changed'),
     bad(changed(SMALL_CHAIN, 0, { created_at: '2020-01-01T00:00:00.000Z' }), 0, 'its entry_hash is wrong'),
-    bad(changed(SMALL_CHAIN, 5, { leaf_index: 0 }), 5, 'does not hold it'),
+    bad(changed(SMALL_CHAIN, 5, { leaf_index: 0 }), 5, 'does not contain it'),
     bad(changed(SMALL_CHAIN, 5, { commit_id: 'commit-9' }), 5, 'its commit commit-9 is missing'),
-    bad(without(SMALL_CHAIN, 2), 2, 'it is missing: entry 3 stands in its place'),
-    bad(without(SMALL_CHAIN, 6), 6, 'there are 6 entries, and a checkpoint of 7'),
+    bad(without(SMALL_CHAIN, 2), 2, 'it is missing: entry 3 follows instead'),
+    bad(without(SMALL_CHAIN, 6), 6, 'the chain has 6 entries, but a checkpoint covers 7'),
     bad(storedChain(7, 3, testSigner('aigw-test')), 0, 'is signed with a key that is not trusted'),
   ])('exits 10 and names the first invalid entry (%#)', async (chain, seq, problem) => {
     serveEvidence(gateway, chain, 7)
@@ -81,7 +81,9 @@ describe('audit verify', () => {
     expect((await audit(['verify'])).exitCode).toBe(0)
     const { exitCode, stderr } = await audit(['verify', '--checkpoint', kept])
     expect(exitCode).toBe(10)
-    expect(stderr).toContain(`chain ${CHAIN} is invalid from entry 6 on: there are 6 entries, and a checkpoint of 7`)
+    expect(stderr).toContain(
+      `chain ${CHAIN} is invalid from entry 6 on: the chain has 6 entries, but a checkpoint covers 7`,
+    )
   })
 
   /** What the gateway keeps of a chain beside it: the checkpoints. */
@@ -98,7 +100,7 @@ describe('audit verify', () => {
     for (const words of [['verify'], ['export', join(folder, 'evidence')]]) {
       const { exitCode, stderr } = await audit(words)
       expect(exitCode).toBe(10)
-      expect(stderr).toContain('is invalid from entry 6 on: there are 6 entries, and a checkpoint of 7')
+      expect(stderr).toContain('is invalid from entry 6 on: the chain has 6 entries, but a checkpoint covers 7')
     }
   })
 
@@ -107,7 +109,7 @@ describe('audit verify', () => {
     const { exitCode, stdout, stderr } = await audit(['verify', '--json'])
     expect(exitCode).toBe(10)
     expect(JSON.parse(stdout)).toMatchObject([{ chain: CHAIN, ok: false, entries: 0, first_bad: 0 }])
-    expect(stderr).toContain('there are 0 entries, and a checkpoint of 3')
+    expect(stderr).toContain('the chain has 0 entries, but a checkpoint covers 3')
   })
 
   test('passes over a checkpoint that was made while it read', async () => {
@@ -135,7 +137,7 @@ describe('audit verify', () => {
     gateway.on(KEYS, stale)
     expect(await audit(['verify'])).toMatchObject({
       exitCode: 10,
-      stderr: expect.stringContaining('no key that is trusted'),
+      stderr: expect.stringContaining('no trusted key'),
     })
   })
 
@@ -171,7 +173,7 @@ describe('audit verify', () => {
     const forged = await save('forged.note', noteOf(SMALL_CHAIN, 5, testSigner('aigw-test')))
     expect(await audit(['verify', '--checkpoint', forged])).toMatchObject({
       exitCode: 10,
-      stderr: expect.stringContaining('no key that is trusted has signed it'),
+      stderr: expect.stringContaining('no trusted key has signed it'),
     })
     const origin = `aigw-test/logs/${'0'.repeat(32)}`
     const others = await save('others.note', testNote(origin, 3, checkpointOf(SMALL_CHAIN.rows).root, SIGNER))

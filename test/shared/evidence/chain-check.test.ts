@@ -149,7 +149,7 @@ test('an older state passes for a whole chain until a checkpoint from elsewhere 
   })
   expect(await check(older, { keys, checkpoints })).toMatchObject({
     ok: false,
-    firstBad: { seq: 250, problem: 'there are 250 entries, and a checkpoint of 300' },
+    firstBad: { seq: 250, problem: 'the chain has 250 entries, but a checkpoint covers 300' },
   })
 })
 

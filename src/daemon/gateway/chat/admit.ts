@@ -96,7 +96,7 @@ export function requireMayChat({ rights }: Caller): void {
   if (!rights.canInteractWithAI || !rights.canUseChat) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
-      'The role of the user who owns this key does not open chat; it needs `canInteractWithAI` and `canUseChat`.',
+      'The role of the owner of this key does not allow chat; it needs `canInteractWithAI` and `canUseChat`.',
     )
   }
 }
@@ -118,10 +118,10 @@ const ownerOf = ({ userId, userLicense, userUsageByModel }: Caller): Payer => ({
 /** Only accounts with usage-by-model enabled are billed in dollars. @throws USAGE_BY_MODEL_REQUIRED */
 function checkMayPay({ id, usageByModel }: Payer, { settings, userId }: Caller): void {
   if (settings.billingMode !== 'usage-by-model' || usageByModel.enabled) return
-  const whom = id === userId ? 'its owner' : 'the user who is to be billed'
+  const whom = id === userId ? 'its owner' : 'the billed user'
   throw new GatewayError(
     'USAGE_BY_MODEL_REQUIRED',
-    `This key is billed by model, which is not enabled for ${whom}; set usageByModel.enabled of that user, or the key's ` +
+    `This key is billed by model, which is not enabled for ${whom}. Set usageByModel.enabled of that user, or set the key's ` +
       'billingMode to "user-completions".',
   )
 }
@@ -132,7 +132,7 @@ async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer
     throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'Only an administrator may bill another user with `user_id`.')
   }
   const user = await findPayer(db, caller.tenantId, userId.toLowerCase())
-  if (!user) throw invalidField('user_id', 'There is no user with this id.', userId)
+  if (!user) throw invalidField('user_id', 'No user has this id.', userId)
   const payer = { id: user.id, license: user.license, usageByModel: toUsageByModel(user) }
   checkMayPay(payer, caller)
   return payer
@@ -153,7 +153,10 @@ export function indexOf(
 async function usableIndex(name: string, caller: Caller, db: Db): Promise<Admitted['index']> {
   const index = await findReadableIndex(db, caller, name)
   if (!index) {
-    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This index does not exist, or this key may not use it.')
+    throw new GatewayError(
+      'INSUFFICIENT_PERMISSIONS',
+      'This index does not exist, or this key may not use it. GET /indexes lists the allowed ones.',
+    )
   }
   return { name: index.name, id: index.id }
 }

@@ -99,12 +99,12 @@ function usableModel(
   if (found) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
-      `This key may not use the model "${shown}". Models it may use: ${usable}.`,
+      `This key may not use the model "${shown}". Allowed models: ${usable}.`,
     )
   }
   throw invalidField(
     'model',
-    `"${shown}" is not offered here. Configured: ${usable}. More come with a provider's key (docs/configuration.md).`,
+    `The model "${shown}" is not configured. Configured models: ${usable}. To add more, see docs/configuration.md.`,
     modelId,
   )
 }

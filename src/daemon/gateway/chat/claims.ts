@@ -101,7 +101,7 @@ function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
           await deleteClaim(db, requestId).catch((error: unknown) =>
             log.warn(
               { error, request_id: requestId },
-              'an Idempotency-Key could not be given back; its lease will end',
+              'an Idempotency-Key could not be released; its lease will expire',
             ),
           )
         },

@@ -100,21 +100,25 @@ export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure
 /** The error frame for an answer that breaks after its first token. */
 export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {
   if (failure instanceof RequestAborted) {
-    return { error: 'Service unavailable', message: 'The gateway is shutting down; ask again.', reason: 'shutdown' }
+    return {
+      error: 'Service unavailable',
+      message: 'The gateway is shutting down. Retry the request.',
+      reason: 'shutdown',
+    }
   }
   if (failure instanceof OutputBlocked) {
     const verdict = toVerdict(failure, traceId)
     return { error: 'Content blocked', message: BLOCKED_MESSAGE, reason: 'content_blocked', verdict }
   }
   if (failure instanceof ProviderError) {
-    const message = `The answer is not complete. ${failure.message} Ask again.`
+    const message = `The answer is incomplete. ${failure.message} Retry the request.`
     return { error: 'Provider interrupted', message, reason: failure.reason }
   }
-  const message = 'The answer is not complete: the gateway failed. Ask again.'
+  const message = 'The answer is incomplete because the gateway failed. Retry the request.'
   return { error: 'Internal server error', message, reason: 'internal_error' }
 }
 
-const BLOCKED_MESSAGE = 'The answer held what a rule does not let out, so the rest of it is kept back.'
+const BLOCKED_MESSAGE = 'Blocked: the answer contains data that a rule forbids. The rest of the answer is withheld.'
 
 function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedVerdict {
   const isCanary = hits.some(({ guard, action }) => guard === CANARY && action === 'block')

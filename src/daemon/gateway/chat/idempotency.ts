@@ -147,7 +147,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       const key = keyOf(context)
       if (key === undefined) return (await prepare())(undefined)
       const fingerprint = context.bodySha256
-      if (fingerprint === '') throw new Error(`${route} does not hash its body, so no two of them could be told apart`)
+      if (fingerprint === '') throw new Error(`${route} does not hash its body, so its requests cannot be compared`)
       const { tenantId, keyId: apiKeyId } = context.caller
       const scope = { tenantId, apiKeyId, route, idempotencyKey: key }
       const name = JSON.stringify([apiKeyId, route, key])
@@ -235,12 +235,15 @@ function replayTo(context: RequestContext, stored: StoredResult): Reply {
 const notKept = () =>
   new GatewayError(
     'IDEMPOTENCY_RESULT_TOO_LARGE',
-    `This Idempotency-Key has had its answer, which was billed; it had more than ${IDEMPOTENCY_RESULT_BYTES} bytes, so it ` +
-      'was not kept. A new key asks again, and is billed again.',
+    `The answer for this Idempotency-Key was billed, but it exceeds ${IDEMPOTENCY_RESULT_BYTES} bytes and was not stored. ` +
+      'To run the request again, send a new key; it is billed again.',
   )
 
 const reused = () =>
-  new GatewayError('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another body; use a new key.')
+  new GatewayError(
+    'IDEMPOTENCY_KEY_REUSED',
+    'This Idempotency-Key was already used with a different body. Send a new key.',
+  )
 
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason)

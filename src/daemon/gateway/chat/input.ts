@@ -75,7 +75,7 @@ function toConversation(request: ChatRequest): Conversation {
     else throw invalidField('messages', '`system_message` cannot be combined with a system entry in `messages`.')
   }
   if (!turns.some(({ role, content }) => role === 'user' && content.trim() !== '')) {
-    throw invalidField('messages', 'There must be a user message that is not empty.')
+    throw invalidField('messages', '`messages` must contain a user message that is not empty.')
   }
   return sized('messages', { system: system ?? '', messages: turns })
 }
@@ -83,7 +83,10 @@ function toConversation(request: ChatRequest): Conversation {
 function requireIndexAndModel(request: ChatRequest): void {
   const { index } = request
   if (index === undefined || index.trim() === '') {
-    throw new GatewayError('INDEX_REQUIRED', 'Name a knowledge base in `index`, or "Zero-Knowledge" for none.')
+    throw new GatewayError(
+      'INDEX_REQUIRED',
+      'Set `index` to the name of a knowledge base, or to "Zero-Knowledge" for none.',
+    )
   }
   requireModel(request)
 }
@@ -106,7 +109,7 @@ export function requireFewMessages(messages: readonly unknown[], { messages: lim
   if (limit === undefined || messages.length <= limit) return
   throw invalidField(
     'messages',
-    `A request may have at most ${limit} messages here, not ${messages.length}; the operator sets this limit.`,
+    `The request has ${messages.length} messages; the operator allows at most ${limit}. Send fewer.`,
   )
 }
 
@@ -120,7 +123,7 @@ function sized(field: string, conversation: Conversation): Conversation {
   if (bytes > MESSAGE_CONTENT_BYTES) {
     throw invalidField(
       field,
-      `All message content together may have at most ${MESSAGE_CONTENT_BYTES} bytes, not ${bytes}.`,
+      `The message contents have ${bytes} bytes together; the limit is ${MESSAGE_CONTENT_BYTES}. Shorten them.`,
     )
   }
   return conversation

@@ -49,7 +49,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const { usage, doubts } = await runInSlices(counting(order.call, limit.tokens, ending.output), createPacer())
   if (doubts) {
     const facts = { request_id: order.requestId, model: opened.attempt.modelId, told: doubts, billed: usage }
-    deps.log.error(facts, 'a provider counted tokens that cannot be true, so they are not billed')
+    deps.log.error(facts, 'a provider reported implausible token counts, which are not billed')
   }
   const charge = deps.billing.charge(order, payment, { modelId: opened.attempt.modelId, usage })
   const record = toUsageRecord(served, usage, charge, deps)
@@ -146,7 +146,7 @@ function incidentsOf({ guard, order }: Served, { log }: ChatDeps): GuardIncident
   try {
     return guard.incidents()
   } catch (error) {
-    log.error({ error, request_id: order.requestId }, 'what guards found in an answer could not be summed up')
+    log.error({ error, request_id: order.requestId }, 'the findings of the guards in an answer could not be summarised')
     return []
   }
 }

@@ -29,11 +29,11 @@ export function discoveryRoutes({
       path: '/api/external/models',
       access: 'key',
       errors: 'flat',
-      summary: 'Models this key may use',
+      summary: 'List the models that this key may use',
       tags: ['Discovery'],
       query: ListModelsQuery,
       responses: {
-        200: { description: 'What chat takes as `model`', schema: ListModelsResponse },
+        200: { description: 'The values that chat accepts as `model`', schema: ListModelsResponse },
       },
       async handle({ caller, query: { provider } }) {
         const { allowedModels } = caller.settings
@@ -53,10 +53,13 @@ export function discoveryRoutes({
       access: 'key',
       rate: 'unmetered',
       errors: 'flat',
-      summary: 'What this key has used, and what is left',
+      summary: 'Show the usage and the remaining limits of this key',
       tags: ['Discovery'],
       responses: {
-        200: { description: 'Points and dollars of its owner, counters and limits of the key', schema: UsageResponse },
+        200: {
+          description: 'Points and dollars of the owner of the key; counters and limits of the key',
+          schema: UsageResponse,
+        },
       },
       async handle({ caller }) {
         const nowMs = clock.now()

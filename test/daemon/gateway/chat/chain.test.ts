@@ -81,7 +81,7 @@ test('duplicates collapse, fallbacks come after the model, and `on` narrows the 
 })
 
 test('a model that nobody offers is named, with what is configured', () => {
-  expect(() => plan({ model: 'q/a' })).toThrow('"q/a" is not offered here. Configured: p/*.')
+  expect(() => plan({ model: 'q/a' })).toThrow('The model "q/a" is not configured. Configured models: p/*.')
 })
 
 describe('the failover defaults of a key', () => {

@@ -37,7 +37,9 @@ describeEachEngine('a guard that fails', (engine) => {
     })
     expect(status).toBe(200)
     expect(await bills()).toMatchObject([{ outcome: 'complete' }])
-    expect(JSON.stringify(shared.current.log)).toContain('what guards found in an answer could not be summed up')
+    expect(JSON.stringify(shared.current.log)).toContain(
+      'the findings of the guards in an answer could not be summarised',
+    )
   })
 
   test('on what is left of an answer that broke costs no bill either', async () => {

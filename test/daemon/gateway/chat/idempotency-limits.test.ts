@@ -136,7 +136,7 @@ describeEachEngine('an answer that is too large to be kept', (engine) => {
     const first = await ask()
     expect([first.status, first.text.length > IDEMPOTENCY_RESULT_BYTES]).toEqual([200, true])
     const again = await ask()
-    expect([again.status, again.text]).toEqual([409, expect.stringContaining('was not kept')])
+    expect([again.status, again.text]).toEqual([409, expect.stringContaining('was not stored')])
     await gateway.restart()
     expect((await ask()).status).toBe(409)
     expect((await gateway.chat({ prompt: 'without a key' })).status).toBe(200)

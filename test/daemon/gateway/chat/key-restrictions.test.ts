@@ -57,7 +57,7 @@ const REFUSALS: [
     { model: 'test/b' },
     403,
     'Access denied',
-    /Models it may use: local\/extract, test\/a\.$/,
+    /Allowed models: local\/extract, test\/a\.$/,
   ],
   [
     'a model of a provider that is not in the list',
@@ -98,7 +98,7 @@ const REFUSALS: [
     { model: 'nobody/x' },
     400,
     'Invalid model',
-    /Configured: test\/a\./,
+    /Configured models: test\/a\./,
   ],
   [
     'a model that nobody offers, though the list has it',
@@ -106,7 +106,7 @@ const REFUSALS: [
     { model: 'nobody/x' },
     400,
     'Invalid model',
-    /Configured: none\./,
+    /Configured models: none\./,
   ],
   ['an index outside the list', { allowedIndexes: ['handbook'] }, { index: 'secret' }, 403, 'Access denied', /index/],
   ['an index that is nowhere', { allowedIndexes: ['handbook'] }, { index: 'nowhere' }, 403, 'Access denied', /index/],

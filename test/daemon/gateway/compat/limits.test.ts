@@ -102,7 +102,7 @@ describe('as the operator sets them', () => {
     const { status, body } = await post({ messages: turns(6) })
     expect([status, body.error.message]).toEqual([
       400,
-      'A request may have at most 5 messages here, not 6; the operator sets this limit.',
+      'The request has 6 messages; the operator allows at most 5. Send fewer.',
     ])
     expect((await post({ messages: turns(1), tools: [tool(path, nested(16))] })).body.error.message).toContain(
       'deeper than 16',

@@ -93,7 +93,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
     // A piece for a stopped block, or for one that never started, cannot be rendered in order.
     if (id === undefined || name === undefined) {
       if (json.trim() === '') return ''
-      throw new ProviderError('server_error', 'The provider mixed up the pieces of its tool calls.')
+      throw new ProviderError('server_error', 'The provider sent the pieces of its tool calls out of order.')
     }
     if (open?.type === 'tool_use' && (held.size > 0 || !parseObject(open.json))) {
       held.set(call, { id, name, json })

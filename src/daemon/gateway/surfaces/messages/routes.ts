@@ -24,24 +24,27 @@ import { MESSAGES_SURFACE } from './response.ts'
  */
 function refuseContinuedThread({ thread }: MessagesRequest): void {
   if (thread?.type !== 'continue') return
-  throw new GatewayError('THREAD_NOT_FOUND', 'No conversation is kept here; send all of its messages.')
+  throw new GatewayError(
+    'THREAD_NOT_FOUND',
+    'The gateway stores no conversations. Send all messages of the conversation.',
+  )
 }
 
 const failure = (description: string): ResponseDoc => ({ description, schema: MessagesError })
 
 const FAILURES: Record<number, ResponseDoc> = {
-  400: failure('A rule of the request is broken, or the provider refuses it'),
+  400: failure('The request is invalid, or the provider rejected it'),
   401: failure('Key missing, invalid, revoked or expired'),
-  403: failure('Model, policy, way of billing or `user_id` not allowed'),
-  404: failure('A `thread` is continued: no conversation is kept'),
-  409: failure('The answer of this Idempotency-Key was too large to be kept'),
+  403: failure('Model, policy, billing mode or `user_id` not allowed'),
+  404: failure('The request continues a `thread`, but conversations are not stored'),
+  409: failure('The answer for this Idempotency-Key was too large to store'),
   413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
   415: failure('Not application/json'),
   422: failure('Idempotency-Key reused with another body'),
-  429: failure('Rate limit of the key, or of every model of the chain; points or dollars used up'),
+  429: failure('Rate limit of the key, or of every model of the chain; points or budget used up'),
   500: failure('Unexpected failure'),
   502: failure('Every model of the chain failed'),
-  503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+  503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
 }
 
 /** The routes of Anthropic's clients, also directly under `/v1`. */
@@ -54,7 +57,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       path: MESSAGES_PATH,
       access: 'key',
       errors: 'anthropic',
-      summary: 'Answer a chat request, in the words of Anthropic',
+      summary: "Create a message in Anthropic's format",
       tags: ['Anthropic-compatible'],
       body: MessagesRequest,
       ...bodyLimits,
@@ -72,13 +75,13 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       path: COUNT_TOKENS_PATH,
       access: 'key',
       errors: 'anthropic',
-      summary: 'Count the tokens of a chat request, without an answer and without a bill',
+      summary: 'Count the input tokens of a message, free of charge',
       tags: ['Anthropic-compatible'],
       body: CountTokensRequest,
       ...bodyLimits,
       hashesBody: true,
       takesIdempotencyKey: true,
-      responses: { 200: { description: 'How many its model would read', schema: CountTokensResponse }, ...FAILURES },
+      responses: { 200: { description: 'The number of input tokens', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
         return runCount(context.body, context, deps)

@@ -64,7 +64,7 @@ function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest
   return {
     ...provider,
     async *chat({ model, messages, options, noTraining, entitle, onHead, timeouts: { attemptMs } }, signal) {
-      if (!provider.embed) throw new ProviderError('bad_request', 'This provider has no embeddings.')
+      if (!provider.embed) throw new ProviderError('bad_request', 'This provider does not support embeddings.')
       // Embed the screened texts, not the original request.
       const input = messages.map(({ content }) => textOf(content))
       made.embeddings = await provider.embed(

@@ -47,7 +47,8 @@ function toConversation(request: OpenAiChatRequest): ChatInput['conversation'] {
     if (isInstruction(message)) system.push(toText(message.content))
     else messages.push(toMessage(message, maker))
   }
-  if (messages.length === 0) throw invalidField('messages', 'There must be a message beside the instructions.')
+  if (messages.length === 0)
+    throw invalidField('messages', 'Send at least one message in addition to the instructions.')
   return { system: system.join('\n\n'), messages }
 }
 
@@ -107,7 +108,7 @@ function toImage(url: string): ContentPart {
   if (mediaType !== undefined && data !== undefined) return { type: 'image', mediaType: mediaType.toLowerCase(), data }
   throw invalidField(
     'messages',
-    'An image must be a data: URL, "data:image/<type>;base64,<data>". Other addresses are never fetched.',
+    'An image must be a data: URL, "data:image/<type>;base64,<data>". Other URLs are never fetched.',
   )
 }
 

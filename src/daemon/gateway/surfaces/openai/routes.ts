@@ -30,25 +30,26 @@ const failure = (description: string): ResponseDoc => ({ description, schema: Op
 const refusal = (description: string): ResponseDoc => ({ description, schema: FlatError })
 
 const FAILURES: Record<number, ResponseDoc> = {
-  400: failure('A rule of the request is broken, or the provider refuses it'),
+  400: failure('The request is invalid, or the provider rejected it'),
   401: refusal('Key missing, invalid, revoked or expired'),
-  403: refusal('Model, policy, way of billing or `user_id` not allowed'),
-  409: failure('The answer of this Idempotency-Key was too large to be kept'),
+  403: refusal('Model, policy, billing mode or `user_id` not allowed'),
+  409: failure('The answer for this Idempotency-Key was too large to store'),
   413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
   415: failure('Not application/json'),
   422: failure('Idempotency-Key reused with another body'),
   429: {
-    description: 'Rate limit, points or dollars used up (flat), or rate limit of every model that was tried',
+    description:
+      'Rate limit of the key, or points or budget used up (flat); or rate limit of every model that was tried',
     schema: z.union([FlatError, OpenAiError]),
   },
   500: failure('Unexpected failure'),
   502: failure('Every model that was tried failed'),
-  503: failure('A policy or shield that does not run is required; overloaded or shutting down'),
+  503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
 }
 
 const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
   401: refusal('Key missing or invalid'),
-  403: refusal('Not from this address'),
+  403: refusal('The key is not allowed from this address'),
   429: refusal('Rate limit of the key'),
 }
 
@@ -71,7 +72,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       path: OPENAI_CHAT_PATH,
       access: 'key',
       errors: 'openai',
-      summary: 'Answer a chat request, in the words of OpenAI',
+      summary: "Create a chat completion in OpenAI's format",
       tags: ['OpenAI-compatible'],
       body: OpenAiChatRequest,
       ...bodyLimits,
@@ -89,7 +90,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       path: OPENAI_EMBEDDINGS_PATH,
       access: 'key',
       errors: 'openai',
-      summary: 'Turn texts into vectors',
+      summary: 'Create embeddings of texts',
       tags: ['OpenAI-compatible'],
       body: EmbeddingsRequest,
       ...bodyLimits,
@@ -103,10 +104,10 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       path: OPENAI_MODELS_PATH,
       access: 'key',
       errors: 'openai',
-      summary: 'Models this key may use, in the words of OpenAI',
+      summary: "List the models that this key may use, in OpenAI's format",
       tags: ['OpenAI-compatible'],
       responses: {
-        200: { description: 'What chat takes as `model`', schema: OpenAiModels },
+        200: { description: 'The values that chat accepts as `model`', schema: OpenAiModels },
         ...DISCOVERY_REFUSALS,
       },
       async handle({ caller }) {
@@ -121,13 +122,13 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       takesRest: true,
       access: 'key',
       errors: 'openai',
-      summary: 'A model this key may use, in the words of OpenAI',
+      summary: "Show a model that this key may use, in OpenAI's format",
       tags: ['OpenAI-compatible'],
       responses: {
-        200: { description: 'Chat takes its id as `model`', schema: OpenAiModel },
+        200: { description: 'The model; chat accepts its id as `model`', schema: OpenAiModel },
         400: failure('The path cannot be decoded'),
         ...DISCOVERY_REFUSALS,
-        404: failure('There is no such model, or this key may not use it'),
+        404: failure('The model does not exist, or this key may not use it'),
       },
       async handle({ caller, params: { model = '' } }) {
         const policies = await deps.policies.of(caller.tenantId)

@@ -190,7 +190,7 @@ export function contentBlocked(incidents: readonly RuleIncident[], traceId?: str
   const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]
   return new GatewayError(
     'CONTENT_BLOCKED',
-    `The request holds what a rule does not let through (${types.join(', ')}); leave it out and ask again.`,
+    `Blocked: the request contains data that a rule forbids (${types.join(', ')}). Remove it and retry.`,
     { extra: { verdict: 'BLOCK', attack_category: null, trace_id: traceId } },
   )
 }
@@ -199,6 +199,6 @@ export function contentBlocked(incidents: readonly RuleIncident[], traceId?: str
 export const promptBlocked = (category: string | null, traceId?: string): GatewayError =>
   new GatewayError(
     'PROMPT_BLOCKED',
-    'The prompt shield took this request for an attack. If it is none, say it in other words.',
+    'Blocked: the prompt shield classified this request as an attack. If it is not one, rephrase it and retry.',
     { extra: { verdict: 'BLOCK', attack_category: category, trace_id: traceId } },
   )

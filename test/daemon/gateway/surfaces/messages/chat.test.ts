@@ -181,7 +181,7 @@ describe('a stream', () => {
     const { headers, events } = await stream(shared.current)
     expect(events.at(-1)).toEqual({
       type: 'error',
-      error: { type: 'api_error', message: expect.stringContaining('not complete') },
+      error: { type: 'api_error', message: expect.stringContaining('incomplete') },
       request_id: headers['x-request-id'],
     })
     expect(kinds(events)).not.toContain('message_stop')
@@ -279,7 +279,7 @@ test('that thinking is off is told to nobody who has no word for it', async () =
 describe('errors', () => {
   test.each([
     [{ ...hello, model: undefined }, 'must provide a model'],
-    [{ ...hello, model: 'nowhere/x' }, 'not offered'],
+    [{ ...hello, model: 'nowhere/x' }, 'not configured'],
     [{ ...hello, max_tokens: undefined }, 'max_tokens'],
     [{ ...hello, max_tokens: 0 }, 'max_tokens must be at least 1'],
     [{ ...hello, messages: [] }, 'messages must not be empty'],
@@ -294,7 +294,7 @@ describe('errors', () => {
       },
       'images as base64',
     ],
-    [{ ...hello, tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'none runs here'],
+    [{ ...hello, tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'the gateway runs no tools'],
     [{ ...hello, thinking: { type: 'enabled' } }, 'thinking'],
     [{ ...hello, output_format: { type: 'xml' } }, 'json_schema'],
     [{ ...hello, user_id: 'nobody' }, 'user_id'],

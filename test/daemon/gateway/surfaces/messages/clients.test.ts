@@ -98,7 +98,7 @@ test('a stream that reports an error after its first words is that error', async
     text += piece
   })
   await expect(stream.finalMessage()).rejects.toMatchObject({
-    error: { error: { type: 'api_error', message: expect.stringContaining('not complete') } },
+    error: { error: { type: 'api_error', message: expect.stringContaining('incomplete') } },
   })
   expect(text).toBe('Hel')
 })

@@ -199,7 +199,7 @@ test('only what guards leave of a message is counted, and what they block is not
 
 test.each([
   [{ model: null }, 400, 'must provide a model'],
-  [{ model: 'nowhere/x' }, 400, 'not offered'],
+  [{ model: 'nowhere/x' }, 400, 'not configured'],
   [{ messages: [] }, 400, 'messages'],
   [{ messages: undefined }, 400, 'messages'],
 ])('what can be no message has no count: %#', async (body, status, message) => {

@@ -144,7 +144,7 @@ describe('what a stream says', () => {
     const { chunks, done } = await stream(shared.current)
     expect(done).toBe(false)
     expect(chunks.at(-1)).toEqual({
-      error: { message: expect.stringContaining('not complete'), type: 'server_error', code: expect.any(String) },
+      error: { message: expect.stringContaining('incomplete'), type: 'server_error', code: expect.any(String) },
     })
     expect(chunks.at(0).choices[0].delta.content).toBe('Forty')
   })
@@ -269,7 +269,7 @@ describe('errors', () => {
   test.each([
     [{ messages: hello.messages }, 'must provide a model'],
     [{ ...hello, n: 2 }, 'n must be 1'],
-    [{ ...hello, tools: [{ type: 'web_search' }] }, 'none runs here'],
+    [{ ...hello, tools: [{ type: 'web_search' }] }, 'the gateway runs no tools'],
     [{ ...hello, tool_choice: 'always' }, 'tool_choice'],
     [{ ...hello, response_format: { type: 'xml' } }, 'response_format'],
     [{ ...hello, stop: 7 }, 'stop'],
@@ -277,7 +277,7 @@ describe('errors', () => {
     [{ ...hello, max_completion_tokens: 0 }, 'tokens'],
     [{ ...hello, stream_options: 'usage' }, 'stream_options'],
     [{ ...hello, messages: [] }, 'messages'],
-    [{ ...hello, messages: [{ role: 'system', content: 'alone' }] }, 'beside the instructions'],
+    [{ ...hello, messages: [{ role: 'system', content: 'alone' }] }, 'in addition to the instructions'],
     [{ ...hello, messages: [{ role: 'function', content: 'x' }] }, 'role'],
     [
       {
@@ -288,7 +288,7 @@ describe('errors', () => {
     ],
     [{ ...hello, modalities: ['text', 'audio'] }, 'answers are text'],
     [{ ...hello, audio: { voice: 'alloy', format: 'wav' } }, 'answers are text'],
-    [{ ...hello, functions: [{ name: 'find' }] }, 'functions have become tools'],
+    [{ ...hello, functions: [{ name: 'find' }] }, 'functions is not supported'],
     [{ ...hello, function_call: 'auto' }, 'tool_choice'],
     [{ ...hello, user_id: 'nobody' }, 'user_id'],
     ['{', 'JSON'],

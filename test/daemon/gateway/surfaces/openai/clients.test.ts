@@ -156,7 +156,7 @@ describe("OpenAI's own client", () => {
     await expect(read()).rejects.toMatchObject({
       name: 'Error',
       code: 'server_error',
-      message: expect.stringContaining('not complete'),
+      message: expect.stringContaining('incomplete'),
     })
     expect(text).toBe('Hel')
   })

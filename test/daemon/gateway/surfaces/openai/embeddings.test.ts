@@ -71,7 +71,7 @@ test('texts that the provider does not count are counted here', async () => {
 test.each([
   [{ model: 'local/extract', input: 'x' }, 'embeddings'],
   [{ model: null, input: 'x' }, 'must provide a model'],
-  [{ model: 'nowhere/x', input: 'x' }, 'not offered'],
+  [{ model: 'nowhere/x', input: 'x' }, 'not configured'],
   [{ input: [] }, 'input'],
   [{ input: '' }, 'input'],
   [{ input: [1, 2, 3] }, 'texts'],
@@ -118,7 +118,7 @@ describe('embeddings take the same places as chats', () => {
 
   test.each([
     ['its key', { perKey: 1, waitingPerKey: 0, perProvider: 0 }, 'may run 1 at once'],
-    ['its provider', { perKey: 0, waitingPerKey: 0, perProvider: 1 }, 'may be asked 1 at once'],
+    ['its provider', { perKey: 0, waitingPerKey: 0, perProvider: 1 }, 'may run 1 at once'],
   ])('of %s: while they run there is no other, and a client that leaves gives its place back', async (...given) => {
     const [, concurrency, message] = given
     const gateway = await startGateway({ concurrency })
