@@ -23,7 +23,7 @@ export type Permission = { section: Section; level: Level }
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
-/** What a key may do with the indexes that its owner may read. */
+/** The access of a key to the indexes that its owner may read. */
 export const INDEX_ACCESS = ['read', 'write'] as const
 export type IndexAccess = (typeof INDEX_ACCESS)[number]
 

@@ -60,7 +60,7 @@ const SIGNATURE = /^[0-9a-f]{64}$/
 
 /** Parses the header, or returns its fault. Unknown names are ignored; `v1` may be repeated. */
 function parseHeader(header: string): { timestamp: number; signatures: Buffer[] } | string {
-  if (header === '') return 'there is no signature'
+  if (header === '') return 'the signature header is empty'
   const times: string[] = []
   const signatures: Buffer[] = []
   for (const part of header.split(',')) {

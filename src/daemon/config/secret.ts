@@ -79,7 +79,7 @@ export function readSecret(readFile: ConfigSources['readFile'], path: string): s
 
 const withoutLineEnd = (text: string): string => text.replace(/[\r\n]+$/, '')
 
-/** Why a file could not be read, in words. */
+/** The reason why a file could not be read, in words. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   const words: Record<string, string> = {

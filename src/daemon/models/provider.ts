@@ -174,7 +174,7 @@ export type Provider = {
 export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhausted'] as const
 export type OperatorReason = (typeof OPERATOR_REASONS)[number]
 
-/** Why an attempt failed, for the failover chain: failover triggers, and reasons that never cause a failover. */
+/** The reason of a failed attempt, for the failover chain: failover triggers, and reasons that never cause a failover. */
 export type FailureReason =
   | FailoverTrigger
   | OperatorReason

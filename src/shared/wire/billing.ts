@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DOLLAR_LIMIT_MAX } from '../spec-limits.ts'
 import { flag } from './common.ts'
 
-/** What a request is billed in: the points of its account, or its dollars. */
+/** The unit in which a request is billed: the points of its account, or its dollars. */
 export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
 export type BillingMode = (typeof BILLING_MODES)[number]
 

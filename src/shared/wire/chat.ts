@@ -268,8 +268,8 @@ export type ChatMetadata = z.infer<typeof ChatMetadata>
 export const Change = z
   .object({
     field: z.string().meta({ example: 'max_tokens' }),
-    asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null when the request set none' }),
-    used: z.number().nullable().meta({ description: 'null when the field was left out' }),
+    asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the request set no value' }),
+    used: z.number().nullable().meta({ description: 'null if the field was omitted' }),
     why: z.enum(['operator', 'budget', 'model']).meta({
       description:
         'The smallest limit: of the operator, of the remaining budget, or of the model if a budget or the provider requires one',

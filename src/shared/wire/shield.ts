@@ -214,7 +214,7 @@ export const ShieldConversationRequest = z
     {
       messages: z
         .array(scannedMessage, { error: 'messages is required and must be an array' })
-        .max(MESSAGES_PER_REQUEST, { error: `messages may hold at most ${MESSAGES_PER_REQUEST} entries` }),
+        .max(MESSAGES_PER_REQUEST, { error: `messages may have at most ${MESSAGES_PER_REQUEST} entries` }),
       chatbotId: optional(storableText('chatbotId')),
     },
     anObject,

@@ -572,7 +572,7 @@ describe('providers', () => {
     const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'https://proxy.example/v1/' }
     expect(good({ env }).providers).toMatchObject([{ name: 'openai', baseUrl: 'https://proxy.example/v1' }])
     expect(faults({ env: { ...env, OPENAI_BASE_URL: 'proxy' } })).toEqual([
-      expect.stringContaining('OPENAI_BASE_URL is not a URL'),
+      expect.stringContaining('OPENAI_BASE_URL is not an http or https URL'),
     ])
   })
 

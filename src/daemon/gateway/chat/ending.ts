@@ -14,7 +14,7 @@ export type Ending = {
   nativeFinishReason: string | null
   /** The generated text and the provider's counts, for the bill. */
   output: AnswerSoFar
-  /** Why the answer is incomplete; undefined when it is complete. */
+  /** The failure that made the answer incomplete; undefined when it is complete. */
   failure: unknown
 }
 

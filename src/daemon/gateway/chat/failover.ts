@@ -53,7 +53,7 @@ export type FailoverDeps = { clock: Clock; log: Log; failover: Failover }
 
 type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
 
-/** What all attempts of one request share. `attempts` grows with each attempt, so it is complete after a failure too. */
+/** The state that all attempts of one request share. `attempts` grows with each attempt, so it is complete after a failure too. */
 type FailoverRun = {
   chain: Chain
   call: Asked

@@ -127,7 +127,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   throw refusal
 }
 
-/** What the client of a broken answer receives in total: the frames of the stream, or the error reply. */
+/** The full output to the client of a broken answer: the frames of the stream, or the error reply. */
 function toBroken(
   { answer, ending, context, admitted }: Served,
   refusal: unknown,

@@ -14,7 +14,7 @@ type Usage = z.input<typeof UsageResponse>
 
 export type UsageFacts = {
   counts: { day: number; month: number }
-  /** What the owner has spent this month. */
+  /** The owner's spending this month. */
   spend: Pick<SpendCounterRow, 'nanos' | 'points'>
   /** The owner's points per month; null for no limit. */
   pointsLimit: number | null

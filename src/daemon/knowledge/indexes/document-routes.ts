@@ -25,7 +25,7 @@ const TRAINING_RETRY_AFTER_SECONDS = 5
 export type DocumentDeps = TrainDeps &
   RulesOfCallDeps & {
     log: Log
-    /** Where uploads are kept until they are indexed. */
+    /** The directory of uploads until they are indexed. */
     uploadsDir: string
   }
 

@@ -6,7 +6,7 @@
  *     postings = { (ordinal - previous ordinal) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…
  */
 
-/** Where a term occurs: ordinal, frequency, ordinal, frequency, … with ordinals rising. */
+/** The occurrences of a term: ordinal, frequency, ordinal, frequency, … with ordinals rising. */
 export type Postings = number[]
 
 /** Keeps a page near 3 KB, about the size of a database page. */

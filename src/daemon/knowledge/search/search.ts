@@ -22,7 +22,7 @@ export type Match = {
   page: number | null
 }
 
-/** What a search may send to external models. */
+/** The data that a search may send to external models. */
 export type SearchOptions = {
   /** Whether a model may read this query and these passages; by default any model may. */
   mayAsk?: MayAsk | undefined

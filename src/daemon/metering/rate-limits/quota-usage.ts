@@ -17,7 +17,7 @@ const LIMIT_TYPES: Record<WindowName, LimitReached['limitType']> = {
   month: 'monthly',
 }
 
-/** What a key has used of every quota that applies to one route. */
+/** The usage of a key under every quota that applies to one route. */
 export class QuotaUsage {
   /** The rows of the counters, for storing. */
   readonly rows: readonly RateCounterRow[]

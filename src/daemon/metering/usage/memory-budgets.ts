@@ -80,7 +80,7 @@ function forgetIdle(accounts: Map<string, Account>): void {
   for (const [id, account] of accounts) if (account.running === 0) accounts.delete(id)
 }
 
-/** What one account or key has spent and reserved in one month. */
+/** The amounts that one account or key has spent and reserved in one month. */
 class Account {
   readonly period: string
   readonly points = { spent: 0, reserved: 0 }

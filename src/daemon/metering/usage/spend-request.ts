@@ -13,7 +13,7 @@ import type { Period } from './period.ts'
 /** `Retry-After` when the remaining budget is reserved, but not spent. */
 export const RESERVED_RETRY_AFTER_SECONDS = 2
 
-/** What one request may spend, and the limits that apply to it. Null is no limit. */
+/** The amount that one request may spend, and the limits that apply to it. Null is no limit. */
 export type SpendRequest = {
   requestId: string
   tenantId: string
@@ -38,7 +38,7 @@ export type SpendRequest = {
   nanosAtLeast(isShared: boolean): number
 }
 
-/** What was spent this month, and what running requests have reserved. */
+/** The amounts spent this month, and those reserved by running requests. */
 export type Standing = {
   points: SpendState
   userNanos: SpendState

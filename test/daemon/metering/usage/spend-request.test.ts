@@ -179,7 +179,9 @@ describe('a refusal', () => {
     expect(ofKey.message).toMatch(
       /This API key may spend \$2\.00 a month; \$1\.50 are spent, and this request may cost \$1\.00/,
     )
-    expect(refused(dollars, { userNanos: { spent: 9.5e9, reserved: 0 } }).message).toMatch(/This account may spend \$10\.00/)
+    expect(refused(dollars, { userNanos: { spent: 9.5e9, reserved: 0 } }).message).toMatch(
+      /This account may spend \$10\.00/,
+    )
   })
 
   test('because of requests that still run says to try again in a moment', () => {

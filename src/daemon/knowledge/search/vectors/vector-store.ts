@@ -92,7 +92,7 @@ const pendingDocuments = (db: Db, embeddedBy: readonly number[], except: readonl
       ),
     )
 
-/** Those of these passages that exist and have no vector of the model. */
+/** The given passages that exist and have no vector of the model. */
 export function findUnembedded(
   db: Db,
   { tenantId, indexId }: IndexKey,

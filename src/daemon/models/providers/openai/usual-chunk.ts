@@ -53,7 +53,7 @@ function parseText(json: string): string | undefined {
 const copyOf = (text: string) => Buffer.from(text).toString()
 
 /**
- * Where the text begins in the JSON of its chunk; undefined if that is ambiguous. JSON without a backslash has one
+ * The offset of the text in the JSON of its chunk; undefined if that is ambiguous. JSON without a backslash has one
  * spelling, so a name that is found once is the delta's.
  */
 function startOf(chunk: string, text: string): number | undefined {
