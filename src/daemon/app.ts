@@ -29,9 +29,9 @@ export type App = {
   /** Every route it serves, for the description of the interface. */
   routes: readonly Route[]
   db: Db
-  /** What request bodies take in memory. */
+  /** The memory that request bodies use. */
   bodies: BodyMemory
-  /** Lets running requests finish within the configured time, refuses new ones, then closes everything. */
+  /** Lets running requests finish within the configured time, rejects new ones, then closes everything. */
   drain(): Promise<void>
   /** Closes everything; requests that still run are aborted. */
   close(): Promise<void>
@@ -47,9 +47,9 @@ export type AppDeps = {
 }
 
 /**
- * Opens the rooms from the bottom up, listens, starts the schedule, and hands out what closes them in reverse.
+ * Opens the rooms from the bottom up, listens, and starts the schedule. Closing happens in reverse order.
  * @throws when the data directory is in use, the store cannot be opened or is newer than this binary, or the address is
- * taken; what was opened until then is closed again.
+ * in use. Everything opened until then is closed first.
  */
 export async function startApp(
   config: Config,

@@ -11,7 +11,7 @@ import { notifySystemd } from './platform/systemd.ts'
 const EXIT_FAILURE = 1
 /** EX_CONFIG of sysexits.h; the unit file tells systemd not to try again. */
 const EXIT_CONFIG = 78
-/** How long the end waits for a slow reader of the log. */
+/** How long the exit waits for a slow reader of the log. */
 const LOG_FLUSH_MS = 1_000
 
 /** The daemon as a program: environment → config → app, then signals until the end. */
@@ -27,13 +27,13 @@ export async function runDaemon(): Promise<void> {
     process.exitCode = EXIT_CONFIG
     return
   }
-  if (flags.check) return print('The configuration is good.\n')
+  if (flags.check) return print('The configuration is valid.\n')
 
-  // The store, its lock and admin.key are nobody else's business, whatever the shell that starts us allows.
+  // The store, its lock and admin.key are private to this user, whatever the umask of the starting shell.
   process.umask(0o077)
   const log = createLog(config.log.level)
   process.on('uncaughtException', (error) => {
-    log.fatal({ error }, 'unexpected fault, the process ends')
+    log.fatal({ error }, 'unexpected error; the process exits')
     exit(EXIT_FAILURE, log)
   })
   try {
@@ -45,15 +45,15 @@ export async function runDaemon(): Promise<void> {
     log.info({ url: app.url, version: version(), pid: process.pid }, 'listening')
     await notifySystemd(['READY=1', `STATUS=Listening on ${app.url}`], process.env, log)
   } catch (error) {
-    log.error({ error }, 'not started')
+    log.error({ error }, 'the daemon could not start')
     complain(reasonOf(error))
     exit(EXIT_FAILURE, log)
   }
 }
 
 /**
- * Drains and ends with 0 at the first SIGTERM, SIGINT or SIGHUP, or when the process that started us is gone. A second
- * SIGTERM or SIGINT ends at once with 128 + its number.
+ * Drains and exits with 0 at the first SIGTERM, SIGINT or SIGHUP, or when the parent process has ended. A second
+ * SIGTERM or SIGINT exits at once with 128 + its number.
  */
 function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefined): void {
   let stopping = false
@@ -66,7 +66,7 @@ function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefi
       await app.drain()
       await told
     } catch (error) {
-      log.error({ error }, 'not stopped cleanly')
+      log.error({ error }, 'the shutdown failed')
       return exit(EXIT_FAILURE, log)
     }
     log.info({}, 'stopped')
@@ -75,12 +75,12 @@ function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefi
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, (signal) => (stopping ? exit(128 + constants.signals[name], log) : stop({ signal })))
   }
-  // When a terminal closes, its shell and the kernel both say so: the second time is no impatience.
+  // When a terminal closes, its shell and the kernel both send SIGHUP, so a second SIGHUP must not force the exit.
   process.on('SIGHUP', (signal) => stop({ signal }))
   parentGone?.then(() => stop({ parent: 'gone' }))
 }
 
-/** Resolves when nobody holds the other end of this pipe any more. @throws Error when it is no pipe. */
+/** Resolves when the other end of this pipe is closed. @throws Error when the descriptor is not a pipe. */
 function endOfPipe(fd: number): Promise<void> {
   const pipe = openPipe(fd)
   pipe.unref().resume()
@@ -92,7 +92,10 @@ function openPipe(fd: number): Socket {
   try {
     return new Socket({ fd, readable: true, writable: false })
   } catch (error) {
-    throw new Error(`AIGW_PARENT_PIPE: descriptor ${fd} is not the end of a pipe.`, { cause: error })
+    throw new Error(
+      `AIGW_PARENT_PIPE: descriptor ${fd} is not the end of a pipe. Unset it, or pass the read end of a pipe.`,
+      { cause: error },
+    )
   }
 }
 
@@ -102,11 +105,11 @@ function exit(code: number, log: DaemonLog): void {
   log.flush().then(() => process.exit(code))
 }
 
-/** One line for a person: what stopped us. */
+/** The cause as one line for a person. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
-    return `${error.message.replace(/^listen EADDRINUSE: /, '')}; stop what listens there, or choose another with --listen.`
+    return `${error.message.replace(/^listen EADDRINUSE: /, '')}. Stop the process that uses this address, or choose another address with --listen.`
   }
   const message = error instanceof Error ? error.message || error.name : String(error)
   return withoutSecrets(message).replace(/\s*\n\s*/g, ' ')

@@ -53,7 +53,7 @@ describe('the command line', () => {
 
   test('--check of a good configuration ends with 0 and touches nothing', async () => {
     const ended = await run(['--check', '--data-dir', dataDir]).ended
-    expect(ended).toMatchObject({ code: 0, stdout: 'The configuration is good.\n', stderr: '' })
+    expect(ended).toMatchObject({ code: 0, stdout: 'The configuration is valid.\n', stderr: '' })
     expect(existsSync(dataDir)).toBe(false)
   })
 
@@ -139,7 +139,7 @@ describe('starting', () => {
       await writeFile(dataDir, '')
       const ended = await serve(['--data-dir', join(dataDir, below)]).ended
       expect(ended.code).toBe(1)
-      expect(ended.stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('is a file and not a directory')])
+      expect(ended.stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('is a file, not a directory')])
     },
   )
 
@@ -191,7 +191,7 @@ describe('starting', () => {
   test('a systemd that cannot be told does not stop the service', async () => {
     const daemon = serve([], { NOTIFY_SOCKET: '/run/systemd/notify', PATH: scratch })
     await daemon.url()
-    await daemon.logged('systemd was not told')
+    await daemon.logged('systemd could not be notified')
     daemon.child.kill('SIGTERM')
     expect(await daemon.ended).toMatchObject({ code: 0 })
   })
@@ -292,7 +292,7 @@ describe('stopping', () => {
     })
     await faulty.url()
     faulty.child.kill('SIGUSR2')
-    expect(await faulty.logged('unexpected fault, the process ends')).toMatchObject({
+    expect(await faulty.logged('unexpected error; the process exits')).toMatchObject({
       level: 'fatal',
       error: { message: 'a bug', stack: expect.stringContaining('Error: a bug') },
     })

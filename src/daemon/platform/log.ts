@@ -109,4 +109,4 @@ function createLineWriter(out: Writable): { write(line: string): void; flush(): 
 }
 
 const droppedLine = (dropped: number): string =>
-  `${JSON.stringify({ level: 'warn', time: isoTime(Date.now()), dropped, msg: 'the reader of this log was too slow for some lines' })}\n`
+  `${JSON.stringify({ level: 'warn', time: isoTime(Date.now()), dropped, msg: 'log lines were dropped because the reader of this log is too slow' })}\n`

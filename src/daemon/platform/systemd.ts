@@ -18,6 +18,6 @@ export async function notifySystemd(
   try {
     await promisify(execFile)('systemd-notify', [...states], { env: { ...env }, timeout: NOTIFY_TIMEOUT_MS })
   } catch (error) {
-    log.warn({ states, error }, 'systemd was not told')
+    log.warn({ states, error }, 'systemd could not be notified')
   }
 }

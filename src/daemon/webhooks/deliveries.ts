@@ -39,7 +39,8 @@ export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string
   await changeOne(deps, actor, delivery.endpoint_id, async ({ tx, record, row }) => {
     requireEnabled(row)
     const event = await findEvent(tx, tenantId, delivery.event_id)
-    if (!event) throw deliveryNotFound('The event of this delivery is not kept any more, so it cannot be sent again.')
+    if (!event)
+      throw deliveryNotFound('This delivery cannot be resent: its event is past the retention time and was deleted.')
     const resent = newDelivery(event, row.id, deps.clock.now(), {
       resendOf: delivery.id,
       isTest: delivery.is_test === 1,
@@ -91,7 +92,7 @@ export async function getDelivery(
 ): Promise<{ delivery: WebhookDeliveryRow; event: OutboxEventRow | undefined }> {
   const id = (deliveryId ?? '').toLowerCase()
   const delivery = UUID.test(id) ? await findDelivery(db, tenantId, id) : undefined
-  if (!delivery) throw deliveryNotFound('There is no such delivery; GET /api/admin/deliveries lists them.')
+  if (!delivery) throw deliveryNotFound('Delivery not found. GET /api/admin/deliveries lists all deliveries.')
   return { delivery, event: await findEvent(db, tenantId, delivery.event_id) }
 }
 

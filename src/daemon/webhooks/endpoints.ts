@@ -65,7 +65,7 @@ export async function createWebhook(
     if ((await countEndpoints(tx, row.tenant_id)) >= WEBHOOK_ENDPOINTS) {
       throw new GatewayError(
         'VALIDATION_ERROR',
-        `A tenant may have at most ${WEBHOOK_ENDPOINTS} webhooks; delete one that is not needed any more.`,
+        `A tenant may have at most ${WEBHOOK_ENDPOINTS} webhooks. Delete one first.`,
       )
     }
     await insertEndpoint(tx, row)
@@ -161,12 +161,12 @@ export function requireEnabled({ id, enabled }: WebhookEndpointRow): void {
   if (enabled === 1) return
   throw new GatewayError(
     'WEBHOOK_DISABLED',
-    `This webhook is disabled, so nothing is sent to it. Enable it first: PUT /api/admin/webhooks/${id} with {"enabled": true}.`,
+    `This webhook is disabled and receives no deliveries. Enable it first: PUT /api/admin/webhooks/${id} with {"enabled": true}.`,
   )
 }
 
 const webhookNotFound = () =>
-  new GatewayError('WEBHOOK_NOT_FOUND', 'There is no such webhook; GET /api/admin/webhooks lists them.')
+  new GatewayError('WEBHOOK_NOT_FOUND', 'Webhook not found. GET /api/admin/webhooks lists all webhooks.')
 
 const DONE = {
   create: 'created',
@@ -174,7 +174,7 @@ const DONE = {
   delete: 'deleted',
   rotate: 'rotated the signing secret of',
   test: 'sent a test to',
-  resend: 'sent a delivery again to',
+  resend: 'resent a delivery to',
   recover: 'recovered deliveries of',
 } as const
 

@@ -76,7 +76,7 @@ export async function followEvents(
       }
       forgetOld()
     }
-    if (clock.monotonic() - quietSince >= LISTEN_PING_MS) await send(': still here\n\n')
+    if (clock.monotonic() - quietSince >= LISTEN_PING_MS) await send(': ping\n\n')
     await pause(LISTEN_LOOK_MS, clock, signal)
   }
   stream.end('')

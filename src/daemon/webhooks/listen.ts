@@ -38,10 +38,10 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       path: EVENT_FEED_PATH,
       // A listener that reconnects must not use up the key's daily limit; reading pages counts.
       rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
-      summary: 'The events of this tenant; with `Accept: text/event-stream` as they happen',
+      summary: 'List the events of this tenant; with `Accept: text/event-stream`, stream new events',
       query: EventFeedQuery,
       responses: {
-        200: { description: 'One page, or the events from now on', schema: EventFeedResponse, stream: EventFeedFrame },
+        200: { description: 'One page, or a stream of new events', schema: EventFeedResponse, stream: EventFeedFrame },
       },
       async handle(context) {
         const { caller, access, query, signal } = context
@@ -67,10 +67,10 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       method: 'POST',
       path: TRIGGER_PATH,
       rate: 'write',
-      summary: 'Send a sample of an event to those who listen, and to one endpoint',
+      summary: 'Send a sample event to all listening clients, and to one endpoint',
       body: TriggerRequest,
       responses: {
-        202: { description: 'The event, on its way', schema: TriggerResponse },
+        202: { description: 'The event, which is being sent', schema: TriggerResponse },
         404: { description: 'No webhook of this tenant has this id', schema: StructuredError },
         409: { description: 'The webhook is disabled', schema: StructuredError },
       },
@@ -96,7 +96,10 @@ function createListeners() {
     async run<T>(tenantId: string, listen: () => Promise<T>): Promise<T> {
       const own = byTenant.get(tenantId) ?? 0
       if (own >= LISTENERS.perTenant || all >= LISTENERS.perDaemon) {
-        throw new GatewayError('RATE_LIMIT_EXCEEDED', 'Too many are listening already; end one of them first.')
+        throw new GatewayError(
+          'RATE_LIMIT_EXCEEDED',
+          'Too many clients listen to events already. Disconnect one of them first.',
+        )
       }
       byTenant.set(tenantId, own + 1)
       all += 1

@@ -82,7 +82,7 @@ async function cancelLost(db: Db): Promise<number> {
     select d.id from webhook_deliveries as d where d.state = 'pending'
       and not exists (select 1 from outbox_events as e where e.id = d.event_id) limit ${WEBHOOK_PURGE_ROWS}
   `.execute(db)
-  return cancel(db, { ids: rows, from: 'pending', because: 'its event is not kept any more' })
+  return cancel(db, { ids: rows, from: 'pending', because: 'its event is past the retention time' })
 }
 
 async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'id' | 'tenant_id'>): Promise<number> {
@@ -98,7 +98,11 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
   return db.transaction().execute(async (tx) => {
-    const dropped = await cancel(tx, { ids: found, from: 'held', because: `more than ${WEBHOOK_HELD} were held` })
+    const dropped = await cancel(tx, {
+      ids: found,
+      from: 'held',
+      because: `more than ${WEBHOOK_HELD} deliveries were held`,
+    })
     await tx
       .updateTable('webhook_endpoints')
       .set((the) => ({ held_dropped: the('held_dropped', '+', dropped) }))

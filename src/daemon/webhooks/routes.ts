@@ -55,7 +55,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'GET',
       path: '/api/admin/webhooks',
-      summary: 'List webhooks, and the events there are',
+      summary: 'List webhooks and the event types',
       responses: { 200: { description: 'All webhooks, newest first', schema: ListWebhooksResponse } },
       async handle({ caller }) {
         const webhooks = (await listEndpoints(db, caller.tenantId)).map(shown)
@@ -66,7 +66,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'POST',
       path: '/api/admin/webhooks',
-      summary: 'Create a webhook; its signing secret is shown this once',
+      summary: 'Create a webhook; its signing secret is returned only once',
       body: CreateWebhookRequest,
       responses: { 201: { description: 'The webhook and its secret', schema: WebhookSecretResponse } },
       async handle(context) {
@@ -90,9 +90,9 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       method: 'PUT',
       path: '/api/admin/webhooks/{webhookId}',
       summary:
-        'Change a webhook; enabling it again sets its failures to 0, and heldDeliveries says what recover can send',
+        'Update a webhook; enabling it resets its failures to 0, and heldDeliveries counts what recover can send',
       body: UpdateWebhookRequest,
-      responses: { 200: { description: 'The webhook as it is now', schema: WebhookResponse }, 404: NOT_FOUND },
+      responses: { 200: { description: 'The updated webhook', schema: WebhookResponse }, 404: NOT_FOUND },
       async handle(context) {
         const webhook = shown(await updateWebhook(deps, context, context.params.webhookId, context.body))
         return reply(200, { success: true, webhook } satisfies z.input<typeof WebhookResponse>)
@@ -102,8 +102,8 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'DELETE',
       path: '/api/admin/webhooks/{webhookId}',
-      summary: 'Delete a webhook; what was on its way to it is given up',
-      responses: { 200: { description: 'The webhook is gone', schema: DoneResponse }, 404: NOT_FOUND },
+      summary: 'Delete a webhook and cancel its pending deliveries',
+      responses: { 200: { description: 'The webhook was deleted', schema: DoneResponse }, 404: NOT_FOUND },
       async handle(context) {
         await deleteWebhook(deps, context, context.params.webhookId)
         return reply(200, { success: true, message: 'Webhook deleted' } satisfies z.input<typeof DoneResponse>)
@@ -113,7 +113,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'POST',
       path: '/api/admin/webhooks/{webhookId}/rotate-secret',
-      summary: 'Give a webhook a new signing secret, shown this once',
+      summary: 'Give a webhook a new signing secret, which is returned only once',
       body: RotateSecretRequest,
       responses: {
         200: { description: 'The webhook and its new secret', schema: WebhookSecretResponse },
@@ -129,9 +129,9 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'POST',
       path: '/api/admin/webhooks/{webhookId}/test',
-      summary: 'Send a webhook:test',
+      summary: 'Send a webhook:test event to a webhook',
       responses: {
-        202: { description: 'It is on its way', schema: DeliveryAcceptedResponse },
+        202: { description: 'The delivery is being sent', schema: DeliveryAcceptedResponse },
         404: NOT_FOUND,
         409: DISABLED,
       },
@@ -144,10 +144,10 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'POST',
       path: '/api/admin/webhooks/{webhookId}/recover',
-      summary: 'Send what failed, was held or was not passed on since a time',
+      summary: 'Resend deliveries that failed, were held or were skipped since a given time',
       body: RecoverRequest,
       responses: {
-        200: { description: 'How much is on its way again', schema: RecoverResponse },
+        200: { description: 'The number of deliveries that are sent again', schema: RecoverResponse },
         404: NOT_FOUND,
         409: DISABLED,
       },
@@ -177,7 +177,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'GET',
       path: '/api/admin/deliveries/{deliveryId}',
-      summary: 'Show a delivery with its event and the last answer',
+      summary: 'Show a delivery with its event and the last response',
       responses: { 200: { description: 'The delivery', schema: ShowDeliveryResponse }, 404: NO_DELIVERY },
       async handle({ caller, params }) {
         const { delivery, event } = await getDelivery(db, caller.tenantId, params.deliveryId)
@@ -195,9 +195,9 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       ...common,
       method: 'POST',
       path: '/api/admin/deliveries/{deliveryId}/resend',
-      summary: 'Send the event of a delivery once more',
+      summary: 'Send the event of a delivery again',
       responses: {
-        202: { description: 'The new delivery is on its way', schema: DeliveryAcceptedResponse },
+        202: { description: 'The new delivery is being sent', schema: DeliveryAcceptedResponse },
         404: NO_DELIVERY,
         409: DISABLED,
       },

@@ -34,11 +34,11 @@ export type Reach = 'public' | 'private' | 'special'
  */
 export function readTarget(text: string): Target {
   if (text.length > WEBHOOK_URL_CHARS) refuse(`is longer than ${WEBHOOK_URL_CHARS} characters`)
-  if (/[\p{Cc}\s\\]/u.test(text)) refuse('holds white space, a control character or a backslash')
+  if (/[\p{Cc}\s\\]/u.test(text)) refuse('contains white space, a control character or a backslash')
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1]
   if (authority === undefined) refuse('must begin with http:// or https:// and a host')
-  if (authority.includes('@')) refuse('must not hold a user name or password')
-  if (authority.includes('%')) refuse('must not hold percent signs in its host')
+  if (authority.includes('@')) refuse('must not contain a user name or password')
+  if (authority.includes('%')) refuse('must not contain percent signs in its host')
   if (!URL.canParse(text)) refuse('is not a URL')
   const url = new URL(text)
   const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
@@ -74,8 +74,8 @@ export function refuseAddresses(addresses: readonly string[], allowPrivate: bool
  * @throws TargetRefused. The message does not contain the address of a name, so that callers cannot map our network.
  */
 export function refuseReach(reach: Reach, allowPrivate: boolean): void {
-  if (reach === 'special') refuse('leads to an address that is never called')
-  if (reach === 'private' && !allowPrivate) refuse('leads to a private, loopback or link-local address')
+  if (reach === 'special') refuse('points to an address that webhooks must not call')
+  if (reach === 'private' && !allowPrivate) refuse('points to a private, loopback or link-local address')
 }
 
 /** The canonical spelling of an address, for comparisons. IPv4 inside IPv6 becomes IPv4. */

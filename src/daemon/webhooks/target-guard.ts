@@ -61,11 +61,11 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
  * @throws TargetRefused
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {
-  if (remote === undefined) throw new TargetRefused('The connection has no peer.')
+  if (remote === undefined) throw new TargetRefused('The connection has no remote address.')
   refuseAddresses([remote], guard.allowPrivate)
   const peer = normalAddress(remote)
   if (!dialled.some((address) => normalAddress(address) === peer || isUnspecified(address)))
-    throw new TargetRefused('The connection leads to another address than the one that was checked.')
+    throw new TargetRefused('The remote address of the connection differs from the validated one.')
 }
 
 function refuseName({ host, literal }: Target, { allowPrivate }: TargetGuard): void {
@@ -75,7 +75,7 @@ function refuseName({ host, literal }: Target, { allowPrivate }: TargetGuard): v
 function refuseAll(target: Target, addresses: readonly string[], guard: TargetGuard): readonly string[] {
   refuseAddresses(addresses, guard.allowPrivate)
   if (addresses.some((address) => guard.isOwn?.(normalAddress(address), target.port)))
-    throw new TargetRefused('The URL leads to this gateway itself.')
+    throw new TargetRefused('The URL points to this gateway itself.')
   return addresses.length < 2 ? addresses : [...addresses].sort()
 }
 

@@ -38,7 +38,7 @@ export async function trigger(
         operation: 'test',
         resourceType: 'webhook',
         resourceId: event.id.slice('evt_test_'.length),
-        description: `sent a sample of ${type} to those who listen`,
+        description: `sent a sample of ${type} to all listening clients`,
         metadata,
       })
     })

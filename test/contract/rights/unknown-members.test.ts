@@ -157,7 +157,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
         const { status, body } = await call('PUT', `${path}/${shown.id}`, { ...shown, [member]: value })
         expect([status, body.error.message]).toEqual([
           400,
-          `${member} is read-only. Leave it out, or send it as GET shows it.`,
+          `${member} is read-only. Omit it, or send the value that GET returns.`,
         ])
         expect(body.error.details.field).toBe(member)
       }

@@ -435,7 +435,7 @@ describeEachEngine('knowledge bases', (engine) => {
       ['', 'query: query is required'],
       ['query=', 'query: query is required'],
       ['query=+', 'query: query is required'],
-      ['query=a&query=b', 'The parameter "query" was given more than once'],
+      ['query=a&query=b', 'The parameter "query" was sent more than once'],
       ['query=a&top_k=51', 'top_k must be at most'],
       ['query=a&top_k=x', 'top_k must be a whole number'],
       ['query=a&min_score=2', 'min_score must be at most 1'],

@@ -108,7 +108,7 @@ describeEachEngine('after 30 days', (engine) => {
     const told = (await world.deliveries()).map(({ event_id, state, last_error }) => ({ event_id, state, last_error }))
     expect(told).toEqual(
       expect.arrayContaining([
-        { event_id: lost?.id, state: 'cancelled', last_error: 'its event is not kept any more' },
+        { event_id: lost?.id, state: 'cancelled', last_error: 'its event is past the retention time' },
         { event_id: kept?.id, state: 'pending', last_error: null },
       ]),
     )
@@ -140,7 +140,7 @@ describeEachEngine('what is held for a disabled endpoint', (engine) => {
       .execute()
     expect(cancelled.map(({ id }) => id)).toEqual(rows.slice(0, over).map(({ id }) => id))
     expect(new Set(cancelled.map(({ last_error }) => last_error))).toEqual(
-      new Set([`more than ${WEBHOOK_HELD} were held`]),
+      new Set([`more than ${WEBHOOK_HELD} deliveries were held`]),
     )
     expect([
       (await world.endpointNow(world.target.id)).held_dropped,

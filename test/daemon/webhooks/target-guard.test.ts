@@ -95,7 +95,7 @@ test('a refusal says what is wrong and never to which address a name leads', asy
   const guard: TargetGuard = { resolve: async () => ['10.1.2.3'], allowPrivate: false }
   const refusal = await checkTarget('https://inside.example/', { guard, clock: createFakeClock() }).catch((e) => e)
   expect(refusal).toBeInstanceOf(GatewayError)
-  expect(refusal.message).toBe('The URL leads to a private, loopback or link-local address.')
+  expect(refusal.message).toBe('The URL points to a private, loopback or link-local address.')
 })
 
 test('a name without an address may be registered, and is looked up for at most 2 s', async () => {
@@ -156,7 +156,7 @@ test('no IPv6 address that carries a private or special IPv4 address is public',
 test('a socket is refused that ended up elsewhere than where it was sent', () => {
   const guard: TargetGuard = { resolve: async () => [], allowPrivate: true }
   expect(() => refuseOtherPeer('::ffff:127.0.0.1', ['127.0.0.1'], guard)).not.toThrow()
-  expect(() => refuseOtherPeer('127.0.0.2', ['127.0.0.1'], guard)).toThrow('another address')
+  expect(() => refuseOtherPeer('127.0.0.2', ['127.0.0.1'], guard)).toThrow('differs from the validated one')
   expect(() => refuseOtherPeer(undefined, ['127.0.0.1'], guard)).toThrow('no peer')
   expect(() => refuseOtherPeer('127.0.0.1', ['127.0.0.1'], { ...guard, allowPrivate: false })).toThrow('private')
 })

@@ -35,7 +35,7 @@ import {
 export const GROUP_BODY_BYTES = 524_288
 
 const NOT_FOUND = { description: 'No group of this tenant has this id', schema: StructuredError }
-const NAME_EXISTS = { description: 'The name exists', schema: StructuredError }
+const NAME_EXISTS = { description: 'A group with this name exists', schema: StructuredError }
 
 /** The routes of groups. */
 export function groupRoutes(deps: ChangeDeps): Route[] {
@@ -55,7 +55,7 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
       body: CreateGroupRequest,
       bodyLimit: GROUP_BODY_BYTES,
       responses: {
-        201: { description: 'The new group, usable at once', schema: GroupResponse },
+        201: { description: 'The new group; it can be used at once', schema: GroupResponse },
         409: NAME_EXISTS,
       },
       async handle(context) {
@@ -116,11 +116,11 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
       method: 'PUT',
       path: '/api/external/groups/{groupId}',
       rate: 'write',
-      summary: 'Change a group; `users` replaces all its members',
+      summary: 'Update a group; `users` replaces all its members',
       body: UpdateGroupRequest,
       bodyLimit: GROUP_BODY_BYTES,
       responses: {
-        200: { description: 'The group as it is now', schema: GroupResponse },
+        200: { description: 'The updated group', schema: GroupResponse },
         404: NOT_FOUND,
         409: NAME_EXISTS,
       },
@@ -158,8 +158,8 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
       method: 'DELETE',
       path: '/api/external/groups/{groupId}',
       rate: 'write',
-      summary: 'Delete a group; its members stay users',
-      responses: { 200: { description: 'The group is gone', schema: DoneResponse }, 404: NOT_FOUND },
+      summary: 'Delete a group; its members remain users',
+      responses: { 200: { description: 'The group was deleted', schema: DoneResponse }, 404: NOT_FOUND },
       async handle(context) {
         const { caller, params } = context
         const id = idOf(params.groupId, notFound)
@@ -175,7 +175,7 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
 }
 
 const notFound = () =>
-  new GatewayError('GROUP_NOT_FOUND', 'There is no such group; GET /api/external/groups lists them.')
+  new GatewayError('GROUP_NOT_FOUND', 'Group not found. GET /api/external/groups lists all groups.')
 
 /** @throws GROUP_NOT_FOUND */
 async function getGroup(db: Db, tenantId: string, id: string): Promise<Group> {

@@ -44,7 +44,7 @@ export async function updateGroup(tx: Db, { tenant_id, id, ...columns }: GroupRo
 }
 
 const nameExists = (name: string, cause?: unknown) =>
-  new GatewayError('GROUP_NAME_EXISTS', `A group named "${name}" exists already; choose another name.`, {
+  new GatewayError('GROUP_NAME_EXISTS', `A group named "${name}" already exists. Choose another name.`, {
     details: { field: 'name', value: name },
     cause,
   })
@@ -76,7 +76,11 @@ export async function addMembers(tx: Db, tenantId: string, groupId: string, user
   const [first, ...others] = unknown
   if (first !== undefined) {
     const more = others.length === 0 ? '' : ` (and ${others.length} more)`
-    throw invalidField('users', `users: there is no user with the id ${first}${more}; nothing was changed.`, first)
+    throw invalidField(
+      'users',
+      `users: there is no user with the id ${first}${more}. The group was not changed.`,
+      first,
+    )
   }
   await insertRows(
     tx,

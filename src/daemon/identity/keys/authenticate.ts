@@ -119,8 +119,8 @@ function checkAddress(address: string | undefined, allowedFrom: AddressList): vo
   throw new GatewayError(
     'CLIENT_ADDRESS_REFUSED',
     address === undefined
-      ? 'This key may be used from certain addresses only, and yours is not known: X-Forwarded-For is no list of addresses.'
-      : `This key may not be used from ${address}: its allowedIPs do not hold that address.`,
+      ? 'This key is limited to certain addresses, but your address is unknown: X-Forwarded-For is not a list of addresses.'
+      : `This key may not be used from ${address}. Its allowedIPs do not include that address.`,
   )
 }
 
@@ -153,5 +153,6 @@ function toKnownKey({ row, owner, ownerRights, tenantName }: PresentedKey, secre
 }
 
 const unauthorized = (message: string) => new GatewayError('UNAUTHORIZED', message)
-const unknown = () => unauthorized('The API key is not known or was revoked.')
-const expired = () => unauthorized('The API key has expired.')
+const unknown = () =>
+  unauthorized('The API key is unknown or revoked. Check the key, or ask an administrator for a new one.')
+const expired = () => unauthorized('The API key has expired. Ask an administrator to extend it or to create a new one.')

@@ -41,7 +41,7 @@ export function createKey(
   const expires = toExpiry(expiresAt, now)
   return change(deps, actor, async ({ tx, caller, record }) => {
     const ownerId = userId ?? caller.userId
-    requireMayActFor(caller, ownerId, ' Leave userId out for a key of your own.')
+    requireMayActFor(caller, ownerId, ' To create a key for yourself, omit userId.')
     const settings = withPolicyIds(given, await deps.knownPolicies(tx, caller.tenantId))
     const found = await findOwner(tx, caller.tenantId, ownerId)
     if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
@@ -97,7 +97,7 @@ export function changeKey(
     // A new grant of `adminAccess` means the owner's current levels.
     if (adminAccess !== undefined) grantedLevels = null
     const rights = rightsOfKey({ settings, grantedLevels }, key.ownerRights)
-    requireCovered(caller.rights, rights, `The key "${key.row.name}", changed like this,`, WITHOUT_EXCESS)
+    requireCovered(caller.rights, rights, `The key "${key.row.name}" with these changes`, WITHOUT_EXCESS)
     if (adminAccess !== undefined) grantedLevels = rights.levels
     if (!settings.adminAccess) await requireOtherAdministratorKey(tx, caller, key, isoTime(now))
     await updateKey(tx, caller.tenantId, key.row.id, {
@@ -181,17 +181,17 @@ async function changeOne(
     if (key.row.is_operator === 1) {
       throw new GatewayError(
         'INSUFFICIENT_PERMISSIONS',
-        'The operator key cannot be changed here: start the daemon with another bootstrap key instead.',
+        'The operator key cannot be changed here. Start the daemon with another AIGW_BOOTSTRAP_KEY instead.',
       )
     }
-    const hint = 'Use a key that has it, or ask an administrator who has one.'
+    const hint = 'Use a key that has these rights, or ask an administrator who has them.'
     requireCovered(caller.rights, rightsOfKey(stored, key.ownerRights), `The key "${key.row.name}"`, hint)
     await run({ ...the, key, stored })
     return getKey(tx, caller, id)
   })
 }
 
-const WITHOUT_EXCESS = 'Use a key that has it, or leave that out: "adminAccess": false gives no administration.'
+const WITHOUT_EXCESS = 'Use a key that has these rights, or omit them: "adminAccess": false grants no administration.'
 
 /**
  * The secret of a key lets its holder act as the key's owner, who pays. So a key for another user requires more than
@@ -202,7 +202,7 @@ function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = '
   if (ownerId === userId || isAdmin) return
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    `The keys of other users need a key with "user-management" at level "admin".${hint}`,
+    `Managing keys of other users requires a key with "user-management" at level "admin".${hint}`,
   )
 }
 
@@ -218,15 +218,15 @@ async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: Own
   if (rights.some(administersAll)) return
   throw new GatewayError(
     'LAST_ADMINISTRATOR',
-    `"${row.name}" is the last key of an administrator in this tenant: make another one first. Once it is gone, only the ` +
-      'operator can make one, with POST /api/admin/tenants/{tenantId}/admin-key.',
+    `"${row.name}" is the last administrator key in this tenant. Create another one first. Without one, only the ` +
+      'operator can create a key, with POST /api/admin/tenants/{tenantId}/admin-key.',
   )
 }
 
 /** @throws API_KEY_REVOKED */
 function refuseRevoked({ row }: OwnedKey): void {
   if (row.revoked_at === null) return
-  throw new GatewayError('API_KEY_REVOKED', `The key "${row.name}" was revoked and stays so; make a new one.`)
+  throw new GatewayError('API_KEY_REVOKED', `The key "${row.name}" was revoked permanently. Create a new key.`)
 }
 
 /**
@@ -237,7 +237,7 @@ function toExpiry(expiresAt: string | null, now: number, stored: string | null =
   if (expiresAt === null) return null
   const ms = Date.parse(expiresAt)
   if (stored !== null && ms === Date.parse(stored)) return stored
-  if (!(ms > now)) throw invalidField('expiresAt', 'expiresAt must be in the future, or null for never.', expiresAt)
+  if (!(ms > now)) throw invalidField('expiresAt', 'expiresAt must be in the future, or null for no expiry.', expiresAt)
   if (ms > LAST_TIME) throw invalidField('expiresAt', 'expiresAt must be before the year 10000.', expiresAt)
   return isoTime(ms)
 }

@@ -20,10 +20,10 @@ import { whoamiRoute } from './whoami.ts'
 const refused = (description: string): ResponseDoc => ({ description, schema: StructuredError })
 
 const notAllowed = refused(
-  "Not an administrator, the key in question may do more than that of the caller, or it is another user's and the caller does not administer users",
+  "Not an administrator, the affected key has more rights than the caller's key, or it belongs to another user and the caller does not administer users",
 )
-const mayDoMore = refused('Not an administrator, or the key in question may do more than that of the caller')
-const unknown = refused('No such key')
+const mayDoMore = refused("Not an administrator, or the affected key has more rights than the caller's key")
+const unknown = refused('No key of this tenant has this id')
 const revoked = refused('The key was revoked')
 
 /** Prevents caches from storing a response with a secret. */
@@ -63,7 +63,7 @@ export function keyRoutes(deps: KeyDeps): Route[] {
       path: '/api/admin/api-keys',
       access: 'integrations',
       errors: 'structured',
-      summary: 'Create an API key; its secret is shown this once',
+      summary: 'Create an API key; its secret is returned only once',
       tags: ['Keys'],
       body: CreateKeyRequest,
       responses: {
@@ -92,12 +92,12 @@ export function keyRoutes(deps: KeyDeps): Route[] {
       path: '/api/admin/api-keys/{keyId}',
       access: 'integrations',
       errors: 'structured',
-      summary: 'Change an API key',
+      summary: 'Update an API key',
       tags: ['Keys'],
       body: UpdateKeyRequest,
       responses: {
         403: notAllowed,
-        200: { description: 'The changed key', schema: KeyResponse },
+        200: { description: 'The updated key', schema: KeyResponse },
         404: unknown,
         409: revoked,
       },
@@ -111,7 +111,7 @@ export function keyRoutes(deps: KeyDeps): Route[] {
       path: '/api/admin/api-keys/{keyId}',
       access: 'integrations',
       errors: 'structured',
-      summary: 'Revoke an API key for good; it stays in the list',
+      summary: 'Revoke an API key permanently; it stays in the list',
       tags: ['Keys'],
       responses: { 403: mayDoMore, 200: { description: 'The revoked key', schema: KeyResponse }, 404: unknown },
       async handle(context) {
@@ -124,7 +124,7 @@ export function keyRoutes(deps: KeyDeps): Route[] {
       path: '/api/admin/api-keys/{keyId}/rotate',
       access: 'integrations',
       errors: 'structured',
-      summary: 'Give an API key a new secret; the old one stops at once',
+      summary: 'Give an API key a new secret; the old secret is rejected at once',
       tags: ['Keys'],
       responses: {
         403: notAllowed,

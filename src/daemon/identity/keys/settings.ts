@@ -51,7 +51,12 @@ const withoutUnset = (fields: object = {}): object =>
 export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => boolean): KeySettings {
   const idOf = (field: string, name: string): string => {
     const id = toPolicyId(name)
-    if (!isKnown(id)) throw invalidField(field, `There is no policy "${name}".`, name)
+    if (!isKnown(id))
+      throw invalidField(
+        field,
+        `There is no policy "${name}". GET /api/external/smltp-policies/all lists all policies.`,
+        name,
+      )
     return id
   }
   const allowed = settings.allowedSMLTPPolicies.map((name) => idOf('allowedSMLTPPolicies', name))

@@ -10,7 +10,7 @@ export const whoamiRoute = (): Route =>
     path: '/api/external/whoami',
     access: 'key',
     errors: 'flat',
-    summary: 'Whom the presented key speaks for, and what it may do',
+    summary: 'Show the owner, tenant and rights of the presented key',
     tags: ['Keys'],
     responses: {
       200: { description: 'Owner, tenant and rights of the key', schema: WhoamiResponse },

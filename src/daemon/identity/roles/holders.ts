@@ -22,19 +22,19 @@ export async function requireMayAffectHolders(
     const had = rightsOf(systemRole, before)
     const has = rightsOf(systemRole, after)
     if (excessOf(had, has).length === 0 && excessOf(has, had).length === 0) continue
-    const subject = `A user with the role "${role.name}", whose rights this changes,`
+    const subject = `A user with the role "${role.name}"`
     requireCovered(
       rights,
       reachOf(systemRole, before),
       subject,
-      'Use a key that has it, or give them another role first.',
+      'Use a key that has these rights, or assign these users another role first.',
     )
   }
   const operator = await systemRoleOfOperator(tx, tenantId, role.id)
   if (operator && excessOf(rightsOf(operator, after), rightsOf(operator, before)).length > 0) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
-      `The owner of the operator key has the role "${role.name}" and cannot be given fewer rights: give them another role first.`,
+      `The owner of the operator key has the role "${role.name}" and must not lose rights. Assign this user another role first.`,
     )
   }
 }

@@ -64,8 +64,8 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
       body: CreateRoleRequest,
       responses: {
         403: NOT_ALLOWED,
-        201: { description: 'The new role; users can be given it at once', schema: RoleResponse },
-        409: { description: 'The name exists', schema: StructuredError },
+        201: { description: 'The new role; it can be assigned to users at once', schema: RoleResponse },
+        409: { description: 'A role with this name exists', schema: StructuredError },
       },
       async handle(context) {
         const { caller, body } = context
@@ -128,11 +128,11 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
       method: 'PUT',
       path: '/api/external/roles/{roleId}',
       rate: 'write',
-      summary: 'Change what a role allows or says; those who have it are affected at once',
+      summary: 'Update a role; the change applies to its users at once',
       body: UpdateRoleRequest,
       responses: {
         403: NOT_ALLOWED,
-        200: { description: 'The role as it is now', schema: RoleResponse },
+        200: { description: 'The updated role', schema: RoleResponse },
         404: NOT_FOUND,
       },
       async handle(context) {
@@ -143,7 +143,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
           const changes = changesIn(body, ROLE_READ_ONLY, await getRole(tx, caller.tenantId, id))
           const { displayName = before.display_name, description = before.description } = changes
           const rights = withChanges(roleRightsOf(before), changes)
-          requireCovered(caller.rights, reachOf('user', rights), `The role "${before.name}", changed like this,`)
+          requireCovered(caller.rights, reachOf('user', rights), `The role "${before.name}" with these changes`)
           await requireMayAffectHolders(tx, caller, before, rights)
           await updateRole(tx, {
             ...before,
@@ -168,7 +168,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
       summary: 'Delete a custom role that no user has',
       responses: {
         403: NOT_ALLOWED,
-        200: { description: 'The role is gone', schema: DoneResponse },
+        200: { description: 'The role was deleted', schema: DoneResponse },
         404: NOT_FOUND,
         409: { description: 'Users have the role', schema: StructuredError },
       },
@@ -185,7 +185,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
   ]
 }
 
-const notFound = () => new GatewayError('ROLE_NOT_FOUND', 'There is no such role; GET /api/external/roles lists them.')
+const notFound = () => new GatewayError('ROLE_NOT_FOUND', 'Role not found. GET /api/external/roles lists all roles.')
 
 /** @throws ROLE_NOT_FOUND */
 async function getRole(db: Db, tenantId: string, id: string): Promise<Role> {
@@ -204,7 +204,7 @@ async function getChangeableRole(tx: Db, { tenantId, rights }: Caller, id: strin
   if (role.is_system === 1) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
-      `"${role.name}" is a system role, which nobody can change or delete; create a role of your own instead.`,
+      `"${role.name}" is a system role and cannot be changed or deleted. Create a custom role instead.`,
     )
   }
   requireCovered(rights, reachOf('user', roleRightsOf(role)), `The role "${role.name}"`)

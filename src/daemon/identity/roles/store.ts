@@ -53,7 +53,7 @@ export async function insertRole(db: Db, role: RoleRow): Promise<void> {
     .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows === 0n) {
-    throw new GatewayError('ROLE_NAME_EXISTS', `A role named "${role.name}" exists already; choose another name.`, {
+    throw new GatewayError('ROLE_NAME_EXISTS', `A role named "${role.name}" already exists. Choose another name.`, {
       details: { field: 'name', value: role.name },
     })
   }
@@ -93,7 +93,9 @@ export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Prom
     await tx.deleteFrom('roles').where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (cause) {
     if (engineOf(tx).failureOf(cause) !== 'row') throw cause
-    throw new GatewayError('ROLE_IN_USE', `Users have the role "${name}"; give them another one first.`, { cause })
+    throw new GatewayError('ROLE_IN_USE', `The role "${name}" is assigned to users. Assign them another role first.`, {
+      cause,
+    })
   }
 }
 

@@ -5,7 +5,7 @@ import { toSearchText } from '../../platform/db/list-page.ts'
 
 const WORDS: Record<SystemRole, { displayName: string; description: string }> = {
   admin: { displayName: 'Administrator', description: 'May see and change everything in this tenant' },
-  user: { displayName: 'User', description: 'May chat, and nothing of the administration' },
+  user: { displayName: 'User', description: 'May chat; has no administrator rights' },
   globalReader: { displayName: 'Global reader', description: 'May chat, and see everything in this tenant' },
 }
 

@@ -18,7 +18,9 @@ export async function readKeyFile(dataDir: string): Promise<string | undefined> 
   })
   const key = text?.trim()
   if (key !== undefined && !API_KEY_PATTERN.test(key)) {
-    throw new Error(`${file} holds no API key (sk- and 64 characters 0-9a-f). Restore it, or move it away.`)
+    throw new Error(
+      `${file} does not contain an API key (sk- and 64 characters 0-9a-f). Restore the file, or move it away.`,
+    )
   }
   return key
 }

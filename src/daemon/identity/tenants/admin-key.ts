@@ -52,5 +52,8 @@ export async function getAdministrator(tx: Db, tenantId: string, userId: string 
   if (userId !== undefined) {
     throw invalidField('userId', `There is no active administrator with the id "${userId}" in this tenant.`, userId)
   }
-  throw new GatewayError('NO_ADMINISTRATOR', 'This tenant has no active administrator who could have a key.')
+  throw new GatewayError(
+    'NO_ADMINISTRATOR',
+    'This tenant has no active administrator, so no administrator key can be created.',
+  )
 }

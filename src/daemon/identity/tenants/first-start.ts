@@ -27,9 +27,9 @@ export type FirstStart = {
 type Owner = { tenant_id: string; user_id: string }
 
 const REVOKED =
-  'AIGW_BOOTSTRAP_KEY is a key that was revoked, and it stays revoked: choose a new one. The operator key is unchanged.'
+  'AIGW_BOOTSTRAP_KEY is a revoked key and stays revoked. Choose a new key. The operator key is unchanged.'
 const ORDINARY =
-  'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key: choose a new one. The operator key is unchanged.'
+  'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key. Choose a new key. The operator key is unchanged.'
 
 /**
  * Ensures that the store has its tenant `default`, its user `admin` and one operator key. Safe at every start, in many
@@ -177,7 +177,8 @@ async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   // Only the first start needs the file.
   if (key instanceof Error) return { warning: key.message }
   const known = await findKey(db, key)
-  if (known === undefined) return { warning: `${adminKeyFile(dataDir)} holds a key that this store does not know.` }
+  if (known === undefined)
+    return { warning: `${adminKeyFile(dataDir)} contains a key that does not exist in this store.` }
   if (known.is_operator === 1 && known.revoked_at !== null) await removeKeyFile(dataDir)
   return {}
 }

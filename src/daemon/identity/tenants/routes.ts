@@ -30,8 +30,8 @@ import { toCreatedUser } from '../users/view.ts'
 import { getAdministrator, insertAdminKey } from './admin-key.ts'
 import { type CountedTenant, findTenant, insertTenant, listTenants, updateTenant } from './store.ts'
 
-const nameExists = { description: 'The name exists', schema: StructuredError }
-const notFound = { 404: { description: 'No such tenant', schema: StructuredError } }
+const nameExists = { description: 'A tenant with this name exists', schema: StructuredError }
+const notFound = { 404: { description: 'No tenant has this id', schema: StructuredError } }
 
 /** The routes of tenants, for the operator only. */
 export function tenantRoutes(deps: ChangeDeps): Route[] {
@@ -62,12 +62,15 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
       path: '/api/admin/tenants',
       access: 'operator',
       errors: 'structured',
-      summary: 'Create a tenant with its first administrator and their key',
+      summary: 'Create a tenant with its first administrator and an administrator key',
       tags: ['Tenants'],
       body: CreateTenantRequest,
       responses: {
         409: nameExists,
-        201: { description: 'The tenant, and the one time its secret is shown', schema: CreateTenantResponse },
+        201: {
+          description: 'The tenant and the secret of its key, which is returned only once',
+          schema: CreateTenantResponse,
+        },
       },
       async handle(context) {
         const { name, admin } = context.body
@@ -136,13 +139,13 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
       path: '/api/admin/tenants/{tenantId}',
       access: 'operator',
       errors: 'structured',
-      summary: 'Rename, disable or enable a tenant; while it is disabled none of its keys is accepted',
+      summary: 'Rename, disable or enable a tenant; the keys of a disabled tenant are rejected',
       tags: ['Tenants'],
       body: UpdateTenantRequest,
       responses: {
         409: nameExists,
         ...notFound,
-        200: { description: 'The tenant as it is now', schema: TenantResponse },
+        200: { description: 'The updated tenant', schema: TenantResponse },
       },
       async handle(context) {
         const { caller, body } = context
@@ -150,7 +153,7 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
         if (body.status === 'Disabled' && tenantId === caller.tenantId) {
           throw new GatewayError(
             'INSUFFICIENT_PERMISSIONS',
-            'The tenant of the operator key cannot be disabled: nobody could enable it again.',
+            'The tenant of the operator key cannot be disabled, because only that key could enable it again.',
           )
         }
         const tenant = await change(deps, context, async ({ tx, record }) => {
@@ -182,12 +185,12 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
       path: '/api/admin/tenants/{tenantId}/admin-key',
       access: 'operator',
       errors: 'structured',
-      summary: 'Make a new key for an administrator of a tenant that has lost its own',
+      summary: 'Create a new key for an administrator of a tenant whose administrator key is lost',
       tags: ['Tenants'],
       body: CreateAdminKeyRequest,
       responses: {
         ...notFound,
-        201: { description: 'The key, and the one time its secret is shown', schema: KeySecretResponse },
+        201: { description: 'The key and its secret, which is returned only once', schema: KeySecretResponse },
         409: { description: 'The tenant has no active administrator', schema: StructuredError },
       },
       async handle(context) {
@@ -238,7 +241,7 @@ async function getTenant(db: Db, id: string): Promise<CountedTenant> {
 }
 
 const unknownTenant = (id: string): GatewayError =>
-  new GatewayError('TENANT_NOT_FOUND', `There is no tenant "${id}"; GET /api/admin/tenants lists those there are.`)
+  new GatewayError('TENANT_NOT_FOUND', `There is no tenant "${id}". GET /api/admin/tenants lists all tenants.`)
 
 type Changeable = Pick<CountedTenant, 'name' | 'status'>
 

@@ -44,7 +44,7 @@ export async function updateTenant(db: Db, { id, name, status, updated_at }: Ten
 }
 
 const nameExists = (name: string): GatewayError =>
-  new GatewayError('TENANT_NAME_EXISTS', `A tenant named "${name}" exists already; choose another name.`, {
+  new GatewayError('TENANT_NAME_EXISTS', `A tenant named "${name}" already exists. Choose another name.`, {
     details: { field: 'name', value: name },
   })
 

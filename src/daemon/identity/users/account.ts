@@ -23,14 +23,14 @@ export async function getAccount(tx: Db, tenantId: string, userId: string): Prom
 }
 
 export const unknownUser = (userId: string): GatewayError =>
-  new GatewayError('USER_NOT_FOUND', `There is no user "${userId}"; GET /users lists those there are.`)
+  new GatewayError('USER_NOT_FOUND', `There is no user "${userId}". GET /users lists all users.`)
 
 /** The role that a request names as `roleId`. @throws VALIDATION_ERROR unless it is a custom role of the tenant */
 export async function getCustomRole(tx: Db, tenantId: string, roleId: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, roleId)
   if (!role) throw unknownRole(roleId)
   if (role.is_system === 0) return role
-  throw invalidField('roleId', `"${role.name}" is a system role: give it as "role", and leave roleId out.`, roleId)
+  throw invalidField('roleId', `"${role.name}" is a system role. Send it as "role", and omit roleId.`, roleId)
 }
 
 /** Callers cannot grant rights they lack, nor change users with more rights. @throws INSUFFICIENT_PERMISSIONS */
@@ -62,14 +62,14 @@ export async function requireMayChange(
   if (isWeakened && (await ownsOperatorKey(tx, tenantId, id))) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
-      `"${username}" owns the operator key and can be neither deleted, deactivated nor given fewer rights.`,
+      `"${username}" owns the operator key. This user cannot be deleted or deactivated, nor lose rights.`,
     )
   }
   const resigns = isActiveAdministrator(before) && !(after && isActiveAdministrator(after))
   if (resigns && !(await hasOtherAdministrator(tx, tenantId, id))) {
     throw new GatewayError(
       'LAST_ADMINISTRATOR',
-      `"${username}" is the last active administrator of this tenant; make another user an administrator first.`,
+      `"${username}" is the last active administrator of this tenant. Make another user an administrator first.`,
     )
   }
 }

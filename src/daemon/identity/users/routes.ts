@@ -43,8 +43,8 @@ import { changedUsageByModel, NO_USAGE_BY_MODEL, toUsageByModel } from './usage-
 import { freeUsername } from './username.ts'
 import { toCreatedUser, toUser } from './view.ts'
 
-const exceedsRights = 'Not an administrator, or the user may do more than the key'
-const notFound = { 404: { description: 'No such user', schema: StructuredError } }
+const exceedsRights = 'Not an administrator, or the user has more rights than the key'
+const notFound = { 404: { description: 'No user of this tenant has this id', schema: StructuredError } }
 
 export type UserDeps = ChangeDeps & {
   /** @throws LICENSE_UNAVAILABLE if the tenant has no free licence of this kind */
@@ -86,8 +86,8 @@ export function userRoutes({ requireFreeLicense, ...deps }: UserDeps): Route[] {
       bodyRequired: true,
       responses: {
         201: { description: 'The new user', schema: CreateUserResponse },
-        400: { description: 'A field is missing or wrong, or the licence is used up', schema: FlatError },
-        403: { description: 'Not an administrator, or the role exceeds the rights of the key', schema: FlatError },
+        400: { description: 'A field is missing or invalid, or all licences are in use', schema: FlatError },
+        403: { description: 'Not an administrator, or the role has more rights than the key', schema: FlatError },
         409: { description: 'Email, username or name exists', schema: FlatError },
       },
       async handle(context) {
@@ -154,19 +154,19 @@ export function userRoutes({ requireFreeLicense, ...deps }: UserDeps): Route[] {
       access: 'user-management',
       rate: 'read',
       errors: 'structured',
-      summary: 'Change a user; deactivating one stops their keys at once',
+      summary: "Update a user; deactivating a user disables the user's keys at once",
       tags: ['Users'],
       body: UpdateUserRequest,
       responses: {
         ...notFound,
         403: { description: exceedsRights, schema: StructuredError },
-        200: { description: 'The user as it is now', schema: UserResponse },
+        200: { description: 'The updated user', schema: UserResponse },
         400: {
-          description: 'A field is wrong; flat when the licence is used up',
+          description: 'A field is invalid; flat body when all licences are in use',
           schema: z.union([StructuredError, FlatError]),
         },
         409: {
-          description: 'Email, username or name exists, or the tenant would be left without administrator',
+          description: 'Email, username or name exists, or the tenant would lose its last administrator',
           schema: StructuredError,
         },
       },
@@ -204,13 +204,13 @@ export function userRoutes({ requireFreeLicense, ...deps }: UserDeps): Route[] {
       path: '/api/external/users/{userId}',
       access: 'user-management',
       errors: 'structured',
-      summary: 'Delete a user and their keys; what they used and did stays on record',
+      summary: "Delete a user and the user's keys; usage and audit records are kept",
       tags: ['Users'],
       responses: {
         ...notFound,
         403: { description: exceedsRights, schema: StructuredError },
-        200: { description: 'The user is gone', schema: DoneResponse },
-        409: { description: 'The tenant would be left without administrator', schema: StructuredError },
+        200: { description: 'The user was deleted', schema: DoneResponse },
+        409: { description: 'The tenant would lose its last administrator', schema: StructuredError },
       },
       async handle(context) {
         const { tenantId } = context.caller

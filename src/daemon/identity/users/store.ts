@@ -162,7 +162,7 @@ export async function updateUser(db: Db, user: UserRow): Promise<void> {
 }
 
 function taken(field: UniqueField, user: UserRow): GatewayError {
-  const message = `A user with ${field} "${user[field]}" exists already; choose another ${field}.`
+  const message = `A user with the ${field} "${user[field]}" already exists. Choose another ${field}.`
   return new GatewayError(UNIQUE_FIELDS[field], message, { details: { field, value: user[field] } })
 }
 
@@ -195,7 +195,7 @@ export async function setCustomRole(
 }
 
 export const unknownRole = (roleId: string): GatewayError =>
-  invalidField('roleId', `There is no custom role "${roleId}"; GET /roles lists those there are.`, roleId)
+  invalidField('roleId', `There is no custom role "${roleId}". GET /roles lists all roles.`, roleId)
 
 /** Whether the tenant has an active administrator other than this user. */
 export async function hasOtherAdministrator(db: Db, tenantId: string, userId: string): Promise<boolean> {

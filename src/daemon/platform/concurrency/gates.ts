@@ -50,7 +50,7 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       return undefined
     }
     const queue = gate.queues.get(queueName) ?? []
-    if (queue.length >= waitingPerQueue) throw overloaded(`${what} at once, and enough are waiting for that already`)
+    if (queue.length >= waitingPerQueue) throw overloaded(`${what} at once, and the queue is full`)
     return signal.aborted ? Promise.reject(signal.reason) : wait(gate, queueName, queue, signal)
   }
 
@@ -62,7 +62,7 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
           resolve()
         },
       }
-      const timer = clock.after(waitMs, () => giveUp(overloaded(`${what} at once, and none of them ended in time`)))
+      const timer = clock.after(waitMs, () => giveUp(overloaded(`${what} at once, and no slot became free in time`)))
       const onAbort = () => giveUp(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
       queue.push(waiting)
@@ -109,6 +109,6 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
 }
 
 const overloaded = (what: string) =>
-  new GatewayError('OVERLOADED', `Too many chats: ${what}. Try again in a moment.`, {
+  new GatewayError('OVERLOADED', `Too many chats: ${what}. Retry in a moment.`, {
     retryAfterSeconds: TURN_RETRY_AFTER_SECONDS,
   })

@@ -23,7 +23,7 @@ export class DataDirInUseError extends Error {
     const where = holder?.url ? `, listening on ${holder.url}` : ''
     super(
       `The data directory ${dataDir} is in use by another aigwd${who ? ` (${who}${where})` : ''}. ` +
-        'Stop that one, or give this one a directory of its own with --data-dir.',
+        'Stop that process, or choose another directory with --data-dir.',
     )
     this.holder = holder
   }
@@ -40,9 +40,9 @@ export async function makeDataDir(dataDir: string): Promise<void> {
     const code = codeOf(error)
     const reason =
       code === 'EEXIST' || code === 'ENOTDIR'
-        ? 'it, or a part of its path, is a file and not a directory'
+        ? 'the path or a part of it is a file, not a directory'
         : String(code ?? error)
-    throw new Error(`The data directory ${dataDir} cannot be made: ${reason}.`, { cause: error })
+    throw new Error(`Cannot create the data directory ${dataDir}: ${reason}.`, { cause: error })
   }
 }
 

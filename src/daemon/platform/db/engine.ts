@@ -66,6 +66,6 @@ export type EngineAdapter = DialectAdapter & { readonly engine: Engine }
 /** The engine of a database or transaction that `openDatabase` made. */
 export function engineOf(db: { getExecutor(): { adapter: DialectAdapter } }): Engine {
   const adapter = db.getExecutor().adapter
-  if (!('engine' in adapter)) throw new Error('not a database of openDatabase')
+  if (!('engine' in adapter)) throw new Error('this database was not opened by openDatabase')
   return (adapter as EngineAdapter).engine
 }

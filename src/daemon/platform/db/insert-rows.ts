@@ -105,7 +105,7 @@ function bulkInsert(engine: Engine, { table, columns, onConflict, common }: Inse
   if (known !== undefined) return known.insert
   for (const name of [table, ...columns, ...keyOf(onConflict)]) {
     // Names come from our own row types. This check enforces it.
-    if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a name of a table or column`)
+    if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a valid name of a table or column`)
   }
   const clause = conflictClause(table, columns, onConflict)
   const insert = engine.bulkInsert(table, columns, clause, { longText: LONG_TEXTS[table], common })
@@ -161,7 +161,7 @@ const UNSTORABLE = /[\0\p{Surrogate}]/u
 function checkText(table: string, row: Record<string, unknown>): void {
   for (const [column, value] of Object.entries(row)) {
     if (typeof value === 'string' && UNSTORABLE.test(value)) {
-      throw new UnstorableValueError(`${table}.${column} holds a NUL or half a surrogate pair`)
+      throw new UnstorableValueError(`${table}.${column} contains a NUL or half a surrogate pair`)
     }
   }
 }

@@ -50,8 +50,8 @@ export class NewerSchemaError extends Error {
 
   constructor(unknown: readonly string[]) {
     super(
-      `The database has migrations this aigwd does not know: ${unknown.join(', ')}. ` +
-        'A newer aigwd has used it. Start that version again, or restore a backup made before the upgrade. Nothing was changed.',
+      `The database has migrations that this version of aigwd does not know: ${unknown.join(', ')}. ` +
+        'It was upgraded by a newer version. Start that version, or restore a backup from before the upgrade. The database was not changed.',
     )
   }
 }

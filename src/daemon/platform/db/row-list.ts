@@ -19,7 +19,8 @@ export function rowList<const Columns extends ColumnTypes>(
   const engine: Engine = engineOf(db)
   const names = Object.keys(columns)
   // Names come from our own code. This check enforces it.
-  for (const name of names) if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is no column name`)
+  for (const name of names)
+    if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a valid column name`)
   const json = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
   // Only JSON with such escapes can contain an unstorable value, so only then is every value checked.
   if (json.includes('\\u0000') || json.includes('\\ud')) for (const row of rows) checkText(row)
@@ -31,6 +32,6 @@ function checkText(row: Readonly<Record<string, string | number | null>>): void 
   for (const [name, value] of Object.entries(row)) {
     // With the u flag, \p{Surrogate} matches only lone surrogates.
     if (typeof value === 'string' && /[\0\p{Surrogate}]/u.test(value))
-      throw new UnstorableValueError(`${name} holds a NUL or half a surrogate pair`)
+      throw new UnstorableValueError(`${name} contains a NUL or half a surrogate pair`)
   }
 }

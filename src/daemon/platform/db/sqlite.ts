@@ -299,7 +299,9 @@ class SqliteSession implements DatabaseConnection {
 
   // biome-ignore lint/correctness/useYield: the interface asks for a generator
   async *streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
-    throw new Error('streaming a query would keep a connection for as long as its reader likes; page by key instead')
+    throw new Error(
+      'streaming queries are not supported, because a slow reader would block a connection; page by key instead',
+    )
   }
 }
 

@@ -8,13 +8,13 @@ export function requireAccess(caller: Caller, access: Access, method: Method): v
   if (access === 'none' || access === 'key') return
   if (access === 'operator') {
     if (caller.isOperator) return
-    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This needs the operator key of this installation.')
+    throw new GatewayError('INSUFFICIENT_PERMISSIONS', 'This request requires the operator key of this installation.')
   }
   const level = method === 'GET' ? 'reader' : 'admin'
   if (mayUse(caller.rights, access, level)) return
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    `This needs a key with administrator privileges: "${access}" at level "${level}".`,
+    `This request requires a key with administrator privileges: "${access}" at level "${level}".`,
   )
 }
 
@@ -28,12 +28,12 @@ export function requireCovered(
   own: Rights,
   granted: Rights,
   subject: string,
-  hint = 'Leave that out, or use a key that has it.',
+  hint = 'Omit these rights, or use a key that has them.',
 ): void {
   const beyond = excessOf(grantableBy(own), granted)
   if (beyond.length === 0) return
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    `${subject} allows more than your key does: ${beyond.join(', ')}. ${hint}`,
+    `${subject} has rights that your key lacks: ${beyond.join(', ')}. ${hint}`,
   )
 }

@@ -96,6 +96,6 @@ export const defaultBodyMemory = (heapBytes = getHeapStatistics().heap_size_limi
 const machineMemory = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 const full = (whose: string) =>
-  new GatewayError('OVERLOADED', `Too many large requests${whose} are in memory; try again in a moment.`, {
+  new GatewayError('OVERLOADED', `Too many large requests${whose} are in memory. Retry in a moment.`, {
     retryAfterSeconds: MEMORY_RETRY_AFTER_SECONDS,
   })

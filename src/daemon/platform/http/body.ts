@@ -68,7 +68,7 @@ export function readBody(
     let timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
     function onTimer(): void {
       if (bytes - bytesInTime < BODY_PART_BYTES) {
-        fail(new GatewayError('REQUEST_TIMEOUT', 'The body did not arrive in time; send the request again.'))
+        fail(new GatewayError('REQUEST_TIMEOUT', 'The request body did not arrive in time. Send the request again.'))
         return
       }
       bytesInTime = bytes
@@ -110,7 +110,7 @@ const EMPTY = Buffer.alloc(0)
 const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended before its body was complete.')
 
 const tooLarge = (limit: number) =>
-  new GatewayError('PAYLOAD_TOO_LARGE', `The body may have at most ${limit} bytes; send less.`)
+  new GatewayError('PAYLOAD_TOO_LARGE', `The request body may have at most ${limit} bytes. Send a smaller body.`)
 
 /** Discards the rest of a rejected request's body: until its end, `maxBytes` or LINGER_MS, whichever comes first. */
 export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: number): Promise<void> {
@@ -183,7 +183,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 
 
 /** Counts the values and checks their depth before parsing: a hostile body would take many times its size in memory. */
 function valuesOf(raw: Buffer, maxDepth: number): number {
-  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be UTF-8.')
+  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')
   let depth = 0
   let values = 0
   for (let at = 0; at < raw.length; at++) {
@@ -193,10 +193,12 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
     else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
       values += 1
       depth += 1
-      if (depth > maxDepth) throw new GatewayError('INVALID_JSON', `The body nests deeper than ${maxDepth} levels.`)
+      if (depth > maxDepth)
+        throw new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
     } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1
   }
-  if (values > JSON_VALUES) throw new GatewayError('INVALID_JSON', `The body holds more than ${JSON_VALUES} values.`)
+  if (values > JSON_VALUES)
+    throw new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
   return values
 }
 
@@ -215,7 +217,7 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
   const values: Record<string, string> = Object.create(null)
   for (const [name, value] of new URLSearchParams(search)) {
     if (Object.hasOwn(values, name))
-      throw invalidField(name, `The parameter "${name}" was given more than once.`, value)
+      throw invalidField(name, `The parameter "${name}" was sent more than once. Send it once.`, value)
     values[name] = value
   }
   return checkAgainst(schema, values)

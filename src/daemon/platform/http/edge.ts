@@ -128,7 +128,7 @@ export class Edge {
   #refuseWhenBusy(): void {
     if (this.draining) throw shuttingDown()
     if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
-    throw new GatewayError('OVERLOADED', 'Too many requests are running; try again in a moment.', {
+    throw new GatewayError('OVERLOADED', 'Too many requests are running. Retry in a moment.', {
       retryAfterSeconds: 1,
     })
   }
@@ -232,7 +232,7 @@ export class Edge {
     }
     const answer = toErrorReply(error, shape, exchange, (bug) => {
       const facts = { error: bug, request_id: requestId, route: `${request.method} ${request.url}` }
-      this.#options.log.error(facts, 'a request failed unexpectedly')
+      this.#options.log.error(facts, 'a request failed with an unexpected error')
     })
     if (!response.headersSent) await this.#send(exchange, answer)
     // A stream broke for an unexpected reason. Without [DONE], the cut stream does not look complete.
@@ -300,4 +300,4 @@ function queryOf({ unnamedParameters }: Route, schema: z.ZodType, search: string
 }
 
 const unknownExpectation = () =>
-  new GatewayError('EXPECTATION_FAILED', 'The only expectation this server meets is "Expect: 100-continue".')
+  new GatewayError('EXPECTATION_FAILED', 'The only supported expectation is "Expect: 100-continue".')

@@ -23,14 +23,17 @@ export function toErrorReply(
   else if (error instanceof RequestAborted) known = shuttingDown()
   else {
     onBug(error)
-    known = new GatewayError('INTERNAL_ERROR', 'The gateway failed to handle this request. The details are in its log.')
+    known = new GatewayError(
+      'INTERNAL_ERROR',
+      'The gateway failed to handle this request. Its log contains the details.',
+    )
   }
   const { status, shape: ownShape = shape }: { status: number; shape?: ErrorShape } = ERRORS[known.code]
   return { status, body: BODIES[ownShape](known, ids), headers: errorHeaders(known, status) }
 }
 
 export const shuttingDown = () =>
-  new GatewayError('OVERLOADED', 'The gateway is shutting down; try again in a moment.', { retryAfterSeconds: 2 })
+  new GatewayError('OVERLOADED', 'The gateway is shutting down. Retry in a moment.', { retryAfterSeconds: 2 })
 
 const BODIES: Record<ErrorShape, (error: GatewayError, ids: RequestIds) => object> = {
   flat: flatBody,

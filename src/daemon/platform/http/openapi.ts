@@ -25,7 +25,7 @@ export function openApiDocument(routes: readonly Route[]): object {
 
 const IDEMPOTENCY_HEADER = z.object({
   'Idempotency-Key': IdempotencyKey.optional().meta({
-    description: 'A repeat with the same key gets the first answer and is not billed again',
+    description: 'A request with the same key returns the first response and is not billed again',
   }),
 })
 

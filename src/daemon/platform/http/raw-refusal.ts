@@ -26,7 +26,7 @@ export function connectionFault(error: NodeJS.ErrnoException): GatewayError {
     case 'HPE_HEADER_OVERFLOW':
       return new GatewayError('HEADERS_TOO_LARGE', `The headers may have at most ${HEADER_BYTES} bytes.`)
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new GatewayError('REQUEST_TIMEOUT', 'The request did not arrive in time; send it again.')
+      return new GatewayError('REQUEST_TIMEOUT', 'The request did not arrive in time. Send it again.')
     default:
       return new GatewayError('INVALID_HTTP', 'This is not a well-formed HTTP/1.1 request.')
   }

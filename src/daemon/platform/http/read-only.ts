@@ -19,7 +19,7 @@ export function changesIn<Body extends object, Name extends string & keyof Body>
   for (const name of readOnly) {
     const given: unknown = body[name] ?? undefined
     if (given !== undefined && !MOVING.has(name) && !isDeepStrictEqual(given, shown[name])) {
-      throw invalidField(name, `${name} is read-only. Leave it out, or send it as GET shows it.`, given)
+      throw invalidField(name, `${name} is read-only. Omit it, or send the value that GET returns.`, given)
     }
     delete changes[name]
   }

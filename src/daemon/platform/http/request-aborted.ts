@@ -3,7 +3,7 @@ export class RequestAborted extends Error {
   override name = 'RequestAborted'
   readonly by: 'client' | 'shutdown'
   constructor(by: 'client' | 'shutdown') {
-    super(by === 'client' ? 'the client went away' : 'the gateway is shutting down')
+    super(by === 'client' ? 'the client disconnected' : 'the gateway is shutting down')
     this.by = by
   }
 }

@@ -48,10 +48,10 @@ function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): vo
   const coding = headers['transfer-encoding']
   if (coding === undefined) return
   if (httpVersionMinor === 0) {
-    throw new GatewayError('INVALID_HTTP', 'HTTP/1.0 has no chunked bodies; send a Content-Length.')
+    throw new GatewayError('INVALID_HTTP', 'HTTP/1.0 does not support chunked bodies. Send a Content-Length.')
   }
   if (coding.trim().toLowerCase() === 'chunked') return
-  const message = 'The only Transfer-Encoding that this server decodes is "chunked"; send the body without any other.'
+  const message = 'The only supported Transfer-Encoding is "chunked". Send the body without any other encoding.'
   throw new GatewayError('TRANSFER_CODING_UNSUPPORTED', message)
 }
 

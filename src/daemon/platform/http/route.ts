@@ -162,7 +162,7 @@ function refusalsOf({ access, errors, path, body, query, bodyLimit }: Described)
   const refused = (description: string): ResponseDoc => ({ description, schema })
   const takesBody = body !== undefined || bodyLimit === 'unread'
   return {
-    ...((takesBody || query || path.includes('{')) && { 400: refused('A field or parameter is missing or wrong') }),
+    ...((takesBody || query || path.includes('{')) && { 400: refused('A field or parameter is missing or invalid') }),
     ...(access !== 'none' && {
       401: refused('Key missing or invalid'),
       403: refused(REFUSED_ACCESS[access] ?? 'Not an administrator, or the key may not be used from this address'),

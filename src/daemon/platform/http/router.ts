@@ -35,7 +35,7 @@ export function createRouter(routes: readonly Route[]): Router {
       const segments = path.split('/')
       const pattern = patterns.find((one) => fits(one, segments))
       if (!pattern) {
-        throw new GatewayError('NOT_FOUND', `There is nothing at ${path}. GET /openapi.json lists every route.`)
+        throw new GatewayError('NOT_FOUND', `There is no route ${path}. GET /openapi.json lists every route.`)
       }
       return { params: paramsOf(pattern, segments), route: pick(pattern.byMethod, method, path) }
     },
@@ -85,7 +85,9 @@ function pick(byMethod: Map<string, Route>, method: string, path: string): Route
   const found = byMethod.get(lookupMethod(method))
   if (found) return found
   const allowed = [...byMethod.keys()].join(', ')
-  throw new GatewayError('METHOD_NOT_ALLOWED', `${path} takes ${allowed}, not ${method}.`, { allow: allowed })
+  throw new GatewayError('METHOD_NOT_ALLOWED', `${path} does not support ${method}. Supported: ${allowed}.`, {
+    allow: allowed,
+  })
 }
 
 const isParameter = (segment: string): boolean => segment.startsWith('{')
@@ -111,5 +113,5 @@ function decodeSegment(segment: string): string {
   } catch {
     // A broken escape and a NUL get the same response.
   }
-  throw new GatewayError('INVALID_HTTP', 'The path holds a percent-escape that stands for no character.')
+  throw new GatewayError('INVALID_HTTP', 'The path contains an invalid percent-escape.')
 }

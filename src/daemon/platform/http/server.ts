@@ -120,4 +120,5 @@ function close(server: Server, clock: Clock): Promise<void> {
   })
 }
 
-const noTunnel = () => new GatewayError('METHOD_NOT_ALLOWED', 'This is not a proxy: CONNECT is not offered.')
+const noTunnel = () =>
+  new GatewayError('METHOD_NOT_ALLOWED', 'CONNECT is not supported, because this server is not a proxy.')

@@ -22,11 +22,11 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       path: '/api/external/health',
       access: 'none',
       errors: 'flat',
-      summary: 'Whether the service is healthy',
+      summary: 'Check whether the service is healthy',
       tags: ['System'],
       responses: {
         200: { description: 'Healthy', schema: HealthResponse },
-        503: { description: 'The store does not answer, or the daemon is shutting down', schema: HealthResponse },
+        503: { description: 'The store does not respond, or the daemon is shutting down', schema: HealthResponse },
       },
       async handle() {
         const { store, migrations } = await checkStore()
@@ -44,7 +44,7 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       path: '/livez',
       access: 'none',
       errors: 'flat',
-      summary: 'Liveness: the event loop turns',
+      summary: 'Liveness: the process responds',
       tags: ['System'],
       responses: { 200: { description: 'Alive', schema: LivezResponse } },
       handle: async () => reply(200, { status: 'ok' }),
@@ -54,11 +54,11 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       path: '/readyz',
       access: 'none',
       errors: 'flat',
-      summary: 'Readiness: the store answers, its migrations are done, and new work is taken',
+      summary: 'Readiness: the store responds, its migrations are complete, and new requests are accepted',
       tags: ['System'],
       responses: {
         200: { description: 'Ready', schema: ReadyzResponse },
-        503: { description: 'Not ready; `checks` says why', schema: ReadyzResponse },
+        503: { description: 'Not ready; `checks` contains the cause', schema: ReadyzResponse },
       },
       async handle() {
         const checks = { ...(await checkStore()), accepting: !isDraining() }
@@ -71,7 +71,7 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       path: '/openapi.json',
       access: 'none',
       errors: 'flat',
-      summary: 'This description, OpenAPI 3.1',
+      summary: 'Show the OpenAPI 3.1 description of this interface',
       tags: ['System'],
       responses: { 200: { description: 'The OpenAPI document' } },
       async handle() {

@@ -9,7 +9,7 @@ export function metricsRoutes({ metrics }: { metrics: Registry }): Route[] {
       path: '/metrics',
       access: 'operator',
       errors: 'flat',
-      summary: 'Metrics of this daemon, in the text format of Prometheus',
+      summary: 'Show the metrics of this daemon in the Prometheus text format',
       tags: ['System'],
       responses: { 200: { description: 'The metrics', text: 'text/plain' } },
       handle: async () => reply(200, await metrics.metrics(), { 'content-type': metrics.contentType }),

@@ -60,7 +60,7 @@ export function openMasterKey(db: Db, { configured, dataDir, clock, log }: Maste
     const path = masterKeyFile(dataDir)
     if (found === undefined) {
       throw new MasterKeyError(
-        `The store holds secrets, and their master key is not here: ${path} does not exist and AIGW_MASTER_KEY_FILE is ` +
+        `The store contains sealed secrets, but their master key is missing: ${path} does not exist and AIGW_MASTER_KEY_FILE is ` +
           'not set. Give every daemon of one database the same file.',
       )
     }
@@ -76,7 +76,7 @@ function requireOpens(masterKey: MasterKey, sealed: string, where: string): void
   } catch (cause) {
     if (!(cause instanceof SealBrokenError)) throw cause
     throw new MasterKeyError(
-      `The master key in ${where} is not the one that the secrets of this store were sealed with. Give every daemon of ` +
+      `The master key in ${where} differs from the one that sealed the secrets of this store. Give every daemon of ` +
         'one database the same file, and restore it together with the database.',
       { cause },
     )
@@ -91,10 +91,13 @@ async function readMasterKey(dataDir: string, log: Pick<Log, 'warn'>): Promise<s
   })
   if (found === undefined) return undefined
   if ((found.mode & 0o077) !== 0)
-    log.warn({ file, mode: (found.mode & 0o777).toString(8) }, 'the master key is open to other users; run chmod 600')
+    log.warn(
+      { file, mode: (found.mode & 0o777).toString(8) },
+      'other users can read the master key file; run chmod 600',
+    )
   const key = found.text.trim()
   if (!/^[0-9a-f]{64}$/.test(key)) {
-    throw new MasterKeyError(`${file} holds no master key (64 characters 0-9a-f). Restore it from a backup.`)
+    throw new MasterKeyError(`${file} does not contain a master key (64 characters 0-9a-f). Restore it from a backup.`)
   }
   return key
 }

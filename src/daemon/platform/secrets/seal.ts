@@ -66,6 +66,9 @@ const toAad = ({ purpose, table, row, tenant }: SealedLocation): Buffer =>
   Buffer.from(JSON.stringify([purpose, table, row, tenant]))
 
 const broken = ({ table, row }: SealedLocation, cause?: unknown) =>
-  new SealBrokenError(`The secret of ${table} ${row} does not open: another master key sealed it, or it was changed.`, {
-    cause,
-  })
+  new SealBrokenError(
+    `The secret of ${table} ${row} cannot be decrypted: another master key sealed it, or it was changed.`,
+    {
+      cause,
+    },
+  )

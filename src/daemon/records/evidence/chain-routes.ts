@@ -38,7 +38,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     tags: ['Transparency'],
   }
   const noSuchChain: ResponseDoc = { description: 'No chain of this tenant has this name', schema: StructuredError }
-  const hole: ResponseDoc = { description: 'The store lacks entries of the chain', schema: StructuredError }
+  const hole: ResponseDoc = { description: 'Entries of the chain are missing from the store', schema: StructuredError }
 
   /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH when only checkpoints of the chain are left */
   async function sizeOf(tenantId: string, chain: string): Promise<number> {
@@ -51,15 +51,16 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
   /** @throws what sizeOf throws, and VALIDATION_ERROR naming `field` for a size beyond the end of the chain */
   async function requireSize(tenantId: string, chain: string, field: string, size: number): Promise<void> {
     const entries = await sizeOf(tenantId, chain)
-    if (size > entries) throw invalidField(field, `The chain has ${entries} entries.`, size)
+    if (size > entries)
+      throw invalidField(field, `${field} must be at most ${entries}, the number of entries in the chain.`, size)
   }
 
   return [
     route({
       ...common,
       path: '/api/external/transparency/chains',
-      summary: 'The hash chains of the log, and where they end',
-      responses: { 200: { description: 'All of them, by name', schema: ListChainsResponse } },
+      summary: 'List the hash chains of the log and their current heads',
+      responses: { 200: { description: 'All chains, by name', schema: ListChainsResponse } },
       async handle({ caller: { tenantId } }) {
         const chains = (await listChains(db, tenantId)).map(({ chain, size, headHash, checkpoint }) => ({
           chain,
@@ -73,10 +74,10 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     route({
       ...common,
       path: '/api/external/transparency/chains/{chain}/entries',
-      summary: 'The rows of a chain, in order',
+      summary: 'Read the rows of a chain, in order',
       query: ReadChainQuery,
       responses: {
-        200: { description: 'Rows from `from` on', schema: ReadChainResponse },
+        200: { description: 'Rows starting at `from`', schema: ReadChainResponse },
         404: noSuchChain,
         409: hole,
       },
@@ -91,10 +92,10 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     route({
       ...common,
       path: '/api/external/transparency/commits',
-      summary: 'What was signed at once: the signatures over the rows',
+      summary: 'List commits: each is a batch of rows with one signature',
       query: ListCommitsQuery,
       responses: {
-        200: { description: 'Those of these ids that are known', schema: ListCommitsResponse },
+        200: { description: 'The commits that exist, of the requested ids', schema: ListCommitsResponse },
       },
       async handle({ query: { ids } }) {
         // A commit may contain hashes of other tenants' entries. They reveal nothing, and the caller already has the
@@ -109,9 +110,11 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     route({
       ...common,
       path: '/api/external/transparency/checkpoints',
-      summary: 'Signed checkpoints of the log',
+      summary: 'List signed checkpoints of the log',
       query: ListCheckpointsQuery,
-      responses: { 200: { description: 'Of each chain the last, or all of one', schema: CheckpointsResponse } },
+      responses: {
+        200: { description: 'The last checkpoint of each chain, or all of one chain', schema: CheckpointsResponse },
+      },
       async handle({ caller: { tenantId }, query: { chain, ...page } }) {
         const rows =
           chain === undefined
@@ -149,7 +152,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     route({
       ...common,
       path: '/api/external/transparency/proofs/consistency',
-      summary: 'Prove that a chain of one size begins with what it was at another',
+      summary: 'Prove that a chain of one size starts with all entries of a smaller size',
       query: ProveConsistencyQuery,
       responses: {
         200: { description: 'The path (RFC 6962)', schema: ConsistencyProofResponse },
@@ -183,7 +186,7 @@ async function provenOf<T>(chain: string, proof: Promise<T>): Promise<T> {
 const broken = (chain: string) =>
   new GatewayError(
     'EVIDENCE_MISMATCH',
-    `The store lacks entries of the chain "${chain}": see GET /transparency/chain-integrity.`,
+    `Entries of the chain "${chain}" are missing from the store. See GET /transparency/chain-integrity.`,
   )
 
 const toHex = (hash: Buffer): string => hash.toString('hex')

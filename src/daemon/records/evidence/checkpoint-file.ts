@@ -53,7 +53,7 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
   async function compare(path: string): Promise<boolean> {
     try {
       const { lost, unpublished } = await compareWithFile(db, path, await keys.published(), stop.signal)
-      if (lost.length > 0) log.error({ file, lostHistory: lost }, 'the store has not what its checkpoints say')
+      if (lost.length > 0) log.error({ file, lostHistory: lost }, 'the store lacks entries that its checkpoints cover')
       for (const checkpoint of unpublished) await publisher.publish(checkpoint)
       return lost.length > 0
     } catch (error) {
@@ -100,7 +100,7 @@ export async function compareWithFile(
   for (const notes of noted.values()) {
     // Another gateway may write to the same file; its chains are ignored.
     const ours = notes.find(({ note }) => isSignedByUs(note, keys))
-    if (ours) lost.push({ ...placeOf(ours.checkpoint), problem: 'the store has no such log' })
+    if (ours) lost.push({ ...placeOf(ours.checkpoint), problem: 'the store does not contain this log' })
   }
   return { lost, unpublished }
 }
@@ -116,18 +116,19 @@ async function firstLost(
   const { turn: rest } = createPacer()
   for (const checkpoint of checkpoints) {
     const lost = (problem: string) => ({ ...placeOf(checkpoint), problem })
-    if (checkpoint.size > size) return lost(`the store has only ${size} entries of it`)
+    if (checkpoint.size > size) return lost(`the store contains only ${size} entries of this log`)
     while (tree.size < checkpoint.size) {
       const [from, to] = [tree.size, Math.min(checkpoint.size, tree.size + ENTRIES_PER_READ)]
       const hashes = await readHashes(db, tenant_id, chain, { from, to })
       if (hashes.length !== (to - from) * HASH_BYTES) {
-        return lost(`the store lacks some of its entries ${from} to ${to - 1}`)
+        return lost(`some of the entries ${from} to ${to - 1} are missing from the store`)
       }
       tree.append(hashes)
       await rest()
       signal?.throwIfAborted()
     }
-    if (tree.root().toString('base64') !== checkpoint.root) return lost('the store has other entries')
+    if (tree.root().toString('base64') !== checkpoint.root)
+      return lost('the entries in the store differ from the checkpoint')
   }
   return undefined
 }

@@ -59,7 +59,7 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
 
   return {
     async publish({ note }) {
-      log.info({ checkpoint: note }, 'checkpoint of a log')
+      log.info({ checkpoint: note }, 'published a checkpoint')
       if (file !== undefined) {
         await appendNote(file, note).catch((error) =>
           log.error({ error, file }, 'a checkpoint could not be written to its file'),
@@ -92,7 +92,8 @@ async function post(url: string, note: string): Promise<void> {
     signal: AbortSignal.timeout(EVIDENCE_POST_MS),
   })
   await body.dump()
-  if (statusCode < 200 || statusCode > 299) throw new RefusedNoteError(`it was answered with ${statusCode}`)
+  if (statusCode < 200 || statusCode > 299)
+    throw new RefusedNoteError(`the receiver responded with status ${statusCode}`)
 }
 
 /** Durable when this resolves. An empty line ends each note. */

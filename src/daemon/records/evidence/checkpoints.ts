@@ -86,7 +86,8 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       if (!(error instanceof DamagedChainError)) throw error
       const { tenant_id, chain } = measured
       // Logged once, because the job runs every minute.
-      if (!damaged.has(id)) log.error({ error, tenant_id, chain }, 'a log is damaged and gets no checkpoints')
+      if (!damaged.has(id))
+        log.error({ error, tenant_id, chain }, 'a log is damaged; no checkpoints are created for it')
       damaged.add(id)
       return undefined
     }
@@ -144,7 +145,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
         await makeUnlessDamaged(measured)
       } catch (error) {
         // The other chains still get theirs.
-        log.error({ error, tenant_id, chain }, 'a checkpoint could not be made')
+        log.error({ error, tenant_id, chain }, 'a checkpoint could not be created')
       }
     }
   }
@@ -172,7 +173,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     make,
     run: runOnce,
     wake() {
-      runOnce().catch((error) => log.error({ error }, 'checkpoints could not be made'))
+      runOnce().catch((error) => log.error({ error }, 'checkpoints could not be created'))
     },
     foundDamage: () => damaged.size > 0,
     async close() {
@@ -194,7 +195,7 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
     return Buffer.from(signedCheckpoint(checkpoint, keys).root, 'base64')
   } catch (error) {
     if (!(error instanceof NoteError)) throw error
-    throw new DamagedChainError(`the checkpoint of ${checkpoint.tree_size} entries is broken: ${error.message}`)
+    throw new DamagedChainError(`the checkpoint of ${checkpoint.tree_size} entries is invalid: ${error.message}`)
   }
 }
 
@@ -211,11 +212,12 @@ async function growTree(
   lastRoot: Buffer | undefined,
   known: Frontier | undefined,
 ): Promise<{ root: Buffer; nodes: Tables['evidence_nodes'][]; tree: Frontier }> {
-  if (size < checkpointed) throw new DamagedChainError(`it has ${size} entries, and a checkpoint of ${checkpointed}`)
+  if (size < checkpointed)
+    throw new DamagedChainError(`the log has ${size} entries, but its checkpoint covers ${checkpointed}`)
   const tree = known?.copy() ?? (await startTree(db, tenant_id, chain, checkpointed - (checkpointed % NODE_LEAVES)))
   const compareWithLast = () => {
     if (lastRoot === undefined || tree.size !== checkpointed || tree.root().equals(lastRoot)) return
-    throw new DamagedChainError(`its first ${checkpointed} entries are not those of their checkpoint`)
+    throw new DamagedChainError(`its first ${checkpointed} entries do not match their checkpoint`)
   }
   compareWithLast()
   const nodes: Tables['evidence_nodes'][] = []
@@ -225,7 +227,7 @@ async function growTree(
     const [from, to] = [tree.size, Math.min(end, tree.size + ENTRIES_PER_READ)]
     const hashes = await readHashes(db, tenant_id, chain, { from, to })
     if (hashes.length !== (to - from) * HASH_BYTES) {
-      throw new DamagedChainError(`it lacks some of its entries ${from} to ${to - 1}`)
+      throw new DamagedChainError(`some of its entries ${from} to ${to - 1} are missing`)
     }
     tree.append(hashes, (bits, node_index, root) => {
       if (bits % BITS_PER_LEVEL !== 0) return

@@ -97,11 +97,11 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
 }
 
 const REASONS: Partial<Record<EntitlementVerdict, string>> = {
-  expired: 'it was not sent in time',
-  model_mismatch: 'it would have gone to another model',
-  body_mismatch: 'it is not what was allowed',
-  replayed: 'it would have been sent twice',
-  revoked: 'its key has been revoked or has expired, or its user or tenant is not active any more',
+  expired: 'its entitlement expired before it was sent',
+  model_mismatch: 'its entitlement is for another model',
+  body_mismatch: 'its body differs from the one that the entitlement allows',
+  replayed: 'its entitlement has already been used',
+  revoked: 'its API key was revoked or has expired, or its user or tenant is inactive',
 }
 
 const refused = (verdict: EntitlementVerdict): GatewayError =>

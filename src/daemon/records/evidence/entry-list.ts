@@ -95,14 +95,14 @@ export const listChainEntries = (
 
 function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
   const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
-  const said = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
+  const facts = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
   // Grouping in the same query would make SQLite parse each payload twice.
   return db
     .with(
-      (name) => name('said').materialized(),
-      () => said,
+      (name) => name('facts').materialized(),
+      () => facts,
     )
-    .selectFrom('said')
+    .selectFrom('facts')
     .select(['type', 'severity', sql<number>`count(*)`.as('count')])
     .groupBy(['type', 'severity'])
     .execute()

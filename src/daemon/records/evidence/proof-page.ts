@@ -30,7 +30,7 @@ export function proofPage({ bundle_id, layer1, layer2, layer3 }: PublicProof): s
   const isWhole = [layer1, layer2, layer3].every(({ state }) => state !== 'failed')
   return page(
     'Evidence of a request',
-    `<p>${isWhole ? 'This request is on record, and its record is signed.' : 'The record of this request does not hold.'}</p>
+    `<p>${isWhole ? 'This request is recorded, and its record is signed.' : 'The record of this request failed verification.'}</p>
 <dl>${facts({ 'bundle id': bundle_id })}</dl>
 <h2>1. The record: ${escapeHtml(layer1.state)}</h2>
 <p>The entry in its hash chain. Its contents are not shown; <code>payload_hash</code> is their SHA-256.</p>
@@ -49,8 +49,8 @@ at <a href="/api/public/verify/${encodeURIComponent(bundle_id)}">/api/public/ver
 
 const LOG_STATES: Record<PublicProof['layer3']['state'], string> = {
   anchored: 'The first signed checkpoint of the log that covers the entry.',
-  pending: 'No checkpoint covers the entry yet. They are made every hour, or after 1,000 entries.',
-  failed: 'The entry is not what the checkpoints of its log vouch for.',
+  pending: 'No checkpoint covers the entry yet. Checkpoints are created every hour, or after 1,000 entries.',
+  failed: 'The entry does not match the checkpoints of its log.',
 }
 
 /** A page that explains why there is no proof to show. */

@@ -48,7 +48,8 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
     running += 1
     try {
       const proof = await findPublicProof(db, await keys.published(), bundleId)
-      if (!proof) throw new GatewayError('RECEIPT_NOT_FOUND', 'No request with this bundle id is on record.')
+      if (!proof)
+        throw new GatewayError('RECEIPT_NOT_FOUND', 'No request with this bundle id is recorded. Check the id.')
       return proof
     } finally {
       running -= 1
@@ -61,18 +62,18 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
     errors: 'flat',
     tags: ['Public evidence'],
   }
-  const asPage: ResponseDoc = { description: 'The same as a page', text: 'text/html' }
+  const asPage: ResponseDoc = { description: 'The same proof as an HTML page', text: 'text/html' }
 
   return [
     route({
       ...common,
       path: '/api/public/verify/{bundleId}',
-      summary: 'Proof that a request is on record, without a word of it',
+      summary: 'Prove that a request is recorded, without revealing its content',
       responses: {
-        200: { description: 'Hashes, places and times', schema: PublicProofResponse },
-        404: { description: 'No request with this bundle id is on record', schema: FlatError },
+        200: { description: 'Hashes, positions and times', schema: PublicProofResponse },
+        404: { description: 'No request with this bundle id is recorded', schema: FlatError },
         429: { description: 'Too many requests from this address', schema: FlatError },
-        503: { description: 'Too many requests from everywhere', schema: FlatError },
+        503: { description: 'Too many requests in total', schema: FlatError },
       },
       async handle({ request, params: { bundleId = '' } }) {
         const proof = await prove(request, bundleId)
@@ -82,7 +83,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
     route({
       ...common,
       path: '/verify/{bundleId}',
-      summary: 'The same proof, for people',
+      summary: 'Show the same proof as an HTML page',
       responses: { 200: asPage, 400: { ...asPage, schema: FlatError }, 404: asPage, 429: asPage, 503: asPage },
       async handle({ request, params: { bundleId = '' } }) {
         try {
@@ -100,7 +101,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
     route({
       ...common,
       path: '/.well-known/aigw-keys.json',
-      summary: 'The public keys that evidence is and was signed with',
+      summary: 'List the public keys that sign or have signed evidence',
       responses: {
         200: { description: 'Active and retired keys (RFC 7517)', schema: KeySetResponse },
         429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
@@ -122,9 +123,13 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
 const NOT_KEPT = { 'cache-control': 'no-store' }
 
 const tooOften = (retryAfterSeconds: number) =>
-  new GatewayError('RATE_LIMIT_EXCEEDED', `An address may ask ${PUBLIC_PROOF_RATE.perMinute} times a minute.`, {
-    retryAfterSeconds,
-  })
+  new GatewayError(
+    'RATE_LIMIT_EXCEEDED',
+    `An address may send ${PUBLIC_PROOF_RATE.perMinute} requests a minute. Retry later.`,
+    {
+      retryAfterSeconds,
+    },
+  )
 
 const tooMany = () =>
-  new GatewayError('OVERLOADED', 'Too many proofs are asked for; try again in a moment.', { retryAfterSeconds: 1 })
+  new GatewayError('OVERLOADED', 'Too many requests for proofs. Retry in a moment.', { retryAfterSeconds: 1 })

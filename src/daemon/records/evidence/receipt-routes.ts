@@ -20,7 +20,7 @@ export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Ro
       path: '/api/external/receipts/{bundleId}',
       access: 'key',
       errors: 'flat',
-      summary: 'The signed receipt of a request',
+      summary: 'Show the signed receipt of a request',
       tags: ['Evidence'],
       responses: {
         200: { description: 'The receipt', schema: ShowReceiptResponse },
@@ -28,7 +28,7 @@ export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Ro
           description: "Unknown, expunged, another user's, or receipts are switched off",
           schema: FlatError,
         },
-        409: { description: 'The store no longer holds the commit that the request was signed in', schema: FlatError },
+        409: { description: 'The commit that signed the request is missing from the store', schema: FlatError },
       },
       async handle({ caller, params: { bundleId = '' } }) {
         requireBundleId(bundleId)
@@ -56,11 +56,11 @@ export function requireBundleId(text: string): void {
 const noReceipt = () =>
   new GatewayError(
     'RECEIPT_NOT_FOUND',
-    'There is no receipt for this id. What happened is in the audit chain: see GET /transparency/entries.',
+    'There is no receipt for this id. GET /transparency/entries lists the recorded requests.',
   )
 
 const noProof = (chain: string) =>
   new GatewayError(
     'EVIDENCE_MISMATCH',
-    `The commit that proves this request is not in the log as it was written: see GET /transparency/chain-integrity, chain "${chain}".`,
+    `The commit that proves this request is missing or was changed. See GET /transparency/chain-integrity, chain "${chain}".`,
   )

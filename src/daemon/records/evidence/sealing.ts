@@ -59,7 +59,7 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
     let grew = false
     for (const draft of drafts) {
       const head = known.get(draft.tenantId)
-      if (head === undefined) throw new Error('an entry was to be sealed without the head of its chain')
+      if (head === undefined) throw new Error('cannot seal an entry without the head of its chain')
       const entry = linkEntry(head, { chain, commitId, leafIndex: entries.length }, draft)
       entries.push(entry)
       known.set(draft.tenantId, { size: head.size + 1, hash: entry.entry_hash })

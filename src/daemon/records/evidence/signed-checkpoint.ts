@@ -16,8 +16,9 @@ export function signedCheckpoint(
     note,
     keys.filter((key) => key.kid === kid),
   )
-  if (!checkpoint.origin.endsWith(`/logs/${logId(tenant_id, chain)}`)) throw new NoteError('its note is of another log')
+  if (!checkpoint.origin.endsWith(`/logs/${logId(tenant_id, chain)}`))
+    throw new NoteError('its note belongs to another log')
   const isOfRow = checkpoint.size === tree_size && checkpoint.root === Buffer.from(root, 'hex').toString('base64')
-  if (!isOfRow) throw new NoteError('its note says something else than its row')
+  if (!isOfRow) throw new NoteError('its note does not match its row')
   return checkpoint
 }

@@ -59,7 +59,7 @@ export async function openSigningKeys(
 
   async function load(from: Db): Promise<Signer> {
     const row = await findCurrent(from)
-    if (row === undefined) throw new Error('the store has no key that signs evidence')
+    if (row === undefined) throw new Error('the store has no active signing key for evidence')
     return toSigner(masterKey, row)
   }
 
@@ -85,7 +85,8 @@ export async function openSigningKeys(
     if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
   const unsigned = await countUnsigned(db)
-  if (unsigned > 0) log?.error({ unsigned }, 'commits of evidence have no signature: somebody has written to the store')
+  if (unsigned > 0)
+    log?.error({ unsigned }, 'evidence commits without a signature: another program has changed the store')
 
   return {
     current: () => freshSigner() ?? loadAndKeep(),

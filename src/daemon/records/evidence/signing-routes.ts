@@ -47,16 +47,16 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
       ...common,
       access: 'smltp-security',
       path: '/api/external/transparency/checkpoints',
-      summary: 'Make and publish checkpoints of the log now',
+      summary: 'Create and publish checkpoints of the log now',
       body: MakeCheckpointsRequest,
       responses: {
         200: {
-          description: 'Those that were made; of a chain that has not grown, the last',
+          description: 'The new checkpoints; for a chain without new entries, its last checkpoint',
           schema: CheckpointsResponse,
         },
         404: { description: 'No chain of this tenant has this name', schema: StructuredError },
         409: {
-          description: 'A chain is not what its last checkpoint says, and gets none; the others have theirs',
+          description: 'A chain does not match its last checkpoint and got no new one; the other chains did',
           schema: StructuredError,
         },
       },
@@ -74,7 +74,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
             operation: 'checkpoint',
             resourceType: 'evidence_log',
             resourceId: tenantId,
-            description: `asked for checkpoints of ${chain === undefined ? 'all chains' : `the chain "${chain}"`}`,
+            description: `requested checkpoints of ${chain === undefined ? 'all chains' : `the chain "${chain}"`}`,
           }),
         )
         const made = await checkpoints.make(tenantId, chain)
@@ -87,17 +87,22 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
       ...common,
       access: 'smltp-security',
       path: '/api/external/transparency/exports/sign',
-      summary: 'Sign the manifest of an export, if it holds the whole log of the tenant',
+      summary: 'Sign the manifest of an export that contains the complete log of the tenant',
       body: SignExportRequest,
       bodyLimit: SIGN_EXPORT_BODY_BYTES,
       responses: {
         200: { description: 'The signature', schema: SignExportResponse },
-        409: { description: 'The log holds something else, or more', schema: StructuredError },
+        409: { description: 'The export does not match the log, or lacks entries', schema: StructuredError },
       },
       async handle(context) {
         const { chains, manifest_sha256: manifest, row_count: rowCount } = context.body
         const rows = chains.reduce((sum, { size }) => sum + size, 0)
-        if (rows !== rowCount) throw invalidField('row_count', `The chains have ${rows} rows together.`, rowCount)
+        if (rows !== rowCount)
+          throw invalidField(
+            'row_count',
+            `row_count must be ${rows}, the total number of rows in the chains.`,
+            rowCount,
+          )
         const { tenantId } = context.caller
         for (const exported of chains) await requireHeld(db, tenantId, exported)
         await requireWhole(db, tenantId, chains, deps.clock.now())
@@ -128,7 +133,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
       ...common,
       access: 'operator',
       path: '/api/external/transparency/keys/rotate',
-      summary: 'Retire the key that signs evidence, and make the next; what it signed stays verifiable',
+      summary: 'Rotate the signing key of evidence; existing signatures remain verifiable',
       responses: { 200: { description: 'The new key', schema: RotateSigningKeyResponse } },
       async handle(context) {
         try {
@@ -139,7 +144,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
               operation: 'rotate',
               resourceType: 'signing_key',
               resourceId: made.kid,
-              description: `rotated the key that signs evidence; the new one is ${made.kid}`,
+              description: `rotated the signing key of evidence; the new key is ${made.kid}`,
             })
             return made
           })
@@ -161,7 +166,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
 const damaged = (chains: readonly string[]) =>
   new GatewayError(
     'EVIDENCE_MISMATCH',
-    `The store has lost or changed what was signed of ${chains.join(', ')}: see GET /transparency/chain-integrity.`,
+    `Signed entries of ${chains.join(', ')} are missing from the store or were changed. See GET /transparency/chain-integrity.`,
   )
 
 /** @throws EVIDENCE_MISMATCH unless the first entries of the chain equal the exported ones */
@@ -169,7 +174,10 @@ async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }
   const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
   const isHead = last?.seq === size - 1 && last.entry_hash === head
   if (isHead && (await rootIn(db, tenantId, chain, size)) === root) return
-  throw new GatewayError('EVIDENCE_MISMATCH', `The chain "${chain}" of this tenant does not begin with these entries.`)
+  throw new GatewayError(
+    'EVIDENCE_MISMATCH',
+    `The export does not match the first entries of the chain "${chain}" of this tenant.`,
+  )
 }
 
 /** The root of the first entries of a chain, hex; undefined when some of them are missing. */
@@ -192,14 +200,14 @@ async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedC
   const startedAt = isoTime(nowMs - EVIDENCE_EXPORT_MS)
   for (const { chain, size, checkpoint } of await listChains(db, tenantId)) {
     if (checkpoint && checkpoint.tree_size > size) {
-      const message = `The store has ${size} entries of the chain "${chain}", and a checkpoint of ${checkpoint.tree_size}.`
+      const message = `The store has ${size} entries of the chain "${chain}", but its checkpoint covers ${checkpoint.tree_size}.`
       throw new GatewayError('EVIDENCE_MISMATCH', message)
     }
     const [leftOut] = await readChain(db, tenantId, chain, { from: sizes.get(chain) ?? 0, limit: 1 })
     if (!leftOut || leftOut.created_at > startedAt) continue
     throw new GatewayError(
       'EVIDENCE_MISMATCH',
-      `The export lacks entries of the chain "${chain}" from ${leftOut.seq} on, which were there an hour ago.`,
+      `The export lacks entries of the chain "${chain}" from ${leftOut.seq} on, which are more than an hour old.`,
     )
   }
 }

@@ -56,7 +56,7 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
     route({
       ...common,
       path: '/api/external/transparency/status',
-      summary: 'How large the log is, and what its last check found',
+      summary: 'Show the size of the log and the result of its last check',
       responses: { 200: { description: 'The status', schema: TransparencyStatusResponse } },
       async handle({ caller: { tenantId } }) {
         const chains = await listChains(db, tenantId)
@@ -85,7 +85,7 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
     route({
       ...common,
       path: '/api/external/transparency/entries',
-      summary: 'The entries of the log, newest first',
+      summary: 'List the entries of the log, newest first',
       query: ListEntriesQuery,
       responses: { 200: { description: 'One page', schema: ListEntriesResponse } },
       async handle({ caller: { tenantId }, query }) {
@@ -106,16 +106,16 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
     route({
       ...common,
       path: '/api/external/transparency/chain-integrity',
-      summary: 'Check the whole log: every hash, every signature, every checkpoint',
-      responses: { 200: { description: 'What was found', schema: ChainIntegrityResponse } },
+      summary: 'Verify the complete log: every hash, signature and checkpoint',
+      responses: { 200: { description: 'The result of the verification', schema: ChainIntegrityResponse } },
       handle: async ({ caller: { tenantId } }) => reply(200, await integrity.check(tenantId)),
     }),
     route({
       ...common,
       path: '/api/external/transparency/search',
-      summary: 'Find entries by a text',
+      summary: 'Search the entries for a text',
       query: SearchEntriesQuery,
-      responses: { 200: { description: 'The newest that match', schema: SearchEntriesResponse } },
+      responses: { 200: { description: 'The newest matching entries', schema: SearchEntriesResponse } },
       async handle({ caller: { tenantId }, query: { q, field, limit } }) {
         const { rows, total } = await listEntries(db, tenantId, SEARCHES[field](q), {
           page: 1,
@@ -135,7 +135,7 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
     route({
       ...common,
       path: '/api/external/transparency/compliance-report',
-      summary: 'The entries of a period as CSV, or their number',
+      summary: 'Export the entries of a period as CSV, or count them',
       query: ComplianceReportQuery,
       responses: {
         200: { description: 'The report', schema: ComplianceReportResponse, text: 'text/csv' },
@@ -246,6 +246,6 @@ async function allOf(db: Db, tenantId: string, filter: EntryFilter, total: numbe
 const tooLong = (total: number, startDate: string) =>
   invalidField(
     'startDate',
-    `The period has ${total} entries, and a report at most ${COMPLIANCE_REPORT_ROWS}: name a shorter one, or use "aigw audit export".`,
+    `The period has ${total} entries; a report may have at most ${COMPLIANCE_REPORT_ROWS}. Choose a shorter period, or use "aigw audit export".`,
     startDate,
   )

@@ -107,7 +107,7 @@ async function readCheckpoints(
         checkpoints.push(signedCheckpoint(row, ring.keys))
       } catch (error) {
         if (!(error instanceof NoteError)) throw error
-        broken ??= { seq: tree_size, problem: `the checkpoint of ${tree_size} entries is broken: ${error.message}` }
+        broken ??= { seq: tree_size, problem: `the checkpoint of ${tree_size} entries is invalid: ${error.message}` }
       }
       await rest()
     }

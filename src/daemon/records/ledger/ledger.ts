@@ -109,7 +109,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
       if (entry.records.evidence !== undefined) drafts.push(...entry.records.evidence)
     }
     if (drafts.length === 0) return writeRecords(db, records)
-    if (sealer === undefined) throw new Error('evidence came to a ledger that has no chains')
+    if (sealer === undefined) throw new Error('this ledger has no chains and cannot store evidence')
     for (let attempt = 1; ; attempt++) {
       try {
         const { inserts, stored } = await sealer.seal(drafts)

@@ -40,7 +40,7 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
     route({
       ...common,
       path: '/api/external/audit-logs',
-      summary: 'What guards, policies and keys decided, and who changed them; newest first',
+      summary: 'List decisions and changes of guards, policies and keys, newest first',
       query: ListLogsQuery,
       responses: { 200: { description: 'One page', schema: ListAuditLogsResponse } },
       async handle({ caller: { tenantId }, query }) {
@@ -69,7 +69,7 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
       path: '/api/external/activity-logs',
       // Clients poll it, so it does not count towards the key's daily limit.
       rate: 'unmetered',
-      summary: 'Everything that was done, newest first; or, after a position, what is new',
+      summary: 'List all activity, newest first; with a position, only newer entries',
       query: ListActivityLogsQuery,
       responses: { 200: { description: 'One page', schema: ListActivityLogsResponse } },
       async handle({ caller: { tenantId }, query }) {

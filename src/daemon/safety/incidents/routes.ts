@@ -40,7 +40,7 @@ export function incidentRoutes({ db }: { db: Db }): Route[] {
     route({
       ...common,
       path: '/api/admin/incidents/counts',
-      summary: 'Count incidents by what they are and what was done',
+      summary: 'Count incidents by kind, severity and action',
       query: CountIncidentsQuery,
       responses: { 200: { description: 'The counts', schema: CountIncidentsResponse } },
       async handle({ caller, query }) {
@@ -70,7 +70,7 @@ export function incidentRoutes({ db }: { db: Db }): Route[] {
 }
 
 const notFound = () =>
-  new GatewayError('INCIDENT_NOT_FOUND', 'There is no such incident; GET /api/admin/incidents lists them.')
+  new GatewayError('INCIDENT_NOT_FOUND', 'Incident not found. GET /api/admin/incidents lists all incidents.')
 
 const Types = z.record(z.string(), z.int())
 

@@ -26,12 +26,12 @@ const PERSONAL_IDENTIFIERS: PiiEntity[] = [
  * strict.
  */
 export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
-  builtIn('Public', 'For what anyone may read: nothing is looked for.', {}),
-  builtIn('Internal', 'The default: personal data and secrets are noticed and recorded, and nothing is changed.', {
+  builtIn('Public', 'For public content: no guard runs.', {}),
+  builtIn('Internal', 'The default: personal data and secrets are recorded, and the text stays unchanged.', {
     pii: { enabled: true, action: 'log' },
     dlp: { enabled: true, action: 'log' },
   }),
-  builtIn('Internal Strict', 'Personal data and secrets are masked, and every prompt is shielded.', {
+  builtIn('Internal Strict', 'Personal data and secrets are masked, and the prompt shield scans every prompt.', {
     pii: { enabled: true, action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
@@ -56,7 +56,7 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
     promptShield: { required: true, minSensitivity: 'balanced' },
     retentionDays: 30,
   }),
-  builtIn('PCI DSS', 'Card and account numbers are masked but for the last four digits.', {
+  builtIn('PCI DSS', 'Card and account numbers are masked except for the last four digits.', {
     pii: { enabled: true, entities: ['CREDIT_CARD', 'IBAN'], action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },

@@ -51,7 +51,7 @@ export function createPolicy(
     if ((await findPolicyIds(tx, tenantId)).length >= CUSTOM_POLICIES) {
       throw new GatewayError(
         'VALIDATION_ERROR',
-        `A tenant may have at most ${CUSTOM_POLICIES} policies of its own; delete one that is not needed any more.`,
+        `A tenant may have at most ${CUSTOM_POLICIES} custom policies. Delete one first.`,
       )
     }
     await requireShieldPolicy(tx, tenantId, document)
@@ -102,7 +102,7 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
     if ((await activePolicyId(tx, tenantId)) === row.id) {
       throw new GatewayError(
         'POLICY_IN_USE',
-        `"${row.id}" is the active policy of this tenant; activate another one first, such as "${SYSTEM_DEFAULT}".`,
+        `"${row.id}" is the active policy of this tenant. Activate another one first, such as "${SYSTEM_DEFAULT}".`,
       )
     }
     const keys = await findKeysNaming(tx, tenantId, row.id)
@@ -111,7 +111,7 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
       const more = keys.length > KEYS_NAMED ? ` and ${keys.length - KEYS_NAMED} more` : ''
       throw new GatewayError(
         'POLICY_IN_USE',
-        `Keys name the policy "${row.id}": ${named.join(', ')}${more}; take it out of their allowedSMLTPPolicies and ` +
+        `Keys use the policy "${row.id}": ${named.join(', ')}${more}. Remove it from their allowedSMLTPPolicies and ` +
           'defaultSMLTPPolicy first.',
       )
     }
@@ -158,7 +158,7 @@ async function getOwnPolicy(tx: Db, tenantId: string, nameOrId: string): Promise
   if (findBuiltIn(id)) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
-      `"${id}" is a built-in policy, which nobody can change or delete; create one of your own instead.`,
+      `"${id}" is a built-in policy and cannot be changed or deleted. Create a custom policy instead.`,
     )
   }
   return getRow(tx, tenantId, id)
@@ -169,7 +169,7 @@ async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> 
   if (row) return row
   throw new GatewayError(
     'POLICY_NOT_FOUND',
-    'There is no such policy; GET /api/external/smltp-policies/all lists them.',
+    'Policy not found. GET /api/external/smltp-policies/all lists all policies.',
   )
 }
 
@@ -184,7 +184,7 @@ async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: P
   if (BUILT_IN_SHIELD_POLICIES.some((policy) => policy.id === id) || (await findShieldPolicy(tx, tenantId, id))) return
   throw invalidField(
     'policy.promptShield.policyId',
-    `There is no prompt shield policy "${policyId}"; GET /api/admin/prompt-shield-policies lists them.`,
+    `There is no prompt shield policy "${policyId}". GET /api/admin/prompt-shield-policies lists all of them.`,
     policyId,
   )
 }

@@ -19,9 +19,16 @@ export function resolvePolicy(
   const found = policies.find(nameOrId)
   if (!found) {
     if (source === 'request') {
-      throw invalidField('smltp_policy', `There is no policy "${nameOrId.slice(0, 100)}".`, nameOrId)
+      throw invalidField(
+        'smltp_policy',
+        `There is no policy "${nameOrId.slice(0, 100)}". GET /api/external/smltp-policies lists the available policies.`,
+        nameOrId,
+      )
     }
-    throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; name one in \`smltp_policy\`.`)
+    throw new GatewayError(
+      'POLICY_UNAVAILABLE',
+      `The policy "${nameOrId}" was deleted. Name another policy in \`smltp_policy\`.`,
+    )
   }
   const { id, name, document, hash } = found
   if (!mayUse(allowed, id, source)) throw notAllowed(allowed, id, source)
@@ -45,7 +52,11 @@ export function getDefaultPolicy(
 ): AppliedPolicy {
   const { nameOrId, source } = choose(undefined, defaultSMLTPPolicy, policies.activeId)
   const found = policies.find(nameOrId)
-  if (!found) throw new GatewayError('POLICY_UNAVAILABLE', `The policy "${nameOrId}" is gone; give the key another.`)
+  if (!found)
+    throw new GatewayError(
+      'POLICY_UNAVAILABLE',
+      `The policy "${nameOrId}" was deleted. Assign another policy to the key.`,
+    )
   const { id, name, document, hash } = found
   return { canonical: id, name, document, hash, source }
 }
@@ -71,11 +82,11 @@ function mayUse(allowed: readonly string[], id: string, source: PolicySource): b
 }
 
 function notAllowed(allowed: readonly string[], id: string, source: PolicySource): GatewayError {
-  const choices = `Name one that it may use in \`smltp_policy\`: ${allowed.join(', ')}.`
+  const choices = `Send an allowed policy in \`smltp_policy\`: ${allowed.join(', ')}.`
   return new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
     source === 'request'
       ? `This key may not use the policy "${id}". ${choices}`
-      : `The request names no policy, and this key may not use the default, "${id}". ${choices}`,
+      : `The request names no policy, and this key may not use the default policy "${id}". ${choices}`,
   )
 }

@@ -21,37 +21,41 @@ function violationOf(
 ): Violation | undefined {
   const breaks = (rule: string, reason: string): Violation => ({ modelId, rule, reason })
   if (deniedModels.length > 0) {
-    if (!PLAIN_NAME.test(modelId)) return breaks('deniedModels', 'its name cannot be compared with its deniedModels')
+    if (!PLAIN_NAME.test(modelId))
+      return breaks(
+        'deniedModels',
+        'the model name has characters that cannot be compared with the deniedModels of the policy',
+      )
     const denied = deniedModels.map(plainSpelling)
     if (spellingsOf(modelId).some((spelling) => allowsModel(denied, spelling))) {
-      return breaks('deniedModels', 'it is one of its deniedModels')
+      return breaks('deniedModels', 'the deniedModels of the policy include it')
     }
   }
   if (!allowsModel(allowedModels, modelId)) {
-    return breaks('allowedModels', `its allowedModels are ${allowedModels.join(', ')}`)
+    return breaks('allowedModels', `the allowedModels of the policy are ${allowedModels.join(', ')}`)
   }
   const provider = modelId.slice(0, modelId.indexOf('/'))
   if (allowedProviders.length > 0 && !allowedProviders.includes(provider)) {
-    return breaks('allowedProviders', `its allowedProviders are ${allowedProviders.join(', ')}`)
+    return breaks('allowedProviders', `the allowedProviders of the policy are ${allowedProviders.join(', ')}`)
   }
   // A model in this process sends nothing to a region or host.
   if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
-    const regions = `its residency.allowedRegions are ${allowedRegions.join(', ')}`
+    const regions = `the residency.allowedRegions of the policy are ${allowedRegions.join(', ')}`
     if (location.region === undefined) {
-      if (onUnknown === 'deny') return breaks('residency.onUnknown', `no region is known of it, and ${regions}`)
+      if (onUnknown === 'deny') return breaks('residency.onUnknown', `its region is unknown, and ${regions}`)
     } else if (!allowedRegions.some((region) => isWithin(region, location.region as string))) {
-      return breaks('residency.allowedRegions', `it is in "${location.region}", and ${regions}`)
+      return breaks('residency.allowedRegions', `its region is "${location.region}", and ${regions}`)
     }
   }
   if (egress.denyHosts.some((pattern) => isHost(pattern, location.host))) {
-    return breaks('egress.denyHosts', `"${location.host}" is one of its egress.denyHosts`)
+    return breaks('egress.denyHosts', `the egress.denyHosts of the policy include "${location.host}"`)
   }
   if (egress.allowHosts.length > 0 && !egress.allowHosts.some((pattern) => isHost(pattern, location.host))) {
     return breaks(
       'egress.allowHosts',
-      `"${location.host}" is none of its egress.allowHosts, ${egress.allowHosts.join(', ')}`,
+      `"${location.host}" is not in the egress.allowHosts of the policy: ${egress.allowHosts.join(', ')}`,
     )
   }
   return undefined

@@ -51,9 +51,11 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       path: '/api/external/smltp-policies',
       access: 'key',
       errors: 'flat',
-      summary: 'Policies this key may request',
+      summary: 'List the policies that this key may request',
       tags: ['Discovery'],
-      responses: { 200: { description: 'What chat takes as `smltp_policy`', schema: DiscoverPoliciesResponse } },
+      responses: {
+        200: { description: 'The policies that chat accepts as `smltp_policy`', schema: DiscoverPoliciesResponse },
+      },
       async handle({ caller: { tenantId, settings } }) {
         const { allowedSMLTPPolicies: allowed } = settings
         const { all } = await policies.of(tenantId)
@@ -71,7 +73,7 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       path: '/api/external/smltp-policies/all',
       rate: 'read',
       summary: 'List all policies, built-in and custom',
-      responses: { 200: { description: 'All of them', schema: ListPoliciesResponse } },
+      responses: { 200: { description: 'All policies', schema: ListPoliciesResponse } },
       async handle({ caller: { tenantId } }) {
         const [active, custom] = await Promise.all([activePolicyId(db, tenantId), listPolicies(db, tenantId)])
         const summariesOf = (list: readonly NamedPolicy[]) =>
@@ -96,8 +98,8 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       method: 'GET',
       path: '/api/external/smltp-policies/active',
       rate: 'read',
-      summary: 'Show the active policy, which governs what names none',
-      responses: { 200: { description: 'The one policy that is active', schema: ActivePolicyResponse } },
+      summary: 'Show the active policy, the default for requests and keys that name no policy',
+      responses: { 200: { description: 'The active policy', schema: ActivePolicyResponse } },
       async handle({ caller: { tenantId } }) {
         const activation = await findActivation(db, tenantId)
         const policy = await getPolicy(db, tenantId, activation?.policy_id ?? SYSTEM_DEFAULT)
@@ -114,11 +116,11 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       method: 'POST',
       path: '/api/external/smltp-policies',
       rate: 'write',
-      summary: 'Create a policy of the tenant',
+      summary: 'Create a custom policy',
       body: CreatePolicyRequest,
       responses: {
         201: { description: 'The new policy', schema: PolicyResponse },
-        409: refused('The name, or the id that it makes, exists'),
+        409: refused('A policy with this name, or with the id derived from it, exists'),
       },
       async handle(context) {
         return reply(201, changed('Policy created', await createPolicy(deps, context, context.body)))
@@ -128,7 +130,7 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       ...administration,
       method: 'POST',
       path: '/api/external/smltp-policies/diff',
-      summary: 'Compare two policies, or documents that are policies nowhere; nothing is stored',
+      summary: 'Compare two policies or unsaved policy documents; nothing is stored',
       body: DiffPoliciesRequest,
       responses: { 200: { description: 'The fields that differ', schema: DiffPoliciesResponse }, 404: unknown },
       async handle({ caller: { tenantId }, body }) {
@@ -169,11 +171,11 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       method: 'PUT',
       path: '/api/external/smltp-policies/{policyId}',
       rate: 'write',
-      summary: 'Change a policy of the tenant; requests are held to it at once',
+      summary: 'Update a custom policy; the change applies to new requests at once',
       body: UpdatePolicyRequest,
       responses: {
         403: notAllowed,
-        200: { description: 'The policy as it is now', schema: PolicyResponse },
+        200: { description: 'The updated policy', schema: PolicyResponse },
         404: unknown,
       },
       async handle(context) {
@@ -186,12 +188,12 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       method: 'DELETE',
       path: '/api/external/smltp-policies/{policyId}',
       rate: 'write',
-      summary: 'Delete a policy of the tenant that is not active and that no key names',
+      summary: 'Delete a custom policy; the policy must be inactive and unused by keys',
       responses: {
         403: notAllowed,
-        200: { description: 'The policy is gone', schema: DoneResponse },
+        200: { description: 'The policy was deleted', schema: DoneResponse },
         404: unknown,
-        409: refused('It is active, or keys name it'),
+        409: refused('The policy is active, or keys use it'),
       },
       async handle(context) {
         await removePolicy(deps, context, context.params.policyId ?? '')
@@ -203,8 +205,8 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       method: 'POST',
       path: '/api/external/smltp-policies/{policyId}/activate',
       rate: 'write',
-      summary: 'Make a policy, built-in or custom, the active one of the tenant',
-      responses: { 200: { description: 'The policy, which is active now', schema: PolicyResponse }, 404: unknown },
+      summary: 'Make a built-in or custom policy the active one of the tenant',
+      responses: { 200: { description: 'The activated policy', schema: PolicyResponse }, 404: unknown },
       async handle(context) {
         const shown = await activatePolicy(deps, context, context.params.policyId ?? '')
         return reply(200, changed('Policy activated', shown))

@@ -54,7 +54,7 @@ export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {
 }
 
 export const nameExists = ({ id, name }: Pick<PolicyRow, 'id' | 'name'>) =>
-  new GatewayError('POLICY_NAME_EXISTS', `A policy with the id "${id}" exists already; choose another name.`, {
+  new GatewayError('POLICY_NAME_EXISTS', `A policy with the id "${id}" already exists. Choose another name.`, {
     details: { field: 'name', value: name },
   })
 

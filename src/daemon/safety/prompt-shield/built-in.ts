@@ -10,7 +10,7 @@ const builtIn = (id: ShieldPolicyDocument['sensitivity'], description: string): 
 
 /** One per sensitivity, so that a key without a shield policy has one too. They cannot be changed. */
 export const BUILT_IN_SHIELD_POLICIES: readonly ShieldPolicy[] = [
-  builtIn('strict', 'For what everybody may write to; some harmless prompts are refused'),
+  builtIn('strict', 'For public applications; some harmless prompts are blocked'),
   builtIn('balanced', 'For everyday use'),
-  builtIn('permissive', 'For tests and for people one knows; only clear attacks are refused'),
+  builtIn('permissive', 'For tests and trusted users; only clear attacks are blocked'),
 ]

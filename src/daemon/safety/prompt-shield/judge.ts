@@ -67,7 +67,7 @@ export function createJudge({
     } catch (error) {
       if (!terms.signal.aborted) {
         calls.pausedUntilMs = clock.monotonic() + SHIELD_JUDGE_PAUSE_MS
-        log.warn({ model, error }, 'the judge of the prompt shield did not answer')
+        log.warn({ model, error }, 'the judge model of the prompt shield did not answer')
       }
       return undefined
     } finally {
@@ -84,7 +84,7 @@ async function ask(
   providers: ProviderRegistry,
 ): Promise<ShieldScan | undefined> {
   const found = providers.find(modelId)
-  if (!found) throw new Error(`the judge "${modelId}" is not offered here`)
+  if (!found) throw new Error(`the judge model "${modelId}" is not available here`)
   if (!mayAsk({ modelId, location: found.location })) return undefined
   const { system, user, isWhole } = judgePrompt(scan.suspects, randomUUID())
   const call = {
@@ -105,6 +105,6 @@ async function ask(
     for (const part of parts) if (part.type === 'text') answer += part.text
   }
   const judgement = readJudgement(answer)
-  if (!judgement) throw new Error('the judge did not answer as it was asked to')
+  if (!judgement) throw new Error('the answer of the judge model does not have the requested form')
   return withJudgement(scan, judgement, isWhole, options)
 }

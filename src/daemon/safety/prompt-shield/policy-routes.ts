@@ -25,7 +25,7 @@ import {
   updateShieldPolicy,
 } from './store.ts'
 
-const NOT_FOUND = { description: 'There is no such prompt shield policy', schema: StructuredError }
+const NOT_FOUND = { description: 'No prompt shield policy of this tenant has this id', schema: StructuredError }
 const BUILT_IN = { description: 'Not an administrator, or a built-in policy', schema: StructuredError }
 const BASE = '/api/admin/prompt-shield-policies'
 
@@ -46,7 +46,10 @@ export function shieldPolicyRoutes(
       path: BASE,
       summary: 'List prompt shield policies',
       responses: {
-        200: { description: 'The built-in ones, then those of the tenant by name', schema: ListShieldPoliciesResponse },
+        200: {
+          description: 'The built-in policies, then the custom policies by name',
+          schema: ListShieldPoliciesResponse,
+        },
       },
       async handle({ caller }) {
         const policies = [...BUILT_IN_SHIELD_POLICIES, ...(await findShieldPolicies(db, caller.tenantId))]
@@ -60,8 +63,8 @@ export function shieldPolicyRoutes(
       summary: 'Create a prompt shield policy',
       body: CreateShieldPolicyRequest,
       responses: {
-        201: { description: 'The policy; keys can be given it at once', schema: ShieldPolicyResponse },
-        409: { description: 'The name exists', schema: StructuredError },
+        201: { description: 'The policy; it can be assigned to keys at once', schema: ShieldPolicyResponse },
+        409: { description: 'A prompt shield policy with this name exists', schema: StructuredError },
       },
       async handle(context) {
         const { caller, body } = context
@@ -101,10 +104,10 @@ export function shieldPolicyRoutes(
       ...common,
       method: 'PUT',
       path: `${BASE}/{policyId}`,
-      summary: 'Change a prompt shield policy',
+      summary: 'Update a prompt shield policy',
       body: UpdateShieldPolicyRequest,
       responses: {
-        200: { description: 'The policy as it is now', schema: ShieldPolicyResponse },
+        200: { description: 'The updated policy', schema: ShieldPolicyResponse },
         403: BUILT_IN,
         404: NOT_FOUND,
       },
@@ -132,8 +135,12 @@ export function shieldPolicyRoutes(
       ...common,
       method: 'DELETE',
       path: `${BASE}/{policyId}`,
-      summary: 'Delete a prompt shield policy; calls of keys that are bound to it are refused from then on',
-      responses: { 200: { description: 'The policy is gone', schema: DoneResponse }, 403: BUILT_IN, 404: NOT_FOUND },
+      summary: 'Delete a prompt shield policy; calls of keys that are bound to it are rejected from then on',
+      responses: {
+        200: { description: 'The policy was deleted', schema: DoneResponse },
+        403: BUILT_IN,
+        404: NOT_FOUND,
+      },
       async handle(context) {
         const { params, caller } = context
         await change(deps, context, async ({ tx, record }) => {
@@ -156,7 +163,7 @@ async function getShieldPolicy(db: Db, tenantId: string, reference: string | und
   const id = toPolicyId(reference ?? '')
   const policy = builtInOf(id) ?? (await findShieldPolicy(db, tenantId, id))
   if (policy) return policy
-  throw new GatewayError('POLICY_NOT_FOUND', `There is no such prompt shield policy; GET ${BASE} lists them.`)
+  throw new GatewayError('POLICY_NOT_FOUND', `Prompt shield policy not found. GET ${BASE} lists all of them.`)
 }
 
 /** @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy */
@@ -165,7 +172,7 @@ async function getCustomPolicy(db: Db, tenantId: string, reference: string | und
   if (policy.type === 'custom') return policy
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    `"${policy.name}" is built in, and nobody can change or delete it; create a policy of your own instead.`,
+    `"${policy.name}" is a built-in policy and cannot be changed or deleted. Create a custom policy instead.`,
   )
 }
 

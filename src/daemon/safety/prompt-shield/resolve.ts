@@ -45,7 +45,11 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
  */
 export function resolveShield({ request, settings, policy, custom }: ShieldContext): AppliedShield | undefined {
   if (request?.enabled === false && request.policy !== undefined) {
-    throw invalidField('prompt_shield', 'prompt_shield may opt out or name a policy, not both.', request)
+    throw invalidField(
+      'prompt_shield',
+      'prompt_shield may either disable the shield or name a policy, not both.',
+      request,
+    )
   }
   const { required, minSensitivity, policyId } = policy.document.promptShield
   if (!settings.enablePromptShield && !required) {
@@ -56,9 +60,10 @@ export function resolveShield({ request, settings, policy, custom }: ShieldConte
   }
   const bound = bindingOf(policyId ?? settings.promptShieldPolicyId ?? settings.promptShieldSensitivity, custom)
   if (request?.enabled === false) {
-    if (required) throw denied(`The policy "${policy.name}" requires the prompt shield; no call can opt out of it.`)
+    if (required)
+      throw denied(`The policy "${policy.name}" requires the prompt shield. Omit \`prompt_shield.enabled\`.`)
     if (settings.allowPromptShieldOptOut && bound.policy.allowOptOut) return undefined
-    throw denied('This key does not permit to opt out of the prompt shield; leave out `prompt_shield.enabled`.')
+    throw denied('This key may not disable the prompt shield. Omit `prompt_shield.enabled`.')
   }
   const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
   // A shield that only a policy in monitor mode requires does not block.
@@ -104,7 +109,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
   if (policy) return policy
   throw new GatewayError(
     'SHIELD_UNAVAILABLE',
-    `The prompt shield policy "${reference}" that this call is bound to does not exist, so it is not answered without it.`,
+    `The request was rejected: its prompt shield policy "${reference}" does not exist. Assign an existing policy.`,
   )
 }
 

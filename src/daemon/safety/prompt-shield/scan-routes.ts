@@ -44,9 +44,9 @@ export function scanRoutes({
     bodyLimit: CHAT_BODY_BYTES,
   }
   const failures = {
-    403: failure('The key has no prompt shield, or may not select the one that is named'),
+    403: failure('The key has no prompt shield, or may not select the requested policy'),
     500: failure('The scan failed'),
-    503: failure('Scans have failed too often just now'),
+    503: failure('Too many recent scans have failed'),
   }
 
   /** The shield that applies to the caller's chats, or would apply with this `policy`. */
@@ -54,7 +54,7 @@ export function scanRoutes({
     if (!settings.enablePromptShield) {
       throw new GatewayError(
         'SHIELD_NOT_ENABLED',
-        'Set enablePromptShield of this key, and it may scan with the shield its chats go through.',
+        'Prompt shield scans are not enabled for this key. Set its enablePromptShield to true.',
       )
     }
     const custom = await guards.shieldPolicies.of(tenantId)
@@ -75,7 +75,7 @@ export function scanRoutes({
     route({
       ...common,
       path: '/api/external/prompt-shield/scan',
-      summary: 'Look for an attack in a prompt',
+      summary: 'Scan a prompt for attacks',
       body: ShieldScanRequest,
       bodyRequired: true,
       responses: { 200: { description: 'What was found', schema: ShieldScanResponse }, ...failures },
@@ -83,7 +83,7 @@ export function scanRoutes({
         const startedMs = clock.monotonic()
         const shield = await shieldOf(caller, options?.policy)
         if (typeof prompt !== 'string' || prompt === '') {
-          throw new GatewayError('PROMPT_REQUIRED', 'Send the text to look at in `prompt`.')
+          throw new GatewayError('PROMPT_REQUIRED', 'Send the text to scan in `prompt`.')
         }
         const [scan] = await guards.scanner.scanEach(
           [{ text: prompt, source: 'user' }],
@@ -108,7 +108,7 @@ export function scanRoutes({
     route({
       ...common,
       path: '/api/external/prompt-shield/scan-output',
-      summary: 'Look for leaks in an answer: of the system prompt, and of the canaries of this key',
+      summary: "Scan an answer for leaks of the system prompt and of this key's canaries",
       body: ShieldOutputRequest,
       bodyRequired: true,
       responses: { 200: { description: 'What was found', schema: ShieldOutputResponse }, ...failures },
@@ -116,7 +116,7 @@ export function scanRoutes({
         const startedMs = clock.monotonic()
         const shield = await shieldOf(caller)
         if (typeof output !== 'string') {
-          throw new GatewayError('OUTPUT_REQUIRED', 'Send the text to look at in `output`.')
+          throw new GatewayError('OUTPUT_REQUIRED', 'Send the text to scan in `output`.')
         }
         const scan = await guards.scanner.scanOutput(output, systemPromptSnippets ?? [], shield, {
           tenantId: caller.tenantId,
@@ -144,7 +144,7 @@ export function scanRoutes({
     route({
       ...common,
       path: '/api/external/prompt-shield/scan-conversation',
-      summary: 'Look for attacks in what a user has said, message by message and in their course',
+      summary: 'Scan the messages of a user for attacks, one by one and as a conversation',
       body: ShieldConversationRequest,
       responses: { 200: { description: 'What was found', schema: ShieldConversationResponse }, ...failures },
       async handle({ caller, body: { messages } }) {

@@ -100,14 +100,14 @@ export function createShieldScanner({
         : { failedAtMs, pausedUntilMs: Number.NEGATIVE_INFINITY },
     )
     log.error({ error: cause }, 'a scan of the prompt shield failed')
-    const message = 'The prompt shield failed to look at this text. The details are in the log.'
+    const message = 'The prompt shield failed to scan this text. The log of the gateway contains the details.'
     return new GatewayError('SCAN_FAILED', message, { cause })
   }
 
   function checkNotPaused(tenantId: string): void {
     const leftMs = (breakers.get(tenantId)?.pausedUntilMs ?? Number.NEGATIVE_INFINITY) - clock.monotonic()
     if (leftMs <= 0) return
-    throw new GatewayError('SHIELD_UNAVAILABLE', 'The prompt shield has failed too often just now; ask again soon.', {
+    throw new GatewayError('SHIELD_UNAVAILABLE', 'The prompt shield has failed too often. Retry in a moment.', {
       retryAfterSeconds: Math.ceil(leftMs / 1000),
     })
   }

@@ -36,7 +36,7 @@ export async function insertShieldPolicy(db: Db, row: ShieldPolicyRow): Promise<
   if (Number(total) >= SHIELD_POLICIES) {
     throw new GatewayError(
       'VALIDATION_ERROR',
-      `A tenant may have ${SHIELD_POLICIES} prompt shield policies; delete one.`,
+      `A tenant may have at most ${SHIELD_POLICIES} prompt shield policies. Delete one first.`,
     )
   }
   const { numInsertedOrUpdatedRows } = await db
@@ -48,9 +48,13 @@ export async function insertShieldPolicy(db: Db, row: ShieldPolicyRow): Promise<
 }
 
 export const nameExists = (name: string): GatewayError =>
-  new GatewayError('POLICY_NAME_EXISTS', `There is a prompt shield policy "${name}" already.`, {
-    details: { field: 'name', value: name },
-  })
+  new GatewayError(
+    'POLICY_NAME_EXISTS',
+    `A prompt shield policy named "${name}" already exists. Choose another name.`,
+    {
+      details: { field: 'name', value: name },
+    },
+  )
 
 export async function updateShieldPolicy(
   db: Db,

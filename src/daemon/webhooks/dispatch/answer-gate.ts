@@ -29,7 +29,7 @@ export function gateAnswers(socket: Socket): AnswerGate {
 
   socket.on('readable', () => {
     if (socket.bytesRead - readBefore > WEBHOOK_READ_BYTES) {
-      socket.destroy(new Error(`the answer goes on beyond ${WEBHOOK_READ_BYTES / 1024} KiB`))
+      socket.destroy(new Error(`the response is larger than ${WEBHOOK_READ_BYTES / 1024} KiB`))
       return
     }
     const chunk: Buffer | null = awaited ? socket.read() : null

@@ -78,7 +78,7 @@ export function createSender(deps: ConnectionDeps): Sender {
       })
     },
     async close() {
-      for (const attempt of running) attempt.cutOff('the gateway was stopped')
+      for (const attempt of running) attempt.cutOff('the gateway was shut down')
       await book.close()
     },
   }
@@ -157,7 +157,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #timeOut(): void {
-    this.cutOff(`no whole answer within ${WEBHOOK_ATTEMPT_MS / 1000} s`, true)
+    this.cutOff(`no complete response within ${WEBHOOK_ATTEMPT_MS / 1000} s`, true)
   }
 
   #end(failure: string | null, { isWhole = false, timedOut = false, closedEarly = false } = {}): void {
@@ -194,7 +194,7 @@ const isClosed = (error: Error): boolean =>
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return error.message
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0])
-  if (!(error instanceof Error)) return 'unknown fault'
+  if (!(error instanceof Error)) return 'unknown error'
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   return storable((code === undefined ? error.message : `${code}: ${error.message}`).slice(0, 200))
 }

@@ -172,13 +172,13 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
         })
       : connectTcp(options)
     const timer = clock.after(Math.max(0, deadline - clock.monotonic()), () => {
-      socket.destroy(new Error('not connected in time'))
+      socket.destroy(new Error('connect timeout'))
     })
     const failed = (error: Error) => {
       timer.cancel()
       reject(error)
     }
-    const ended = () => failed(new Error('the connection was closed while it was being opened'))
+    const ended = () => failed(new Error('the receiver closed the connection before it was open'))
     socket.once('error', failed).once('close', ended)
     // Checks the peer before the first byte is sent. TLS starts on `connect`, so this listener must run before it.
     socket.prependOnceListener('connect', () => {

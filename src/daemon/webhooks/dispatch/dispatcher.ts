@@ -96,11 +96,11 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   let slotTimer: Timer | undefined
 
   const failed = (work: string) => (error: unknown) =>
-    log.error({ error, work }, 'webhooks: the store could not be used')
-  const fanOuts = createCoalescedTask(makeDeliveries, failed('make deliveries'))
+    log.error({ error, work }, 'webhooks: an operation on the store failed')
+  const fanOuts = createCoalescedTask(makeDeliveries, failed('create deliveries'))
   const claiming = createCoalescedTask(fillQueues, failed('claim deliveries'))
   const settling = createCoalescedTask(storeOutcomes, failed('store results'))
-  const sweeping = createCoalescedTask(sweep, failed('look for deliveries'))
+  const sweeping = createCoalescedTask(sweep, failed('find due deliveries'))
 
   async function newLease(): Promise<Lease & { endsAt: number }> {
     const endsAt = clock.monotonic() + WEBHOOK_LEASE_MS
@@ -191,7 +191,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     const batch = outcomes.splice(0, WEBHOOK_BATCH.deliveries)
     if (batch.length === 0) return
     const dropped = ({ claim }: Outcome, error: unknown) =>
-      log.error({ error, delivery: claim.id }, 'webhooks: the store refuses a result')
+      log.error({ error, delivery: claim.id }, 'webhooks: the store rejected a result')
     const settled = await settle(db, batch, { now: now(), dropped }).catch((error) => {
       // The next sweep retries them. Their leases stay valid, or another daemon sends the deliveries again.
       outcomes = [...batch, ...outcomes]
@@ -216,7 +216,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       log.warn(facts, 'webhooks: an endpoint keeps failing')
       return
     }
-    log.warn(facts, 'webhooks: an endpoint was disabled after too many failures in a row')
+    log.warn(facts, 'webhooks: an endpoint was disabled after too many consecutive failures')
     metrics.disabled()
     const queue = queues.find(endpoint.id)
     if (queue) giveBack(queue)

@@ -21,18 +21,18 @@ export function createDeliveryMetrics(registers: Registry[], { db, clock }: { db
   })
   const deliveries = new Counter({
     name: 'aigw_webhook_deliveries_total',
-    help: 'Webhook deliveries that came to an end or were put aside, by state.',
+    help: 'Webhook deliveries that ended or were put on hold, by state.',
     labelNames: ['state'],
     registers,
   })
   const disablements = new Counter({
     name: 'aigw_webhook_endpoints_auto_disabled_total',
-    help: 'Webhook endpoints that were disabled after too many failures in a row.',
+    help: 'Webhook endpoints that were disabled after too many consecutive failures.',
     registers,
   })
   new Gauge({
     name: 'aigw_webhook_queue_depth',
-    help: 'Webhook deliveries that are still to be sent.',
+    help: 'Webhook deliveries that are waiting to be sent.',
     registers,
     async collect() {
       this.set((await readQueue(db)).depth)
@@ -40,7 +40,7 @@ export function createDeliveryMetrics(registers: Registry[], { db, clock }: { db
   })
   new Gauge({
     name: 'aigw_webhook_oldest_due_seconds',
-    help: 'For how long the oldest webhook delivery has been due; 0 when none is.',
+    help: 'Time since the oldest waiting webhook delivery became due; 0 when no delivery is due.',
     registers,
     async collect() {
       const { oldest } = await readQueue(db)
@@ -49,7 +49,7 @@ export function createDeliveryMetrics(registers: Registry[], { db, clock }: { db
   })
   new Gauge({
     name: 'aigw_webhook_endpoints_disabled',
-    help: 'Webhook endpoints that are disabled now.',
+    help: 'Webhook endpoints that are currently disabled.',
     registers,
     async collect() {
       const { disabled } = await db

@@ -64,7 +64,7 @@ export async function settle(
 
 function withoutWords({ claim, attempt }: Outcome): Outcome {
   if (!attempt) return { claim, attempt }
-  const error = attempt.error === null ? null : 'failed; the store could not take what was said'
+  const error = attempt.error === null ? null : 'failed; the store could not save the error text'
   return { claim, attempt: { ...attempt, error, response: null } }
 }
 

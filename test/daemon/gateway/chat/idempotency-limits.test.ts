@@ -96,7 +96,7 @@ describeEachEngine('those who wait for the first with their Idempotency-Key', (e
       }),
     )
     held.resolve()
-    await expect(leaving).rejects.toThrow('the client went away')
+    await expect(leaving).rejects.toThrow('the client disconnected')
     expect(new Set((await Promise.all(answers)).map((answer) => answer?.body))).toEqual(new Set(['{"good":true}']))
     expect(produced).toBe(1)
   })

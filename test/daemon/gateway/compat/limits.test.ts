@@ -66,7 +66,7 @@ describe('by default', () => {
         post(path, { ...required, messages: turns(1), tools: [tool(path, nested(levels))] })
       expect((await withTool(left)).status).toBe(200)
       const { status, body } = await withTool(left + 1)
-      expect([status, body.error.message]).toEqual([400, 'The body nests deeper than 128 levels.'])
+      expect([status, body.error.message]).toEqual([400, 'The JSON body may be nested at most 128 levels deep.'])
     })
 
     test('a body of 32 MB, and refuses more', async () => {

@@ -51,7 +51,7 @@ test.each(SURFACES)(
     for (const refused of await Promise.all(Array.from({ length: 4 }, large))) {
       expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
       expect(refused.body.error.message).toBe(
-        'Too many large requests of this tenant are in memory; try again in a moment.',
+        'Too many large requests of this tenant are in memory. Retry in a moment.',
       )
     }
     const small = gateway.call('POST', path, chatOf(FREE_BODY_BYTES - 1024, fields, QUOTED))

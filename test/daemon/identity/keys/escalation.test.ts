@@ -105,8 +105,8 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
       expect(answers.map(({ status }) => status)).toEqual(level === 'admin' ? [201, 200, 200] : [403, 403, 403])
       if (level !== 'admin') {
         expect(await keys()).toEqual(before)
-        const own = 'Leave userId out for a key of your own.'
-        const needed = 'The keys of other users need a key with "user-management" at level "admin".'
+        const own = 'To create a key for yourself, omit userId.'
+        const needed = 'Managing keys of other users requires a key with "user-management" at level "admin".'
         expect(answers.map(({ body }) => body.error)).toEqual([
           { code: 'INSUFFICIENT_PERMISSIONS', message: `${needed} ${own}` },
           { code: 'INSUFFICIENT_PERMISSIONS', message: needed },

@@ -24,7 +24,9 @@ describeEachEngine('the rights that a role carries', (engine) => {
     await giveRole(tenant, tenant.admin.id, role.id)
     const refused = await call('PUT', `${ROLES}/${role.id}`, { canUseChat: true })
     expect([refused.status, refused.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
-    expect(refused.body.error.message).toMatch(/"integrations" at level "admin".* give them another role first/)
+    expect(refused.body.error.message).toMatch(
+      /"integrations" at level "admin".* assign these users another role first/,
+    )
     expect((await call('DELETE', `${ROLES}/${role.id}`)).status).toBe(409)
     // What alters nobody's rights is theirs to change.
     const harmless = { displayName: 'Quiet', permissions: USER_ADMIN }
@@ -45,7 +47,7 @@ describeEachEngine('the rights that a role carries', (engine) => {
       for (const call of [colleague, shared.current.call]) {
         const refused = await call('PUT', `${ROLES}/${role.id}`, SILENT)
         expect([refused.status, refused.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
-        expect(refused.body.error.message).toContain('give them another role first')
+        expect(refused.body.error.message).toContain('Assign this user another role first')
       }
       expect(
         (await colleague('PUT', `${ROLES}/${role.id}`, { displayName: 'x', permissions: USER_ADMIN })).status,

@@ -108,7 +108,7 @@ describeEachEngine('first start', (engine) => {
     await start(first)
     await start(second)
     const before = await keys()
-    expect(await start(first)).toEqual({ warning: expect.stringContaining('was revoked') })
+    expect(await start(first)).toEqual({ warning: expect.stringContaining('a revoked key') })
     expect(await keys()).toEqual(before)
   })
 
@@ -170,7 +170,7 @@ describeEachEngine('first start', (engine) => {
   test('an admin.key that opens nothing is left alone with a warning', async () => {
     await start(newApiKey())
     await writeFile(join(dataDir, 'admin.key'), `${newApiKey()}\n`)
-    expect(await start()).toEqual({ warning: expect.stringContaining('does not know') })
+    expect(await start()).toEqual({ warning: expect.stringContaining('does not exist in this store') })
     expect(await keyFile()).toMatch(KEY)
   })
 

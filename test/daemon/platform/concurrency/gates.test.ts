@@ -74,9 +74,9 @@ describe('a gate', () => {
     const leaver = new AbortController()
     const gone = enter('a', 'gone', leaver.signal)
     const stays = enter('a', 'stays')
-    leaver.abort(new Error('the client went away'))
-    await expect(gone).rejects.toThrow('went away')
-    await expect(enter('a', 'gone before', leaver.signal)).rejects.toThrow('went away')
+    leaver.abort(new Error('the client disconnected'))
+    await expect(gone).rejects.toThrow('the client disconnected')
+    await expect(enter('a', 'gone before', leaver.signal)).rejects.toThrow('the client disconnected')
     gates.leave('gate')
     await stays
     expect(letIn).toEqual(['first', 'stays'])

@@ -68,13 +68,13 @@ test('a released directory can be locked again, and names no holder meanwhile', 
 test.each(['data', 'data/below'])('a file where the directory %s should be is named as what it is', async (path) => {
   await writeFile(dataDir, '')
   await expect(lockDataDir(join(parent, path))).rejects.toThrow(
-    `${join(parent, path)} cannot be made: it, or a part of its path, is a file and not a directory`,
+    `Cannot create the data directory ${join(parent, path)}: the path or a part of it is a file, not a directory`,
   )
 })
 
 test('a data directory where none can be made is an error, and not an endless try', async () => {
   const nowhere = process.platform === 'linux' ? '/proc/aigw/data' : '/dev/null/aigw'
-  await expect(makeDataDir(nowhere)).rejects.toThrow('cannot be made')
+  await expect(makeDataDir(nowhere)).rejects.toThrow('Cannot create the data directory')
 })
 
 test('a data directory is made with its parents, and again without harm', async () => {

@@ -15,11 +15,11 @@ const granted = rightsOf('user', {
 
 test('whatever is in excess is named, with the way out', () => {
   expect(() => requireCovered(NO_RIGHTS, granted, 'The role "ops"')).toThrow(
-    'The role "ops" allows more than your key does: "home" at level "reader", "settings" at level "admin", ' +
-      '"canInteractWithAI", "canUseChat". Leave that out, or use a key that has it.',
+    'The role "ops" has rights that your key lacks: "home" at level "reader", "settings" at level "admin", ' +
+      '"canInteractWithAI", "canUseChat". Omit these rights, or use a key that has them.',
   )
   expect(() => requireCovered(rightsOf('globalReader'), granted, 'The key "k"', 'Ask somebody.')).toThrow(
-    'The key "k" allows more than your key does: "settings" at level "admin". Ask somebody.',
+    'The key "k" has rights that your key lacks: "settings" at level "admin". Ask somebody.',
   )
 })
 

@@ -25,10 +25,10 @@ test('a body that nests too deep, or holds too many values, is refused before it
     }
   }
   expect(parse('[[[1]],"[[[[",{"a":"\\"[[[[","b\\\\":[]}]')).toEqual([[[1]], '[[[[', { a: '"[[[[', 'b\\': [] }])
-  expect(() => parse('[[[[1]]]]')).toThrow('deeper than 3 levels')
-  expect(() => parse('[[[['.repeat(1_000_000))).toThrow('deeper than 3 levels')
+  expect(() => parse('[[[[1]]]]')).toThrow('at most 3 levels deep')
+  expect(() => parse('[[[['.repeat(1_000_000))).toThrow('at most 3 levels deep')
   expect(() => parse('{"a":[{"b":"\\"')).toThrow('must be a JSON object')
-  expect(() => parse(`[${'{},'.repeat(500_001)}{}]`)).toThrow(`more than ${JSON_VALUES} values`)
+  expect(() => parse(`[${'{},'.repeat(500_001)}{}]`)).toThrow(`at most ${JSON_VALUES} values`)
 })
 
 test('a large body may take longer as long as it comes, but never at a trickle', async () => {

@@ -74,7 +74,7 @@ describeEachEngine('the master key', (engine) => {
     await open()
     expect(await failureOf(open(CONFIGURED))).toMatchObject({
       name: 'MasterKeyError',
-      message: expect.stringContaining('AIGW_MASTER_KEY_FILE is not the one'),
+      message: expect.stringContaining('AIGW_MASTER_KEY_FILE differs from the one'),
     })
     await writeFile(masterKeyFile(otherDir), `${CONFIGURED}\n`)
     const failure = await failureOf(open(undefined, otherDir))

@@ -105,7 +105,7 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
     })
     expect((await tenant.call('PUT', `${USERS}/${other.id}`, { role: 'user', roleId: role.id })).status).toBe(200)
     const { status, text } = await held.finish()
-    expect([status, text]).toEqual([403, expect.stringContaining('allows more than your key does')])
+    expect([status, text]).toEqual([403, expect.stringContaining('has rights that your key lacks')])
   })
 
   test('training stops with its key, and with the right to the index', async () => {

@@ -303,7 +303,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
       .execute()
     const cut = await sign(one(3), two(3))
     expect([cut.status, cut.body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
-    expect(cut.body.error.message).toContain(`3 entries of the chain "${chains[1]}", and a checkpoint of 4`)
+    expect(cut.body.error.message).toContain(`3 entries of the chain "${chains[1]}", but its checkpoint covers 4`)
   })
 
   test('an export of a log with a hole is refused', async () => {

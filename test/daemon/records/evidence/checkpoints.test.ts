@@ -342,13 +342,15 @@ describeEachEngine('checkpoints', (engine) => {
       .execute()
     await setHash(`${second?.entry_hash}${third?.entry_hash}`, 1)
     await store.db.deleteFrom('evidence_entries').where('seq', '=', 2).execute()
-    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store lacks some of its entries 0 to 2' }])
+    expect(await compare()).toMatchObject([
+      { size: 3, problem: 'some of the entries 0 to 2 are missing from the store' },
+    ])
     await setHash(second?.entry_hash ?? '', 1)
     if (third) await store.db.insertInto('evidence_entries').values(third).execute()
     expect(await compare()).toEqual([])
 
     await store.db.deleteFrom('evidence_entries').where('seq', '>=', 4).execute()
-    expect(await compare()).toMatchObject([{ size: 6, problem: 'the store has only 4 entries of it' }])
+    expect(await compare()).toMatchObject([{ size: 6, problem: 'the store contains only 4 entries of this log' }])
     expect(problemsOf(await rig.verify(tenantId))).toMatchObject([{ seq: 4, problem: expect.stringContaining('6') }])
     await store.db.deleteFrom('evidence_checkpoints').where('tree_size', '=', 6).execute()
     expect(problemsOf(await rig.verify(tenantId))).toEqual([])
@@ -358,7 +360,7 @@ describeEachEngine('checkpoints', (engine) => {
     for (const id of ['x', 'y']) await restored.ledger.commit({ evidence: [draftOf(tenantId, id)] })
     await restored.ledger.close()
     const [rewritten] = await compare()
-    expect(rewritten).toMatchObject({ size: 6, problem: 'the store has other entries' })
+    expect(rewritten).toMatchObject({ size: 6, problem: 'the entries in the store differ from the checkpoint' })
     // It is not forgotten when the log has outgrown what was lost.
     const grown = await openChainRig(store.db, { clock, daemonId: 'abcdefabcdef' })
     await grown.ledger.commit({ evidence: [draftOf(tenantId, 'z')] })
@@ -366,10 +368,12 @@ describeEachEngine('checkpoints', (engine) => {
     expect(await checkpoints.make(tenantId)).toMatchObject([{ tree_size: 7 }])
     expect(await compare()).toEqual([rewritten])
     await store.db.deleteFrom('evidence_entries').where('seq', '=', 1).execute()
-    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store lacks some of its entries 0 to 2' }])
+    expect(await compare()).toMatchObject([
+      { size: 3, problem: 'some of the entries 0 to 2 are missing from the store' },
+    ])
     await store.db.deleteFrom('evidence_entries').execute()
-    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store has only 0 entries of it' }])
+    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store contains only 0 entries of this log' }])
     await store.db.deleteFrom('evidence_checkpoints').execute()
-    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store has no such log' }])
+    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store does not contain this log' }])
   })
 })

@@ -200,7 +200,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     })
     const { layer1, layer2, layer3 } = await proofOf(id)
     expect([layer1.state, layer2.state, layer3.state]).toEqual(states)
-    expect((await asStranger(shared.current, pageOf(id))).text).toContain('does not hold')
+    expect((await asStranger(shared.current, pageOf(id))).text).toContain('failed verification')
   })
 
   test('is 404 for ids that nobody has and for changes, and 400 for ids that are too long', async () => {

@@ -65,7 +65,7 @@ describeEachEngine('receipts', (engine) => {
     for (const id of ['jti-nothing', 'bnd_0123', change?.id ?? '', expunged, 'x'.repeat(128), '%C3%A9']) {
       const { status, body } = await tenant.call('GET', pathOf(id))
       expect([id, status, body.error]).toEqual([id, 404, 'Receipt not found'])
-      expect(body.message).toContain('audit chain')
+      expect(body.message).toContain('GET /transparency/entries')
     }
     const { status, body } = await tenant.call('GET', pathOf('x'.repeat(129)))
     expect([status, body.error]).toEqual([400, 'Invalid bundle id'])

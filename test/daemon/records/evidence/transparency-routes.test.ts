@@ -223,7 +223,9 @@ test('a daemon starts with a damaged log, says so, and signs no checkpoint over 
     await gateway.restart()
     expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
     const facts = gateway.log.find(({ facts }) => 'lostHistory' in facts)?.facts
-    expect(facts).toMatchObject({ lostHistory: [{ size: 5, problem: 'the store lacks some of its entries 0 to 4' }] })
+    expect(facts).toMatchObject({
+      lostHistory: [{ size: 5, problem: 'some of the entries 0 to 4 are missing from the store' }],
+    })
     await addEntries(gateway.app.db, tenant.id, chain, [{ payload: requestPayload() }])
     const made = await gateway.call('POST', `${BASE}/checkpoints`, {})
     expect(made.status).toBe(200)

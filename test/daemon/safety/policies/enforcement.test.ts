@@ -53,7 +53,8 @@ describeEachEngine('a policy', (engine) => {
       const { tenant, post } = await tenantWith({ deniedModels: ['test/any'] })
       const asked = shared.current.upstream.requests.length
       const answer = await post(path, { ...body, model: 'test/any' })
-      const message = 'The policy "ours" does not allow the model "test/any": it is one of its deniedModels.'
+      const message =
+        'The policy "ours" does not allow the model "test/any": the deniedModels of the policy include it.'
       expect([answer.status, answer.text]).toEqual([403, expect.stringContaining(JSON.stringify(message))])
       expect(shared.current.upstream.requests).toHaveLength(asked)
       const incidents = await incidentsOf(tenant)
@@ -80,7 +81,8 @@ describeEachEngine('a policy', (engine) => {
         body: {
           success: false,
           error: 'Access denied',
-          message: 'The policy "ours" does not allow the model "test/any": its allowedModels are local/*.',
+          message:
+            'The policy "ours" does not allow the model "test/any": the allowedModels of the policy are local/*.',
           request_id: headers['x-request-id'],
           bundle_id: headers['x-smltp-bundle-id'],
           trace_id: incident?.trace_id,
@@ -108,8 +110,8 @@ describeEachEngine('a policy', (engine) => {
     test('keeps requests in the regions that it names', async () => {
       const { chat } = await tenantWith({ residency: { allowedRegions: ['eu'] } })
       const refusals = [
-        ['america/m', /it is in "us", and its residency\.allowedRegions are eu/],
-        ['test/any', /no region is known of it/],
+        ['america/m', /its region is "us", and the residency\.allowedRegions of the policy are eu/],
+        ['test/any', /its region is unknown/],
       ] as const
       for (const [model, words] of refusals) {
         const answer = await chat({ model })

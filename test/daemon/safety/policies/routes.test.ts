@@ -106,7 +106,7 @@ describeEachEngine('policies', (engine) => {
       const tenant = await newTenant()
       await create(tenant, 'Ours')
       const answer = await tenant.call('POST', BASE, { name, description: '', policy: {} })
-      expectRefusal(answer, 409, 'POLICY_NAME_EXISTS', /choose another name/)
+      expectRefusal(answer, 409, 'POLICY_NAME_EXISTS', /Choose another name/)
       expect(answer.body.error.details).toEqual({ field: 'name', value: name })
     })
 
@@ -150,7 +150,7 @@ describeEachEngine('policies', (engine) => {
       }))
       await tenant.db.insertInto('smltp_policies').values(rows).execute()
       const answer = await tenant.call('POST', BASE, { name: 'one more', description: '', policy: {} })
-      expectRefusal(answer, 400, 'VALIDATION_ERROR', /at most 200 policies/)
+      expectRefusal(answer, 400, 'VALIDATION_ERROR', /at most 200 custom policies/)
     })
   })
 
@@ -272,7 +272,7 @@ describeEachEngine('policies', (engine) => {
       }
       expect(made[0].allowedSMLTPPolicies).toEqual(['public', 'our-own'])
       expect(made[1].defaultSMLTPPolicy).toBe('our-own')
-      expectRefusal(await remove(tenant, 'our-own'), 409, 'POLICY_IN_USE', /: "first", "second"; take it out/)
+      expectRefusal(await remove(tenant, 'our-own'), 409, 'POLICY_IN_USE', /: "first", "second"\. Remove it/)
       await tenant.call('PUT', `${KEYS}/${made[0].id}`, { allowedSMLTPPolicies: ['public'] })
       await tenant.call('DELETE', `${KEYS}/${made[1].id}`)
       expect((await remove(tenant, 'our-own')).status).toBe(200)
@@ -296,7 +296,7 @@ describeEachEngine('policies', (engine) => {
 
   test.each(BUILT_IN_IDS)('nobody can change or delete "%s", which is built in', async (id) => {
     const tenant = await newTenant()
-    const words = /built-in policy, which nobody can change/
+    const words = /built-in policy and cannot be changed/
     expectRefusal(
       await tenant.call('PUT', `${BASE}/${id}`, { description: 'x' }),
       403,

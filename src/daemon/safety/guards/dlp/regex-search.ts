@@ -160,21 +160,24 @@ function compile(pattern: string, caseSensitive: boolean): RE2JS {
     throw new PatternRefused(`pattern may have at most ${GUARD_PATTERN.chars} characters`)
   }
   if (hasAnchor(pattern)) {
-    throw new PatternRefused('pattern must not use ^, $, \\A or \\z: a text may come in pieces; \\b is a word boundary')
+    throw new PatternRefused(
+      'pattern must not use ^, $, \\A or \\z, because text may arrive in pieces; use \\b for a word boundary',
+    )
   }
   let regex: RE2JS
   try {
     regex = RE2JS.compile(pattern, caseSensitive ? 0 : RE2JS.CASE_INSENSITIVE)
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : 'not understood'
-    throw new PatternRefused(`pattern is no regular expression in the syntax of RE2: ${reason}`, { cause })
+    const reason = cause instanceof Error ? cause.message : 'cannot be parsed'
+    throw new PatternRefused(`pattern is not a valid RE2 regular expression: ${reason}`, { cause })
   }
   if (regex.programSize() > GUARD_PATTERN.program) {
-    throw new PatternRefused('pattern repeats too much: write shorter repetitions, or several rules')
+    throw new PatternRefused('pattern has too many repetitions: use shorter repetitions or several rules')
   }
   for (const probe of PROBES) {
     const matcher = regex.matcher(probe)
-    if (matcher.find() && matcher.start() === matcher.end()) throw new PatternRefused('pattern must not match nothing')
+    if (matcher.find() && matcher.start() === matcher.end())
+      throw new PatternRefused('pattern must not match the empty text')
   }
   return regex
 }

@@ -69,7 +69,7 @@ function backInText(finding: Finding, starts: readonly number[], runs: readonly 
 /** The text as a source without a file. No rule uses line positions. */
 function toSource(content: string): Source {
   const unused = (): never => {
-    throw new Error('a rule asked for a place in a file')
+    throw new Error('a secretlint rule requested a position in a file, which is unsupported')
   }
   return {
     content,

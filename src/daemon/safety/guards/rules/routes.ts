@@ -50,11 +50,11 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
       ...common,
       method: 'POST',
       path: BASE,
-      summary: 'Create a guard rule; it holds at once, here, and within two seconds everywhere',
+      summary: 'Create a guard rule; it applies here at once, and on every daemon within two seconds',
       body: CreateGuardRuleRequest,
       responses: {
         201: { description: 'The rule', schema: GuardRuleResponse },
-        409: { description: 'The name exists', schema: StructuredError },
+        409: { description: 'A guard rule with this name exists', schema: StructuredError },
       },
       async handle(context) {
         const { caller, body } = context
@@ -83,10 +83,10 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
       ...common,
       method: 'POST',
       path: `${BASE}/simulate`,
-      summary: 'What a rule, or all rules of the tenant, would find in some texts; nothing is stored',
+      summary: 'Show the findings of one rule, or of all rules of the tenant, in sample texts; nothing is stored',
       body: SimulateGuardRulesRequest,
       bodyLimit: SIMULATE_BODY_BYTES,
-      responses: { 200: { description: 'The findings by offsets', schema: SimulateGuardRulesResponse } },
+      responses: { 200: { description: 'The findings with their offsets', schema: SimulateGuardRulesResponse } },
       async handle({ caller, body }) {
         const { rule, samples } = body
         if (rule) requireUsable(rule)
@@ -110,9 +110,9 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
       ...common,
       method: 'PUT',
       path: `${BASE}/{ruleId}`,
-      summary: 'Change a guard rule',
+      summary: 'Update a guard rule',
       body: UpdateGuardRuleRequest,
-      responses: { 200: { description: 'The rule as it is now', schema: GuardRuleResponse }, 404: NOT_FOUND },
+      responses: { 200: { description: 'The updated rule', schema: GuardRuleResponse }, 404: NOT_FOUND },
       async handle(context) {
         const { caller, body, params } = context
         const rule = await change(deps, context, async ({ tx, record }) => {
@@ -138,7 +138,7 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
       method: 'DELETE',
       path: `${BASE}/{ruleId}`,
       summary: 'Delete a guard rule',
-      responses: { 200: { description: 'The rule is gone', schema: DoneResponse }, 404: NOT_FOUND },
+      responses: { 200: { description: 'The rule was deleted', schema: DoneResponse }, 404: NOT_FOUND },
       async handle(context) {
         const { caller, params } = context
         await change(deps, context, async ({ tx, record }) => {
@@ -170,7 +170,7 @@ const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<type
 async function getGuardRule(db: Db, tenantId: string, reference: string | undefined): Promise<GuardRule> {
   const rule = await findGuardRule(db, tenantId, toPolicyId(reference ?? ''))
   if (rule) return rule
-  throw new GatewayError('GUARD_RULE_NOT_FOUND', `There is no such guard rule; GET ${BASE} lists them.`)
+  throw new GatewayError('GUARD_RULE_NOT_FOUND', `Guard rule not found. GET ${BASE} lists all guard rules.`)
 }
 
 /** Applies the request's changes to the rule. @throws VALIDATION_ERROR for inconsistent members */
@@ -180,7 +180,7 @@ function toDocument(before: GuardRule, changes: z.output<typeof UpdateGuardRuleR
   const { success, data, error } = GuardRuleDocument.safeParse({ ...document, ...named })
   if (success) return data
   const issue = error.issues[0]
-  throw invalidField(String(issue?.path[0] ?? 'rule'), issue?.message ?? 'the rule does not fit together')
+  throw invalidField(String(issue?.path[0] ?? 'rule'), issue?.message ?? 'the fields of the rule contradict each other')
 }
 
 /** @throws VALIDATION_ERROR when the pattern cannot be used */

@@ -28,7 +28,10 @@ export async function insertGuardRule(db: Db, row: GuardRuleRow): Promise<void> 
     .where('tenant_id', '=', row.tenant_id)
     .executeTakeFirstOrThrow()
   if (Number(total) >= GUARD_RULES) {
-    throw new GatewayError('VALIDATION_ERROR', `A tenant may have ${GUARD_RULES} guard rules; delete one.`)
+    throw new GatewayError(
+      'VALIDATION_ERROR',
+      `A tenant may have at most ${GUARD_RULES} guard rules. Delete one first.`,
+    )
   }
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('guard_rules')
@@ -36,9 +39,13 @@ export async function insertGuardRule(db: Db, row: GuardRuleRow): Promise<void> 
     .onConflict((conflict) => conflict.columns(['tenant_id', 'id']).doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows === 0n) {
-    throw new GatewayError('GUARD_RULE_NAME_EXISTS', `A guard rule named "${row.name}" exists already.`, {
-      details: { field: 'name', value: row.name },
-    })
+    throw new GatewayError(
+      'GUARD_RULE_NAME_EXISTS',
+      `A guard rule named "${row.name}" already exists. Choose another name.`,
+      {
+        details: { field: 'name', value: row.name },
+      },
+    )
   }
 }
 

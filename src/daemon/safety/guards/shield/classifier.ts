@@ -23,7 +23,7 @@ function logitOf({ from, hidden, bias, hiddenBias, output, scales, bytes }: Netw
   const raw = brotliDecompressSync(Buffer.from(bytes, 'base64'))
   const row = hidden + 1
   if (raw.length !== (FEATURES - from) * row)
-    throw new Error('the weights of the prompt shield belong to other features')
+    throw new Error('the weights of the prompt shield do not match its features')
   const table = new Int8Array(raw.buffer, raw.byteOffset, raw.length)
   const sums = new Float64Array(row)
   return ({ indices, values }) => {

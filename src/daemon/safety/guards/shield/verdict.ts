@@ -65,6 +65,6 @@ export function severityOf(riskScore: number): Severity {
 export const RECOMMENDATIONS: Record<ShieldVerdict, string> = {
   ALLOW: 'No action needed.',
   LOG: 'Keep a record; no action needed.',
-  FLAG: 'Have the message reviewed before it is acted upon.',
-  BLOCK: 'Do not pass the message on to a model.',
+  FLAG: 'Review the message before you act on it.',
+  BLOCK: 'Do not send the message to a model.',
 }
