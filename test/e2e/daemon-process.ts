@@ -28,7 +28,7 @@ export type DaemonOptions = {
   env?: Record<string, string>
   /** Working directory, HOME and configuration directory, so that no settings of this machine apply. */
   home?: string
-  /** A built project other than that of the test run. */
+  /** A built project other than the one of the test run. */
   project?: string
 }
 

@@ -61,7 +61,7 @@ export function reply(status: number, body: Bytes, headers: Headers = {}): Play 
 export const json = (body: unknown, status = 200, headers: Headers = {}): Play =>
   reply(status, JSON.stringify(body), headers)
 
-/** A whole chat completion. */
+/** A complete chat completion. */
 export const completion = (content: string | null, options: Parameters<typeof chatJson>[1] = {}) =>
   JSON.stringify(chatJson(content, { usage, ...options }))
 

@@ -9,7 +9,7 @@ import { addTarget, type Known, type World } from './world.ts'
 export type RouteCall = {
   /** The required right. It is repeated here and in the route, so that neither changes by mistake. */
   access: Access
-  /** The status of success. */
+  /** The status of a successful call. */
   status: number
   /** Creates a resource for the path. Returns the text for the part from the first `{` to the last `}`. */
   target?: (db: Db, world: World) => Promise<string>

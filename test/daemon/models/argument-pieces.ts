@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Arguments of a tool call, any JSON object, cut anywhere into the pieces of a stream; or none at all. */
+/** Arguments of a tool call, any JSON object, split at random into the pieces of a stream; or none. */
 export const argumentPieces: fc.Arbitrary<string[]> = fc.oneof(
   fc.constant<string[]>([]),
   fc

@@ -5,7 +5,7 @@ import { type ChatPart, type FailureReason, type Outcome, ProviderError } from '
 import type { AnswerFormat } from '../../../src/daemon/models/providers/stream/answer-format.ts'
 import { assembleAnswer } from '../../../src/daemon/models/providers/stream/assembly.ts'
 
-/** How a call came to nothing. */
+/** The failure of a call. */
 export type Failed = { reason: FailureReason; outcome: Outcome; message: string }
 
 export type FixtureRow<Answer> = {
@@ -18,18 +18,18 @@ export type FixtureRow<Answer> = {
 
 export const fixtureFolder = (provider: string) => join(import.meta.dirname, '../../fixtures/providers', provider)
 
-/** The recordings of the project, made by hand in the shapes of real servers. */
+/** The recordings of the project, hand-written in the format of real servers. */
 export function readFixtures<Row extends { file: string; bytes: Buffer }>(provider: string): Row[] {
   const folder = fixtureFolder(provider)
   const rows = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Row[]
   return rows.map((row) => ({ ...row, bytes: readFileSync(join(folder, row.file)) }))
 }
 
-/** The parts of a recorded stream as they come, one network read per piece. */
+/** The parts of a recorded stream, with one network read per piece. */
 export function readStream(pieces: readonly Uint8Array[], format: AnswerFormat): ChatPart[] {
   const assembly = assembleAnswer(format)
   const parts: ChatPart[] = []
-  // The second end brings out a failure that followed the last parts.
+  // The second read of the end raises a failure that follows the last parts.
   for (const piece of [...pieces, null, null]) {
     if (assembly.state() === 'ended') break
     parts.push(...assembly.take(piece === null ? null : Buffer.from(piece)))
@@ -45,7 +45,7 @@ export type Playback<Answer> = {
   call(batches: AsyncIterable<readonly ChatPart[]>): Promise<Answer | Failed>
 }
 
-/** Plays what a provider says to what it comes to. @param toAnswer puts together what matters of the parts */
+/** Replays a provider's response and returns the result. @param toAnswer combines the relevant parts */
 export function createPlayback<Answer>(
   usual: AnswerFormat,
   toAnswer: (parts: readonly ChatPart[]) => Answer,
@@ -81,7 +81,7 @@ function toFailed(error: unknown): Failed {
 
 type End = Extract<ChatPart, { type: 'end' }>
 
-/** How an answer ended; one that has no end, or several, is a fault. */
+/** The end of an answer. A missing or repeated end is an error. */
 export function endOf(parts: readonly ChatPart[]) {
   const ends = parts.filter((part): part is End => part.type === 'end')
   const [end] = ends
@@ -90,11 +90,11 @@ export function endOf(parts: readonly ChatPart[]) {
   return { outcome, nativeFinishReason, usage: usage ?? null }
 }
 
-/** Adjacent texts are joined: how they were cut is not part of any promise. */
+/** Adjacent texts are joined, because their boundaries are not part of the contract. */
 export const wordsOf = (parts: readonly ChatPart[], type: 'text' | 'reasoning'): string =>
   parts.map((part) => (part.type === type ? part.text : '')).join('')
 
-/** Calls put together as a caller would; a piece that does not begin its call and has no call before it is a fault. */
+/** Combines the pieces of calls as a caller would. A piece without a preceding call start is an error. */
 export function toToolCalls(parts: readonly ChatPart[]): ToolCall[] {
   const calls: ToolCall[] = []
   for (const part of parts) {
@@ -108,7 +108,7 @@ export function toToolCalls(parts: readonly ChatPart[]): ToolCall[] {
   return calls
 }
 
-/** What has to go back to this provider on the next turn. */
+/** The data that must be sent back to this provider in the next turn. */
 export const toSignatures = (parts: readonly ChatPart[], provider: string): { signature?: string; data?: string }[] =>
   parts.flatMap((part): { signature?: string; data?: string }[] => {
     if (part.type !== 'reasoning') return []

@@ -1,4 +1,4 @@
-// Logs as many lines as it is told once its input ends, while libuv's threads are busy, and ends as the daemon does.
+// Logs the given number of lines after its input ends, while libuv's threads are busy, and exits as the daemon does.
 import { pbkdf2 } from 'node:crypto'
 import { once } from 'node:events'
 import { createLog } from '../../../src/daemon/platform/log.ts'

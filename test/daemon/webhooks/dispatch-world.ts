@@ -15,7 +15,7 @@ import type { LogLine } from '../../harness.ts'
 import { closeAfterTest } from '../../leftovers.ts'
 import { type Reaction, type Receiver, type ReceiverOptions, startReceiver } from './receiver.ts'
 
-/** Less than the time limit of a test, so that a test that hangs says what it has seen. */
+/** Less than the timeout of a test, so that a hanging test reports its state. */
 const HANG_MS = 300_000
 
 export const SECRET = 'whsec_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
@@ -28,21 +28,21 @@ export type World = {
   tenantId: string
   log: LogLine[]
   metrics: Registry
-  /** @param plugin sees what this dispatcher asks of the store */
+  /** @param plugin observes the queries of this dispatcher */
   start(plugin?: KyselyPlugin): Promise<Dispatcher>
   endpoint(url: string, fields?: Partial<WebhookEndpointRow>): Promise<WebhookEndpointRow>
-  /** Stores events and returns them; nobody is woken. */
+  /** Stores events and returns them without waking a dispatcher. */
   events(count: number, fields?: Partial<OutboxEventRow>): Promise<OutboxEventRow[]>
   endpointNow(id: string): Promise<WebhookEndpointRow>
   deliveries(): Promise<WebhookDeliveryRow[]>
-  /** Resolves once the deliveries are as wanted; the store is asked again and again. */
+  /** Polls the store and resolves once the deliveries match. */
   until(ready: (deliveries: WebhookDeliveryRow[]) => boolean): Promise<WebhookDeliveryRow[]>
-  /** Resolves once a timer is due in exactly so long: a dispatcher has taken in what the store says already. */
+  /** Resolves once a timer is due in exactly this time: a dispatcher has then read the store. */
   timerIn(ms: number): Promise<void>
   receiver(reaction?: Reaction, options?: ReceiverOptions): Promise<Receiver>
 }
 
-/** A store with one tenant, and dispatchers on it that share a clock which stands still. */
+/** A store with one tenant, and dispatchers on it that share a fake clock. */
 export async function openWorld(engine: TestEngine): Promise<World> {
   const store: TestStore = await engine.open()
   closeAfterTest(store)
@@ -77,7 +77,7 @@ export async function openWorld(engine: TestEngine): Promise<World> {
           const closed = dispatcher.close().finally(() => {
             isClosed = true
           })
-          // Whatever still hangs is cut off once its time has begun to run.
+          // Pending attempts are aborted when their timeout passes.
           while (!isClosed) {
             await turns(1)
             clock.advance(1_000)
@@ -150,7 +150,7 @@ export async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Every delivery is in one of these states, and nobody holds it. */
+/** Every delivery is in one of these states, and unclaimed. */
 export const all =
   (...states: WebhookDeliveryRow['state'][]) =>
   (rows: readonly WebhookDeliveryRow[]): boolean =>

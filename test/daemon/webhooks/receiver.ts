@@ -3,28 +3,28 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { secretWatch } from '../../secret-watch.ts'
 
-/** One POST as it came. */
+/** One received POST. */
 export type Received = { head: string; headers: Record<string, string>; body: string }
 
 export type Receiver = {
   url: string
   port: number
   received: Received[]
-  /** Connections that were ever made, and those that are open. */
+  /** All connections so far, and the open ones. */
   readonly connections: number
   readonly open: number
-  /** Resolves once so many POSTs are there. */
+  /** Resolves once this many POSTs have arrived. */
   arrived(count: number): Promise<void>
-  /** Resolves once no connection is open. */
+  /** Resolves once all connections are closed. */
   idle(): Promise<void>
   close(): Promise<void>
 }
 
-/** What a receiver does with a socket once a whole POST has come. */
+/** The reaction of a receiver to a complete POST, on the raw socket. */
 export type Reaction = (socket: Socket, received: Received, nth: number) => void
 
 export type ReceiverOptions = {
-  /** Once for each connection, before anything is read; what it returns true for gets no further. */
+  /** Called once per connection, before any read; returning true ends the handling of the connection. */
   onConnection?: (socket: Socket) => boolean
   tls?: { key: string; cert: string }
   host?: string
@@ -39,7 +39,7 @@ export const reply =
   (socket) =>
     socket.write(answer(status, body, headers))
 
-/** A receiver on a raw socket, so that it can do everything wrong that there is. */
+/** A receiver on a raw socket, so that it can violate HTTP in every way. */
 export async function startReceiver(react: Reaction = reply(200), options: ReceiverOptions = {}): Promise<Receiver> {
   const received: Received[] = []
   const sockets = new Set<Socket>()
@@ -104,7 +104,7 @@ export async function startReceiver(react: Reaction = reply(200), options: Recei
     },
     arrived: (count) => until(() => received.length >= count),
     idle() {
-      // One that is not read does not learn that it was closed.
+      // A socket that is not read does not notice that it was closed.
       for (const socket of raw) socket.resume()
       return until(() => raw.size === 0)
     },

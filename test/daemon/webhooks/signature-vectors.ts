@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** One delivery as a receiver gets it, and whether it shall believe it. */
+/** One delivery as received, and whether the receiver must accept it. */
 export type Vector = {
   id: string
   title: string
@@ -11,9 +11,9 @@ export type Vector = {
   header: string | null
   body: Buffer
   expect: 'valid' | 'invalid'
-  /** Which check fails, where the vector says so. */
+  /** The failing check, if the vector names it. */
   reason?: string
-  /** Verifiers may differ about what is only `should`. */
+  /** Verifiers may differ where the vector says `should`. */
   level: 'must' | 'should'
 }
 
@@ -31,7 +31,7 @@ const CORPUS = join(
   'signature-vectors-dev.json',
 )
 
-/** Our own vectors, and those of the evaluation where they are at hand. */
+/** Our own vectors, and those of the evaluation if present. */
 export function signatureVectors(): Vector[] {
   return [OWN, CORPUS]
     .filter((file) => existsSync(file))
@@ -44,7 +44,7 @@ export function signatureVectors(): Vector[] {
 function toBytes({ utf8, base64, repeat_base64, truncate_to, then_replace_last_byte_with }: StoredBody): Buffer {
   if (utf8 !== undefined) return Buffer.from(utf8)
   if (base64 !== undefined) return Buffer.from(base64, 'base64')
-  // Fills with repetitions and cuts the last one.
+  // Repeats the text and cuts the last repetition.
   const bytes = Buffer.alloc(truncate_to ?? 0, Buffer.from(repeat_base64 ?? '', 'base64'))
   if (then_replace_last_byte_with !== undefined) bytes.write(then_replace_last_byte_with, bytes.length - 1)
   return bytes

@@ -9,7 +9,7 @@ export type TargetCase = {
   note: string
 }
 
-/** Rows of a table whose third column is the inside of a JSON string; one row may stand for several notes. */
+/** Rows of a table whose third column is the content of a JSON string; one row may stand for several notes. */
 export function readTargetCases(text: string): TargetCase[] {
   const [header = '', ...lines] = text.trimEnd().split('\n')
   const columns = header.split('\t')
@@ -27,13 +27,14 @@ export function readTargetCases(text: string): TargetCase[] {
   })
 }
 
-/** `policy` leaves it to the project; ours is to refuse. */
+/** `policy` leaves the decision to the project; we reject. */
 export const isLet = (expected: string, found: 'allow' | 'deny'): boolean =>
   (expected === 'policy' ? 'deny' : expected) === found
 
 /**
- * Answers as the `dns` column says: `A:1.2.3.4,AAAA:::1`, several answers in turn behind `->` (the last one stays) or `|`
- * (round and round), `NXDOMAIN`, `SERVFAIL`, `TIMEOUT`, or no records.
+ * DNS responses from the `dns` column: `A:1.2.3.4,AAAA:::1`; several responses in sequence separated by `->` (the last
+ * one repeats) or `|`
+ * (cyclic); `NXDOMAIN`, `SERVFAIL`, `TIMEOUT`, or no records.
  */
 export function scriptedResolver(dns: string, own: string): ResolveHost {
   const alternating = dns.includes(' | ')

@@ -6,7 +6,7 @@ import { chainOrigin } from '../../../src/shared/evidence/note.ts'
 import { toReceipt } from '../../../src/shared/evidence/receipt.ts'
 import { testCommit, testNote, testSigner } from './signer.ts'
 
-/** Signs with the private key of the first example of RFC 8032, so that all of it can be made again anywhere. */
+/** Signs with the private key of the first example of RFC 8032, so that the example can be reproduced anywhere. */
 export const exampleSigner = testSigner(
   'aigw-example',
   '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -57,7 +57,7 @@ export function exampleReceiptOf(contents: object, prevHash = GENESIS_HASH): obj
     testCommit('65f00000000000000000000d', [entry.entry_hash], exampleSigner),
   )
 }
-/** The receipts of so many payloads that were committed together. */
+/** The receipts of this many payloads of one commit. */
 export function exampleReceiptsOf(size: number): object[] {
   const together = Array.from({ length: size }, (_, seq) => toEntry({}, seq, GENESIS_HASH))
   const hashes = together.map((entry) => entry.entry_hash)
@@ -74,7 +74,7 @@ export const exampleProof = {
   root: root.toString('hex'),
 }
 
-/** What docs/evidence.md prints, by the names that it prints. */
+/** The examples of docs/evidence.md, by their names there. */
 export const exampleValues: Record<string, string> = {
   payload: first!.payload,
   payload_hash: first!.payload_hash,

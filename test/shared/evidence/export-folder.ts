@@ -13,16 +13,16 @@ import { checkpointOf } from './stored-chain.ts'
 
 export const VERIFIERS = join(import.meta.dirname, '../../../docs/verifiers')
 
-/** What goes into an export: all of it is believed, also what is wrong. */
+/** The content of an export. It is written as given, even if it is wrong. */
 export type ExportParts = {
   rows: readonly ChainRow[]
   commits: readonly CommitRow[]
   notes: readonly string[]
   csv: string
   manifest: object
-  /** Texts in place of those that the parts make. */
+  /** Texts that replace generated parts. */
   files?: Record<string, string>
-  /** What becomes of the manifest's text before it is signed. */
+  /** Changes the text of the manifest before it is signed. */
   inManifest?: (text: string) => string
 }
 
@@ -49,7 +49,7 @@ export function exportParts(
 export const toLines = (values: readonly unknown[]): string =>
   values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-/** Writes an export in the form of docs/evidence.md, with a manifest that fits what is written and is signed. */
+/** Writes an export in the format of docs/evidence.md, with a matching and signed manifest. */
 export async function writeExport(folder: string, parts: ExportParts, signer: TestSigner): Promise<void> {
   const { rows, commits, notes, csv } = parts
   const texts: Record<(typeof COVERED_FILES)[number], string> = {
@@ -91,7 +91,7 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
   await writeFile(join(folder, 'manifest.sig'), JSON.stringify(signed(manifest, text, signer)))
 }
 
-/** A note as it stands in checkpoints.ndjson: of the chain whose log it names, or of none. */
+/** A note as written in checkpoints.ndjson, of the chain whose log it names, or of none. */
 export function toCheckpointNote(note: string, rows: readonly ChainRow[]) {
   const { origin, size: tree_size } = parseCheckpoint(note).checkpoint
   const row = rows.find(({ tenant_id, chain }) => origin.endsWith(`/${logId(tenant_id, chain)}`))

@@ -3,10 +3,10 @@ import { type CommitRow, commitText, rootOfEntries } from '../../../src/shared/e
 import { keyIdOf, type PublishedKey } from '../../../src/shared/evidence/keys.ts'
 import { checkpointText, signedNote } from '../../../src/shared/evidence/note.ts'
 
-/** A key that signs, and its public half as it is published. */
+/** A signing key and its published public half. */
 export type TestSigner = { published: PublishedKey; sign(text: string): Buffer }
 
-/** A signer with a key of its own, or with the one of a seed (32 bytes, hex). */
+/** A signer with a new key, or with the key of a seed (32 bytes, hex). */
 export function testSigner(name: string, seed?: string): TestSigner {
   const privateKey = seed === undefined ? generateKeyPairSync('ed25519').privateKey : toPrivateKey(seed)
   const publicKey = rawPublicKey(privateKey)
@@ -14,7 +14,7 @@ export function testSigner(name: string, seed?: string): TestSigner {
   return { published, sign: (text) => sign(null, Buffer.from(text), privateKey) }
 }
 
-// The PKCS #8 form of an Ed25519 key is this and the seed (RFC 8410).
+// The PKCS #8 form of an Ed25519 key is this prefix and the seed (RFC 8410).
 const toPrivateKey = (seed: string): KeyObject =>
   createPrivateKey({
     key: Buffer.from(`302e020100300506032b657004220420${seed}`, 'hex'),
@@ -25,7 +25,7 @@ const toPrivateKey = (seed: string): KeyObject =>
 const rawPublicKey = (privateKey: KeyObject): Buffer =>
   Buffer.from(privateKey.export({ format: 'jwk' }).x ?? '', 'base64url')
 
-/** Another text of which a decoder that is not strict reads the same bytes; of one that ends with padding. */
+/** Another base64 text that a lenient decoder reads as the same bytes; for texts that end with padding. */
 export const sameBase64 = (text: string): string =>
   text.replace(/.(?==+\n?$)/, (last) => String.fromCharCode(last.charCodeAt(0) + 1))
 

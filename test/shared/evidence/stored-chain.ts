@@ -8,10 +8,10 @@ import { type TestSigner, testCommit } from './signer.ts'
 
 const CHAIN = 'requests-0123456789ab'
 
-/** A chain as a store holds it. */
+/** A stored chain. */
 export type StoredChain = { rows: ChainRow[]; commits: Map<string, CommitRow> }
 
-/** So many entries of tenant `acme`, of which each commit has taken the next few together with those of another tenant. */
+/** This many entries of tenant `acme`. Each commit contains the next few together with entries of another tenant. */
 export function storedChain(size: number, perCommit: number, signer: TestSigner, chain = CHAIN): StoredChain {
   const rows: ChainRow[] = []
   const commits: StoredChain['commits'] = new Map()
@@ -34,7 +34,7 @@ export function storedChain(size: number, perCommit: number, signer: TestSigner,
   return { rows, commits }
 }
 
-/** The row that comes after another one, with hashes that are right. */
+/** The next row of a chain, with correct hashes. */
 export function nextRow(
   before: ChainRow | undefined,
   contents: object,

@@ -3,7 +3,7 @@ import { addKey } from '../../../accounts.ts'
 import type { CallOptions, Gateway } from '../../../harness.ts'
 import { addTestTenant } from '../../../tenant-admin.ts'
 
-/** A tenant whose active policy says this, and what one of its keys can do. */
+/** A tenant with this active policy, and the actions of one of its keys. */
 export async function addGuardedTenant(
   gateway: Gateway,
   { policy = {}, settings = {} }: { policy?: object; settings?: Partial<KeySettings> } = {},

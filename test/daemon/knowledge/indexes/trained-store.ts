@@ -11,7 +11,7 @@ import { sharedResources } from '../../../shared-resources.ts'
 
 export const NOW = '2026-01-01T00:00:00.000Z'
 
-/** One store for all tests of the enclosing `describe`, filled by `fill`. */
+/** One store for all tests of the enclosing `describe`; `fill` fills it. */
 export function sharedStore(engine: TestEngine, fill: (db: Db) => Promise<void>): { readonly db: Db } {
   let store: TestStore | undefined
   beforeAll(async () => {
@@ -45,18 +45,18 @@ export function insertNamedIndex(db: Db, tenantId: string, id: string): Promise<
   return insertIndex(db, { id, tenant_id: tenantId, name: id, description: '', created_by: 'u', ...times })
 }
 
-/** How a replacement goes that nobody aborts and that writes nothing beside the document. */
+/** The settings of a replacement that is never aborted and writes only the document. */
 export function unwatched(db: Db): { signal: AbortSignal; inPublication: InPublication } {
   return { signal: new AbortController().signal, inPublication: (publish) => db.transaction().execute(publish) }
 }
 
-/** Puts a Markdown text into an index, as a document named `source`. */
+/** Trains an index with a Markdown text, as a document named `source`. */
 export function train(db: Db, tenantId: string, indexId: string, source: string, text: string): Promise<void> {
   const { title, passages } = chunkText(text, 'markdown')
   return store(db, { tenantId, indexId }, { source, title, contentHash: text }, passages)
 }
 
-/** Puts passages into an index, as a document named `source`. */
+/** Inserts passages into an index, as a document named `source`. */
 export function store(
   db: Db,
   index: IndexKey,

@@ -3,7 +3,7 @@ export type TestPart = { field?: string; fileName?: string; type?: string; conte
 const BOUNDARY = 'test-boundary-7d1f'
 export const MULTIPART = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` }
 
-/** A multipart body with these parts; `cut` leaves out its closing line. */
+/** A multipart body with these parts; `cut` omits the closing line. */
 export function multipart(parts: readonly TestPart[], { cut = false } = {}): Buffer {
   const blocks = parts.flatMap(({ field = 'files', fileName, type, content }) => [
     Buffer.from(

@@ -7,7 +7,7 @@ import { DEFAULT_KEY_SETTINGS } from '../../../../src/shared/wire/keys.ts'
 /** Limits of a key; undefined ones do not apply. */
 export type KeyLimits = { minute?: number | null; hour?: number | null; day?: number | null; month?: number | null }
 
-/** A caller with a key of its own. */
+/** A caller with its own key. */
 export function callerWith(
   { minute = null, hour = null, day = null, month = null }: KeyLimits,
   given: Partial<Caller> = {},
@@ -24,7 +24,7 @@ export function callerWith(
   }
 }
 
-/** A route of this class; only its limits matter. */
+/** A route of this class. Only its limits matter. */
 export const routeOf = (rate: RateClass, path = `/${rate}`): Route =>
   route({
     method: 'POST',

@@ -1,4 +1,4 @@
-// A second process for data-dir-lock.test.ts: takes the lock on the directory it is given, says so, and stays.
+// A second process for data-dir-lock.test.ts: locks the given directory, reports it, and stays alive.
 import { lockDataDir } from '../../../../src/daemon/platform/db/data-dir-lock.ts'
 
 const [dataDir = ''] = process.argv.slice(2)

@@ -11,13 +11,13 @@ import { type Clock, systemClock } from '../../../../src/shared/time.ts'
 import { addTenant } from '../../../accounts.ts'
 import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
 
-/** A ledger that writes chains, as a daemon has it. */
+/** A ledger that writes chains, as in a daemon. */
 export type ChainRig = {
   db: Db
   keys: SigningKeys
   sealer: Sealer
   ledger: Ledger
-  /** What was logged as a failure. */
+  /** The logged failures. */
   failures: unknown[]
   verify(tenantId: string): Promise<CheckedChain[]>
 }
@@ -37,7 +37,7 @@ export async function openChainRig(
 
 export const newTenant = async (db: Db): Promise<string> => (await addTenant(db)).id
 
-/** What a request leaves, as far as chains are concerned. */
+/** The record of a request, as far as chains need it. */
 export function draftOf(
   tenantId: string,
   id: string,
@@ -48,6 +48,6 @@ export function draftOf(
   return { id, tenantId, createdAtMs: nowMs, payload }
 }
 
-/** What is wrong with the chains of a tenant: nothing, if all is well. */
+/** The errors in the chains of a tenant; empty if all are valid. */
 export const problemsOf = (chains: readonly CheckedChain[]) =>
   chains.flatMap(({ chain, firstBad }) => (firstBad ? [{ chain, ...firstBad }] : []))

@@ -1,5 +1,5 @@
-// A second process for sealing-kill.test.ts: commits requests with their evidence until it is killed, and prints the id of
-// each after its commit has resolved. Arguments: data directory, tenant, name of this run.
+// A second process for sealing-kill.test.ts. It commits requests with their evidence until it is killed, and prints
+// each id after its commit has resolved. Arguments: data directory, tenant, name of this run.
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import { usageRecord } from '../ledger/usage-record.ts'
 import { draftOf, openChainRig } from './chain-rig.ts'

@@ -1,5 +1,5 @@
-// A second process for ledger.test.ts: commits usage records, of a point each, until it is killed, and prints each request id after its
-// commit has resolved. Arguments: data directory, name of this run.
+// A second process for ledger.test.ts. It commits usage records of one point each until it is killed, and prints each
+// request id after its commit has resolved. Arguments: data directory, name of this run.
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import { createLedger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { systemClock } from '../../../../src/shared/time.ts'

@@ -1,6 +1,6 @@
 import type { IdempotencyResultRow, RateCounterRow, UsageRecordRow } from '../../../../src/daemon/platform/db/tables.ts'
 
-/** A usage record as a small finished request leaves it. */
+/** A usage record of a small finished request. */
 export const usageRecord = (requestId: string, changes: Partial<UsageRecordRow> = {}): UsageRecordRow => ({
   request_id: requestId,
   tenant_id: 'tenant',

@@ -1,8 +1,9 @@
 const raw = String.raw
 
 /**
- * Patterns that the check cannot prove linear, by their source, with the limit that makes them so: all of them are asked for
- * stretches of bounded length, or read no more than a bounded number of characters from any place.
+ * Patterns that the check cannot prove linear, with the limit that makes them linear: they match stretches of bounded
+ * length, or
+ * read a bounded number of characters from each position.
  */
 export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
   [raw`(?<![\p{L}\p{M}\d])(?:\p{L}[\p{L}\p{M}'’-]{0,30}\.? ?#?,?(?: |$)){1,4}$`, 'the characters just before a number'],
@@ -21,7 +22,7 @@ export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-/** Patterns that are made of strings when the program starts: how many there are in a file, and why they take linear time. */
+/** Patterns that are built from strings at startup: their number per file, and why they take linear time. */
 export const MADE_PATTERNS: Readonly<Record<string, { count: number; reason: string }>> = {
   'dlp/regex-search.ts': { count: 1, reason: 'a fixed text' },
   'pseudonyms.ts': { count: 2, reason: 'a fixed number of characters of two sets that have none in common' },

@@ -8,8 +8,9 @@ import {
 } from '../../../../src/daemon/safety/guards/detection.ts'
 
 /**
- * The law of detection.ts, for every beginning of a text: what was let go of is not looked at in another way afterwards, a
- * finding never reaches over the border, and what is left needs no more before it than the context.
+ * The invariant of detection.ts for every prefix of a text: released text is never reinterpreted, a finding never
+ * crosses the
+ * border, and the rest needs at most the context before it.
  */
 export function expectIncremental(detector: Detector, text: string): void {
   const whole = detector.find(text)

@@ -1,9 +1,9 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 import { utils, write } from '@e965/xlsx'
 
-// Files of every kind, small and made here, so that a test can say exactly what is wrong with one.
+// Small files of every kind, built here so that a test controls each defect.
 
-/** A part of a ZIP; `claims` is the size that the ZIP says it unpacks to, where that is not the truth. */
+/** A part of a ZIP; `claims` overrides the unpacked size that the ZIP declares. */
 export type ZipPart = { name: string; content: string | Buffer; claims?: number; encrypted?: boolean }
 
 export function zip(parts: readonly ZipPart[]): Buffer {
@@ -66,7 +66,7 @@ export function docxParts(body: string, more: readonly ZipPart[] = []): ZipPart[
 export const paragraph = (text: string, style = ''): string =>
   `<w:p>${style && `<w:pPr><w:pStyle w:val="${style}"/></w:pPr>`}<w:r><w:t>${text}</w:t></w:r></w:p>`
 
-/** What Word calls its headings, for documents that use them. */
+/** Word's names for headings, for documents that use them. */
 export const HEADING_STYLES: ZipPart = {
   name: 'word/styles.xml',
   content: `<w:styles xmlns:w="${OFFICE}/wordprocessingml/2006/main">${['Title', 'Heading1', 'Heading2']
@@ -91,11 +91,11 @@ export function workbook(bookType: 'xlsx' | 'xlsb' | 'biff8' | 'ods', sheets: Re
 
 export type PdfOptions = {
   title?: string
-  /** Protected by a password that is not the empty one. */
+  /** Encrypted with a non-empty password. */
   encrypted?: boolean
-  /** All pages show the same, however many there are. */
+  /** All pages have the same content. */
   copies?: number
-  /** Puts further entries into the dictionary of each stream of text, and changes its bytes. */
+  /** Adds entries to the dictionary of each text stream and changes its bytes. */
   stream?: (content: Buffer) => { entries: string; bytes: Buffer }
 }
 

@@ -2,7 +2,7 @@ import type { ProviderConfig } from '../../../../../src/daemon/models/config.ts'
 import { upstreamProvider } from '../../../../harness.ts'
 import { replyJson, type Script, startUpstream, type Upstream } from '../../../../upstream.ts'
 
-/** Words of one meaning: a text points the more towards a topic the more of its words it has. */
+/** Words by topic. The more words of a topic a text has, the closer its vector is to that topic. */
 const TOPICS = [
   ['feline', 'cat', 'kitten', 'purring', 'whiskers'],
   ['car', 'automobile', 'vehicle', 'sedan', 'engine'],
@@ -10,7 +10,7 @@ const TOPICS = [
   ['money', 'salary', 'wage', 'pay', 'income'],
 ]
 
-/** What the models of the server make of a text: `small` and `other` put the topics in different places. */
+/** The vectors of the models: `small` and `other` place the topics differently. */
 export function topicVector(text: string, { dimensions = 8, shift = 0 } = {}): number[] {
   const words = text.toLowerCase().match(/\p{L}+/gu) ?? []
   const vector = Array.from({ length: dimensions }, () => 0.01)
@@ -25,17 +25,17 @@ export type EmbeddingServer = {
   upstream: Upstream
   /** Under the name `embedder`, with the models `small` and `other`. */
   provider: ProviderConfig
-  /** Every text that came, in order, with the model that was asked. */
+  /** Every received text with its model, in order. */
   texts(): { model: string; text: string }[]
-  /** What answers from now on. */
+  /** The response from now on. */
   answer(script: Script): void
-  /** Answers with vectors again. */
+  /** Responds with vectors again. */
   recover(): void
 }
 
 type EmbeddingsBody = { model: string; input: string[]; dimensions?: number }
 
-/** A real server that speaks OpenAI's /embeddings; its vectors know a few topics. */
+/** A real server with OpenAI's /embeddings; its vectors distinguish a few topics. */
 export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   const upstream = await startUpstream()
   upstream.fallback(answerWithVectors)
@@ -52,7 +52,7 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   }
 }
 
-/** One vector for each text. Models whose name begins with `other` have twice as many numbers, in other places. */
+/** One vector per text. Models whose name starts with `other` use twice as many dimensions and other positions. */
 export const answerWithVectors: Script = (exchange) => {
   const { model, input, dimensions } = exchange.request.body as EmbeddingsBody
   const shape = model.startsWith('other') ? { dimensions: 16, shift: 5 } : { dimensions: dimensions ?? 8, shift: 0 }

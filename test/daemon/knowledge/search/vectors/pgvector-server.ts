@@ -6,7 +6,7 @@ import { openDatabase } from '../../../../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
 import { migrateDatabase } from '../../../../../src/daemon/platform/db/migrate.ts'
 
-/** A migrated store on a PostgreSQL that has pgvector, in this process, behind a socket as any other. */
+/** A migrated store on a PostgreSQL with pgvector, in this process, behind a normal socket. */
 export async function openPgvectorStore(): Promise<{ db: Db; close(): Promise<void> }> {
   const engine = await PGlite.create({ extensions: { vector } })
   const port = await freePort()
@@ -24,7 +24,7 @@ export async function openPgvectorStore(): Promise<{ db: Db; close(): Promise<vo
   }
 }
 
-/** A port that was free a moment ago: the server wants to be told one. */
+/** A port that was free a moment ago, because the server needs a fixed port. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()

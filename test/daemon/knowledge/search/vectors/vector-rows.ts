@@ -4,7 +4,7 @@ import { insertVectors } from '../../../../../src/daemon/knowledge/search/vector
 import type { Db } from '../../../../../src/daemon/platform/db/db.ts'
 import { engineOf } from '../../../../../src/daemon/platform/db/engine.ts'
 
-/** Numbers that look random and are the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 export function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -16,7 +16,7 @@ export function createRandom(seed: number): () => number {
 export const randomVector = (random: () => number, dimensions: number): UnitVector =>
   toUnitVector(Array.from({ length: dimensions }, () => random() - 0.5)) as UnitVector
 
-/** Gives the passages with these ids a vector each. */
+/** Assigns a vector to each passage with these ids. */
 export function storeVectors(
   db: Db,
   index: { tenantId: string; indexId: string },

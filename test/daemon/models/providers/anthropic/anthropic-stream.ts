@@ -1,13 +1,13 @@
 type Said = {
   thoughts?: readonly string[]
   texts?: readonly string[]
-  /** The pieces of the arguments of each call. */
+  /** The argument pieces of each call. */
   toolCalls?: readonly (readonly string[])[]
   stopReason?: string
   usage?: { input_tokens: number; output_tokens: number }
 }
 
-/** An SSE body in the shape of the Messages API: a thinking block, a text block, one block for each tool call. */
+/** An SSE body of the Messages API: a thinking block, a text block, and one block per tool call. */
 export function anthropicStream({ thoughts = [], texts = [], toolCalls = [], stopReason, usage }: Said): string {
   const { input_tokens, output_tokens } = usage ?? { input_tokens: 12, output_tokens: 5 }
   const blocks: Block[] = []

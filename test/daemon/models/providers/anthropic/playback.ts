@@ -11,7 +11,7 @@ import {
   wordsOf,
 } from '../../playback.ts'
 
-/** What a call came to. */
+/** The result of a call. */
 export type Played =
   | {
       text: string

@@ -14,13 +14,13 @@ import {
   wordsOf,
 } from '../../playback.ts'
 
-/** What a call came to, with adjacent texts joined: how they were cut is not part of any promise. */
+/** The result of a call with adjacent texts joined, because their boundaries are not part of the contract. */
 export type Played =
   | {
       text: string
       reasoning: string
       toolCalls: ToolCall[]
-      /** What has to go back to Bedrock on the next turn. */
+      /** The data that must be sent back to Bedrock in the next turn. */
       signatures: { signature?: string; data?: string }[]
       outcome: Outcome
       nativeFinishReason: string
@@ -28,7 +28,7 @@ export type Played =
     }
   | Failed
 
-/** An event by its name with its data, text for data that is not JSON; or what the protocol has for failures. */
+/** An event by name with its data (text for data that is not JSON), or the protocol's form of a failure. */
 export type Event = [name: string, data: object | string] | { exception: string; data: object } | { error: string }
 
 export type StreamFixture = {
@@ -42,10 +42,10 @@ export type BodyFixture = Omit<StreamFixture, 'events'> & { body: unknown }
 const FIXTURES = fixtureFolder('bedrock')
 const readJson = (file: string) => JSON.parse(readFileSync(join(FIXTURES, file), 'utf8'))
 
-/** Streams by their events, and whole answers, made by hand in the shapes of the real API. */
+/** Streams as events, and complete answers, hand-written in the format of the real API. */
 export const streamFixtures = (): StreamFixture[] => readJson('streams.json')
 export const bodyFixtures = (): BodyFixture[] => readJson('bodies.json')
-/** The first of the streams as bytes, so that the codec is not only held against itself. */
+/** The first stream as bytes, so that the codec is checked against independent data. */
 export const plainBytes = (): Buffer => readFileSync(join(FIXTURES, 'plain.eventstream'))
 
 const codec = new EventStreamCodec(
@@ -74,7 +74,7 @@ function framing(event: Event): [headers: Record<string, string>, data: object |
   return [{ ':error-code': event.error, ':error-message': 'Not today.', ':message-type': 'error' }, '']
 }
 
-/** The events of an answer that says these texts. */
+/** The events of an answer with these texts. */
 export const answerEvents = (texts: readonly string[], { usage = {}, stopReason = 'end_turn' } = {}): Event[] => [
   ['messageStart', { role: 'assistant' }],
   ...texts.map((text): Event => ['contentBlockDelta', { contentBlockIndex: 0, delta: { text }, p: 'abc' }]),

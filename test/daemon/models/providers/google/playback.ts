@@ -12,13 +12,13 @@ import {
   wordsOf,
 } from '../../playback.ts'
 
-/** What a call came to. */
+/** The result of a call. */
 export type Played =
   | {
       text: string
       reasoning: string
       toolCalls: ToolCall[]
-      /** What has to go back to Google on the next turn. */
+      /** The data that must be sent back to Google in the next turn. */
       signatures: { signature?: string; data?: string }[]
       outcome: Outcome
       nativeFinishReason: string
@@ -42,7 +42,7 @@ export const playStream = (pieces: readonly Uint8Array[]): Played => playback.st
 export const playBody = (bytes: Uint8Array): Played => playback.body(JSON.parse(Buffer.from(bytes).toString()))
 export const playCall = playback.call
 
-/** An SSE body in Google's shape: one response per list of parts, the last one with the finish reason. */
+/** An SSE body in Google's format: one response per list of parts, the last one with the finish reason. */
 export function googleStream(steps: readonly object[][], { finishReason = 'STOP', usage = {} } = {}): string {
   return steps
     .map((parts, at) => {

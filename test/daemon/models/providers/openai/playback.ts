@@ -14,7 +14,7 @@ import {
 
 export { readStream, toToolCalls } from '../../playback.ts'
 
-/** What a call came to. */
+/** The result of a call. */
 export type Played =
   | {
       text: string
@@ -27,13 +27,13 @@ export type Played =
   | Failed
 
 export type Fixture = FixtureRow<Played> & {
-  /** Tools had been offered. */
+  /** Tools were offered. */
   tools?: boolean
 }
 
 export const fixtures = () => readFixtures<Fixture>('openai')
 
-/** The format in which OpenAI answers a plain call, or one with these options. */
+/** The format of OpenAI's response to a plain call, or to one with these options. */
 export const formatFor = (options?: ProviderCall['options'], name = 'any', baseUrl = 'http://127.0.0.1') =>
   openAiFormat({ options }, profilesOf(name, baseUrl)('any'))
 

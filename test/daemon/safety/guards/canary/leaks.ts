@@ -1,6 +1,6 @@
 import { type Canary, canaryInstruction } from '../../../../../src/daemon/safety/guards/canary/marker.ts'
 
-/** One way in which a model gives a canary away. `isExact`: a search for the phrase itself would find it, too. */
+/** One way in which a model leaks a canary. `isExact`: a search for the exact phrase would also find it. */
 export type LeakKind = { name: string; write(canary: Canary, salt: number): string; isExact?: true }
 
 const phraseOf = ({ words }: Canary): string => words.join(' ')
@@ -26,7 +26,7 @@ const framed =
   (canary: Canary, salt: number): string =>
     (FRAMES[salt % FRAMES.length] as (leak: string) => string)(write(phraseOf(canary), canary, salt))
 
-/** The set: every way of writing, each in several surroundings by `salt`. */
+/** The set: every spelling, each in several contexts that `salt` selects. */
 export const LEAK_KINDS: readonly LeakKind[] = [
   { name: 'as it stands', isExact: true, write: framed((phrase) => phrase) },
   { name: 'with its instruction', isExact: true, write: framed((_, canary) => canaryInstruction(canary)) },

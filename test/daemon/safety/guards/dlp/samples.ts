@@ -1,9 +1,9 @@
-/** Joined when the tests run, so that no scanner of repositories takes the samples for secrets. */
+/** Joined at run time, so that secret scanners do not report the samples. */
 const join = (...parts: string[]): string => parts.join('')
 
 const PEM_BODY = 'MIIEpAIBAAKCAQEA7bq7Yw0dCqTnE9kfJm4cVtq1Zs8yLxuPo2RkWv3hNg5iBj6z'
 
-/** Texts that hold one secret each: the text, the secret, and what its finding is called. */
+/** Texts with one secret each: the text, the secret, and the type of its finding. */
 export const SECRETS: readonly (readonly [text: string, secret: string, type: string])[] = [
   entry('push with ', join('ghp', '_q8ZrT2mKx4LwV7nB1cYdE6sHj9PfU3aGi5oR'), ' please', 'github-token'),
   entry('', join('AKI', 'A4T7QMZX2RLV9KD3W'), '', 'aws-access-key'),
@@ -41,7 +41,7 @@ function entry(before: string, secret: string, after: string, type: string) {
   return [before + secret + after, secret, type] as const
 }
 
-/** Texts that look like they hold a secret, and hold none. */
+/** Texts without secrets that resemble texts with secrets. */
 export const HARMLESS: readonly string[] = [
   'const password = getPassword(user)',
   'password: string',

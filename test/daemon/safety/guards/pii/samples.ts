@@ -1,6 +1,6 @@
 import type { PiiEntity } from '../../../../../src/shared/pii-entities.ts'
 
-/** For every entity sentences that have one, with the value as it must be found. */
+/** For every entity, sentences that contain one, with the expected value. */
 export const SAMPLES: Readonly<Record<PiiEntity, readonly (readonly [sentence: string, value: string])[]>> = {
   EMAIL: [
     ['Write to jane.doe+news@mail.example.co.uk, please.', 'jane.doe+news@mail.example.co.uk'],

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
 import type { OutputGuard } from '../../../../../src/daemon/safety/guards/stream/output-guard.ts'
 
-/** What sample detectors find, what only looks like it, and what lies between. */
+/** Findings of the sample detectors, near misses, and text in between. */
 export const sampleText: fc.Arbitrary<string> = fc
   .array(
     fc.constantFrom(
@@ -13,7 +13,7 @@ export const sampleText: fc.Arbitrary<string> = fc
   )
   .map((pieces) => pieces.join(''))
 
-/** A text with the places where it is cut into chunks. */
+/** A text with its chunk boundaries. */
 export function cutAnywhere(text: string, cuts: readonly number[]): string[] {
   const places = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((a, b) => a - b)
   return [0, ...places].map((from, at) => text.slice(from, places[at]))
@@ -21,7 +21,7 @@ export function cutAnywhere(text: string, cuts: readonly number[]): string[] {
 
 export const END: ChatPart = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }
 
-/** What each channel says in all, by `text`, `reasoning` and `call <index>`. */
+/** The complete content of each channel: `text`, `reasoning` and `call <index>`. */
 export function saidBy(parts: readonly ChatPart[]): Map<string, string> {
   const said = new Map<string, string>()
   for (const part of parts) {
@@ -32,7 +32,7 @@ export function saidBy(parts: readonly ChatPart[]): Map<string, string> {
   return said
 }
 
-/** Hands the batches on one by one; returns all that came out, and after each batch what had come out. */
+/** Passes the batches one by one; returns the complete output, and the output after each batch. */
 export function runGuard(guard: OutputGuard, batches: readonly (readonly ChatPart[])[]) {
   const out: ChatPart[] = []
   const moments: Map<string, string>[] = []

@@ -2,15 +2,15 @@ import type { Detector, Finding } from '../../../../../src/daemon/safety/guards/
 import type { ArmedDetector } from '../../../../../src/daemon/safety/guards/redaction.ts'
 import type { PolicyAction } from '../../../../../src/shared/wire/policies.ts'
 
-/** Small detectors that keep the law of detection.ts, each in a way that makes it hard for whoever reads a stream. */
+/** Small detectors that keep the invariant of detection.ts. Each is difficult for a stream in a different way. */
 export const SAMPLE_DETECTORS = {
-  /** Four to eight digits, no more: what looks found may still turn out to be nothing. */
+  /** Four to eight digits. A ninth digit invalidates a finding. */
   digits: fromPatterns('digits', /(?<!\d)\d{4,8}(?!\d)/g, /\d+$/),
-  /** Grows at both ends. */
+  /** Extends at both ends. */
   pair: fromPatterns('pair', /[a-z]+@[a-z]+/g, /[a-z]+(?:@[a-z]*)?$/),
-  /** Only where a word before it says so. */
+  /** Only after a certain word. */
   code: fromPatterns('code', /(?<=key[: ]{1,3})[A-Z]{3,6}(?![A-Z])/g, /[A-Z]+$/),
-  /** Anything between two marks that are not too far apart. */
+  /** Any text between two marks at a limited distance. */
   fence: fromPatterns('fence', /<<[^<>]{0,40}>>/g, /<(?:<[^<>]{0,40}>?)?$/),
 } as const
 
